@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use arbitrary::{Result, Unstructured};
 use serde_json::{Map, Value};
 use switchboard_domain::json_schema::SchemaValidator;
-use switchboard_providers_common::schema::{Compiled, Dialect, compile, measure, restore};
+use switchboard_providers_common::schema::{
+    CompiledSchema, Dialect, compile, measure_schema, restore,
+};
 
 /// Maximum size of a compiled schema in bytes of JSON. The largest schema of the compiler's own
 /// tests is below it, and inputs of a fuzzer are a thousand times smaller.
@@ -125,7 +127,7 @@ pub fn check(input: &[u8]) {
         );
         stable(&compiled, dialect);
         assert_eq!(text, compile(&schema, dialect).schema.to_string(), "{name}");
-        measure(&compiled.schema);
+        measure_schema(&compiled.schema);
         // An arbitrary answer.
         for answer in [&schema, &*compiled.schema] {
             let restored = restore(&schema, dialect, answer.clone());
@@ -155,12 +157,12 @@ pub fn check_validation(input: &[u8]) {
         return;
     };
     let fits = validator.is_valid(&value);
-    if let (Ok(fits), Ok(errors)) = (fits, validator.errors(&value)) {
+    if let (Ok(fits), Ok(errors)) = (fits, validator.list_errors(&value)) {
         assert_eq!(fits, errors.is_empty(), "{schema} on {value}");
     }
 }
 
-fn stable(compiled: &Compiled<'_>, dialect: Dialect) {
+fn stable(compiled: &CompiledSchema<'_>, dialect: Dialect) {
     let name = dialect.name();
     let schema = &*compiled.schema;
     let again = compile(schema, dialect);

@@ -49,7 +49,7 @@ pub fn check(input: &[u8]) {
     let end = [End::Closed, End::Open, End::Broken][usize::from(end % 3)];
     let (places, bytes) = places(input);
     let text = String::from_utf8_lossy(bytes);
-    let recovery = Recovery::of(&request(), forms);
+    let recovery = Recovery::for_request(&request(), forms);
 
     let whole = transform(&recovery, answer([&*text], end));
     let response = response(&whole);
@@ -151,7 +151,7 @@ fn transform(recovery: &Recovery, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
     for event in events {
         transformer.push(event, &mut all);
     }
-    transformer.end(&mut all);
+    transformer.end_answer(&mut all);
     all
 }
 
@@ -162,7 +162,7 @@ fn response(events: &[ModelEvent]) -> ChatResponse {
             panic!("{fault} in {events:?}");
         }
     }
-    answer.interrupted()
+    answer.into_interrupted_response()
 }
 
 /// Joins consecutive deltas of a text.

@@ -46,7 +46,8 @@ const BENCHES: [Bench; 3] = [
         about: "parsing of a response of each wire, compared with `serde_json` values",
         prepare: |runs| {
             let mut measure = process::cargo(["bench", "--package", "switchboard-testkit"]);
-            measure.args(["--bench", "beside_serde", "--", &runs.to_string()]);
+            measure.args(["--profile", "dist", "--bench", "beside_serde"]);
+            measure.args(["--", &runs.to_string()]);
             Ok(measure)
         },
         columns: &["bytes", "serde_json (ns)", "adapter (ns)"],

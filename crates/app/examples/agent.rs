@@ -1,4 +1,4 @@
-//! A streaming agent: one model, the tools of one MCP server. Needs `ANTHROPIC_API_KEY`.
+//! Example of a streaming agent with the tools of one MCP server. Needs `ANTHROPIC_API_KEY`.
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 use std::sync::Arc;
 

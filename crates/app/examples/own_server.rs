@@ -1,7 +1,7 @@
-//! An HTTP server with the web page and all dialects, for an agent with a Rust function as its
-//! tool. Needs no API key, because the demo model answers. Try
-//! `curl -X POST localhost:8484/chat -H 'content-type: application/json'
-//! -d '{"message": "What is the weather in Oslo?"}'`.
+//! Example of an HTTP server with the web page and all HTTP dialects. A Rust function is the tool
+//! of its agent. Needs no API key, because the demo model answers. Try `curl -X POST
+//! localhost:8484/chat -H 'content-type: application/json' -d '{"message": "What is the weather in
+//! Oslo?"}'`.
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -32,7 +32,7 @@ struct WeatherEngine {
 
 #[async_trait]
 impl Engine for WeatherEngine {
-    // Returns the same agent for every request. An engine can also choose the agent by the request.
+    // Returns the same agent for every request. Another engine could choose an agent per request.
     async fn create_agent(
         &self,
         _settings: &RunSettings,
@@ -70,7 +70,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "Returns the current weather of a city.",
         |place: CityInput| async move { Ok::<_, String>(format!("It rains in {}.", place.city)) },
     );
-    // A read-only function runs without an approval by the user.
+    // The function only reads data, so its calls run without an approval by the user.
     let tools = FunctionTools::new().with_function(weather.read_only());
     let engine = WeatherEngine {
         model: Arc::new(DemoModel::new()),

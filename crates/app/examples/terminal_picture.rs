@@ -1,5 +1,5 @@
-//! Draws the picture of a terminal in the README: a real conversation with the demo model and
-//! the bundled server at a pseudo-terminal, and its screen as SVG. `cargo xtask pictures` runs it.
+//! Draws the terminal picture of the README as SVG. It shows a real conversation of the demo model
+//! with the bundled server at a pseudo-terminal. `cargo xtask pictures` runs this program.
 //!
 //! Usage: `terminal_picture FILE`. The program `switchboard` must be built before.
 #![allow(
@@ -34,7 +34,7 @@ mod picture {
 
     const ROWS: u16 = 18;
     const COLUMNS: u16 = 114;
-    /// Width of one character in units of the SVG view box.
+    /// Width of one terminal character in units of the SVG view box.
     const WIDTH: f64 = 8.4;
     const HEIGHT: f64 = 19.0;
     const MARGIN: f64 = 18.0;
@@ -49,7 +49,7 @@ mod picture {
             .into();
         let home = tempfile::tempdir().unwrap();
         let program = std::env::current_exe().unwrap();
-        // Cargo builds examples into the folder `examples/` beside the program.
+        // Cargo builds examples into `examples/`, a subfolder of the folder with `switchboard`.
         let program = program.parent().and_then(|it| it.parent()).unwrap();
         let program = program.join("switchboard");
         let variables = [
@@ -99,8 +99,8 @@ mod picture {
         svg
     }
 
-    /// Writes one screen row. Each character is placed at its column, because fonts differ in
-    /// width.
+    /// Writes one screen row as SVG. Each character is placed at its column, because the widths of
+    /// characters differ between fonts.
     fn write_screen_row(screen: &vt100::Screen, row: u16, columns: u16, svg: &mut String) {
         let y = MARGIN + f64::from(row) * HEIGHT + 13.0;
         for column in 0..columns {

@@ -1,4 +1,4 @@
-//! The program `switchboard`.
+//! Entry point of the program `switchboard`.
 
 use std::process::ExitCode;
 

@@ -7,18 +7,18 @@
 
 use serde_json::Value;
 
-/// Maximum number of nested arrays and objects in a value from outside.
+/// Maximum number of nested arrays and objects in a value from a model, tool, client or person.
 pub const MAX_JSON_DEPTH: usize = 64;
 
 /// Maximum number of nested arrays and objects in a whole document (HTTP body, message, event or
 /// run state), which may contain values with [`MAX_JSON_DEPTH`] levels.
 pub const MAX_DOCUMENT_DEPTH: usize = 96;
 
-/// JSON that is nested too deeply.
+/// The error for JSON that is nested more deeply than a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("nested more than {max} levels deep")]
 pub struct TooDeep {
-    /// The maximum number of nested arrays and objects.
+    /// The maximum number of nested arrays and objects that was exceeded.
     pub max: usize,
 }
 

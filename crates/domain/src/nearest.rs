@@ -1,7 +1,7 @@
 //! Spelling suggestions ("did you mean …?") for error messages.
 
 /// Returns the candidate that is most similar to `word`, or `None` if no candidate is similar.
-pub fn find_most_similar<'a>(
+pub fn find_nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
@@ -18,11 +18,11 @@ pub fn find_most_similar<'a>(
 /// Returns ` (did you mean …?)` for the end of an error message, or an empty string.
 ///
 /// ```
-/// use switchboard_domain::nearest::{did_you_mean, nearest};
+/// use switchboard_domain::nearest::{did_you_mean, find_nearest};
 ///
-/// let meant = nearest("comand", ["command", "args"]);
+/// let meant = find_nearest("comand", ["command", "args"]);
 /// assert_eq!(did_you_mean(meant), " (did you mean `command`?)");
-/// assert_eq!(did_you_mean(nearest("banana", ["command", "args"])), "");
+/// assert_eq!(did_you_mean(find_nearest("banana", ["command", "args"])), "");
 /// ```
 pub fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |nearest| {
@@ -35,24 +35,21 @@ pub fn did_you_mean(nearest: Option<&str>) -> String {
 pub fn list_available_names(name: &str, known: &[&str]) -> String {
     format!(
         "{}. Available: {}",
-        did_you_mean(find_most_similar(name, known.iter().copied())),
+        did_you_mean(find_nearest(name, known.iter().copied())),
         known.join(", ")
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::find_most_similar;
+    use super::find_nearest;
 
     #[test]
     fn only_similar_candidates_are_suggested() {
         let keys = ["command", "args", "exclude_tools"];
-        assert_eq!(find_most_similar("comand", keys), Some("command"));
-        assert_eq!(
-            find_most_similar("excludes_tools", keys),
-            Some("exclude_tools")
-        );
-        assert_eq!(find_most_similar("banana", keys), None);
-        assert_eq!(find_most_similar("command", []), None);
+        assert_eq!(find_nearest("comand", keys), Some("command"));
+        assert_eq!(find_nearest("excludes_tools", keys), Some("exclude_tools"));
+        assert_eq!(find_nearest("banana", keys), None);
+        assert_eq!(find_nearest("command", []), None);
     }
 }

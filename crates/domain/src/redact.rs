@@ -58,7 +58,7 @@ pub struct SizeLimits {
 }
 
 impl SizeLimits {
-    /// Size limits that are never reached.
+    /// Size limits for output that is never shortened.
     pub const UNLIMITED: Self = Self {
         text: usize::MAX,
         items: usize::MAX,
@@ -77,7 +77,7 @@ impl Default for SizeLimits {
     }
 }
 
-/// Removes secrets; see the [module documentation](self).
+/// Remover of known and likely secrets; see the [module documentation](self).
 ///
 /// Clones are cheap. `Debug` prints only the number of known secrets.
 #[derive(Clone, Default)]
@@ -89,9 +89,9 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Maximum number of secrets that [`Redactor::add_secret`] keeps.
+    /// Maximum number of secrets from [`Redactor::add_secret`]. The oldest ones are dropped.
     pub const MAX_ADDED_SECRETS: usize = 1_024;
-    /// Maximum total size in bytes of the secrets that [`Redactor::add_secret`] keeps.
+    /// Maximum total bytes of secrets from [`Redactor::add_secret`]. The oldest are dropped.
     pub const MAX_ADDED_BYTES: usize = 256 * 1_024;
 
     /// Returns a redactor that also removes these secrets.
@@ -124,7 +124,7 @@ impl Redactor {
         self
     }
 
-    /// Returns a redactor with other size limits.
+    /// Returns a redactor that limits redacted text and values to these sizes.
     #[must_use]
     pub fn with_limits(mut self, limits: SizeLimits) -> Self {
         self.limits = limits;

@@ -1,4 +1,4 @@
-//! Renders a report as a page: `page REPORT.json [EARLIER.json] > page.html`.
+//! Renders a report as an HTML page: `page REPORT.json [EARLIER.json] > page.html`.
 //!
 //! The browser tests run this example with reports that contain malicious text.
 

@@ -1,4 +1,4 @@
-//! Runs the scenarios of a suite.
+//! Runs the scenarios of a suite with each model and scores the results.
 
 mod available_tools;
 mod declared_tools;
@@ -32,54 +32,54 @@ use available_tools::AvailableTools;
 use declared_tools::DeclaredToolHost;
 use usage_meter::UsageMeter;
 
-/// An engine that creates the agents of an evaluation and reports what their model calls cost.
+/// Engine that the caller implements: it creates agents and computes the cost of model calls.
 #[async_trait]
 pub trait Engine: Send + Sync {
-    /// Returns an agent for one conversation, or an error message for the user.
+    /// Returns the agent for one conversation, or an error message that the report shows.
     async fn create_agent(&self, conversation: Conversation<'_>) -> Result<Agent, String>;
 
     /// Returns the cost of a model response in US dollars, or `None` if a price or token count is
     /// unknown.
     fn response_cost(&self, model: &ModelId, usage: &Usage) -> Option<f64>;
 
-    /// Returns the redactor for reports. The default redactor removes likely secrets from tool
-    /// results.
+    /// Returns the redactor for the report. By default, it removes text that looks like a secret
+    /// from tool results.
     fn report_redactor(&self) -> Redactor {
         Redactor::default()
     }
 
-    /// Returns whether secrets were removed from the input of this call when it was recorded.
+    /// Returns whether the recording of this tool call contains a redacted input.
     fn is_input_redacted(&self, conversation: &Conversation<'_>, call: &ToolCallRecord) -> bool {
         let _ = (conversation, call);
         false
     }
 
-    /// Receives each event of a run, for example to display progress. The default implementation
-    /// ignores it.
+    /// Receives each event of a run, for example to display progress. By default, the event is
+    /// ignored.
     async fn observe_event(&self, event: &RunEvent) {
         let _ = event;
     }
 }
 
-/// A conversation to run: a scenario, one model and one repetition, with their settings.
+/// A conversation to run: one repetition of a scenario with one model, and the settings.
 #[derive(Debug, Clone)]
 pub struct Conversation<'a> {
-    /// The scenario to run, with its user messages and expected calls.
+    /// The scenario of the conversation, with its user messages and expected calls.
     pub scenario: &'a Scenario,
     /// Number of this repetition of the scenario, starting at 1.
     pub repetition: u32,
-    /// The model to evaluate in this conversation.
+    /// The model that is evaluated in this conversation.
     pub model: &'a ModelId,
-    /// Name of the recipe that configures the agent. `None` selects the agent without a recipe.
+    /// Name of the recipe that configures the agent. `None` means an agent without a recipe.
     pub recipe: Option<&'a str>,
-    /// Names of the servers whose tools the model may call. `None` allows all servers.
+    /// Names of the MCP servers whose tools the model may call. `None` means all servers.
     pub servers: Option<&'a [String]>,
-    /// Parameters of the run, such as `max_steps` and `temperature`.
+    /// Run parameters of the scenario, such as `max_steps` and `temperature`.
     pub parameters: &'a Map<String, Value>,
 }
 
 impl Conversation<'_> {
-    /// Returns the tools that the scenario itself declares. They replace the tools of all servers.
+    /// Returns the tools that the scenario declares. They replace the tools of all servers.
     pub fn declared_tools(&self) -> Option<Arc<dyn ToolHost>> {
         let tools = &self.scenario.tools;
         (!tools.is_empty()).then(|| Arc::new(DeclaredToolHost::new(tools)) as Arc<dyn ToolHost>)
@@ -87,17 +87,16 @@ impl Conversation<'_> {
 }
 
 impl Suite {
-    /// Returns the number of runs that the suite needs for `models` models.
+    /// Returns the number of runs that the suite needs if `models` models are evaluated.
     pub fn count_planned_runs(&self, models: usize) -> usize {
         let repetitions = usize::try_from(self.repetitions).unwrap_or(usize::MAX);
         let of_one = self.scenarios.len().saturating_mul(repetitions);
         of_one.saturating_mul(models)
     }
 
-    /// Runs every scenario with every model and repetition, with at most `at_once` concurrent runs.
-    /// Calls `done` with each result.
-    ///
-    /// When `stop` is ready, the current runs are cancelled and the finished results returned.
+    /// Runs every scenario with every model and repetition, at most `at_once` at the same time.
+    /// Calls `done` with each result. When `stop` is ready, the current runs are cancelled and the
+    /// finished results are returned.
     pub async fn run_scenarios(
         &self,
         engine: &dyn Engine,
@@ -115,8 +114,8 @@ impl Suite {
         }
         let total = planned.len();
         let redaction = &Redaction::new(engine.report_redactor());
-        // The futures are boxed and get an index, because the compiler cannot prove that a closure
-        // over borrowed data is `Send`.
+        // The futures are boxed and return an index, because the compiler cannot prove that a
+        // closure over borrowed data is `Send`.
         let run = |position: usize| {
             let (scenario, model, repetition) = planned[position];
             let run = PlannedRun {
@@ -188,7 +187,7 @@ impl PlannedRun<'_> {
         result
     }
 
-    fn to_conversation(&self) -> Conversation<'_> {
+    fn build_conversation(&self) -> Conversation<'_> {
         let scenario = self.scenario;
         let servers = scenario.servers.as_deref();
         Conversation {
@@ -202,7 +201,7 @@ impl PlannedRun<'_> {
     }
 
     async fn run_turns(&self, result: &mut RunResult) {
-        let conversation = self.to_conversation();
+        let conversation = self.build_conversation();
         let agent = match self.engine.create_agent(conversation.clone()).await {
             Ok(agent) => agent,
             Err(error) => {
@@ -211,9 +210,8 @@ impl PlannedRun<'_> {
             }
         };
         let before = self.scenario.before.iter();
-        let mut messages: Vec<Arc<Message>> = before
-            .map(|earlier| Arc::new(earlier.to_message()))
-            .collect();
+        let before = before.map(|message| Arc::new(message.to_message()));
+        let mut messages: Vec<Arc<Message>> = before.collect();
         let mut earlier: Vec<ToolCallRecord> = Vec::new();
         let mut tools = AvailableTools::default();
         for turn in &self.scenario.turns {
@@ -303,8 +301,8 @@ impl PlannedRun<'_> {
         }
     }
 
-    /// Redacts complete tool results before they are shortened, because a truncated secret is not
-    /// recognized.
+    /// Redacts the tool results of a run before they are shortened, because a redactor does not
+    /// recognize a cut secret.
     fn redact_results(&self, report: &mut RunReport) {
         for call in &mut report.tool_calls {
             let content = call.result.content.iter().map(|content| match content {
@@ -316,8 +314,8 @@ impl PlannedRun<'_> {
     }
 }
 
-/// Returns the error message if the cause is not the model's behavior but, for example, a network
-/// failure. Returns `None` for errors that the model caused.
+/// Returns the message of an error that the model did not cause, such as a network failure. Returns
+/// `None` for other errors.
 fn external_error_message(error: &RunError) -> Option<&str> {
     let is_external = matches!(
         error.kind,
@@ -330,7 +328,7 @@ fn to_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Redacts all texts of a turn result except its transcript, which is already redacted.
+/// Redacts all texts of a turn's result. Its transcript is already redacted.
 fn redact_turn(turn: &mut TurnResult, redaction: &Redaction) {
     let score = &mut turn.score;
     let texts = [&mut turn.message, &mut turn.answer];
@@ -350,7 +348,7 @@ fn redact_turn(turn: &mut TurnResult, redaction: &Redaction) {
     }
 }
 
-/// Returns each violated expectation about the calls and the outcome of a turn, one sentence each.
+/// Returns one sentence for each expectation of the turn that its calls or its outcome violate.
 fn find_faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
     let mut faults = Vec::new();
     if report.outcome != Outcome::Completed {

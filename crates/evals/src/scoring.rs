@@ -20,18 +20,18 @@ use alignment::{CallAssignment, assign_calls};
 use call_matcher::CallMatcher;
 pub(crate) use call_matcher::describe_expected_call;
 
-/// The outcome of a tool call, independent of the calls that the scenario expects.
+/// Outcome of a tool call. It does not depend on the calls that the scenario expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallOutcome {
     /// The tool returned a result without an error.
     Successful,
-    /// The tool or its server failed or did not respond.
+    /// The tool or its MCP server failed, or did not respond in time.
     Failed,
-    /// The tool does not exist, or the arguments are invalid.
+    /// The model called a tool that does not exist, or used invalid arguments.
     Hallucinated,
-    /// The call was denied, skipped, over a limit, or cancelled before it started.
+    /// The call did not start: it was denied, skipped, over a limit or cancelled.
     NotExecuted,
 }
 
@@ -41,51 +41,50 @@ impl CallOutcome {
     }
 }
 
-/// The verdict on a tool call, compared with the calls that the scenario expects.
+/// Verdict on a tool call, from its comparison with the calls that the scenario expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The right tool with the right arguments at the right position, even if the call was not
-    /// executed.
+    /// The call has the right tool and arguments at the right position. It need not be executed.
     Right,
-    /// The right tool with the right arguments at the wrong position.
+    /// The call has the right tool and arguments, but at the wrong position among the calls.
     WrongOrder,
-    /// An expected tool with wrong arguments.
+    /// The call has an expected tool, but with wrong arguments.
     WrongInput,
-    /// The tool does not exist, or the arguments are invalid.
+    /// The call has a tool that does not exist, or invalid arguments.
     Hallucinated,
-    /// The tool is forbidden.
+    /// The call has a tool that the scenario forbids.
     Forbidden,
-    /// The scenario does not expect the call, or its result was already known from an earlier call.
+    /// The scenario does not expect the call, or an earlier call already returned the same result.
     Unnecessary,
-    /// The arguments were redacted in the recording, so the call is neither right nor wrong.
+    /// The call is neither right nor wrong, because its arguments were redacted in the recording.
     Unknown,
-    /// The scenario has no expectation for this call.
+    /// The scenario has no expectation for the call, so it counts as neither right nor wrong.
     Unjudged,
 }
 
-/// A tool call with its outcome and its verdict.
+/// A tool call of the model with its outcome and its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScoredCall {
-    /// Name of the server that provides the tool. `None` for a built-in tool.
+    /// Name of the MCP server that provides the tool. `None` for a built-in tool.
     pub server: Option<String>,
     /// Name of the tool on its server, without the server name.
     pub tool: String,
-    /// Input of the tool after repairs, such as a number instead of a string. With
-    /// [`ScoringRules::Bfcl`](crate::suite::ScoringRules::Bfcl), the unrepaired input that the
-    /// model wrote.
+    /// Input after repairs, such as a number instead of a text with digits. With
+    /// [`ScoringRules::Bfcl`](crate::suite::ScoringRules::Bfcl), the input as the model wrote it,
+    /// without repairs.
     pub input: Value,
-    /// Outcome of the call, such as successful or failed.
+    /// Outcome of the tool call, such as successful or failed.
     pub outcome: CallOutcome,
-    /// Verdict on the call, such as right or unnecessary.
+    /// Verdict on the tool call, such as right or unnecessary.
     pub verdict: Verdict,
-    /// Explanation of the verdict. `None` for a right call.
+    /// Reason for the verdict as text. `None` for a right call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Duration of the call in milliseconds.
+    /// Duration of the tool call in milliseconds.
     pub duration_ms: u64,
-    /// First part of the call's result, at most 2,000 bytes.
+    /// Start of the tool's result, at most 2,000 bytes.
     pub result: String,
 }
 
@@ -109,15 +108,15 @@ impl ScoredCall {
     }
 }
 
-/// The scored calls of one turn.
+/// The tool calls of one turn with their scores, and the expected calls that are missing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TurnScore {
-    /// The calls in the order of the model's requests.
+    /// Tool calls in the order of the model's requests.
     pub calls: Vec<ScoredCall>,
     /// Required calls that the model did not make correctly, each as text with tool and arguments.
     pub missing: Vec<String>,
-    /// Number of calls in `missing` that the model made with wrong arguments or at the wrong
-    /// position. Summaries count such a call once, not also as missing.
+    /// Number of the calls in `missing` that the model made with wrong arguments or at the wrong
+    /// position. Summaries count such a call as one wrong call.
     #[serde(default)]
     pub attempted: usize,
     /// Right calls that were not executed, each as text with tool, arguments and reason.
@@ -125,13 +124,13 @@ pub struct TurnScore {
     pub not_executed: Vec<String>,
 }
 
-/// Maximum size of a tool result in a report, in bytes.
+/// Maximum size in bytes of a tool result in a report. Longer results are cut.
 const MAX_RESULT_BYTES: usize = 2_000;
 
-/// Scores the calls of a turn, in the order of the model's requests.
+/// Scores the tool calls of a turn, in the order of the model's requests.
 ///
-/// `earlier` are the calls of earlier turns, whose results are known. `is_redacted` returns whether
-/// the input of a recorded call was redacted.
+/// `earlier` are the calls of earlier turns: their results are known, so repetitions are
+/// unnecessary. `is_redacted` returns whether the input of a call was redacted in the recording.
 pub fn score_turn(
     turn: &Turn,
     calls: &[ToolCallRecord],
@@ -166,7 +165,7 @@ pub fn score_turn(
         })
         .collect();
     let optional = missing.iter().filter(|one| expected[**one].optional);
-    // Required calls come first, so that they are matched before optional ones.
+    // Required calls are listed before optional ones, so that they are matched first.
     let candidates: Vec<usize> = unmet.iter().chain(optional).copied().collect();
     let unknown = find_possible_matches(&candidates, &open, |one, call| {
         let call = &calls[call];
@@ -185,11 +184,11 @@ pub fn score_turn(
     let mut scored = Vec::with_capacity(calls.len());
     for (position, info) in calls.iter().enumerate() {
         let call = info.record;
-        // Redacted calls are never repetitions: different secrets are equal after redaction.
+        // Redacted calls are never repetitions, as different secrets are equal after redaction.
         let is_repeated = !info.is_redacted
             && (known.iter().any(|it| is_same_call(it, call))
                 || call.failure == Some(ToolFailure::Repeated));
-        // A retry of a failed call is not an unnecessary repetition.
+        // A retry of a failed call is useful, so it is not an unnecessary repetition.
         let is_retry = failed.iter().any(|it| is_same_call(it, call));
         if call.is_error {
             failed.push(call);
@@ -247,14 +246,14 @@ fn is_same_call(a: &ToolCallRecord, b: &ToolCallRecord) -> bool {
     (&a.server, &a.tool) == (&b.server, &b.tool) && has_same_input
 }
 
-/// A tool call with its outcome, as input for scoring.
+/// A tool call of the turn with its outcome, as input for scoring.
 struct CallInfo<'a> {
     record: &'a ToolCallRecord,
     is_redacted: bool,
     outcome: CallOutcome,
 }
 
-/// Describes the missing required calls. A call whose match is unknown is not missing.
+/// Describes the missing required calls. A call that a redacted call may match is not missing.
 fn describe_missing_calls(
     missing: &[usize],
     expected: &[ExpectedCall],
@@ -269,8 +268,8 @@ fn describe_missing_calls(
         .collect()
 }
 
-/// Returns the outcome of a call whose input may be redacted. A schema error of redacted input does
-/// not count as hallucination, because the original input may have been valid.
+/// Returns the outcome of a call whose input may be redacted. Invalid redacted input is not a
+/// hallucination, because the original input may have been valid.
 pub(crate) fn redacted_call_outcome(call: &ToolCallRecord, is_redacted: bool) -> CallOutcome {
     if is_redacted && has_invalid_input(call) {
         CallOutcome::NotExecuted
@@ -286,8 +285,8 @@ fn has_invalid_input(call: &ToolCallRecord) -> bool {
     )
 }
 
-/// Returns the number of missing calls that the model made with invalid input. Such a call counts
-/// as hallucinated and not also as missing.
+/// Returns the number of missing calls that the model made with invalid input. Each counts as a
+/// hallucinated call, and not as a missing call too.
 fn count_rejected_attempts(
     unmet: &[usize],
     calls: &[CallInfo<'_>],
@@ -303,7 +302,7 @@ fn count_rejected_attempts(
     found.iter().flatten().count()
 }
 
-/// Maps each call with redacted input to an expected call that it may match.
+/// Maps calls with redacted input to the expected calls that they may match.
 fn find_possible_matches(
     candidates: &[usize],
     calls: &[usize],
@@ -320,8 +319,8 @@ fn find_possible_matches(
     found
 }
 
-/// Describes the required calls that the model made but that were not executed. Omits a call if an
-/// equal call was executed.
+/// Describes the required calls that the model made but that were not executed. A call is omitted
+/// if an equal call was executed.
 fn describe_unexecuted_calls(
     expected: &[ExpectedCall],
     matchers: &[CallMatcher<'_>],
@@ -339,7 +338,7 @@ fn describe_unexecuted_calls(
         if info.outcome != CallOutcome::NotExecuted || expected[one].optional {
             continue;
         }
-        // Only the redacted input was invalid. The original call may have been executed.
+        // The input is invalid only after redaction, so the original call may have been executed.
         if has_invalid_input(info.record) {
             continue;
         }
@@ -371,7 +370,7 @@ fn describe_failure(failure: ToolFailure) -> String {
     failure.as_str().replace('_', " ")
 }
 
-/// Returns the outcome of a tool call from its record.
+/// Returns the outcome of a tool call, derived from its failure or its error result.
 pub(crate) fn call_outcome(call: &ToolCallRecord) -> CallOutcome {
     match call.failure {
         Some(failure) if failure.is_hallucination() => CallOutcome::Hallucinated,
@@ -391,8 +390,8 @@ pub(crate) fn call_outcome(call: &ToolCallRecord) -> CallOutcome {
     }
 }
 
-/// Returns whether the tool is built in, such as tool search. Scenarios have no expectations about
-/// built-in tools.
+/// Returns whether the call is for a built-in tool, such as tool search. Scenarios have no
+/// expectations about built-in tools.
 fn is_builtin_tool_call(call: &ToolCallRecord) -> bool {
     call.server.is_none()
 }
@@ -407,7 +406,7 @@ fn result_excerpt(call: &ToolCallRecord) -> String {
     text
 }
 
-/// Returns an explanation that lists the redacted arguments of a call with an unknown verdict.
+/// Returns the reason for an unknown verdict: a text that lists the call's redacted arguments.
 fn describe_redacted_arguments(call: &ToolCallRecord) -> Option<String> {
     let fields = call.input.as_object()?.iter();
     let names = fields.filter(|(_, value)| is_redacted(value));
@@ -419,7 +418,7 @@ fn describe_redacted_arguments(call: &ToolCallRecord) -> Option<String> {
     ))
 }
 
-/// Describes the required calls of a turn.
+/// Returns a description of each required call of a turn, as text.
 pub(crate) fn describe_required_calls(turn: &Turn) -> impl Iterator<Item = String> {
     let calls = turn.calls.iter().flatten();
     calls

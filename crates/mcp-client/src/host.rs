@@ -1,4 +1,4 @@
-//! The MCP host, which offers the tools of all configured servers as one `ToolHost`.
+//! The MCP host, which connects to all configured servers and offers their tools as one `ToolHost`.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -17,7 +17,7 @@ use rmcp::model::ErrorCode;
 use switchboard_domain::{
     JsonObject, ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange,
     ToolHostChanges, ToolOutput,
-    nearest::{did_you_mean, find_most_similar},
+    nearest::{did_you_mean, find_nearest},
 };
 use tokio::{
     runtime::Handle,
@@ -55,26 +55,26 @@ use crate::{
     },
 };
 
-/// Number of change events buffered per subscriber. A slower subscriber misses the oldest.
+/// Number of change events that are buffered per subscriber. A slower subscriber loses the oldest.
 const CHANGE_CAPACITY: usize = 256;
 /// Maximum number of servers that start at the same time. A server that does not answer delays the
-/// others for at most half a second.
+/// start of waiting servers by at most half a second.
 const MAX_PARALLEL_STARTS: usize = 16;
-/// Time limit, after the grace periods, to close connections and to wait for killed processes.
+/// Time limit to close connections and end processes, in addition to the grace periods.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time limit for the supervisor tasks to end after the servers were killed.
+/// Time limit for the supervisor tasks to end after the server processes were killed.
 const KILL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Client of many MCP servers that offers their tools as one [`ToolHost`].
 ///
-/// Dropping it kills the process groups of the servers. [`McpHost::close`] ends them gracefully.
+/// Dropping it kills all server processes. [`McpHost::close`] ends the servers gracefully.
 pub struct McpHost {
     pub(crate) servers: Vec<Arc<Server>>,
     changes: broadcast::Sender<ToolHostChange>,
     pub(crate) options: Arc<HostOptions>,
     watchdog: Watchdog,
     pub(crate) stop: CancellationToken,
-    /// Token that is cancelled when every server has stopped.
+    /// Token that is cancelled when all servers have stopped. It ends the streams of changes.
     ended: CancellationToken,
     pub(crate) tasks: TaskTracker,
     supervisors: Mutex<Vec<AbortHandle>>,
@@ -85,8 +85,8 @@ impl McpHost {
     ///
     /// # Errors
     ///
-    /// Returns an error if two servers have the same name, or outside a tokio runtime. Later
-    /// problems of a server are part of its status.
+    /// Returns an error if two servers have the same name, or if no tokio runtime is running.
+    /// Problems that a server has after that are part of its status.
     pub fn start(configs: Vec<ServerConfig>, options: HostOptions) -> Result<Self, HostError> {
         let runtime = Handle::try_current().map_err(|_| HostError::NoRuntime)?;
         let mut names = HashSet::new();
@@ -125,19 +125,19 @@ impl McpHost {
         })
     }
 
-    /// Waits until no server is starting any more, whether it became ready or failed.
+    /// Waits until every server has become ready or has failed.
     pub async fn wait_for_startup(&self) {
         join_all(self.servers.iter().map(|server| server.wait_for_startup())).await;
     }
 
-    /// Waits until no server is starting any more. The wait takes at most the longest
+    /// Waits until every server has become ready or has failed. The wait takes at most the longest
     /// [`connect_timeout`](ServerConfig::connect_timeout) plus the delay caused by the limit of
     /// parallel starts, except during restarts.
     ///
     /// # Errors
     ///
-    /// Returns an error as soon as a required server has failed. Other failures are in the server
-    /// statuses.
+    /// Returns an error as soon as a required server has failed. Failures of other servers are in
+    /// the server statuses.
     pub async fn wait_until_ready(&self) -> Result<(), HostError> {
         let settled = self.servers.iter().map(|server| async {
             server.wait_for_startup().await;
@@ -145,7 +145,7 @@ impl McpHost {
         });
         let settled: FuturesUnordered<_> = settled.collect();
         settled.try_for_each(async |()| Ok(())).await?;
-        // All servers are checked again: one may have failed while others were starting.
+        // All servers are checked again, because one may have failed while others were starting.
         self.servers
             .iter()
             .try_for_each(|server| server.check_required_ready())
@@ -157,7 +157,7 @@ impl McpHost {
     }
 
     /// Calls a tool by its original name on the server. Tools that the configuration excludes are
-    /// treated as unknown. Otherwise works like [`ToolHost::find_call`].
+    /// treated as unknown. Otherwise works like [`ToolHost::call_tool`].
     pub async fn call_server_tool(
         &self,
         server: &str,
@@ -167,8 +167,8 @@ impl McpHost {
         self.call_by_original_name(server, tool, input, false).await
     }
 
-    /// Calls a tool by its original name. `from_page` is set for calls from a page of MCP Apps,
-    /// which may use only the tools that are visible to pages.
+    /// Calls a tool by its original name. `from_page` marks calls by a page of MCP Apps, which may
+    /// use only the tools that are visible to pages.
     pub(crate) async fn call_by_original_name(
         &self,
         server: &str,
@@ -215,21 +215,21 @@ impl McpHost {
     /// Returns the tools whose definition differs from the pinned one. The pin is the first
     /// definition in this run, or the one in [`HostOptions::tool_pins`].
     ///
-    /// Approvals that a person gave to these tools were for another definition.
+    /// Earlier approvals by a person do not cover the new definition of these tools.
     /// [`ToolHostChange::ToolRedefined`] reports the change itself.
     pub fn changed_tools(&self) -> Vec<ToolChange> {
         let servers = self.servers.iter();
         servers.flat_map(|server| server.changed_tools()).collect()
     }
 
-    /// Returns the catalog names of the tools in [`McpHost::changed_tools`].
+    /// Returns the catalog names (by which models call tools) of [`McpHost::changed_tools`].
     pub fn redefined_tools(&self) -> BTreeSet<String> {
         let changes = self.changed_tools().into_iter();
         changes.map(|change| change.name).collect()
     }
 
     /// Accepts the changed tools for which `selects` returns `true`, after a person has reviewed
-    /// them, and returns them. Later runs accept the new definitions too
+    /// them, and returns these tools. Later runs accept the new definitions too
     /// ([`HostOptions::tool_pin_store`]).
     ///
     /// # Errors
@@ -242,7 +242,7 @@ impl McpHost {
         let mut accepted = self.changed_tools();
         accepted.retain(|change| {
             let server = self.get_server(&change.server);
-            // A tool is not accepted if its definition changed again after the review.
+            // A tool is not accepted if the server changed its definition again after the review.
             selects(change)
                 && server.is_some_and(|server| server.pinned_tools.accept_change(change))
         });
@@ -257,7 +257,7 @@ impl McpHost {
         Ok(accepted)
     }
 
-    /// Stores the fingerprints of new tools in a blocking task. Returns `None` without a store.
+    /// Stores the pins of new tools in a blocking task. Returns `None` if there is no pin store.
     fn save_new_tool_pins(&self) -> Option<JoinHandle<()>> {
         let store = self.options.tool_pin_store.clone()?;
         let known = &self.options.tool_pins;
@@ -271,8 +271,8 @@ impl McpHost {
         }))
     }
 
-    /// Requests the restart of a server, including a failed one, and returns immediately. Returns
-    /// `false` for an unknown server.
+    /// Requests the restart of a server and returns immediately. Restarts a failed server too.
+    /// Returns `false` for an unknown server.
     pub fn restart_server(&self, server: &str) -> bool {
         let server = self.get_server(server);
         if let Some(server) = server {
@@ -295,15 +295,15 @@ impl McpHost {
             self.kill_servers().await;
         }
         if let Some(saving) = saving {
-            // Joining the task fails only if the task panicked.
+            // The task fails only if it panicked, and the pins are then not stored.
             let _ = saving.await;
         }
         self.watchdog.stop_shell().await;
         self.ended.cancel();
     }
 
-    /// Kills the process groups of all servers within half a second. Running calls fail. If
-    /// [`McpHost::close`] is running, it returns as well.
+    /// Kills the process groups of all servers within half a second. Running calls fail. A running
+    /// [`McpHost::close`] then returns too.
     pub async fn kill_servers(&self) {
         self.stop.cancel();
         self.tasks.close();
@@ -334,7 +334,7 @@ impl McpHost {
         servers.find(|server| server.config.name == name)
     }
 
-    /// Finds a server by its name. The error for an unknown server lists the configured names.
+    /// Finds a server by its configured name. The error for an unknown server lists all names.
     pub(crate) fn find_server(&self, name: &str) -> Result<&Arc<Server>, ToolCallError> {
         let names = || {
             self.servers
@@ -346,14 +346,14 @@ impl McpHost {
                 server: name.to_owned(),
                 reason: format!(
                     "it is not configured{}; configured servers: {}",
-                    did_you_mean(find_most_similar(name, names())),
+                    did_you_mean(find_nearest(name, names())),
                     names().collect::<Vec<_>>().join(", ")
                 ),
             })
     }
 
-    /// Returns the time limits of a call. Precedence: the call, the tool, the server, the host
-    /// options.
+    /// Returns the time limits of a call. The first configured limit applies, in this order: call,
+    /// tool, server, host options.
     fn call_limits(
         &self,
         server: &Server,
@@ -377,13 +377,13 @@ impl McpHost {
         }
     }
 
-    /// Finds a tool and its server by the tool's name in the catalog.
+    /// Finds a tool and its server by the catalog name of the tool.
     fn find_tool(&self, name: &str) -> Option<(&Arc<Server>, Arc<CatalogTool>)> {
         let mut servers = self.servers.iter();
         servers.find_map(|server| Some((server, server.find_tool(name)?)))
     }
 
-    /// Finds a tool by its catalog name. Waits for starting servers that may have the tool.
+    /// Finds a tool by its catalog name. Waits for starting servers that this name may belong to.
     async fn wait_for_tool(
         &self,
         name: &str,
@@ -445,7 +445,7 @@ impl McpHost {
                 report(message.clone());
             }
             for tool in snapshot.tools.model_tools().map(|tool| &tool.definition) {
-                // Catalog names that could collide contain a hash, so a collision is very unlikely.
+                // Ambiguous names get a hash, so two tools very rarely have the same name.
                 if names.insert(tool.name.clone()) {
                     catalog.tools.push(tool.clone());
                 } else {
@@ -465,7 +465,7 @@ impl ToolHost for McpHost {
     /// Returns the tools of all ready servers without waiting. [`ToolCatalog::problems`] names the
     /// servers that are starting; wait until the host is ready to get the tools of all servers.
     ///
-    /// An expired tool list is fetched again in the background, and a change is reported later.
+    /// An expired tool list is fetched again in the background, and a change is then published.
     async fn list_tools(&self) -> ToolCatalog {
         for server in &self.servers {
             server.refresh_tools();
@@ -473,7 +473,7 @@ impl ToolHost for McpHost {
         self.build_catalog()
     }
 
-    /// Calls a tool. A call to a starting server waits for it, within the call's deadline.
+    /// Calls a tool by catalog name. A call to a starting server waits for it, within the deadline.
     async fn call_tool(&self, tool_call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let started = Instant::now();
         let (server, tool) = match self.find_tool(&tool_call.name) {
@@ -493,7 +493,7 @@ impl ToolHost for McpHost {
         Box::pin(stream::unfold(state, |(mut changes, ended)| async move {
             loop {
                 let next = tokio::select! {
-                    // Changes that were published before the host stopped are delivered first.
+                    // `biased` delivers changes that were published before the host stopped.
                     biased;
                     next = changes.recv() => next,
                     () = ended.cancelled() => return None,
@@ -510,8 +510,8 @@ impl ToolHost for McpHost {
 
 impl Drop for McpHost {
     fn drop(&mut self) {
-        // The supervisor tasks own the processes, but a runtime that shuts down may not drop these
-        // tasks.
+        // The processes are killed here, because a runtime that shuts down may not drop the
+        // supervisor tasks that own them.
         self.kill_now();
         self.stop.cancel();
         self.ended.cancel();

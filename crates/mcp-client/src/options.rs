@@ -1,4 +1,4 @@
-//! The options of an MCP host: limits, time-outs, handlers and stores.
+//! Options of an MCP host: limits, time-outs, handlers and stores.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,46 +9,46 @@ use crate::{
     tools::tool_pinning::{fingerprint::ToolPins, store::ToolPinFile},
 };
 
-/// Default of [`HostOptions::max_call_time`].
+/// Default maximum total time of a call with progress ([`HostOptions::max_call_time`]).
 const DEFAULT_MAX_CALL_TIME: Duration = Duration::from_mins(10);
 
-/// Options of an MCP host.
+/// Options that apply to all servers of an MCP host.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
     /// Maximum number of consecutive restarts of a server that was ready. 0 disables restarts. The
-    /// count is reset when a server runs for a minute. A server that was never ready is not
+    /// count is reset after a server has run for a minute. A server that was never ready is not
     /// restarted, because its configuration is usually wrong.
     pub restarts: u32,
-    /// Nominal delay before the first restart. The delay doubles before each further restart, up to
-    /// 30 seconds. The first reconnection to an HTTP server has no delay.
+    /// Delay before the first restart of a server, without jitter. It doubles before each further
+    /// restart, up to 30 seconds. The first reconnection to an HTTP server has no delay.
     pub restart_delay: Duration,
-    /// Time that server processes have to exit before they are killed.
+    /// Times that server processes have to exit before they are killed.
     pub grace: Grace,
     /// Time limit of a call without a deadline, on servers without
     /// [`ServerConfig::call_timeout`](crate::ServerConfig::call_timeout). Progress restarts this
     /// limit, up to [`max_call_time`](Self::max_call_time).
     pub call_timeout: Duration,
-    /// Total time limit of a call whose `call_timeout` was restarted by progress. At least
+    /// Maximum total time of a call whose `call_timeout` was restarted by progress. At least
     /// `call_timeout`.
     pub max_call_time: Duration,
     /// Maximum number of retries of a call that the server did not process, or of a call to a
     /// read-only or idempotent tool whose connection broke. All attempts share the call's deadline.
     pub retries: u32,
-    /// Token store and login options of HTTP servers.
+    /// Token store and OAuth login options for HTTP servers.
     pub auth: AuthOptions,
-    /// Limits after which calls to an unresponsive tool or server are rejected.
+    /// Limits of unanswered calls after which a circuit breaker rejects calls to a tool or server.
     pub circuits: CircuitOptions,
-    /// Tool pins of earlier runs. A tool whose definition differs is listed in
-    /// [`McpHost::changed_tools`](crate::McpHost::changed_tools).
+    /// Pinned tool definitions from earlier runs. A tool whose definition differs from its pin is
+    /// listed in [`McpHost::changed_tools`](crate::McpHost::changed_tools).
     pub tool_pins: ToolPins,
-    /// Store for the tool pins of later runs. `None` stores no pins.
+    /// Store for the tool pins, which later runs load. With `None`, no pins are stored.
     pub tool_pin_store: Option<Arc<ToolPinFile>>,
-    /// Handlers of the requests that servers send: sampling, elicitation and roots.
+    /// Handlers of the requests that servers send during a call: sampling and elicitation.
     pub client_handlers: ClientHandlers,
     /// Whether the application can display pages of MCP Apps. Some servers list different tools to
     /// such applications.
     pub supports_apps: bool,
-    /// Limits after which an unresponsive process is restarted.
+    /// Limits of unanswered pings after which a server process is restarted.
     pub hang_detection: HangDetection,
 }
 
@@ -80,7 +80,7 @@ pub struct HangDetection {
     /// Time limit of one ping.
     pub ping_timeout: Duration,
     /// Number of consecutive unanswered pings after which the server is restarted. Only pings while
-    /// no call runs count. 0 disables the check.
+    /// no call runs count. 0 disables the restart.
     pub max_failed_pings: u32,
 }
 
@@ -93,12 +93,12 @@ impl Default for HangDetection {
     }
 }
 
-/// Time that the processes of a stdio server have to exit before they are killed.
+/// Times that the processes of a stdio server have to exit before they are killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grace {
-    /// Time to exit after the standard input was closed, which is how MCP stops a stdio server.
+    /// Time to exit after the standard input was closed, with which MCP stops a stdio server.
     pub after_stdin: Duration,
-    /// Time to exit after `SIGTERM` to the process group. Not used on Windows.
+    /// Time to exit after `SIGTERM` was sent to the process group. Not used on Windows.
     pub after_term: Duration,
 }
 
@@ -111,20 +111,20 @@ impl Default for Grace {
     }
 }
 
-/// Limits of the circuit breakers, which temporarily reject calls to an unresponsive tool or
-/// server.
+/// Limits of the circuit breakers. A breaker temporarily rejects calls to a tool or server that
+/// does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CircuitOptions {
-    /// Number of consecutive unanswered calls of one tool that open the breaker of this tool. 0
-    /// disables the breaker.
+    /// Number of consecutive unanswered calls of one tool after which its circuit breaker opens. 0
+    /// disables the breakers of tools.
     pub tool_failures: u32,
-    /// Number of consecutive unanswered calls of any tools that open the breaker of the server. 0
-    /// disables the breaker.
+    /// Number of consecutive unanswered calls of any tools after which the circuit breaker of the
+    /// server opens. 0 disables this breaker.
     pub server_failures: u32,
-    /// First pause of an open breaker. After the pause one call is admitted as a probe. If the
-    /// probe gets no answer, the pause doubles.
+    /// Time for which an open circuit breaker rejects calls. Then it admits one call as a probe. If
+    /// the probe gets no answer, the pause doubles.
     pub pause: Duration,
-    /// Maximum pause of an open breaker.
+    /// Maximum pause of an open circuit breaker, for which it rejects calls.
     pub max_pause: Duration,
 }
 

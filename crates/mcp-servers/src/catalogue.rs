@@ -1,4 +1,4 @@
-//! The list of bundled servers.
+//! The list of MCP servers that this crate contains.
 
 use crate::{
     bte, customer_service,
@@ -8,7 +8,7 @@ use crate::{
     tool::{BundledServer, server::ToolServer},
     workspace,
 };
-use switchboard_domain::nearest::find_most_similar;
+use switchboard_domain::nearest::find_nearest;
 
 const CATALOGUE: &[BundledServer] = &[
     customer_service::IDENTITY,
@@ -42,7 +42,7 @@ pub(crate) async fn open_server(
     let known = || CATALOGUE.iter().map(|server| server.name);
     Err(ServerError::UnknownServer {
         name: name.to_owned(),
-        nearest: find_most_similar(name, known()),
+        nearest: find_nearest(name, known()),
         known: known().collect(),
     })
 }

@@ -8,7 +8,7 @@ use switchboard_domain::nearest::did_you_mean;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// No bundled server has this name.
+    /// The caller named a bundled server that does not exist.
     #[error(
         "there is no bundled server `{name}`{}; there are: {}",
         did_you_mean(*nearest),
@@ -17,7 +17,7 @@ pub enum ServerError {
     UnknownServer {
         /// The server name that the caller gave.
         name: String,
-        /// The known server name that is most similar to the given one.
+        /// The bundled server with the most similar name, if there is one.
         nearest: Option<&'static str>,
         /// The names of all bundled servers.
         known: Vec<&'static str>,
@@ -25,9 +25,9 @@ pub enum ServerError {
     /// A setting of a server is missing or invalid.
     #[error("the server `{server}` cannot start: {problem}")]
     Setting {
-        /// Name of the server.
+        /// Name of the server that cannot start.
         server: &'static str,
-        /// Description of the problem and how to solve it.
+        /// Description of the problem, and advice on how to solve it.
         problem: String,
     },
     /// The data file of a server cannot be opened or has the wrong content.
@@ -35,24 +35,24 @@ pub enum ServerError {
     Data {
         /// Path of the data file.
         path: PathBuf,
-        /// The reason why the data file cannot be used.
+        /// Description of the problem with the data file.
         problem: DataProblem,
     },
     /// The in-memory database could not be created.
     #[error("failed to create the database in memory: {reason}")]
     Memory {
-        /// Error message of the database.
+        /// Error message of the database library.
         reason: String,
     },
-    /// The server cannot listen on the given address.
+    /// The server cannot listen on its address, because it is in use or not permitted, for example.
     #[error("cannot listen on {address}: {source}{}", listen_advice(source))]
     Listen {
         /// Address on which the server should listen.
         address: SocketAddr,
-        /// Error of the operating system.
+        /// Error of the operating system while opening the socket.
         source: io::Error,
     },
-    /// Other machines can reach the address, but no access token is set.
+    /// The server refuses an address that other machines can reach, because no access token is set.
     #[error(
         "{address} can be reached from other machines, and no access token is configured: bind to \
          127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`"
@@ -70,7 +70,7 @@ pub enum ServerError {
     /// The server ended without a shutdown request.
     #[error("the server ended unexpectedly: {reason}")]
     Ended {
-        /// Description of what ended the server.
+        /// Description of the error that ended the server.
         reason: String,
     },
 }
@@ -89,7 +89,7 @@ impl ServerError {
     }
 }
 
-/// A reason why a data file cannot be used, with its solution.
+/// A reason why a data file cannot be used, with advice to the user.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct DataProblem(pub(crate) String);

@@ -45,7 +45,7 @@ impl Database {
     ) -> Result<Self, ServerError> {
         let path = file.map(Path::to_owned);
         let opened = tokio::task::spawn_blocking(move || match path {
-            None => prepare_database(layout, Connection::open_in_memory()?),
+            None => init_database(layout, Connection::open_in_memory()?),
             Some(path) => open_file(layout, &path),
         });
         let opened = opened
@@ -130,14 +130,11 @@ fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataProblem> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    prepare_database(layout, connection)
+    init_database(layout, connection)
 }
 
 /// Checks the format of a database. Creates the tables and initial rows of a new one.
-fn prepare_database(
-    layout: &Layout,
-    mut connection: Connection,
-) -> Result<Connection, DataProblem> {
+fn init_database(layout: &Layout, mut connection: Connection) -> Result<Connection, DataProblem> {
     connection.pragma_update(None, "foreign_keys", true)?;
     // The lock is acquired before reading, so that only one of two starting servers creates the
     // tables of a new file.

@@ -34,7 +34,7 @@ async fn a_write_protected_file_is_reported() {
     drop(Database::open(&LAYOUT, Some(&file)).await.unwrap());
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let protected = Connection::open_with_flags(&file, flags).unwrap();
-    let problem = prepare_database(&LAYOUT, protected).unwrap_err();
+    let problem = init_database(&LAYOUT, protected).unwrap_err();
     assert!(
         problem.0.starts_with("it cannot be created or written"),
         "{problem}"
@@ -57,7 +57,7 @@ async fn a_locked_file_is_reported() {
 
     let without_timeout = Connection::open(&file).unwrap();
     without_timeout.busy_timeout(Duration::ZERO).unwrap();
-    let problem = prepare_database(&LAYOUT, without_timeout).unwrap_err();
+    let problem = init_database(&LAYOUT, without_timeout).unwrap_err();
     assert!(
         problem.0.starts_with("another process has locked it"),
         "{problem}"

@@ -1,6 +1,6 @@
 //! Formatting of texts for models: quantities, lists and shortened values.
 
-use switchboard_domain::nearest::find_most_similar;
+use switchboard_domain::nearest::find_nearest;
 
 /// Formats a number with its noun: `1 node`, `2 nodes`, `3 entries`.
 pub(crate) fn format_quantity(count: usize, noun: &str) -> String {
@@ -24,11 +24,10 @@ pub(crate) fn join_first_items<T: AsRef<str>>(items: &[T], max: usize) -> String
 /// Returns ` Did you mean X?` for the most similar known name, or an empty text if no name is
 /// similar.
 pub(crate) fn suggest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    find_most_similar(name, known)
-        .map_or_else(String::new, |meant| format!(" Did you mean {meant}?"))
+    find_nearest(name, known).map_or_else(String::new, |meant| format!(" Did you mean {meant}?"))
 }
 
-/// Replaces control characters, so that text from another service stays on one line.
+/// Replaces control characters by spaces, so that text from another service stays on one line.
 pub(crate) fn to_single_line(text: &str) -> String {
     let text = text.replace(|it: char| it.is_control(), " ");
     text.trim().to_owned()

@@ -1,4 +1,4 @@
-//! What happens in a run, as one ordered stream.
+//! Events that a run emits: one ordered stream that user interfaces, APIs and the audit log read.
 
 use std::sync::Arc;
 
@@ -21,99 +21,99 @@ pub struct RunEvent {
     /// Sequence number of the event within the run: 1, 2, 3, … without gaps, also if the run is
     /// resumed.
     pub seq: u64,
-    /// Time of the event (RFC 3339, UTC).
+    /// Time at which the event was emitted (RFC 3339, UTC).
     pub time: Timestamp,
-    /// What happened in the run, with the data of this event kind.
+    /// Kind of the event, with the data of this kind.
     #[serde(flatten)]
     pub kind: RunEventKind,
 }
 
-/// The kinds of events that a run emits, with their data.
+/// The kinds of run events, each with its data. The kind is the field `type` in JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunEventKind {
     /// The run started, or was resumed in another process.
     RunStarted {
-        /// The model of the next call.
+        /// Id of the model that the run calls next.
         model: ModelId,
-        /// Whether the run was resumed from storage.
+        /// Whether the run was loaded from storage after another process executed a part of it.
         resumed: bool,
     },
-    /// A server or tool is unavailable. The run continues without it.
+    /// A tool server or a tool is unavailable. The run continues without its tools.
     ToolsUnavailable {
-        /// The unavailable server or tool, and the reason.
+        /// Name of the unavailable server, and a description of the problem.
         #[serde(flatten)]
         problem: ServerProblem,
     },
     /// A tool server started, stopped, or changed its tools.
     ServerChanged {
-        /// The server and the kind of change.
+        /// The tool server that changed, and the kind of change.
         change: Box<ToolHostChange>,
     },
-    /// A phase of the strategy started. The plain tool loop has no phases.
+    /// The run entered a phase of its strategy: gathering data or formatting the answer.
     PhaseStarted {
-        /// The phase that started.
+        /// The phase that the run entered.
         phase: RunPhase,
-        /// The formatting mode, if the run can use several modes.
+        /// Formatting mode of the formatting phase; `None` in the gathering phase.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<String>,
     },
     /// The conversation is too long for one request, so older messages are not sent to the model.
     /// They remain in the run's conversation.
     HistoryTrimmed {
-        /// Number of omitted messages.
+        /// Number of messages that the request to the model omits.
         left_out: usize,
-        /// Estimated tokens of the whole history.
+        /// Estimated size of the request before messages were omitted, in tokens.
         tokens_before: u64,
-        /// Estimated tokens of the trimmed request.
+        /// Estimated size of the request after messages were omitted, in tokens.
         tokens_after: u64,
-        /// Whether a summary by the model replaces the omitted messages.
+        /// Whether a summary that the model wrote replaces the omitted messages.
         summarised: bool,
     },
-    /// A model call that summarizes omitted messages ended. It does not count as a step.
+    /// A model call that summarizes omitted messages ended. The call does not count as a step.
     HistorySummarised {
-        /// Number of the step that follows the summary.
+        /// Number of the model call that follows the summary call.
         step: u32,
         /// Id of the model that was called for the summary.
         model: ModelId,
-        /// The model id in the provider's response.
+        /// Model id that the provider's response names. It can differ from the called model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answered_by: Option<String>,
-        /// Why the model stopped writing the summary.
+        /// Why the model stopped writing the summary; `None` if the call failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish_reason: Option<FinishReason>,
         /// Token usage of the summary call.
         usage: Box<Usage>,
-        /// The error of the summary call. The run continues without a summary.
+        /// Error of a failed summary call. The run then continues without a summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Box<crate::RunError>>,
     },
     /// The run switched to another model, because the previous model failed before it emitted
     /// output.
     ModelSwitched {
-        /// Id of the previous model.
+        /// Id of the model that the run used before the switch.
         from: ModelId,
-        /// Id of the new model.
+        /// Id of the model that the run uses after the switch.
         to: ModelId,
         /// Why the run switched models.
         reason: String,
     },
-    /// From now on, the run sends no tools to the model.
+    /// The provider rejected a request with tools, so later requests to this model have no tools.
     ToolsDropped {
-        /// Why the model gets no tools.
+        /// The provider's error message that rejects the tools.
         reason: String,
     },
-    /// The response was unusable, and the model is called again.
+    /// The model's response was unusable, so the run calls the model again.
     AskedAgain {
-        /// Number of such repeated calls in the run, starting at 1.
+        /// Number of model calls repeated after unusable responses in the run, including this one.
         attempt: u32,
         /// Why the response was unusable.
         reason: String,
     },
-    /// The formatted answer was repaired.
+    /// The run repaired a malformed answer of the formatting phase.
     FormatRepaired {
-        /// Descriptions of the repairs.
+        /// Descriptions of the repairs to the answer, one per repair.
         repairs: Vec<String>,
     },
     /// A model call started.
@@ -124,32 +124,32 @@ pub enum RunEventKind {
         model: ModelId,
         /// Number of tools that the request offers.
         tools: usize,
-        /// The requested tool choice. [`RunEventKind::ModelCallFinished`] reports its effect.
+        /// Requested tool choice. [`RunEventKind::ModelCallFinished`] reports its effect.
         #[serde(default)]
         tool_choice: ToolChoice,
     },
     /// The model wrote more text of its answer.
     TextDelta {
-        /// The text to append to the answer.
+        /// The text to append to the answer text received so far.
         text: String,
     },
     /// The model wrote more reasoning.
     ReasoningDelta {
-        /// The text to append to the reasoning.
+        /// The text to append to the reasoning text received so far.
         text: String,
     },
     /// The model started to write a tool call.
     ToolInputStarted {
-        /// Id of the tool use.
+        /// Id of the tool use that the model started to write.
         id: String,
         /// Name of the tool that the model calls.
         name: String,
     },
     /// The model wrote more input of a tool call, as JSON text.
     ToolInputDelta {
-        /// Id of the tool use.
+        /// Id of the tool use whose input grew.
         id: String,
-        /// The JSON text to append to the input.
+        /// The JSON text to append to the tool input received so far.
         json: String,
     },
     /// The response contains a block that the provider produced, such as a web search, a code
@@ -158,19 +158,19 @@ pub enum RunEventKind {
     ProviderBlock {
         /// The provider's name for the block type, such as `web_search_tool_result`.
         kind: String,
-        /// The readable content of the block: the query, the pages, or the output of code.
+        /// Readable content of the provider's block: the query, the pages, or the output of code.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
-    /// A model call ended with a response.
+    /// A model call ended with a complete response.
     ModelCallFinished {
-        /// Number of the model call within the run.
+        /// Number of the model call within the run, starting at 1.
         step: u32,
-        /// The model id in the provider's response.
+        /// Model id that the provider's response names. It can differ from the requested model.
         model: Option<String>,
-        /// Why the model stopped.
+        /// Why the model stopped writing the response.
         finish_reason: FinishReason,
-        /// The finish reason in the provider's wording.
+        /// The finish reason in the provider's wording, such as `end_turn`.
         finish_raw: Option<String>,
         /// Token usage of the model call.
         usage: Box<Usage>,
@@ -178,10 +178,10 @@ pub enum RunEventKind {
         tool_choice: ToolChoiceOutcome,
     },
     /// An attempt of a model call failed before it emitted output. The attempt is repeated after a
-    /// pause, and this event precedes the pause. Tool inputs that the failed attempt started are
-    /// void.
+    /// pause, and this event precedes the pause. Readers must discard the tool inputs that the
+    /// failed attempt started.
     ModelCallRetried {
-        /// Number of the model call within the run.
+        /// Number of the model call within the run, starting at 1.
         step: u32,
         /// Number of the next attempt; 2 for the first repetition.
         attempt: u32,
@@ -190,80 +190,80 @@ pub enum RunEventKind {
         /// Why the previous attempt failed.
         reason: String,
     },
-    /// A model call failed or was interrupted. Tool inputs that the call started are void.
+    /// A model call failed or was interrupted. Readers must discard the tool inputs it started.
     ModelCallFailed {
-        /// Number of the model call within the run.
+        /// Number of the model call within the run, starting at 1.
         step: u32,
-        /// The error of the model call.
+        /// The error that ended the model call.
         error: Box<crate::RunError>,
     },
-    /// The run continues, but something needs attention.
+    /// The run detected a problem that needs attention but does not end the run.
     Warning {
-        /// The kind and the message of the warning.
+        /// Kind and message of the warning.
         #[serde(flatten)]
         warning: Warning,
     },
-    /// The model requested a tool call.
+    /// The model requested a tool call. This event precedes the approval and the execution.
     ToolPlanned {
-        /// Id of the tool use.
+        /// Id of the tool use that requests the call.
         id: String,
-        /// Name of the server that offers the tool.
+        /// Name of the server that offers the tool; `None` for a tool of the program itself.
         server: Option<String>,
         /// Name of the tool on its server.
         tool: String,
-        /// The input of the tool call, or the model's text if it is not a JSON object.
+        /// Input of the call, or the model's text if the text is not a JSON object.
         input: Arc<Value>,
     },
-    /// The input of a tool call was repaired, or a person edited it. Every repair is reported.
+    /// The run repaired the input of a tool call, or a person edited the input.
     ToolInputRepaired {
-        /// Id of the tool use.
+        /// Id of the tool use whose input was changed.
         id: String,
-        /// Descriptions of the repairs.
+        /// Descriptions of the changes to the input, one per change.
         repairs: Vec<String>,
-        /// The input after the repairs.
+        /// The input after the changes, with which the tool is called.
         input: Arc<Value>,
     },
     /// A tool call waits for the approval of a person.
     ToolAwaitingApproval {
-        /// Id of the tool use.
+        /// Id of the tool use whose call waits.
         id: String,
     },
     /// A person or an earlier decision approved a tool call.
     ToolApproved {
-        /// Id of the tool use.
+        /// Id of the approved tool use.
         id: String,
-        /// The calls that the approval covers, such as this call only.
+        /// The calls that the approval covers: only this call, or also later calls of the tool.
         scope: ApprovalScope,
         /// Whether the person edited the input of the call.
         edited: bool,
-        /// Whether an earlier decision applied, so that no person was asked again.
+        /// Whether an earlier decision of a person was applied, so that nobody was asked again.
         remembered: bool,
     },
-    /// A tool call was denied. The model reads the reason.
+    /// A tool call was denied and does not run. The model reads the reason.
     ToolDenied {
-        /// Id of the tool use.
+        /// Id of the denied tool use.
         id: String,
         /// Why the call was denied.
         reason: String,
     },
     /// A tool call started.
     ToolStarted {
-        /// Id of the tool use.
+        /// Id of the tool use whose call started.
         id: String,
     },
     /// A running tool call reported progress.
     ToolProgressed {
-        /// Id of the tool use.
+        /// Id of the tool use whose call runs.
         id: String,
         /// The progress that the tool reported.
         #[serde(flatten)]
         progress: ToolProgress,
     },
-    /// A tool call failed in a way that is safe to repeat, and is attempted again.
+    /// A tool call failed, and the call is attempted again because a repetition is safe.
     ToolRetried {
-        /// Id of the tool use.
+        /// Id of the tool use whose call is attempted again.
         id: String,
-        /// Number of the next attempt, and the reason for it.
+        /// Number of the next attempt, and the reason why the previous attempt failed.
         #[serde(flatten)]
         retry: ToolRetry,
     },
@@ -276,48 +276,48 @@ pub enum RunEventKind {
         /// The question and the tool call that it belongs to.
         question: Box<Elicitation>,
     },
-    /// A question of a tool server was answered or withdrawn. Events do not contain the answer.
+    /// A question of a tool server was answered or withdrawn. The event omits the answer.
     QuestionAnswered {
-        /// Id of the question.
+        /// Id of the question that ended.
         id: String,
-        /// Whether the question was answered, declined or cancelled.
+        /// How the question ended: accepted, declined or cancelled.
         action: QuestionAction,
     },
-    /// A tool use received its result, whether or not the tool ran.
+    /// A tool use received its result, even if the tool did not run.
     ToolFinished {
-        /// Id of the tool use.
+        /// Id of the tool use that received the result.
         id: String,
-        /// Whether the call did not run or returned an error.
+        /// Whether the result is an error: the tool did not run, or it returned an error.
         is_error: bool,
-        /// Why the tool use has no proper result.
+        /// Why the call has no usable result of its tool, such as `denied` or `timeout`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<ToolFailure>,
-        /// Whether the result came from the cache.
+        /// Whether the result came from the result cache, so that the tool did not run.
         cached: bool,
         /// Number of attempts to execute the call; 0 if the tool did not run.
         attempts: u32,
-        /// Duration of the call in milliseconds.
+        /// Duration of all attempts of the call, in milliseconds.
         duration_ms: u64,
-        /// The result content that the model reads.
+        /// The texts and media of the result, as the model reads them.
         content: Arc<[ToolContent]>,
-        /// The result as structured JSON, if the tool returned any.
+        /// The result as structured JSON, if the tool returned structured content.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         structured: Option<Arc<Value>>,
     },
-    /// The run waits for approvals that nobody can give now. It is the last event of a run that is
-    /// stored for a later resumption.
+    /// The run waits for approvals that nobody can give now. It was stored, and can be resumed
+    /// later. This event is the last one until the run is resumed.
     RunParked {
-        /// Ids of the tool uses that wait for approval.
+        /// Ids of the tool uses whose calls wait for approval.
         waiting: Vec<String>,
     },
-    /// The run finished. It is the last event of a run that is not parked.
+    /// The run finished. This event is the last one of the run.
     RunFinished {
-        /// The result of the run: its answer, outcome and usage.
+        /// The report of the run: its answer, outcome and usage.
         report: Box<RunReport>,
     },
 }
 
-/// What the person did with the question of a tool server.
+/// How a question of a tool server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionAction {
@@ -325,7 +325,7 @@ pub enum QuestionAction {
     Accept,
     /// The person declined to answer the question.
     Decline,
-    /// The answer came too late, or the question was withdrawn.
+    /// The question ended without an answer: it was withdrawn, or the answer came too late.
     Cancel,
 }
 
@@ -339,7 +339,7 @@ impl From<&ElicitationAnswer> for QuestionAction {
     }
 }
 
-/// A phase of the strategy that a run uses.
+/// A phase of the two-phase strategy: gathering data or formatting the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! Settings of a run.
+//! Settings of a run that its caller chooses, such as strategy, limits and sampling.
 
 use std::time::Duration;
 
@@ -24,11 +24,11 @@ pub struct RunOptions {
     /// Tool choice of the *first* model call. Later calls use [`ToolChoice::Auto`], so that the
     /// model does not call a forced tool in every step.
     pub tool_choice: ToolChoice,
-    /// Whether a response may contain several tool uses; `None` uses the provider's default.
+    /// Whether one response may contain several tool uses; `None` uses the provider's default.
     pub parallel_tool_use: Option<bool>,
     /// Sampling parameters of the model, such as the temperature.
     pub sampling: Sampling,
-    /// Maximum number of output tokens of one response.
+    /// Maximum number of output tokens in one model response.
     pub max_output_tokens: Option<u32>,
     /// How much the model reasons before it answers.
     pub reasoning: Option<ReasoningEffort>,
@@ -38,7 +38,7 @@ pub struct RunOptions {
     pub max_concurrent_tools: usize,
     /// Time limit of one tool call; `None` uses the limit of the tool host.
     pub tool_timeout: Option<Duration>,
-    /// Whether the later calls of a response are skipped after a denied call.
+    /// Whether a denied call prevents the execution of the later calls of its response.
     pub stop_after_denial: bool,
     /// Guards: rules that skip the later calls of a response after certain tool results.
     pub guards: Vec<ToolGuard>,
@@ -48,7 +48,7 @@ pub struct RunOptions {
     pub history: HistoryPolicy,
     /// Settings that decide when the model gets a search tool instead of all tools.
     pub search: SearchPolicy,
-    /// Numbers of retries after unusable responses.
+    /// Maximum numbers of repeated model calls after unusable responses.
     pub recovery: ResponseRetries,
 }
 
@@ -76,17 +76,17 @@ impl Default for RunOptions {
     }
 }
 
-/// Numbers of retries after unusable responses, by reason.
+/// Maximum numbers of repeated model calls in a run, by the fault of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ResponseRetries {
-    /// Maximum number of retries after empty responses.
+    /// Maximum number of repeated model calls after empty responses.
     pub empty_answer: u32,
-    /// Maximum number of retries after tool calls that the provider could not parse.
+    /// Maximum number of repeated model calls after tool calls that the provider could not parse.
     pub malformed_call: u32,
     /// Maximum number of continuations of responses that the model's output limit cut off. A
-    /// response that reaches the limit in the run's options is not continued.
+    /// response that reaches [`RunOptions::max_output_tokens`] is not continued.
     pub cut_off: u32,
     /// Whether the fallback model is used after a refusal without content.
     pub switch_after_refusal: bool,
@@ -104,7 +104,7 @@ impl Default for ResponseRetries {
 }
 
 impl ResponseRetries {
-    /// Returns settings that allow no retries.
+    /// Returns settings with which an unusable response is never followed by another call.
     pub fn without_retries() -> Self {
         Self {
             empty_answer: 0,

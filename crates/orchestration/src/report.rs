@@ -1,4 +1,4 @@
-//! How a run ended.
+//! The report of a finished run: its answer, outcome, usage and tool calls.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ pub struct RunReport {
     pub run_id: String,
     /// Id of the session, if the run belongs to one.
     pub session_id: Option<String>,
-    /// Id of the model of the last call.
+    /// Id of the model that the run called last.
     pub model: ModelId,
     /// The answer as text. It may be incomplete if the run ended early.
     pub answer: String,
-    /// The answer as separate items: texts and artifacts.
+    /// The answer as a list of texts and artifacts.
     pub content: Vec<AnswerItem>,
     /// How the run ended.
     pub outcome: Outcome,
-    /// Why the model stopped in the last call.
+    /// Why the model stopped writing the last response.
     pub finish_reason: Option<FinishReason>,
-    /// Number of model calls in the run.
+    /// Number of model calls in the run, without calls for summaries.
     pub steps: u32,
     /// Token usage of all model calls.
     pub usage: Usage,
     /// Records of the tool calls, in the order in which the model requested them.
     pub tool_calls: Vec<ToolCallRecord>,
-    /// Warnings of the run, each reported once.
+    /// Warnings that the run emitted, without duplicates.
     pub warnings: Vec<Warning>,
     /// The error or the reached limit that ended the run; `None` if it completed.
     pub error: Option<RunError>,
@@ -44,54 +44,54 @@ pub struct RunReport {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AnswerItem {
-    /// A text, in Markdown if the model wrote Markdown.
+    /// A text of the answer, which may contain Markdown.
     Text {
         /// The text that the model wrote.
         text: String,
     },
-    /// A self-contained artifact: a table, a diagram, a program, a page.
+    /// A self-contained artifact of the answer: a table, a diagram, a program or a page.
     #[serde(rename_all = "camelCase")]
     Artifact {
         /// The artifact kind that the model chose: `table`, `mermaid`, `code`, `html`…
         artifact_type: String,
         /// Display title of the artifact.
         title: String,
-        /// Source text of the artifact.
+        /// Source text of the artifact, such as the HTML of a page.
         content: String,
-        /// Programming language of a `code` artifact.
+        /// Programming language of a `code` artifact, if the model named one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         language: Option<String>,
     },
 }
 
-/// How a run ended.
+/// The outcome of a run: an answer, a reached limit, an error or a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The run has an answer.
+    /// The run completed and has an answer.
     Completed,
-    /// A limit ended the run. Partial results are kept.
+    /// A reached limit ended the run. The report contains the partial answer and tool calls.
     Limited,
-    /// An error ended the run.
+    /// An error ended the run before it completed.
     Failed,
-    /// The run was cancelled.
+    /// The caller cancelled the run before it completed.
     Cancelled,
 }
 
-/// An error that ended a run.
+/// The error or the reached limit that ended a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunError {
-    /// Machine-readable kind of the error.
+    /// Machine-readable kind of the error, such as `step_limit`.
     pub kind: RunErrorKind,
     /// Message for people, with the cause and the remedy.
     pub message: String,
-    /// The provider that reported the error.
+    /// Configured name of the provider that reported the error, if a provider did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// HTTP status of the provider's response.
+    /// HTTP status of the provider's error response, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The provider's id of the failed request.
+    /// Id that the provider gave to the failed request, for its support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
@@ -103,20 +103,20 @@ pub struct RunError {
 pub enum RunErrorKind {
     /// [`Limits::max_steps`](crate::policy::limits::Limits::max_steps) was reached.
     StepLimit,
-    /// The run's limit of tool calls was reached.
+    /// The run's limit of tool calls ([`Limits`](crate::policy::limits::Limits)) was reached.
     ToolCallLimit,
-    /// A limit on tokens was reached.
+    /// The run's limit of input tokens, output tokens or both together was reached.
     TokenLimit,
     /// The cost limit was reached, or the price of the model is unknown.
     CostLimit,
-    /// The wall-time limit was reached.
+    /// The run's limit of wall time was reached.
     TimeLimit,
     /// The answer is cut off, because it reached the model's output limit or
     /// [`Limits::max_answer_bytes`](crate::policy::limits::Limits::max_answer_bytes).
     OutputLimit,
     /// The conversation no longer fits the model's context window.
     ContextOverflow,
-    /// The model declined to answer.
+    /// The model refused to answer.
     Refusal,
     /// The provider's filter withheld the answer.
     ContentFilter,
@@ -128,17 +128,18 @@ pub enum RunErrorKind {
     MalformedAnswer,
     /// The requested schema is not a usable JSON Schema.
     InvalidSchema,
-    /// A required server did not start.
+    /// A tool server that the run requires did not start.
     ServerUnavailable,
-    /// The program has a defect, which is not the user's fault.
+    /// A defect of this program ended the run.
     Internal,
-    /// The model call failed. The value is the serialized [`ModelErrorKind`].
+    /// The model call failed. The value is the serialized [`ModelErrorKind`], such as
+    /// `rate_limited`.
     #[serde(untagged)]
     Model(String),
 }
 
 impl RunErrorKind {
-    /// Returns the outcome of a run with this error.
+    /// Returns the outcome that a run has if this error ended it.
     pub fn to_outcome(&self) -> Outcome {
         match self {
             Self::StepLimit
@@ -196,29 +197,29 @@ pub struct ToolCallRecord {
     pub server: Option<String>,
     /// Name of the tool on its server.
     pub tool: String,
-    /// The input of the call, or the model's text if it is not a JSON object.
+    /// Input of the call as a JSON object, or the model's text if the text is not a JSON object.
     pub input: Arc<Value>,
-    /// Whether the tool did not run or returned an error.
+    /// Whether the result is an error: the tool did not run, or it returned an error.
     pub is_error: bool,
-    /// Why the tool use has no proper result.
+    /// Why the call has no usable result of its tool, such as `denied` or `timeout`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ToolFailure>,
-    /// Whether the result came from the cache.
+    /// Whether the result came from the result cache, so that the tool did not run.
     pub cached: bool,
     /// Number of attempts to execute the call; 0 if the tool did not run.
     pub attempts: u32,
     /// Duration of all attempts in milliseconds.
     pub duration_ms: u64,
-    /// The result that the model reads.
+    /// The content of the tool result, as the model reads it.
     pub result: RecordedResult,
 }
 
-/// The result of a tool call as the model reads it.
+/// The content of a tool result as the model reads it, possibly truncated.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RecordedResult {
-    /// Texts and media of the tool result.
+    /// Texts and media of the tool result, in order.
     pub content: Arc<[ToolContent]>,
-    /// The tool result as structured JSON, if the tool returned any.
+    /// The tool result as structured JSON, if the tool returned structured content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Arc<Value>>,
 }

@@ -1,10 +1,10 @@
-//! The capabilities of Claude models, from the table in [`rules`](mod@crate::rules).
+//! Looks up the capabilities of Claude models in the table of [`rules`](mod@crate::rules).
 
 use switchboard_domain::ModelCapabilities;
 
 use crate::rules::{Sampling, find_rules};
 
-/// Returns the known capabilities of the model with this name.
+/// Returns what the model table shows about `model`. Unknown capabilities are `None`.
 pub fn capabilities(model: &str) -> ModelCapabilities {
     let Some(rules) = find_rules(model) else {
         return ModelCapabilities::default();
@@ -39,8 +39,8 @@ mod tests {
             let theirs = &entry.capabilities;
             // `either` prefers its first argument, so equal results mean agreement.
             assert_eq!(
-                catalog::merge_capabilities(theirs, &ours),
-                catalog::merge_capabilities(&ours, theirs),
+                catalog::join_capabilities(theirs, &ours),
+                catalog::join_capabilities(&ours, theirs),
                 "{}",
                 entry.name
             );

@@ -1,4 +1,4 @@
-//! The address, credentials and options of a server.
+//! Configuration of a server: its address, credentials and options.
 
 use secrecy::SecretString;
 use serde_json::Value;
@@ -14,14 +14,14 @@ use crate::{MessagesOptions, ServerTool, error::ERRORS, model::Messages};
 pub const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com";
 /// Name of the environment variable that contains the API key.
 pub const API_KEY_VARIABLE: &str = "ANTHROPIC_API_KEY";
-/// Name of the environment variable with a bearer token. It is used when no API key is set.
+/// Name of the environment variable with a bearer token. It is used only if no API key is set.
 pub const AUTH_TOKEN_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
 /// Name of the environment variable that overrides the base URL.
 pub const BASE_URL_VARIABLE: &str = "ANTHROPIC_BASE_URL";
 /// Name of the environment variable with additional headers, one `name: value` per line.
 pub const CUSTOM_HEADERS_VARIABLE: &str = "ANTHROPIC_CUSTOM_HEADERS";
 
-/// Name of the header that enables beta features.
+/// Name of the HTTP header that enables beta features of the API.
 pub(crate) const BETAS: &str = "anthropic-beta";
 
 /// The configuration of Anthropic's API or of a compatible server.
@@ -39,14 +39,14 @@ pub(crate) const BETAS: &str = "anthropic-beta";
 pub struct AnthropicConfig {
     /// Name of the provider, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
-    /// API key or token. Required for Anthropic's own address.
+    /// API key or token. Anthropic's own address requires one.
     pub credential: Option<Credential>,
     /// Base URL without `/v1`, as in the official SDK. A trailing slash or `/v1` is accepted.
     pub base_url: String,
-    /// Values of the `anthropic-beta` header. The values that options and request fields require
-    /// are added automatically, see [`MessagesOptions::automatic_betas`].
+    /// Values of the `anthropic-beta` header, besides those that options and request fields
+    /// require. The latter are added automatically, see [`MessagesOptions::automatic_betas`].
     pub betas: Vec<String>,
-    /// Additional HTTP headers. They override all other headers.
+    /// Additional HTTP headers of every request. They override all other headers.
     pub headers: Headers,
     /// Options of the mapping between requests and the Messages API.
     pub options: MessagesOptions,
@@ -111,7 +111,7 @@ impl AnthropicConfig {
         self
     }
 
-    /// Adds an HTTP header without a secret. It overrides all other headers of that name.
+    /// Adds an HTTP header whose value is not a secret. It overrides other headers of that name.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers = self.headers.with_header(name, value);
@@ -140,8 +140,8 @@ impl ProviderConfig for AnthropicConfig {
 
     const MODELS_PATH: &'static str = "models?limit=1000";
 
-    /// Reads the API key from `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`, the base URL from
-    /// `ANTHROPIC_BASE_URL` and headers from `ANTHROPIC_CUSTOM_HEADERS`.
+    /// Creates the configuration from `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`,
+    /// `ANTHROPIC_BASE_URL` (base URL) and `ANTHROPIC_CUSTOM_HEADERS` (HTTP headers).
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| ANTHROPIC_BASE_URL.to_owned());
@@ -152,7 +152,7 @@ impl ProviderConfig for AnthropicConfig {
         };
         for line in get(CUSTOM_HEADERS_VARIABLE).unwrap_or_default().lines() {
             if let Some((name, value)) = line.split_once(':') {
-                // A header value may be the secret key of a gateway.
+                // The value is stored as a secret, because it may be the key of a gateway.
                 let value = SecretString::from(value.trim());
                 config.headers = config.headers.with_secret(name.trim(), &value);
             }

@@ -19,7 +19,7 @@ pub(crate) static ERRORS: ErrorTable = ErrorTable {
 };
 
 const RULES: &[ErrorRule] = &[
-    // These codes come first, because some of them have status 429, which would be retried.
+    // Spend limits may have status 429, which would be retried without this rule.
     ErrorRule::match_codes(&["*_spend_limit_reached"], ErrorClass::QuotaExhausted),
     ErrorRule::match_codes(&["organization_on_hold"], ErrorClass::Permission),
     ErrorRule::match_messages(
@@ -27,7 +27,7 @@ const RULES: &[ErrorRule] = &[
             "prompt is too long",
             "exceed context limit",
             "exceeds the model's context",
-            // Compatible servers send these messages for other models.
+            // Compatible servers send this message for models of other vendors.
             "maximum context length",
         ],
         ErrorClass::ContextOverflow,
@@ -35,7 +35,7 @@ const RULES: &[ErrorRule] = &[
     .restrict_to_refused(),
     ErrorRule::match_messages(&["credit balance is too low"], ErrorClass::QuotaExhausted)
         .restrict_to_refused(),
-    // Gateways use this error type for every error, so the HTTP status is more precise.
+    // Only for refused requests: gateways use this type for every error, whatever the HTTP status.
     ErrorRule::match_codes(&["invalid_request_error"], ErrorClass::InvalidRequest)
         .restrict_to_refused(),
     ErrorRule::match_codes(&["request_too_large"], ErrorClass::InvalidRequest),

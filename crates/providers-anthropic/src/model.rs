@@ -4,7 +4,7 @@ use switchboard_domain::{
     ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelEvent, ToolChoice,
 };
 use switchboard_providers_common::{
-    Headers, merge_equal_warnings,
+    Headers, merge_warnings,
     provider::{HttpModel, PreparedRequest, SentRequest, Wire},
 };
 
@@ -17,9 +17,9 @@ use crate::{
 
 /// A model that is served by the Messages API of Anthropic or of a compatible server.
 ///
-/// The API may refuse earlier thinking blocks, for example after the start of the conversation was
-/// trimmed, or a forced tool choice. The request is then sent once more without them, and the
-/// answer has a warning.
+/// The API may refuse a forced tool choice or earlier thinking blocks, for example after the start
+/// of the conversation was removed. The request is then sent once more without the refused part,
+/// and the answer has a warning.
 ///
 /// ```no_run
 /// use switchboard_domain::{ChatModel, ChatRequest, Message};
@@ -34,11 +34,11 @@ use crate::{
 /// ```
 pub type AnthropicModel = HttpModel<Messages>;
 
-/// The mapping between chat requests and the Messages API.
+/// Marker type that selects the Messages API for [`AnthropicModel`].
 #[derive(Debug)]
 pub struct Messages;
 
-/// The parts of a request that are dropped in the second attempt because the API refused them.
+/// State of a retry: the parts of the request that are dropped, because the API refused them.
 #[derive(Debug, Default)]
 pub struct Adaptation {
     without_thinking_blocks: bool,
@@ -83,13 +83,9 @@ impl Wire for Messages {
         if !betas.is_empty() && !config.headers.contains(BETAS) {
             sent.headers = Headers::new().with_header(BETAS, &config.merge_betas(&betas));
         }
-        let decoder = MessagesDecoder::new(
-            id.clone(),
-            tool_choice,
-            merge_equal_warnings(warnings),
-            local_ids,
-        )
-        .with_tool_mapping(tool_mapping);
+        let decoder =
+            MessagesDecoder::new(id.clone(), tool_choice, merge_warnings(warnings), local_ids)
+                .with_tool_mapping(tool_mapping);
         Ok(PreparedRequest {
             request: sent,
             decoder,

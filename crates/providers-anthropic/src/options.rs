@@ -20,7 +20,7 @@ const VERSION_WITHOUT_SAMPLING: &str = "2026-10-21";
 /// assert!(options.replay_reasoning);
 /// ```
 ///
-/// A configuration file may contain any of its fields:
+/// Every field is optional in a configuration file:
 ///
 /// ```
 /// # use switchboard_providers_anthropic::{CachePolicy, MessagesOptions};
@@ -47,12 +47,12 @@ pub struct MessagesOptions {
     pub strict_tools: bool,
     /// `metadata.user_id`: an opaque id of the user, never a name or an address.
     pub user_id: Option<String>,
-    /// Whether the model receives its own earlier thinking again.
+    /// Whether the model's own earlier thinking is sent back to it.
     pub replay_reasoning: bool,
-    /// Tools that the API runs on its own servers. They precede the tools of the request. A server
-    /// tool with the name of a tool of the request is dropped with a warning.
+    /// Tools that the API runs on its own servers. They precede the request's tools in the list. A
+    /// server tool with the name of one of the request's tools is dropped with a warning.
     pub server_tools: Vec<ServerTool>,
-    /// How requests use the provider's prompt cache.
+    /// Parts of a request that the provider's prompt cache stores, and for how long.
     pub cache: CachePolicy,
     /// Value of `output_config.effort`. It overrides
     /// [`ChatRequest::reasoning`](switchboard_domain::ChatRequest::reasoning). An effort that the
@@ -68,26 +68,26 @@ pub struct MessagesOptions {
 }
 
 /// The use of the provider's prompt cache. Reading from the cache is cheaper and faster than
-/// sending new input. Writing costs a quarter more for a lifetime of five minutes, and twice as
-/// much for one hour.
+/// sending new input. Writing costs 1.25 times the input price for a lifetime of five minutes, and
+/// twice the input price for one hour.
 ///
 /// A cache entry is a prefix of a request (tools, instructions, conversation) that ends with a
-/// breakpoint. A request has at most four breakpoints. The next step of a run has a breakpoint
-/// where this step had its last one.
+/// breakpoint. A request has at most four breakpoints. The next step of a run also has a breakpoint
+/// where this step had its last one, so it finds the entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(tag = "scope", rename_all = "snake_case", deny_unknown_fields)]
 pub enum CachePolicy {
-    /// Sets no cache breakpoints.
+    /// No cache breakpoints are set, so that nothing is cached.
     #[default]
     None,
-    /// Sets a cache breakpoint after the tools and the leading instructions.
+    /// Cache breakpoints are set after the tools and after the leading instructions.
     Prefix {
-        /// Lifetime of the cache entry.
+        /// Lifetime of the cache entries of tools and instructions.
         #[serde(default)]
         lifetime: CacheLifetime,
     },
-    /// Sets cache breakpoints as [`Self::Prefix`] does, and after the last two turns of the user or
-    /// of tool results.
+    /// Cache breakpoints are set as with [`Self::Prefix`], and after the last two turns of the user
+    /// or of tool results.
     Turns {
         /// Lifetime of the cache entries of the conversation.
         #[serde(default)]
@@ -102,11 +102,11 @@ pub enum CachePolicy {
 /// The lifetime of a prompt cache entry after its last use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum CacheLifetime {
-    /// A lifetime of five minutes.
+    /// The cache entry lives for five minutes after its last use.
     #[default]
     #[serde(rename = "5m")]
     FiveMinutes,
-    /// A lifetime of one hour.
+    /// The cache entry lives for one hour after its last use.
     #[serde(rename = "1h")]
     Hour,
 }
@@ -148,7 +148,7 @@ impl Default for MessagesOptions {
 impl MessagesOptions {
     /// Returns whether this API version refuses sampling parameters for every model.
     pub(crate) fn refuses_sampling(&self) -> bool {
-        // ISO dates sort correctly as text.
+        // API versions are ISO dates, which sort correctly as text.
         self.api_version.as_str() >= VERSION_WITHOUT_SAMPLING
     }
 }

@@ -15,16 +15,16 @@ pub struct Rules {
     pub context_window: u64,
     /// Maximum number of tokens in the answer, including thinking.
     pub max_output_tokens: u64,
-    /// Whether the model accepts PDF documents.
+    /// Whether the model accepts PDF documents as input.
     pub documents: bool,
     /// The model's support for `temperature` and `top_p` in API versions that accept them.
     pub sampling: Sampling,
     /// The thinking mode of the model. `None` for a model without thinking.
     pub thinking: Option<Thinking>,
     /// Whether the model needs the beta `interleaved-thinking-2025-05-14` to think between tool
-    /// calls. Adaptive thinking does not need it.
+    /// calls. Models with adaptive thinking do not need it.
     pub interleaves_by_beta: bool,
-    /// The values of `output_config.effort` that the model accepts, in rising order. Empty if the
+    /// The values of `output_config.effort` that the model accepts, from low to high. Empty if the
     /// model refuses the field.
     pub efforts: &'static [Effort],
     /// Whether the model accepts a `tool_choice` of type `any` or `tool`. `None` if reports differ.
@@ -53,9 +53,9 @@ pub enum Sampling {
 /// The thinking mode of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
-    /// Thinking of type `enabled`, with a budget in tokens.
+    /// The model thinks with type `enabled` and a budget in tokens.
     Budget,
-    /// Thinking of type `adaptive`. `output_config.effort` controls the amount.
+    /// The model thinks with type `adaptive`. `output_config.effort` controls the amount.
     Adaptive {
         /// The smallest amount of thinking that a request can select.
         minimum: MinimumThinking,
@@ -65,32 +65,32 @@ pub enum Thinking {
 /// The smallest amount of thinking that a request can select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MinimumThinking {
-    /// Thinking can be `disabled`.
+    /// A request can turn thinking off (`disabled`).
     Disabled,
-    /// Thinking can be reduced to `between_tools`: short notes between tool calls.
+    /// A request can reduce thinking to `between_tools`: short notes between tool calls.
     BetweenTools,
-    /// Thinking can be reduced only by a low effort.
+    /// A request can reduce thinking only with a low effort.
     LowEffort,
 }
 
-/// The value of `output_config.effort`, which controls how thorough an answer is.
+/// The value of `output_config.effort`, which controls how thoroughly the model works on an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
-    /// The API value `low`.
+    /// The lowest effort, `low` in the API.
     Low,
-    /// The API value `medium`.
+    /// A medium effort, `medium` in the API.
     Medium,
-    /// The API value `high`, which is the default.
+    /// A high effort, `high` in the API, which is the API's default.
     High,
-    /// The API value `xhigh`.
+    /// An effort above `high`, `xhigh` in the API.
     XHigh,
-    /// The API value `max`.
+    /// The highest effort, `max` in the API.
     Max,
 }
 
 impl Effort {
-    /// All effort levels, in rising order.
+    /// All effort levels, from the lowest to the highest.
     pub const ALL: [Self; 5] = [Self::Low, Self::Medium, Self::High, Self::XHigh, Self::Max];
 
     /// Returns the name of the effort level in the API.
@@ -105,13 +105,13 @@ impl Effort {
     }
 }
 
-/// A version of the API's own web search tool.
+/// A version of the web search tool that the API runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebSearchVersion {
     /// The date in the type of the tool, such as `20260318`.
     pub version: &'static str,
-    /// Whether the request must contain `allowed_callers: ["direct"]`, because the model cannot
-    /// call the tool from its own code as newer versions expect.
+    /// Whether the tool must be declared with `allowed_callers: ["direct"]`, because the model does
+    /// not support calls of the tool from its own code.
     pub direct_only: bool,
 }
 
@@ -141,7 +141,7 @@ pub struct Row {
     pub rules: Rules,
 }
 
-/// The first web search version, which compatible servers support.
+/// The oldest version of the web search tool, also for models that are not in the table.
 pub(crate) const DEFAULT_WEB_SEARCH: WebSearchVersion = WebSearchVersion {
     version: "20250305",
     direct_only: false,
@@ -165,7 +165,7 @@ const THINKING_BETWEEN_TOOLS: Option<Thinking> = Some(Thinking::Adaptive {
     minimum: MinimumThinking::BetweenTools,
 });
 
-// Each generation lists only its differences from an earlier generation.
+// Each constant of a later generation lists only its differences from an earlier one.
 const GENERATION_3: Rules = Rules {
     context_window: 200_000,
     max_output_tokens: 4_096,
@@ -239,7 +239,7 @@ const MYTHOS_PREVIEW: Rules = Rules {
     ..OPUS_4_7
 };
 const GENERATION_5: Rules = OPUS_4_8;
-/// Rules of the first Fable and Mythos models. `None` marks features on which reports differ.
+/// Rules of the first Fable and Mythos models. A field is `None` if reports about it differ.
 const FABLE_5: Rules = Rules {
     thinking: PERMANENT_THINKING,
     forced_tool_choice: None,
@@ -266,8 +266,8 @@ const SONNET_5_5: Rules = Rules {
     ..OPUS_5_5
 };
 
-/// The table of known models. A model uses the first row with its family (or without a family)
-/// and a version that is not newer than its own.
+/// The table of known models. The rules of a model are in the first row whose family is the model's
+/// or `None` and whose version is not newer than the model's.
 pub const TABLE: &[Row] = &[
     table_row(Some(Family::Opus), (5, 5), OPUS_5_5),
     table_row(Some(Family::Sonnet), (5, 5), SONNET_5_5),
@@ -309,7 +309,7 @@ pub fn find_rules(model: &str) -> Option<&'static Rules> {
     TABLE.iter().find(applies).map(|row| &row.rules)
 }
 
-/// Parses the family and the version of a model name.
+/// Parses the family and the (major, minor) version from a model name.
 fn parse_family_and_version(model: &str) -> Option<(Family, (u32, u32))> {
     let (_, name) = model.split_once("claude-")?;
     let mut family = None;
@@ -330,7 +330,7 @@ fn parse_family_and_version(model: &str) -> Option<(Family, (u32, u32))> {
     match numbers.as_slice() {
         [major, minor, ..] => Some((family, (*major, *minor))),
         [major] => Some((family, (*major, 0))),
-        // The name `claude-mythos-preview` contains no version. It sorts before generation 5.
+        // The name `claude-mythos-preview` contains no version. (4, 9) sorts before generation 5.
         [] if family == Family::Mythos => Some((family, (4, 9))),
         [] => None,
     }

@@ -1,4 +1,4 @@
-//! Schemas that the API enforces: `strict` tools and `output_config.format`.
+//! Checks how far the API enforces a schema (`strict` tools and `output_config.format`).
 
 use serde_json::{Map, Value};
 use switchboard_providers_common::schema::{Change, ChangeKind, CompiledSchema};
@@ -13,8 +13,8 @@ pub(crate) fn unenforced_changes<'c>(
         .filter(|it| it.kind != ChangeKind::Encoded)
 }
 
-/// Returns whether the strict form of a schema accepts fewer values than the original: no objects
-/// with arbitrary keys, no recursion.
+/// Returns whether the strict schema accepts fewer values than the original, because it excludes
+/// objects with arbitrary keys or recursion.
 pub(crate) fn accepts_fewer_values(original: &Value, strict: &CompiledSchema<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = properties.is_none_or(Map::is_empty);

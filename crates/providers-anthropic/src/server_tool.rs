@@ -18,20 +18,20 @@ use crate::rules::{DEFAULT_WEB_SEARCH, Rules};
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerTool {
-    /// The API's web search.
+    /// The web search that the API runs.
     WebSearch(WebSearch),
-    /// Any other tool of the API, as the JSON that the API expects.
+    /// A tool that has no variant here, as the JSON that the API expects.
     Raw(RawServerTool),
 }
 
-/// The settings of the API's web search.
+/// Settings of the web search that the API runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebSearch {
-    /// The version of the web search: the date in the type of the tool, such as `20250305`. `None`
-    /// selects the newest version that the model supports.
+    /// The version of the web search tool: the date in its type, such as `20250305`. `None` selects
+    /// the newest version that the model supports.
     pub version: Option<String>,
-    /// Maximum number of searches per request.
+    /// Maximum number of searches per request. `None` means no maximum.
     pub max_uses: Option<u32>,
     /// Domains to search. An empty list allows all domains.
     pub allowed_domains: Vec<String>,
@@ -59,7 +59,7 @@ pub struct UserLocation {
     pub timezone: Option<String>,
 }
 
-/// A tool of the API for which this crate has no specific type.
+/// A tool of the API without a type in this crate, declared as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawServerTool {
@@ -82,8 +82,7 @@ impl ServerTool {
         Self::Raw(RawServerTool { declaration, betas })
     }
 
-    /// Returns the name under which the model calls the tool, or an empty string for a raw tool
-    /// without a name.
+    /// Returns the name by which the model calls the tool, or "" for a raw tool without a name.
     pub fn name(&self) -> &str {
         match self {
             Self::WebSearch(_) => "web_search",
@@ -140,7 +139,7 @@ impl ServerTool {
         entry
     }
 
-    /// Returns the reason why the API would refuse this tool for every model.
+    /// Returns the reason why the API would refuse this tool, whatever the model.
     pub(crate) fn find_configuration_error(&self) -> Option<String> {
         let search = match self {
             Self::WebSearch(search) => search,

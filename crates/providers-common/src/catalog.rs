@@ -39,11 +39,11 @@ pub const PROVIDERS: &[&str] = &[
 pub struct ModelEntry {
     /// Provider of the model, one of [`PROVIDERS`].
     pub provider: &'static str,
-    /// Name of the model in the catalog. It may lack the date that the requested name has.
+    /// Name of the model in the catalog, possibly without the date in the name that was looked up.
     pub name: &'static str,
     /// Capabilities and limits of the model.
     pub capabilities: ModelCapabilities,
-    /// List prices of the model at its provider.
+    /// List prices of the model at its provider, in US dollars per million tokens.
     pub prices: Prices,
     /// Whether OpenAI serves the model only with the Responses API, not with Chat Completions.
     pub responses_only: bool,
@@ -65,14 +65,14 @@ impl ModelEntry {
 /// expensive. Some providers charge more for requests with more than about 200,000 prompt tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Prices {
-    /// Price of uncached prompt tokens.
+    /// Price in US dollars per million prompt tokens that are not read from the cache.
     pub input: Option<f64>,
-    /// Price of output tokens, including reasoning tokens.
+    /// Price in US dollars per million output tokens, including reasoning tokens.
     pub output: Option<f64>,
-    /// Price of prompt tokens that are read from the cache.
+    /// Price in US dollars per million prompt tokens that are read from the cache.
     pub cache_read: Option<f64>,
-    /// Price of prompt tokens that are written to the cache with the shortest lifetime. If it is
-    /// `None` and `cache_read` is known, the `input` price applies.
+    /// Price in US dollars per million prompt tokens that are written to the cache with the
+    /// shortest lifetime. If it is `None` and `cache_read` is known, the `input` price applies.
     pub cache_write: Option<f64>,
 }
 
@@ -99,14 +99,14 @@ pub fn lookup(provider: &str, model: &str) -> Option<ModelEntry> {
     table::parse_row(row)
 }
 
-/// Returns the models of a provider, sorted by name. Empty for providers that are not in
-/// [`PROVIDERS`]. Dated names are listed only if their entry differs from the undated one.
+/// Returns the models of a provider, sorted by name, or no models if it is not in [`PROVIDERS`]. A
+/// dated name is listed only if its entry differs from that of the undated name.
 pub fn list_models(provider: &str) -> impl Iterator<Item = ModelEntry> {
     table::find_rows_by_prefix(provider, "").filter_map(table::parse_row)
 }
 
-/// Returns the recommended models of a provider, best first; the first one is the default. Empty
-/// for providers without a recommendation.
+/// Returns the recommended models of a provider, best first; the first one is the default. Returns
+/// an empty list for a provider without recommended models.
 pub fn featured_models(provider: &str) -> Vec<ModelEntry> {
     let mut ranked: Vec<(u8, &str)> = table::find_rows_by_prefix(provider, "")
         .filter_map(|row| Some((table::featured_rank(row)?, row)))
@@ -123,9 +123,9 @@ pub fn data_source() -> &'static str {
     table::data_source()
 }
 
-/// Merges the capabilities that two sources report for one model. The first source takes
-/// precedence.
-pub fn merge_capabilities(
+/// Merges the capabilities that two sources report for one model. Where both sources report a
+/// value, the first one takes precedence.
+pub fn join_capabilities(
     first: &ModelCapabilities,
     second: &ModelCapabilities,
 ) -> ModelCapabilities {

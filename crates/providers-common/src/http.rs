@@ -6,7 +6,7 @@
 //! | [`retry`] | [`stream_with_retry`](retry::stream_with_retry): repeats a failed request |
 //! | [`classify`] | [`ErrorClassifier`](classify::ErrorClassifier): errors of failed answers |
 //! | [`byte_stream`] | [`ByteStream`](byte_stream::ByteStream): a body as it arrives |
-//! | [`sse`], [`ndjson`] | a body split into frames |
+//! | `sse`, `ndjson` | a body split into frames |
 //! | [`decoder`] | [`WireDecoder`](decoder::WireDecoder): frames become events |
 //! | [`decode`] | a body and a decoder become a model's stream |
 

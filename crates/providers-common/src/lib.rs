@@ -18,7 +18,7 @@
 //! | [`joined_text`] | text that is joined from parts |
 //! | [`mod@opaque_text`] | the readable text of a provider's own blocks |
 //! | [`tool_mapping`] | changes of tools and schemas that are reversed in the answer |
-//! | [`warnings`] | [`merge_equal_warnings`]: equal warnings as one |
+//! | [`warnings`] | [`merge_warnings`]: equal warnings as one |
 //! | [`mod@lenient`] | fields of answers that accept a value of the wrong type |
 //!
 //! Adapters use the transport through [`provider`]. It can also be used directly:
@@ -73,7 +73,7 @@ pub use mapping::{
 pub use opaque_text::opaque_block_text;
 pub use text_tool_calls::TextCalls;
 pub use tool_mapping::{ShapeRestorer, ToolMapping};
-pub use warnings::merge_equal_warnings;
+pub use warnings::merge_warnings;
 
 /// Maximum size of one frame (a server-sent event or a JSON line): 16 MiB. The largest legitimate
 /// frames carry a generated image as base64.

@@ -1,4 +1,4 @@
-//! Parts of the request and answer mapping that all provider APIs share.
+//! Code that all provider adapters share to build requests and to convert answers into events.
 
 pub mod answer_events;
 pub mod body_fields;

@@ -65,23 +65,23 @@ const OPENED: &str = "closed objects are opened for the properties of other sche
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
-    /// Anthropic: `tools[].input_schema` without `strict`. Draft 2020-12 with an object without
-    /// combinators at the root.
+    /// Anthropic's subset for `tools[].input_schema` without `strict`: draft 2020-12, but the root
+    /// must be an object without combinators.
     Anthropic,
-    /// Anthropic: `tools[].input_schema` with `strict`, and `output_config.format`.
+    /// Anthropic's subset for `tools[].input_schema` with `strict`, and for `output_config.format`.
     AnthropicStrict,
-    /// OpenAI: functions with `strict`, and `json_schema` response formats with `strict`.
+    /// OpenAI's subset for functions with `strict` and for response formats with `strict`.
     OpenAiStrict,
-    /// OpenAI: functions without `strict`, also for compatible servers.
+    /// Subset of OpenAI and compatible servers for functions without `strict`.
     OpenAiLoose,
-    /// Gemini: `parametersJsonSchema` and `responseJsonSchema`.
+    /// Gemini's subset for `parametersJsonSchema` and `responseJsonSchema`.
     GeminiJsonSchema,
-    /// Gemini: `parameters` and `responseSchema`, a subset of OpenAPI 3.0. Types are in upper case.
-    /// Where the root has no `properties`, leave `parameters` out.
+    /// Gemini's subset for `parameters` and `responseSchema`, which follows OpenAPI 3.0. Types are
+    /// in upper case. Where the root has no `properties`, leave `parameters` out.
     GeminiOpenApi,
-    /// Ollama: `tools[].function.parameters`.
+    /// Ollama's subset for `tools[].function.parameters`.
     OllamaTools,
-    /// Ollama: `format`, which becomes a grammar. The root may be of any type.
+    /// Ollama's subset for `format`, which becomes a grammar. The root may be of any type.
     OllamaFormat,
 }
 
@@ -148,7 +148,7 @@ impl CompiledSchema<'_> {
             .filter(|change| change.kind.loses_enforcement())
     }
 
-    /// Returns whether answers to the compiled schema differ in shape from answers to the original.
+    /// Returns whether an answer needs [`restore()`] to match the original schema.
     pub fn changes_shape(&self) -> bool {
         self.has_any_change(&[
             ChangeKind::Encoded,

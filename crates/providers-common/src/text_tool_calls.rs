@@ -114,7 +114,7 @@ impl Recovery {
         }
     }
 
-    /// Sets the tool names that the model received. The emitted events carry the declared names.
+    /// Sets the tool names that were sent to the model. Emitted events have the declared names.
     #[must_use]
     pub fn with_wire_names(mut self, names: &ToolNames) -> Self {
         let tools = (*self.tools).clone().with_wire_names(names);
@@ -140,10 +140,10 @@ impl Recovery {
     }
 }
 
-/// Converts the calls in the text of a stream into tool uses. Returns the stream unchanged if no
-/// calls can occur in it.
+/// Converts the tool calls that a model wrote as text in a stream into tool uses. Returns the
+/// stream unchanged if `recovery` has nothing to search for and nothing to report.
 ///
-/// If the stream fails, buffered text and calls precede the error.
+/// If the stream fails, the buffered text and calls are emitted before the error.
 pub fn recover(stream: ModelStream, recovery: Recovery) -> ModelStream {
     if recovery.is_idle() {
         return stream;

@@ -1,4 +1,4 @@
-//! Changes of a request's tools and schemas that are reversed in the answer.
+//! Changes to the tool names and schemas of a request, and their reversal in the answer.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -26,13 +26,13 @@ impl ToolMapping {
         self.names = Some(names).filter(ToolNames::has_aliases);
     }
 
-    /// Adds a tool whose schema was changed for `dialect`.
+    /// Adds a tool whose schema was changed for `dialect`, so that its input can be restored.
     pub fn add_tool(&mut self, tool: &ToolDefinition, dialect: Dialect) {
         let restorer = ShapeRestorer::new(&tool.input_schema, dialect);
         self.tools.insert(tool.name.clone(), restorer);
     }
 
-    /// Sets the original schema of a structured answer. It was changed for `dialect`.
+    /// Sets the declared schema of a structured answer, which was changed for `dialect`.
     pub fn set_answer_schema(&mut self, schema: &Value, dialect: Dialect) {
         self.answer = ShapeRestorer::new(schema, dialect);
     }
@@ -48,12 +48,12 @@ impl ToolMapping {
         names.map_or(sent, |names| names.declared_name(sent))
     }
 
-    /// Returns the restorer for the input of the tool with the declared name `tool`.
+    /// Returns the converter that restores the input of the tool with the declared name `tool`.
     pub fn input_restorer(&self, tool: &str) -> ShapeRestorer {
         self.tools.get(tool).cloned().unwrap_or_default()
     }
 
-    /// Returns the restorer for the text of a structured answer.
+    /// Returns the converter that restores the text of a structured answer.
     pub fn answer_restorer(&self) -> ShapeRestorer {
         self.answer.clone()
     }
@@ -102,8 +102,8 @@ impl ShapeRestorer {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns the buffered text in the shape of the declared schema. Text that is not JSON is
-    /// returned unchanged.
+    /// Returns the buffered text in the shape of the declared schema. Text that is not JSON stays
+    /// unchanged.
     pub fn restore_buffer(&mut self) -> Option<String> {
         let buffer = self.0.take()?;
         let text = match serde_json::from_str::<Value>(&buffer.text) {

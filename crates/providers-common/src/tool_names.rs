@@ -14,7 +14,7 @@ use switchboard_domain::{ChatRequest, Part, ToolChoice};
 /// Lengths of the hash in an alias, in hexadecimal digits. A longer hash is used only if the
 /// shorter alias is the name of another tool.
 const HASH_DIGITS: [usize; 4] = [8, 16, 32, 64];
-/// Base of the alias for a name without any legal character.
+/// Beginning of the alias for a tool name without any character that the provider accepts.
 const DEFAULT_NAME: &str = "tool";
 
 /// Rule for the tool names that a provider API accepts: ASCII letters, digits, `_` and `-`.
@@ -28,19 +28,19 @@ pub struct NameRule {
 }
 
 impl NameRule {
-    /// Anthropic Messages: `^[a-zA-Z0-9_-]{1,128}$` (the SDK's `ToolParam.name`).
+    /// Rule of Anthropic Messages: `^[a-zA-Z0-9_-]{1,128}$` (the SDK's `ToolParam.name`).
     pub const ANTHROPIC: Self = Self {
         max_len: 128,
         begins_with_letter: false,
     };
-    /// OpenAI Chat Completions and Responses, and compatible servers: `^[a-zA-Z0-9_-]{1,64}$`.
+    /// Rule of OpenAI's APIs and of compatible servers: `^[a-zA-Z0-9_-]{1,64}$`.
     pub const OPENAI: Self = Self {
         max_len: 64,
         begins_with_letter: false,
     };
-    /// Gemini: "must start with a letter or an underscore; a-z, A-Z, 0-9, underscores, dots, colons
-    /// and dashes, with a maximum length of 64" (`FunctionDeclaration.name` of the SDKs). Dots and
-    /// colons are not used: some versions of the API do not document them.
+    /// Rule of Gemini: "must start with a letter or an underscore; a-z, A-Z, 0-9, underscores,
+    /// dots, colons and dashes, with a maximum length of 64" (`FunctionDeclaration.name` of the
+    /// SDKs). Dots and colons are not used: some versions of the API do not document them.
     pub const GEMINI: Self = Self {
         max_len: 64,
         begins_with_letter: true,
@@ -124,7 +124,7 @@ impl ToolNames {
             let mut aliases = HASH_DIGITS
                 .iter()
                 .map(|digits| rule.build_alias(name, *digits));
-            // An alias with the full SHA-256 is always unique.
+            // The search finds an alias, because the one with the full SHA-256 is unique.
             let Some(alias) = aliases.find(|alias| taken.insert(alias.clone())) else {
                 continue;
             };
@@ -138,8 +138,8 @@ impl ToolNames {
         }
     }
 
-    /// Returns the name under which a declared tool is sent. A name that is not in the request is
-    /// converted by the same rule.
+    /// Returns the name under which a declared tool is sent to the provider. Also converts a name
+    /// that is not in the request.
     pub fn wire_name<'a>(&self, declared: &'a str) -> Cow<'a, str> {
         match self.wire.get(declared) {
             Some(alias) => Cow::Owned(alias.clone()),
@@ -148,8 +148,8 @@ impl ToolNames {
         }
     }
 
-    /// Returns the declared name of the tool with the name `wire`. An unknown name, which the model
-    /// invented, is returned unchanged.
+    /// Returns the declared name of the tool that was sent as `wire`. An unknown name, which the
+    /// model invented, is returned unchanged.
     pub fn declared_name<'a>(&'a self, wire: &'a str) -> &'a str {
         self.declared.get(wire).map_or(wire, String::as_str)
     }

@@ -180,7 +180,7 @@ fn the_first_known_value_takes_precedence() {
         audio: Some(false),
         ..ModelCapabilities::default()
     };
-    let both = catalog::merge_capabilities(&first, &second);
+    let both = catalog::join_capabilities(&first, &second);
     assert_eq!(
         both,
         ModelCapabilities {

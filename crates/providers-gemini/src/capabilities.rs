@@ -1,4 +1,4 @@
-//! Capabilities of Google's models by name.
+//! Looks up the capabilities of Google's models by their names.
 //!
 //! The model catalog takes precedence. The model series (such as Gemini 2.5 Flash) adds missing
 //! capabilities and rules of the mapping. Sources: the types of the official SDK (google-genai
@@ -7,12 +7,12 @@
 use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog;
 
-/// Returns the known capabilities of `model`, a name with or without `models/`. The catalog takes
-/// precedence over the series.
+/// Returns what is known about `model`, a name with or without `models/`. The catalog takes
+/// precedence over the series. Unknown capabilities are `None`.
 pub fn capabilities(model: &str) -> ModelCapabilities {
     let known = catalog::lookup("gemini", model).map(|entry| entry.capabilities);
     let of_series = series_capabilities(model);
-    let mut both = catalog::merge_capabilities(&known.unwrap_or_default(), &of_series);
+    let mut both = catalog::join_capabilities(&known.unwrap_or_default(), &of_series);
     if ModelSeries::from_model_name(model).is_some_and(|series| series.line == ModelLine::Gemma) {
         // The catalog describes Gemma on other servers. The Gemini API has refused functions for
         // older versions of Gemma, so the model series takes precedence.
@@ -51,11 +51,11 @@ fn series_capabilities(model: &str) -> ModelCapabilities {
     }
 }
 
-/// A generation of Google's chat models, such as Gemini 2.5 Flash.
+/// A series of Google's chat models, such as Gemini 2.5 Flash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ModelSeries {
     line: ModelLine,
-    /// Major and minor version, such as (2, 5).
+    /// Major and minor version of the series, such as (2, 5).
     version: (u32, u32),
 }
 
@@ -64,7 +64,7 @@ enum ModelLine {
     Pro,
     Flash,
     FlashLite,
-    /// A Gemini model with another name, such as Argon.
+    /// A Gemini model with a name other than Pro and Flash, such as Argon.
     Other,
     Gemma,
 }
@@ -72,14 +72,14 @@ enum ModelLine {
 /// The request field that controls a model's thinking, with its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThinkingControl {
-    /// The model uses the field `thinkingLevel`.
+    /// A request controls thinking with the field `thinkingLevel`.
     Levels {
-        /// The lowest level that the model accepts.
+        /// The lowest thinking level that the model accepts.
         least: &'static str,
-        /// Whether the model accepts the level `MEDIUM`.
+        /// Whether the model accepts the thinking level `MEDIUM`.
         medium: bool,
     },
-    /// The model uses the field `thinkingBudget`.
+    /// A request controls thinking with the field `thinkingBudget`.
     Budget {
         /// Minimum thinking budget in tokens.
         least: u32,
@@ -91,7 +91,7 @@ pub(crate) enum ThinkingControl {
 }
 
 impl ThinkingControl {
-    /// The thinking control that is assumed for an unknown model.
+    /// The thinking control that is assumed for an unknown model, because it is probably new.
     pub(crate) const NEWEST: Self = Self::Levels {
         least: "LOW",
         medium: true,
@@ -133,7 +133,7 @@ impl ModelSeries {
                     (_, true, false) => ModelLine::Flash,
                     _ => ModelLine::Other,
                 };
-                // The version to which the aliases with `latest` refer in November 2026.
+                // Version that aliases such as `gemini-pro-latest` referred to in November 2026.
                 let latest = || match line {
                     _ if !has("latest") => None,
                     ModelLine::Pro => Some((3, 1)),
@@ -148,7 +148,7 @@ impl ModelSeries {
         }
     }
 
-    /// Returns how thinking is controlled, or `None` for a model without thinking.
+    /// Returns the request field that controls thinking, or `None` for a model without thinking.
     pub(crate) fn thinking_control(self) -> Option<ThinkingControl> {
         match (self.line, self.version) {
             (_, (..2, _) | (2, ..5)) | (ModelLine::Gemma, (..4, _)) => None,
@@ -179,7 +179,7 @@ impl ModelSeries {
         }
     }
 
-    /// Returns whether the model refuses a turn whose first call has no thought signature.
+    /// Returns whether the model refuses a turn if its first tool call has no thought signature.
     pub(crate) fn requires_signatures(self) -> bool {
         self.line != ModelLine::Gemma && self.version >= (3, 0)
     }
@@ -219,7 +219,7 @@ impl ModelSeries {
         }
     }
 
-    /// Returns the maximum numbers of tokens in the prompt and in the answer.
+    /// Returns the maximum numbers of tokens of the prompt and of the answer.
     fn token_limits(self) -> Option<(u64, u64)> {
         match (self.line, self.version) {
             (ModelLine::Gemma, (3, _)) => Some((131_072, 8_192)),
@@ -253,8 +253,8 @@ mod tests {
             let theirs = &entry.capabilities;
             // Joined, each wins where both speak: the same means that they agree.
             assert_eq!(
-                catalog::merge_capabilities(theirs, &ours),
-                catalog::merge_capabilities(&ours, theirs),
+                catalog::join_capabilities(theirs, &ours),
+                catalog::join_capabilities(&ours, theirs),
                 "{}",
                 entry.name
             );

@@ -1,4 +1,4 @@
-//! The address, key and options of a server.
+//! Configuration of a server: its address, key and options.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use crate::{
 
 /// Base URL of Google's own API.
 pub const GEMINI_BASE_URL: &str = "https://generativelanguage.googleapis.com";
-/// The default API version. The version `v1` lacks features that this crate requests.
+/// The default API version. It is a beta version, because `v1` lacks features that this crate uses.
 pub const DEFAULT_API_VERSION: &str = "v1beta";
 /// Names of the environment variables with the API key. The first one that is set is used, as in
 /// the official SDK.
@@ -45,7 +45,7 @@ pub const API_VERSION_VARIABLE: &str = "GOOGLE_GENAI_API_VERSION";
 pub struct GeminiConfig {
     /// Name of the provider, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
-    /// The API key, sent as `x-goog-api-key`. Required for Google's own address.
+    /// The API key, sent in the header `x-goog-api-key`. Google's own address requires a key.
     pub api_key: Option<SecretString>,
     /// Base URL without the API version. A URL that ends with a version (`/v1beta`) is used
     /// unchanged.
@@ -130,8 +130,8 @@ impl ProviderConfig for GeminiConfig {
 
     const MODELS_PATH: &'static str = MODELS_PATH;
 
-    /// Reads the API key from `GOOGLE_API_KEY` or `GEMINI_API_KEY`, the base URL from
-    /// `GOOGLE_GEMINI_BASE_URL` and the API version from `GOOGLE_GENAI_API_VERSION`.
+    /// Creates the configuration from `GOOGLE_API_KEY` or `GEMINI_API_KEY`,
+    /// `GOOGLE_GEMINI_BASE_URL` (base URL) and `GOOGLE_GENAI_API_VERSION` (API version).
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| GEMINI_BASE_URL.to_owned());

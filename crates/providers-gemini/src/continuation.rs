@@ -1,8 +1,8 @@
-//! Answers that take several requests.
+//! Reads answers that take several requests.
 //!
 //! An answer that reaches the API's limit per request ends with `CONTINUATION` and a token. The
-//! same request with that token returns the rest. All parts are read as one stream, as in the
-//! official SDK.
+//! first request, repeated with that token, returns the rest. All parts are read as one stream, as
+//! in the official SDK.
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -14,7 +14,7 @@ use switchboard_providers_common::{
 
 use crate::{GeminiModel, generate::Continuation};
 
-/// The data needed to request the remaining parts of an answer.
+/// The model and the first request, with which the rest of an answer is requested.
 pub(crate) struct AnswerSource {
     pub(crate) model: GeminiModel,
     /// The first request, which is repeated with a continuation token.
@@ -35,7 +35,7 @@ pub(crate) fn continue_answer(source: AnswerSource, first: HttpAnswer) -> ByteSt
 
 struct AnswerParts {
     source: AnswerSource,
-    /// The response body that is read. `None` between two requests and at the end.
+    /// The response body that is being read. `None` between two requests and after the last one.
     current: Option<ByteStream>,
     at_line_end: bool,
 }
@@ -62,8 +62,8 @@ impl AnswerParts {
                     self.current = None;
                     return Some((Err(error), self));
                 }
-                // The body ended within a line, so a continuation would be read as part of that
-                // line.
+                // The body ended within a line, so it was truncated. A continuation would be read
+                // as part of that line.
                 None if !self.at_line_end => return None,
                 None => {
                     self.current = None;

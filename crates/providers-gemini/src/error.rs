@@ -19,7 +19,7 @@ pub(crate) static ERRORS: ErrorTable = ErrorTable {
 };
 
 const RULES: &[ErrorRule] = &[
-    // The API answers with status 400 to a wrong key.
+    // The API refuses a wrong key with status 400, which alone would mean an invalid request.
     ErrorRule::match_codes(&["API_KEY_INVALID"], ErrorClass::Authentication),
     ErrorRule::match_messages(
         &["api key not valid", "api key expired"],

@@ -5,7 +5,7 @@ use switchboard_domain::{
     ModelEvent, ModelStream,
 };
 use switchboard_providers_common::{
-    HttpAnswer, decode_sse_with_context, merge_equal_warnings,
+    HttpAnswer, decode_sse_with_context, merge_warnings,
     provider::{HttpModel, PreparedRequest, SentRequest, Wire},
 };
 
@@ -17,8 +17,8 @@ use crate::{
 
 /// A model that is served by the Gemini API.
 ///
-/// The API may refuse a thought signature of this model, for example if it was created with another
-/// API key. The request is then sent once more without signatures, and the answer has a warning.
+/// The API may refuse a thought signature, for example if it was created with another API key. The
+/// request is then sent once more without signatures, and the answer has a warning.
 ///
 /// ```no_run
 /// use switchboard_domain::{ChatModel, ChatRequest, Message};
@@ -33,11 +33,11 @@ use crate::{
 /// ```
 pub type GeminiModel = HttpModel<GenerateContent>;
 
-/// The mapping for `generateContent` and `streamGenerateContent`.
+/// Marker type that selects `generateContent` and `streamGenerateContent` for [`GeminiModel`].
 #[derive(Debug)]
 pub struct GenerateContent;
 
-/// Whether the second attempt omits thought signatures because the API refused one.
+/// State of a retry: whether thought signatures are omitted, because the API refused one.
 #[derive(Debug, Default)]
 pub struct WithoutSignatures(bool);
 
@@ -83,13 +83,9 @@ impl Wire for GenerateContent {
             "generateContent"
         };
         let path = format!("{}:{method}", config.model_path(&id.name)?);
-        let decoder = GenerateDecoder::new(
-            id.clone(),
-            tool_choice,
-            merge_equal_warnings(warnings),
-            local_ids,
-        )
-        .with_tool_mapping(tool_mapping);
+        let decoder =
+            GenerateDecoder::new(id.clone(), tool_choice, merge_warnings(warnings), local_ids)
+                .with_tool_mapping(tool_mapping);
         Ok(PreparedRequest {
             request: SentRequest::new(&id.provider, path, streams, &body)?,
             decoder,
@@ -141,8 +137,8 @@ impl Wire for GenerateContent {
     }
 }
 
-/// Returns whether the API refused a signature: "Function call is missing a `thought_signature`…",
-/// "Corrupted thought signature."
+/// Returns whether the API refused a thought signature: "Function call is missing a
+/// `thought_signature`…", "Corrupted thought signature."
 fn refuses_signature(error: &ModelError) -> bool {
     let message = error.message().to_ascii_lowercase();
     matches!(error.kind, ModelErrorKind::InvalidRequest { .. })

@@ -13,7 +13,7 @@ use crate::ServerTool;
 /// assert!(old_proxy.include_thoughts);
 /// ```
 ///
-/// A configuration file may hold any of its fields:
+/// Every field is optional in a configuration file:
 ///
 /// ```
 /// # use switchboard_providers_gemini::{GeminiOptions, ServerTool};
@@ -25,15 +25,15 @@ use crate::ServerTool;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GeminiOptions {
-    /// The form in which schemas are sent.
+    /// The schema language in which schemas of tools and answers are sent.
     pub schemas: SchemaForm,
-    /// Whether thinking models are asked to include their thoughts in the answer.
+    /// Whether a request asks thinking models to include their thoughts in the answer.
     pub include_thoughts: bool,
-    /// Whether the model receives its own earlier thoughts and signatures again. Off in the second
-    /// attempt after the API has refused a signature.
+    /// Whether the model's own thoughts and signatures are sent back to it. `false` in the second
+    /// attempt, after the API has refused a signature.
     pub replay_thoughts: bool,
-    /// Tools that the API runs itself. They follow the tools of the request. A server tool with the
-    /// name of a tool of the request is omitted with a warning.
+    /// Tools that the API runs itself. They follow the request's tools in the list. A server tool
+    /// with the name of one of the request's tools is omitted with a warning.
     ///
     /// Together with functions the request sets `includeServerSideToolInvocations`, which Vertex AI
     /// does not support; [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) can
@@ -52,7 +52,7 @@ impl Default for GeminiOptions {
     }
 }
 
-/// The form in which the schemas of tools and answers are sent.
+/// The schema language in which the schemas of tools and answers are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! Percent encoding.
+//! Percent encoding of URL paths and queries.
 
 use std::fmt::Write as _;
 

@@ -12,8 +12,8 @@ use switchboard_domain::JsonObject;
 /// A tool that the API runs while the model answers. Its calls and results become
 /// [`Part::Opaque`](switchboard_domain::Part::Opaque) parts, which are sent back unchanged.
 ///
-/// Models before Gemini 3 do not accept server tools together with functions. The server tools are
-/// then omitted, with a warning.
+/// Models before Gemini 3 do not accept server tools together with functions. In such a request,
+/// the server tools are omitted with a warning.
 ///
 /// Examples in a configuration file: `{type: google_search}` and `{type: raw, declaration:
 /// {codeExecution: {}}}`.
@@ -21,9 +21,9 @@ use switchboard_domain::JsonObject;
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerTool {
-    /// The API's web search, `googleSearch`.
+    /// The API's web search, whose name in requests is `googleSearch`.
     GoogleSearch(GoogleSearch),
-    /// Any other tool of the API, as the JSON that the API expects.
+    /// A tool that has no variant here, as the JSON that the API expects.
     Raw(RawServerTool),
 }
 
@@ -31,9 +31,9 @@ pub enum ServerTool {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GoogleSearch {
-    /// Whether to search for images too.
+    /// Whether the search returns images besides web pages.
     pub images: bool,
-    /// The time range to which the results are restricted.
+    /// The time range to which the search results are restricted. `None` means no restriction.
     pub time_range: Option<TimeRange>,
 }
 
@@ -41,13 +41,13 @@ pub struct GoogleSearch {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimeRange {
-    /// Start of the range in RFC 3339, such as `2026-01-01T00:00:00Z`.
+    /// Start of the time range in the format of RFC 3339, such as `2026-01-01T00:00:00Z`.
     pub start: String,
-    /// End of the range in RFC 3339, exclusive.
+    /// End of the time range in the format of RFC 3339. The range excludes this time.
     pub end: String,
 }
 
-/// A tool of the API for which this crate has no specific type.
+/// A tool of the API without a type in this crate, declared as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawServerTool {

@@ -1,4 +1,4 @@
-//! Fills the arguments of a tool from a question.
+//! Finds values for the parameters of a tool in the text of a question.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ const MAX_INPUTS: usize = 20;
 /// Words that precede the topic of a question, as in "a note about cats".
 const TOPIC_WORDS: &[&str] = &["about", "named", "called", "titled", "saying", "to", "in"];
 
-/// Arguments of one tool that were found in a question.
+/// The arguments for one tool, as far as they were found in a question.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolArguments {
     /// Input objects, one for each tool call. A question with several ids has several inputs.
@@ -26,7 +26,7 @@ pub(crate) struct ToolArguments {
     pub(crate) missing: Vec<String>,
 }
 
-/// Finds the arguments of a tool in a question. Values in `known` take precedence.
+/// Finds the arguments of a tool in a question. Values from tool results (`known`) have priority.
 pub(crate) fn fill_arguments(
     tool: &ToolDefinition,
     question: &str,
@@ -43,7 +43,7 @@ pub(crate) fn fill_arguments(
     let mut list: Option<(String, Vec<Value>)> = None;
     let mut missing = Vec::new();
     let parameters = read_parameters(&tool.input_schema);
-    // The first pass assigns values with a clear match, so that no other parameter uses them.
+    // In the first pass, only parameters with a clear match get a value.
     for only_clear in [true, false] {
         for parameter in &parameters {
             if input.contains_key(&parameter.name)
@@ -108,7 +108,7 @@ pub(crate) fn find_schema_fault(tool: &ToolDefinition, input: &JsonObject) -> Op
     }
 }
 
-/// Returns the JSON object that a question contains.
+/// Returns the JSON object that a question contains, or `None`.
 fn find_json_object(question: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(question.get(find_json_range(question)?)?).ok()
 }
@@ -124,7 +124,7 @@ pub(crate) fn remove_json_object(question: &str) -> String {
     words
 }
 
-/// Returns the byte range from the first opening brace to the last closing brace.
+/// Returns the byte range from the first opening brace to the last closing brace of a question.
 fn find_json_range(question: &str) -> Option<RangeInclusive<usize>> {
     let range = question.find('{')?..=question.rfind('}')?;
     (range.start() < range.end()).then_some(range)
@@ -133,14 +133,14 @@ fn find_json_range(question: &str) -> Option<RangeInclusive<usize>> {
 struct ArgumentFiller<'a> {
     tool: &'a ToolDefinition,
     values: &'a QuestionValues,
-    /// Indices of the groups in `values.numbers` that a parameter already uses.
+    /// Indices of the number lists in `values.numbers` that a parameter already uses.
     used_numbers: Vec<usize>,
     used_text: Vec<String>,
 }
 
 impl ArgumentFiller<'_> {
-    /// Finds the values of a parameter: several for a list of ids. With `only_clear`, numbers and
-    /// texts must match the parameter's name or format.
+    /// Finds the values of a parameter. Several ids in the question give several values. With
+    /// `only_clear`, numbers and texts must match the parameter's name or format.
     fn find_values(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
         if !parameter.enum_values().is_empty() {
             return self.find_enum_value(parameter).into_iter().collect();
@@ -154,7 +154,7 @@ impl ArgumentFiller<'_> {
         }
     }
 
-    /// Returns the enum value whose words are in the question.
+    /// Returns the enum value of the parameter whose words are in the question.
     fn find_enum_value(&self, parameter: &Parameter<'_>) -> Option<Value> {
         let asked: Vec<String> = self
             .values
@@ -170,7 +170,7 @@ impl ArgumentFiller<'_> {
         parameter.enum_values().iter().find(is_named).cloned()
     }
 
-    /// Returns `true` if the question contains all words of the parameter's name.
+    /// Returns `true` if the question contains all words of the parameter's name, otherwise `None`.
     fn find_boolean(&self, parameter: &Parameter<'_>) -> Option<Value> {
         let is_asked = |stem: &String| {
             ["is", "has", "includ", "with", "show"].contains(&stem.as_str())
@@ -301,7 +301,7 @@ impl ArgumentFiller<'_> {
         if let Some(group) = values.ids.iter().find(|group| is_id || named_before(group)) {
             return group.values.clone();
         }
-        // In a phrase like "with subject test", the value follows the parameter's name.
+        // In a phrase like "with subject test", the value "test" follows the parameter's name.
         let name = parameter.stems.last();
         let at = values
             .tokens
@@ -352,9 +352,9 @@ impl ArgumentFiller<'_> {
     }
 }
 
-/// Returns a JSON number, or `None` for a fraction where an integer is needed.
+/// Returns a JSON number, or `None` if the parameter is an integer and the value is a fraction.
 fn to_json_number(value: f64, is_integer: bool) -> Option<Value> {
-    // Integers up to 2^53 are exact in a double.
+    // The largest integer, 2^53, up to which a double represents every integer exactly.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT {
         #[allow(clippy::cast_possible_truncation, reason = "an integer below 2^53")]

@@ -1,4 +1,4 @@
-//! The current turn of a conversation: the last user question and the tool calls after it.
+//! The current turn of a conversation: the last user question, and the tool calls after it.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{
     word_stems::{split_words, stem_word},
 };
 
-/// Prefix of every text that asks the user for a missing value.
+/// Prefix of every text in which the demo model asks the user for a missing value.
 pub(crate) const ASK_PREFIX: &str = "I need ";
 
 /// A tool call of the current turn, with its result if it has one.
@@ -20,24 +20,24 @@ pub(crate) struct TurnCall<'a> {
     pub(crate) result: Option<&'a ToolResult>,
 }
 
-/// The last user question, and the tool calls and texts after it.
+/// The last user question, and the tool calls and assistant texts after it.
 #[derive(Debug, Clone)]
 pub(crate) struct ConversationTurn<'a> {
     /// Text of the last user message. If the message answers a question of the demo model, the
     /// original question precedes it.
     pub(crate) question: String,
-    /// Text for the tool selection. If the question starts with "and", the previous question
-    /// precedes it.
+    /// The question as text for the tool selection. If the question starts with "and", the previous
+    /// question precedes it.
     pub(crate) topic: String,
     pub(crate) calls: Vec<TurnCall<'a>>,
-    /// The texts of the assistant in this turn.
+    /// The texts of the assistant since the last user question.
     pub(crate) texts: Vec<String>,
 }
 
 impl<'a> ConversationTurn<'a> {
     pub(crate) fn from_messages(messages: &'a [Arc<Message>]) -> Self {
         let is_question = |message: &Arc<Message>| {
-            message.role == Role::User && message.iter_tool_results().next().is_none()
+            message.role == Role::User && message.tool_results().next().is_none()
         };
         let at = messages.iter().rposition(is_question);
         let mut question = at.map(|at| messages[at].text()).unwrap_or_default();
@@ -60,7 +60,7 @@ impl<'a> ConversationTurn<'a> {
         let since = &messages[at.map_or(0, |at| at + 1)..];
         let results: Vec<&ToolResult> = since
             .iter()
-            .flat_map(|message| message.iter_tool_results())
+            .flat_map(|message| message.tool_results())
             .collect();
         let tool_uses = since.iter().flat_map(|message| message.tool_uses());
         let calls = tool_uses.map(|tool_use| TurnCall {
@@ -82,13 +82,12 @@ impl<'a> ConversationTurn<'a> {
         }
     }
 
-    /// Returns the calls of one tool in this turn.
     pub(crate) fn calls_of_tool(&self, tool: &str) -> Vec<TurnCall<'a>> {
         let calls = self.calls.iter().copied();
         calls.filter(|call| call.tool_use.name == tool).collect()
     }
 
-    /// Finds parameter values in the tool results of this turn.
+    /// Finds values for parameters in the successful tool results of this turn.
     pub(crate) fn find_known_values<'p>(
         &self,
         parameters: impl Iterator<Item = &'p Parameter<'p>>,
@@ -111,7 +110,7 @@ impl<'a> ConversationTurn<'a> {
     }
 }
 
-/// Returns unused ids for the next calls: `call_1`, `call_2` and so on.
+/// Returns ids for the next tool calls, in the form `call_1`, without ids that `messages` contain.
 pub(crate) fn unused_call_ids(messages: &[Arc<Message>]) -> impl Iterator<Item = String> {
     let tool_uses = messages.iter().flat_map(|message| message.tool_uses());
     let used: HashSet<String> = tool_uses.map(|tool_use| tool_use.id.clone()).collect();
@@ -120,7 +119,7 @@ pub(crate) fn unused_call_ids(messages: &[Arc<Message>]) -> impl Iterator<Item =
         .filter(move |id| !used.contains(id))
 }
 
-/// Returns the data of a tool result: its structured content, or its text if that is JSON.
+/// Returns the data of a tool result: the structured content, or the text if it is a JSON value.
 pub(crate) fn parse_result_data(result: &ToolResult) -> Option<Value> {
     if let Some(structured) = &result.structured {
         return Some(Value::clone(structured));
@@ -136,8 +135,8 @@ pub(crate) fn parse_result_data(result: &ToolResult) -> Option<Value> {
     (data.is_object() || data.is_array()).then_some(data)
 }
 
-/// Searches JSON data for the value of a parameter: a field with its name, or `id` in an object
-/// that is named like it (`customers[0].id` for `customer_id`).
+/// Searches JSON data for the value of a parameter: a field with the parameter's name, or the field
+/// `id` of an object with a matching name (`customers[0].id` for `customer_id`).
 fn find_parameter_value(
     data: &Value,
     parameter: &Parameter<'_>,

@@ -9,13 +9,13 @@ use crate::{
     question_values::QuestionValues, schema::read_parameters,
 };
 
-/// Name of the tool that receives the formatted answer.
+/// Name of the tool that a host offers to receive the formatted answer.
 pub(crate) const NAME: &str = "response_formatter";
 /// Prefix of a text that requests another gathering step. The host's prompt for the gathering phase
 /// contains this prefix.
 const MARKER: &str = "NEED MORE DATA:";
 
-/// Returns the text to send with tool calls in the host's gathering phase, otherwise `None`.
+/// Returns the text to send with tool calls while the host gathers results, otherwise `None`.
 pub(crate) fn gathering_phase_text(request: &ChatRequest, plan: &Plan) -> Option<String> {
     let is_prompt =
         |message: &Message| message.role == Role::System && message.text().contains(MARKER);
@@ -24,7 +24,7 @@ pub(crate) fn gathering_phase_text(request: &ChatRequest, plan: &Plan) -> Option
         .then(|| format!("{MARKER} the results of these calls are needed."))
 }
 
-/// Returns the input of the tool `response_formatter`, or `None` if the request has other tools.
+/// Returns the input of the tool `response_formatter`, or `None` unless it is the only tool.
 pub(crate) fn build_formatter_input(request: &ChatRequest, today: Date) -> Option<JsonObject> {
     let [tool] = request.tools.as_slice() else {
         return None;
@@ -63,7 +63,7 @@ pub(crate) fn build_formatter_input(request: &ChatRequest, today: Date) -> Optio
         return Some(JsonObject::from_iter([("conversation".to_owned(), items)]));
     }
     // The host defines the fields of this schema. They are filled from tool results first, then
-    // from the question, and then with the text.
+    // from the question, and then with the assistant's text.
     let parameters = read_parameters(&tool.input_schema);
     let known = turn.find_known_values(parameters.iter());
     let values = QuestionValues::from_text(&turn.question, today);

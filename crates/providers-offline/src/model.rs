@@ -1,4 +1,4 @@
-//! Implements the trait `ChatModel` for the demo model.
+//! Implements the trait `ChatModel` of the domain crate for the demo model.
 
 use async_trait::async_trait;
 use futures_util::stream;
@@ -26,7 +26,7 @@ pub struct DemoModel {
 }
 
 impl DemoModel {
-    /// Creates a model that resolves "yesterday" with the clock and time zone of the system.
+    /// Creates a demo model. It resolves "yesterday" with the clock and time zone of the system.
     pub fn new() -> Self {
         Self {
             id: ModelId::new(PROVIDER, MODEL),
@@ -49,14 +49,14 @@ impl DemoModel {
         }
     }
 
-    /// Fixes the day that "yesterday" and "tomorrow" are relative to.
+    /// Sets the day that "today", "yesterday" and "tomorrow" refer to, for reproducible answers.
     #[must_use]
     pub fn with_today(mut self, today: Date) -> Self {
         self.today = Some(today);
         self
     }
 
-    /// Returns the next step of a conversation. [`ChatModel::stream`] streams the same step.
+    /// Returns the demo model's next step in a conversation. [`ChatModel::stream`] streams it.
     pub fn plan(&self, request: &ChatRequest) -> Plan {
         let today = self.today.unwrap_or_else(|| Zoned::now().date());
         Plan::from_request(request, today)

@@ -16,10 +16,10 @@ use crate::{
     word_stems::stem_words,
 };
 
-/// Maximum length of a question in bytes. Longer questions are declined, because arguments from a
-/// part of the text would be wrong.
+/// Maximum length of a question in bytes. The demo model declines longer questions, because
+/// arguments from a part of the text would be wrong.
 const MAX_QUESTION_BYTES: usize = 64 * 1024;
-/// Maximum number of tool names in the message for a question that matches no tool.
+/// Maximum number of tool names in the answer to a question that matches no tool.
 const MAX_LISTED_TOOLS: usize = 10;
 const ABOUT: &str = "I am a demo model, not a language model: I only match words with tools.";
 
@@ -29,19 +29,19 @@ const ABOUT: &str = "I am a demo model, not a language model: I only match words
 pub enum Plan {
     /// Tool calls that can run at the same time.
     Call(Vec<PlannedCall>),
-    /// A request to the user for a missing value.
+    /// A question to the user about a missing or invalid value for a tool call.
     Ask {
-        /// The text for the user.
+        /// The question to the user.
         text: String,
     },
-    /// An answer from tool results.
+    /// An answer that lists the results of the tool calls.
     Answer {
-        /// The text for the user.
+        /// The answer for the user.
         text: String,
     },
-    /// A text for questions that match no tool.
+    /// An explanation for questions that the demo model cannot answer with a tool.
     Decline {
-        /// The text for the user.
+        /// The explanation for the user.
         text: String,
     },
 }
@@ -49,16 +49,16 @@ pub enum Plan {
 /// A tool call that the demo model requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedCall {
-    /// The id, unique in the conversation: `call_1`, `call_2` and so on.
+    /// The id of the tool call, unique in the conversation: `call_1`, `call_2` and so on.
     pub id: String,
-    /// The tool's name as declared in the request.
+    /// The name of the tool, as declared in the request.
     pub name: String,
-    /// The input, which fits the tool's schema.
+    /// The input of the tool call, which matches the tool's input schema.
     pub input: JsonObject,
 }
 
 impl Plan {
-    /// Returns the planned tool calls. The slice is empty if the plan is a text.
+    /// Returns the planned tool calls. The slice is empty if the plan is a text for the user.
     pub fn planned_calls(&self) -> &[PlannedCall] {
         match self {
             Self::Call(calls) => calls,
@@ -124,7 +124,7 @@ impl Plan {
     }
 }
 
-/// Returns the tools that the tool choice allows.
+/// Returns the tools of the request that its tool choice allows.
 fn allowed_tools(request: &ChatRequest) -> Vec<Arc<ToolDefinition>> {
     let is_allowed = |tool: &&Arc<ToolDefinition>| match &request.tool_choice {
         ToolChoice::None => false,
@@ -156,12 +156,12 @@ fn no_match_message(tools: &[Arc<ToolDefinition>]) -> String {
     format!("No connected tool matches the words of this question. The tools are {names}{more}.")
 }
 
-/// Input for planning one step of a conversation with the best tool.
+/// The data for planning the next step with the tool that matches the question best.
 struct ToolStep<'a> {
     request: &'a ChatRequest,
     turn: &'a ConversationTurn<'a>,
     values: QuestionValues,
-    /// The other tools that share words with the question, the best match first.
+    /// The tools that match the question less well than the best tool, in descending order.
     others: &'a [&'a Arc<ToolDefinition>],
 }
 

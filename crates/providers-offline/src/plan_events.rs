@@ -1,4 +1,4 @@
-//! Converts a plan to model events.
+//! Converts a plan of the demo model to model events.
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -46,7 +46,7 @@ pub(crate) fn plan_to_events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEve
     events
 }
 
-/// Appends the events of a text, one delta per word. Text after `max_words` words is cut.
+/// Appends the events of a text, one delta per word. Text after `max_words` words is omitted.
 fn add_text_events(
     text: &str,
     max_words: Option<u32>,
@@ -72,7 +72,7 @@ fn add_text_events(
     }
 }
 
-/// Appends the events of a tool call. Its input comes in two deltas, as from a streaming model.
+/// Appends the events of a tool call. The input is split into two deltas, like a real stream.
 fn add_call_events(index: u32, call: &PlannedCall, events: &mut Vec<ModelEvent>) {
     events.push(ModelEvent::PartStarted {
         index,
@@ -109,7 +109,7 @@ fn tool_choice_outcome(choice: &ToolChoice, plan: &Plan) -> ToolChoiceOutcome {
     }
 }
 
-/// Returns a warning for each request option that has no effect.
+/// Returns a warning for each request option that the demo model ignores.
 fn collect_warnings(request: &ChatRequest) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut dropped = |option: &str| {

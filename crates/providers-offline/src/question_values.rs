@@ -1,10 +1,10 @@
-//! Values in the text of a question: numbers, quotations, dates, ids and names.
+//! Finds values in the text of a question: numbers, quotations, dates, ids and names.
 
 use jiff::{ToSpan as _, civil::Date};
 
 use crate::word_stems::stem_word;
 
-/// Words for the numbers 1 to 10.
+/// English words for the numbers 1 to 10, in order.
 const NUMBERS: [&str; 10] = [
     "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
 ];
@@ -12,39 +12,39 @@ const NUMBERS: [&str; 10] = [
 /// Words between the values of a list, as in "42 and 7".
 const LIST_WORDS: [&str; 2] = ["and", "or"];
 
-/// A word of the question, separated by white space.
+/// A word of the question. Words are separated by white space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QuestionToken {
     /// The word without punctuation around it.
     pub(crate) text: String,
-    /// Word stem of the lower-case word.
+    /// The stem of the word in lower case, for comparisons with parameter names.
     pub(crate) stem: String,
-    /// `true` if punctuation or the end of a line follows the word.
+    /// Whether punctuation or the end of a line follows the word.
     pub(crate) ends_phrase: bool,
 }
 
-/// One value or a list of values in a question, such as "42 and 7", with the tokens around it.
+/// One value or a list of values in a question, such as "42 and 7", with the words around it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ValueGroup<T> {
     pub(crate) values: Vec<T>,
-    /// The stem of the token before the first value, or an empty string.
+    /// The stem of the word before the first value, or an empty string.
     pub(crate) before: String,
-    /// The stems of up to three tokens after the last value.
+    /// The stems of up to three words after the last value.
     pub(crate) after: Vec<String>,
 }
 
 /// Values found in the text of one question.
 #[derive(Debug, Clone)]
 pub(crate) struct QuestionValues {
-    /// All tokens outside of quotations.
+    /// All words of the question that are not in quotations.
     pub(crate) tokens: Vec<QuestionToken>,
     pub(crate) quoted: Vec<String>,
     pub(crate) numbers: Vec<ValueGroup<f64>>,
-    /// Words with a digit and a letter, such as `AB-1234`.
+    /// Ids: words that contain both a digit and a letter, such as `AB-1234`.
     pub(crate) ids: Vec<ValueGroup<String>>,
-    /// Dates in ISO form, in the order of the text.
+    /// Dates in ISO 8601 format (`2026-01-31`), in the order of the text.
     pub(crate) dates: Vec<String>,
-    /// Names: sequences of capitalized words that do not start the text.
+    /// Names: sequences of capitalized words, without the first word of the question.
     pub(crate) names: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl QuestionValues {
         }
     }
 
-    /// Returns the words after the last of `markers`, up to punctuation or the line end.
+    /// Returns the words after the last word in `markers`, up to punctuation or the line end.
     pub(crate) fn phrase_after_word(&self, markers: &[&str]) -> Option<String> {
         let is_marker =
             |token: &QuestionToken| markers.contains(&token.text.to_lowercase().as_str());
@@ -73,7 +73,7 @@ impl QuestionValues {
         self.phrase_from_token(at + 1)
     }
 
-    /// Returns the words from a token up to punctuation or the line end, without a leading article.
+    /// Returns the words from index `start` up to punctuation or a line end, without an article.
     pub(crate) fn phrase_from_token(&self, start: usize) -> Option<String> {
         let rest = self.tokens.get(start..)?;
         let end = rest.iter().position(|token| token.ends_phrase);
@@ -88,7 +88,7 @@ impl QuestionValues {
     }
 }
 
-/// Removes quoted texts from a text. Returns the rest and the quoted texts.
+/// Splits a text into the text outside of quotation marks and a list of the quoted texts.
 fn split_quotations(text: &str) -> (String, Vec<String>) {
     let mut unquoted = String::new();
     let mut quoted = Vec::new();
@@ -141,13 +141,13 @@ fn tokenize_question(text: &str) -> Vec<QuestionToken> {
     tokens
 }
 
-/// Finds all values that `read` accepts. A list such as "42, 43 and 7" is one group.
+/// Finds all values that `read` returns for tokens. A list such as "42, 43 and 7" is one group.
 fn group_values<T>(
     tokens: &[QuestionToken],
     read: impl Fn(&QuestionToken) -> Option<T>,
 ) -> Vec<ValueGroup<T>> {
     let mut groups: Vec<ValueGroup<T>> = Vec::new();
-    // Token position after the last value of the last group.
+    // Index of the token after the value that was found last.
     let mut end = None;
     for (at, token) in tokens.iter().enumerate() {
         let Some(value) = read(token) else {
@@ -202,7 +202,7 @@ fn parse_id(token: &QuestionToken) -> Option<String> {
     is_id.then(|| token.text.clone())
 }
 
-/// Returns the ISO date of a token: a date, "today", "yesterday" or "tomorrow".
+/// Returns the ISO 8601 date of a word: a date, "today", "yesterday" or "tomorrow".
 fn parse_date(token: &QuestionToken, today: Date) -> Option<String> {
     let date = match token.text.to_lowercase().as_str() {
         "today" => today,

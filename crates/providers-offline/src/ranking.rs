@@ -10,17 +10,17 @@ use crate::{
     word_stems::{split_words, stem_words},
 };
 
-/// Minimum share of the question's words that a tool's name, description and parameters must
-/// contain, unless the tool choice is forced.
+/// Minimum share (0 to 1) of the question's words that a tool's name, description and parameters
+/// must contain, unless the tool choice is forced.
 const MIN_COVERAGE: f64 = 0.3;
-/// Minimum number of shared words if none of them is in the tool's name or title. In a shorter
-/// question all words must match.
+/// Minimum number of words that a question and a tool must share if none is in the tool's name or
+/// title. In a question with fewer words, all words must match.
 const MIN_SHARED_WORDS: usize = 2;
 
-/// Weight of a word in a tool's name, relative to a word in its description.
+/// Number of times that a word in a tool's name counts, compared with one in the description.
 const NAME_WEIGHT: usize = 3;
 
-/// Tokenizer for documents that consist of stems separated by spaces.
+/// Tokenizer for documents that consist of word stems separated by spaces.
 #[derive(Debug, Clone, Copy, Default)]
 struct SpaceTokenizer;
 

@@ -1,4 +1,4 @@
-//! Writes an answer from tool results.
+//! Writes the text of an answer from tool results.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,14 @@ use crate::{
     word_stems::{identifier_to_label, split_words, stem_word, stem_words},
 };
 
-/// Maximum number of list items that an answer shows.
+/// Maximum number of list items that an answer shows. The answer only counts the other items.
 const MAX_ROWS: usize = 20;
-/// Maximum length of a result text in characters.
+/// Maximum length of a result text in characters. Longer texts are cut.
 const MAX_TEXT: usize = 4_000;
-/// Maximum nesting depth of objects. Deeper objects are shown as JSON.
+/// Maximum nesting depth of objects and lists. Deeper ones are shown as JSON.
 const MAX_DEPTH: usize = 4;
 
-/// Formats the results of tool calls as the text of an answer.
+/// Formats the results of tool calls as the text of an answer to the question.
 pub(crate) fn format_results(question: &str, calls: &[TurnCall<'_>]) -> String {
     let asked = stem_words(question);
     let several = calls.len() > 1;
@@ -30,7 +30,7 @@ pub(crate) fn format_results(question: &str, calls: &[TurnCall<'_>]) -> String {
         }
         let name = &call.tool_use.name;
         if result.is_error {
-            let message = shorten_text(&result.as_text());
+            let message = shorten(&result.as_text());
             let _ = write!(answer, "`{name}` failed: {message}");
             continue;
         }
@@ -39,7 +39,7 @@ pub(crate) fn format_results(question: &str, calls: &[TurnCall<'_>]) -> String {
         }
         match parse_result_data(result) {
             Some(data) => answer.push_str(&describe_data(&data, &asked)),
-            None => answer.push_str(&shorten_text(&result.as_text())),
+            None => answer.push_str(&shorten(&result.as_text())),
         }
     }
     if answer.is_empty() {
@@ -73,10 +73,10 @@ fn describe_data(data: &Value, asked: &[String]) -> String {
     }
     let mut text = String::new();
     append_data(data, 0, &mut text);
-    shorten_text(text.trim_end())
+    shorten(text.trim_end())
 }
 
-/// Formats a value with the `currency` or `unit` of the same object.
+/// Formats a value, followed by the field `currency` or `unit` of its object if there is one.
 fn format_with_unit(value: &Value, object: &Map<String, Value>) -> String {
     let units = ["currency", "unit"].into_iter();
     let unit = units
@@ -127,7 +127,7 @@ fn append_data(data: &Value, depth: usize, text: &mut String) {
     }
 }
 
-/// Formats the fields of a JSON object as `key value`, without nested objects and arrays.
+/// Formats the fields of a JSON object as `key value`, and omits nested objects and arrays.
 fn format_scalars(object: &Map<String, Value>) -> Vec<String> {
     let scalars = object.iter().filter(|(_, value)| is_scalar(value));
     scalars
@@ -147,7 +147,7 @@ fn format_scalar(value: &Value) -> String {
     }
 }
 
-fn shorten_text(text: &str) -> String {
+fn shorten(text: &str) -> String {
     match text.char_indices().nth(MAX_TEXT) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

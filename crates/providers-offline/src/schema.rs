@@ -1,22 +1,22 @@
-//! The parameters of a tool, read from its input schema.
+//! Reads the parameters of a tool from its input schema.
 
 use serde_json::Value;
 
 use crate::word_stems::{split_words, stem_word};
 
-/// One property of a tool's input schema.
+/// A parameter of a tool: one property of the tool's input schema.
 #[derive(Debug, Clone)]
 pub(crate) struct Parameter<'a> {
     pub(crate) name: String,
-    /// Schema of the property. For an `anyOf`, its first alternative that is not `null`.
+    /// The JSON Schema of the parameter. For an `anyOf`, its first alternative that is not `null`.
     pub(crate) schema: &'a Value,
     pub(crate) is_required: bool,
-    /// Word stems of the parameter's name.
+    /// The word stems of the parameter's name, for comparisons with words of a question.
     pub(crate) stems: Vec<String>,
 }
 
 impl Parameter<'_> {
-    /// Returns the JSON type of the parameter, or an empty string.
+    /// Returns the JSON type of the parameter, or an empty string if the schema has no type.
     pub(crate) fn json_type(&self) -> &str {
         match &self.schema["type"] {
             Value::String(kind) => kind,
@@ -41,7 +41,7 @@ impl Parameter<'_> {
         self.schema["enum"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether the parameter's name contains one of these words.
+    /// Returns whether the parameter's name contains at least one of the words in `names`.
     pub(crate) fn name_contains_any(&self, names: &[&str]) -> bool {
         names
             .iter()
@@ -49,7 +49,7 @@ impl Parameter<'_> {
     }
 }
 
-/// Returns the parameters of an input schema, in the order of its properties.
+/// Returns the parameters in the input schema of a tool, in the order of its properties.
 pub(crate) fn read_parameters(schema: &Value) -> Vec<Parameter<'_>> {
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
     let properties = schema["properties"].as_object();

@@ -2,7 +2,7 @@
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// Words that do not help to select a tool.
+/// Frequent words that do not help to select a tool for a question.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "all", "an", "and", "any", "are", "at", "be", "by", "can", "could", "did", "do",
     "does", "each", "for", "from", "give", "has", "have", "hello", "hi", "how", "i", "in", "is",
@@ -32,12 +32,12 @@ pub(crate) fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns the stem of a lower-case English word.
+/// Returns the stem of a lower-case English word: `custom` for `customers`.
 pub(crate) fn stem_word(word: &str) -> String {
     Stemmer::create(Algorithm::English).stem(word).into_owned()
 }
 
-/// Returns the stems of a text, without stop words and numbers.
+/// Returns the word stems of a text, without stop words and numbers.
 pub(crate) fn stem_words(text: &str) -> Vec<String> {
     let is_term =
         |word: &String| !STOP_WORDS.contains(&word.as_str()) && !word.chars().all(char::is_numeric);

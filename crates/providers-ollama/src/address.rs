@@ -1,6 +1,6 @@
 //! Parses the address of a server in every form that `OLLAMA_HOST` may have.
 //!
-//! The rules are those of the server and its command line (`envconfig.Host`, `ConnectableHost`).
+//! The rules are those of the server and of its command line (`envconfig.Host`, `ConnectableHost`).
 //! They accept more forms than `_parse_host` of the Python SDK, with equal results for common ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,19 +9,18 @@ use http::Uri;
 
 /// Host name of Ollama's cloud.
 pub(crate) const CLOUD_HOST: &str = "ollama.com";
-/// Default port of an Ollama server.
 const DEFAULT_PORT: u16 = 11434;
 
 /// Error for a text that is not a server address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidHost {
-    /// Credentials are not allowed, because addresses are shown in messages and logs.
+    /// The address contains credentials, which could appear in messages and logs.
     #[error("the address holds a user or password: give the key as OLLAMA_API_KEY")]
     UserInfo,
     /// The scheme is neither `http` nor `https`.
     #[error("`{0}://` is not spoken: write http:// or https://")]
     Scheme(String),
-    /// The text does not have the form of an address.
+    /// The text is not an address in any form that `OLLAMA_HOST` may have.
     #[error("`{0}` is not an address: write host, host:port or http://host:port")]
     Host(String),
 }
@@ -64,7 +63,7 @@ pub(crate) fn parse_base_url(host: &str) -> Result<String, InvalidHost> {
     let path = path.trim_matches('/');
     let slash = if path.is_empty() { "" } else { "/" };
     let base = format!("{scheme}://{name}:{port}{slash}{path}");
-    // This check finds spaces and other characters that a host name cannot contain.
+    // This check rejects spaces and other characters that a host name cannot contain.
     match base.parse::<Uri>() {
         Ok(uri) if uri.host().is_some() && uri.query().is_none() => Ok(base),
         _ => Err(InvalidHost::Host(host.to_owned())),
@@ -87,7 +86,7 @@ fn split_host_and_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Converts an address that a server listens at, such as `0.0.0.0`, to an address to connect to.
+/// Converts an address that a server listens on, such as `0.0.0.0`, to an address to connect to.
 fn to_connectable_address(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -103,7 +102,7 @@ fn format_ip(ip: IpAddr) -> String {
     }
 }
 
-/// Returns whether a base address is on this machine.
+/// Returns whether a base address belongs to this machine, such as `http://127.0.0.1:11434`.
 pub(crate) fn is_loopback(base_url: &str) -> bool {
     let uri = base_url.parse::<Uri>().ok();
     let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();

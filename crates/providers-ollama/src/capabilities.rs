@@ -1,7 +1,7 @@
-//! Capabilities of models.
+//! Capabilities of models on Ollama servers.
 //!
-//! The API determines some of them for every model. The server reports the others on request
-//! ([`fetch_model_description`](crate::fetch_model_description)).
+//! Some capabilities are equal for every model, because they depend on the API. The server reports
+//! the others on request ([`describe_model`](crate::describe_model)).
 
 use switchboard_domain::ModelCapabilities;
 
@@ -30,8 +30,8 @@ fn is_cloud_model(model: &str) -> bool {
     })
 }
 
-/// Adds the capabilities in the server's list `abilities`. A capability that is not in the list
-/// becomes `Some(false)`.
+/// Adds the capabilities in the server's list `abilities` to the known ones. A capability that is
+/// not in the list becomes `Some(false)`.
 pub(crate) fn add_reported_capabilities(
     known: &ModelCapabilities,
     abilities: Option<&[String]>,

@@ -1,4 +1,4 @@
-//! The address and key of a server.
+//! Configuration of an Ollama server: its address, key and options.
 
 use std::fmt;
 
@@ -41,30 +41,31 @@ pub struct OllamaConfig {
     /// Name of the provider, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
     /// Base address of the server: scheme, host, port and optional path. [`OllamaConfig::for_host`]
-    /// parses it from other forms.
+    /// also parses other forms of it.
     pub base_url: String,
-    /// API key, sent as `Authorization: Bearer`. Only the cloud requires a key.
+    /// API key, sent as `Authorization: Bearer`. Only Ollama's cloud requires a key.
     pub api_key: Option<SecretString>,
     /// Time-outs, retry policy and proxy settings. No proxy is used for addresses of this machine.
     pub transport: TransportConfig,
     /// Forms of tool calls that are recognized in the text of an answer. The server parses only the
     /// forms of its own templates, and leaves calls in other forms in the text.
     pub text_calls: RecoveryForms,
-    /// Models that get tools described in the prompt.
+    /// Selection of the models that get tools described in the prompt instead of in `tools`.
     pub tools_by_prompt: ToolsByPrompt,
 }
 
-/// Models that get tools described in the prompt. Their calls are parsed from the text of the
-/// answer, and earlier calls and results are sent as text.
+/// Selection of the models that get tools described in the prompt. Their calls are parsed from the
+/// text of the answer, and earlier calls and results are sent as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolsByPrompt {
-    /// No model: a request with tools for a model without tool support is refused.
+    /// No model gets tools in the prompt. Models without tool support refuse requests with tools.
     #[default]
     Never,
-    /// Models that do not support tools, according to the server's description
-    /// ([`fetch_described_model`](crate::fetch_described_model)) or its refusal of a request.
+    /// Models that do not support tools get them in the prompt, according to the server's
+    /// description ([`described_model`](crate::described_model)) or its refusal of a
+    /// request.
     Auto,
-    /// All models.
+    /// All models get tools in the prompt.
     Always,
 }
 
@@ -117,7 +118,7 @@ impl OllamaConfig {
         }
     }
 
-    /// Sets the API key. A blank key counts as none.
+    /// Sets the API key. A blank key is treated as no key.
     #[must_use]
     pub fn with_api_key(mut self, api_key: impl Into<SecretString>) -> Self {
         self.api_key = Some(api_key.into()).filter(|key| !is_blank(key));

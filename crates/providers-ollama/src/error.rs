@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 use switchboard_providers_common::provider::{ApiError, ErrorClass, ErrorRule, ErrorTable};
 
-/// Name of the feature that a model without tool support lacks.
+/// Name, in error messages, of the feature that a model without tool support lacks.
 pub(crate) const TOOLS: &str = "tool use by this model";
-/// Advice for a model that does not support tools.
+/// Advice, in error messages, for a model that does not support tools.
 pub(crate) const TOOLS_REMEDY: &str =
     "set `tools_by_prompt` to describe tools to such models in the prompt";
-/// Name of the feature that a model without reasoning lacks.
+/// Name, in error messages, of the feature that a model without reasoning lacks.
 pub(crate) const THINKING: &str = "thinking by this model";
-/// Name of the feature that older servers lack for most models.
+/// Name, in error messages, of the levels of reasoning, which older servers support for few models.
 pub(crate) const THINKING_LEVELS: &str = "a level of thinking (`think`) by this server";
 
 /// Table of the error messages of Ollama servers.
@@ -33,7 +33,7 @@ const RULES: &[ErrorRule] = &[
         ErrorClass::Unsupported(THINKING),
     ),
     ErrorRule::match_messages(&["invalid think value"], ErrorClass::InvalidRequest),
-    // The server's message is: "think value \"high\" is not supported for this model".
+    // The whole message of the server is: "think value \"high\" is not supported for this model".
     ErrorRule::match_messages(&["think value"], ErrorClass::Unsupported(THINKING_LEVELS)),
     ErrorRule::match_messages(
         &[
@@ -57,14 +57,14 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::ContextOverflow,
     ),
-    // These errors have status 500, so that they would be retried without this rule.
+    // These errors have status 500, but a retry is useless: the model does not fit in memory.
     ErrorRule::match_messages(
         &["requires more system memory", "out of memory"],
         ErrorClass::Unsupported("a model of this size on its machine"),
     ),
-    // The cloud has limits per hour, session and week. It answers 429 without a retry time.
+    // The cloud answers 429 at its limits per hour, session and week, without a time for a retry.
     ErrorRule::match_messages(&["usage limit"], ErrorClass::QuotaExhausted),
-    // The message "request canceled" has status 499: the request was dropped while the model was
+    // "request canceled" (status 499) means that the request was dropped while the model was
     // loaded.
     ErrorRule::match_messages(&["server busy", "request canceled"], ErrorClass::Overloaded),
     ErrorRule::match_messages(&["not found"], ErrorClass::NotFound).restrict_to_in_band(),
@@ -139,7 +139,7 @@ pub(crate) fn is_connection_failure(error: &ModelError) -> bool {
         } => true,
         ModelErrorKind::Connection => {
             let mut causes = iter::successors(error.source(), |&cause| cause.source());
-            // The HTTP client reports the failed stage only in the text of its error.
+            // Only the error's text names the stage that failed, such as `Connect`.
             causes.any(|cause| cause.to_string().contains("(Connect)"))
         }
         _ => false,

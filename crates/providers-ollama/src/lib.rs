@@ -51,9 +51,7 @@ pub use capabilities::capabilities;
 pub use chat::ThinkForm;
 pub use config::{OllamaConfig, ToolsByPrompt};
 pub use model::{OllamaModel, OllamaOptions};
-pub use server::{
-    ShownModel, fetch_described_model, fetch_model_description, fetch_version, is_reachable,
-};
+pub use server::{ShownModel, describe_model, described_model, fetch_version, is_reachable};
 use switchboard_providers_common::provider::HttpClient;
 pub use switchboard_providers_common::provider::{ProviderConfig, ServedModel};
 

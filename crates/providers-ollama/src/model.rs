@@ -6,7 +6,7 @@ use switchboard_domain::{
     ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent,
 };
 use switchboard_providers_common::{
-    merge_equal_warnings,
+    merge_warnings,
     provider::{HttpModel, PreparedRequest, SentRequest, StreamFormat, Wire},
     text_tool_calls::{
         Recovery, RecoveryForms,
@@ -25,8 +25,8 @@ use crate::{
 
 /// A model that an Ollama server runs.
 ///
-/// The reasoning setting is sent in the best form that the model supports. If the server answers
-/// that the model does not think, or has no levels, the request is repeated without it, and a
+/// The reasoning setting is first sent as a level. If the server answers that the model has no
+/// levels or does not think, the request is repeated with a switch or without the setting, and a
 /// [`Warning`](switchboard_domain::Warning) reports this.
 ///
 /// A tool call that the model wrote as text, in one of the forms of [`OllamaConfig::text_calls`],
@@ -47,23 +47,23 @@ use crate::{
 /// ```
 pub type OllamaModel = HttpModel<Chat>;
 
-/// Wire protocol of `/api/chat`.
+/// Marker type that selects the chat API (`/api/chat`) for [`OllamaModel`].
 #[derive(Debug)]
 pub struct Chat;
 
 /// Options of one Ollama model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OllamaOptions {
-    /// Stop sequences of the model itself, if the server reported them. A request's `stop` replaces
+    /// The model's default stop sequences, if the server reported them. A request's `stop` replaces
     /// them (ollama#3629), and a model without them may never stop.
     pub own_stop: Option<Vec<String>>,
 }
 
-/// Simplifications of a request after the server refused the original one.
+/// Changes to a request after the server refused the original request.
 #[derive(Debug, Default)]
 pub struct Simplified {
     think: ThinkForm,
-    /// Whether the last request contained the reasoning setting.
+    /// Whether the last request contained the reasoning setting, so that a retry can omit it.
     has_think: bool,
     tools_in_prompt: bool,
 }
@@ -113,12 +113,11 @@ impl Wire for Chat {
             model.tool_schemas(),
         )?;
         simplified.has_think = body.think.is_some();
-        // The ids come from the original request, because the mapped one may have calls as text.
+        // The ids come from the original request: in the mapped one, calls may have become text.
         let ids = LocalIds::from_request(request);
-        // A JSON answer may look like a tool call, so calls are not recognized in its text.
+        // The text of a JSON answer may look like a tool call, so no calls are recognized in it.
         let may_answer = form.as_ref().is_some_and(|form| form.may_answer);
-        let decoder =
-            ChatDecoder::new(id.clone(), tool_choice, merge_equal_warnings(warnings), ids);
+        let decoder = ChatDecoder::new(id.clone(), tool_choice, merge_warnings(warnings), ids);
         Ok(PreparedRequest {
             request: SentRequest::new(&id.provider, "api/chat", body.stream, &body)?,
             decoder: decoder.with_form(form),
@@ -160,7 +159,7 @@ impl Wire for Chat {
     }
 }
 
-/// Returns whether tools are always described in the prompt for the model.
+/// Returns whether every request for the model describes its tools in the prompt.
 fn needs_prompted_tools(model: &OllamaModel) -> bool {
     match model.config().tools_by_prompt {
         ToolsByPrompt::Never => false,
@@ -187,7 +186,7 @@ fn describe_tools_in_prompt<'a>(
     let mut mapped = prepared.request;
     let stop = &mut mapped.sampling.stop;
     if request.sampling.stop.is_empty() && !stop.is_empty() {
-        // Stop sequences replace those of the model, so they are sent only if the latter are known.
+        // The prompt's stop sequences replace the model's, so both are sent, or none.
         match &model.options().own_stop {
             Some(own) => stop.extend(own.iter().cloned()),
             None => stop.clear(),

@@ -1,4 +1,4 @@
-//! A server's version and its description of a model.
+//! Requests a server's version and its description of a model.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::{
     capabilities::{add_reported_capabilities, capabilities},
 };
 
-/// Maximum time of a request for the server's version.
+/// Time-out of each stage of a request for the server's version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Requests the server's version (`GET /api/version`) once, for at most a second.
+/// Requests the server's version (`GET /api/version`) without retries, with one second per stage.
 pub async fn fetch_version(client: &OllamaClient) -> Result<String, ModelError> {
     let config = TransportConfig {
         connect_timeout: VERSION_TIMEOUT,
@@ -33,7 +33,7 @@ pub async fn fetch_version(client: &OllamaClient) -> Result<String, ModelError> 
         .await
 }
 
-/// Returns whether an Ollama server answers within about a second.
+/// Returns whether an Ollama server at the address answers within about a second.
 pub async fn is_reachable(client: &OllamaClient) -> bool {
     fetch_version(client).await.is_ok()
 }
@@ -42,10 +42,7 @@ pub async fn is_reachable(client: &OllamaClient) -> bool {
 ///
 /// Fails with [`ModelErrorKind::NotFound`](switchboard_domain::ModelErrorKind::NotFound), and the
 /// command that downloads the model, if the server does not have it.
-pub async fn fetch_model_description(
-    client: &OllamaClient,
-    name: &str,
-) -> Result<ShownModel, ModelError> {
+pub async fn describe_model(client: &OllamaClient, name: &str) -> Result<ShownModel, ModelError> {
     let body = json!({ "model": name }).to_string();
     let read = |body: &Value| ShownModel::from_response(name, body);
     client
@@ -54,12 +51,9 @@ pub async fn fetch_model_description(
 }
 
 /// Returns the model `name` with the capabilities and the stop sequences that the server reports.
-/// Fails as [`fetch_model_description`] does.
-pub async fn fetch_described_model(
-    client: &OllamaClient,
-    name: &str,
-) -> Result<OllamaModel, ModelError> {
-    let shown = fetch_model_description(client, name).await?;
+/// Fails as [`describe_model`] does.
+pub async fn described_model(client: &OllamaClient, name: &str) -> Result<OllamaModel, ModelError> {
+    let shown = describe_model(client, name).await?;
     let model = client.model(name).with_capabilities(shown.capabilities());
     Ok(model.with_options(OllamaOptions {
         own_stop: shown.stop,
@@ -74,17 +68,17 @@ pub struct ShownModel {
     /// Capabilities in the server's terms: `completion`, `tools`, `vision`, `thinking`, `audio`, …
     pub abilities: Option<Vec<String>>,
     /// Context window in tokens: the model's `num_ctx` if set, else its trained context length. The
-    /// server may have loaded the model with a smaller one.
+    /// server may have loaded the model with a smaller context window.
     pub context_window: Option<u64>,
-    /// Stop sequences that the model uses without a request's `stop`. `None` if they cannot be
-    /// read.
+    /// The model's default stop sequences, for requests without `stop`. `None` if they cannot be
+    /// parsed.
     pub stop: Option<Vec<String>>,
     /// Whether the model runs in Ollama's cloud.
     pub is_remote: bool,
 }
 
 impl ShownModel {
-    /// Returns the capabilities that the server reported for the model.
+    /// Returns the capabilities of the model, with those that the server reported.
     pub fn capabilities(&self) -> ModelCapabilities {
         let known = capabilities(&self.name, self.is_remote);
         add_reported_capabilities(&known, self.abilities.as_deref(), self.context_window)
@@ -153,7 +147,7 @@ fn parse_stop_sequence(value: &str) -> Option<String> {
     }
 }
 
-/// Returns the field `<architecture>.context_length` of the model file.
+/// Returns the field `<architecture>.context_length` of the model file, in tokens.
 fn find_context_length(body: &Value) -> Option<u64> {
     let info = body.get("model_info")?;
     let architecture = text_field(info, "general.architecture")?;

@@ -10,8 +10,8 @@ use switchboard_providers_common::catalog;
 
 use crate::Profile;
 
-/// Returns the known capabilities of a model on a server with `profile`, from the catalog and, for
-/// models of OpenAI, from the series. The capabilities of models on local servers are unknown.
+/// Returns the capabilities of a model on a server with `profile`: those in the model catalog and,
+/// for OpenAI's own models, those of the series. Unknown capabilities are `None`.
 pub fn capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
     // Azure is excluded: the name of an Azure deployment is arbitrary and not in the catalogue.
     let has_model_name = profile.name != "azure";
@@ -19,7 +19,7 @@ pub fn capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
         .then(|| catalog::lookup(&profile.name, model))
         .flatten()
         .map(|entry| entry.capabilities);
-    catalog::merge_capabilities(
+    catalog::join_capabilities(
         &known.unwrap_or_default(),
         &series_capabilities(model, profile),
     )
@@ -37,7 +37,8 @@ fn series_capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
         parallel_tools: Some(!matches!(series, Series::O(_))),
         forced_tool_choice: Some(true),
         structured_output: Some(true),
-        // `None` means that support depends on the reasoning effort, which each request selects.
+        // `sampling` is `None` if it depends on the request: the API allows it only at effort
+        // `none`.
         sampling: match series.reasoning_rules() {
             None => Some(true),
             Some(reasoning) if !reasoning.can_be_off => Some(false),
@@ -58,7 +59,7 @@ pub(crate) enum Series {
     Gpt {
         /// Major and minor version of the series, such as (5, 4).
         version: (u32, u32),
-        /// Whether this variant refuses `reasoning_effort: none`.
+        /// Whether this variant of the series always reasons: it refuses `reasoning_effort: none`.
         always_reasons: bool,
     },
     /// A series of reasoning models such as `o1`, `o3` or `o4-mini`, by the number in its name.
@@ -68,11 +69,11 @@ pub(crate) enum Series {
 /// The rules of a reasoning series for `reasoning_effort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reasoning {
-    /// Whether the model accepts `none`, which turns reasoning off.
+    /// Whether the model accepts `reasoning_effort: none`, which turns reasoning off.
     pub(crate) can_be_off: bool,
-    /// Whether reasoning is off by default.
+    /// Whether the model does not reason if a request has no `reasoning_effort`.
     pub(crate) off_by_default: bool,
-    /// Whether function tools are refused unless the effort is `none`: "Function tools with
+    /// Whether the API refuses function tools unless the effort is `none`: "Function tools with
     /// `reasoning_effort` are not supported for … in /v1/chat/completions".
     pub(crate) excludes_tools: bool,
 }
@@ -254,8 +255,8 @@ mod tests {
         let contradicted: Vec<_> = catalog::list_models("openai")
             .filter(|entry| {
                 let ours = series_capabilities(entry.name, &openai);
-                catalog::merge_capabilities(&entry.capabilities, &ours)
-                    != catalog::merge_capabilities(&ours, &entry.capabilities)
+                catalog::join_capabilities(&entry.capabilities, &ours)
+                    != catalog::join_capabilities(&ours, &entry.capabilities)
             })
             .map(|entry| entry.name)
             .collect();

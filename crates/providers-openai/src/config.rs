@@ -1,4 +1,4 @@
-//! The address, credentials and options of a server.
+//! Configuration of a server: its address, credentials and options.
 
 use std::fmt;
 
@@ -29,8 +29,8 @@ pub const ORGANIZATION_VARIABLE: &str = "OPENAI_ORG_ID";
 /// Name of the environment variable with the OpenAI project.
 pub const PROJECT_VARIABLE: &str = "OPENAI_PROJECT_ID";
 
-/// Names of the field for the context window in lists of models: OpenRouter and Together, vLLM,
-/// Groq, Mistral.
+/// Names of the field with a model's context window, in tokens, in lists of models. The names are
+/// from OpenRouter and Together, vLLM, Groq, and Mistral.
 const CONTEXT_WINDOW_FIELDS: [&str; 4] = [
     "context_length",
     "max_model_len",
@@ -58,11 +58,11 @@ pub struct OpenAiConfig {
     /// Base address, which ends with `/v1`. A trailing slash is accepted. A query, such as Azure's
     /// `?api-version=…`, is kept.
     pub base_url: String,
-    /// Value of the header `OpenAI-Organization`, for keys of several organizations.
+    /// Header `OpenAI-Organization`, for an API key that belongs to several organizations.
     pub organization: Option<String>,
-    /// Value of the header `OpenAI-Project`, for keys of several projects.
+    /// Header `OpenAI-Project`, for an API key that belongs to several projects.
     pub project: Option<String>,
-    /// Differences between this server and other compatible servers.
+    /// Features of this server, in which compatible servers differ.
     pub profile: Profile,
     /// Options of models on the Chat Completions API.
     pub chat: ChatOptions,
@@ -98,7 +98,7 @@ impl OpenAiConfig {
         }
     }
 
-    /// Creates the configuration of a compatible server, with the generic profile and no key.
+    /// Creates the configuration of a compatible server, with the generic profile and no API key.
     pub fn for_compatible_server(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -113,7 +113,7 @@ impl OpenAiConfig {
         }
     }
 
-    /// Sets the API key. A blank key counts as none.
+    /// Sets the API key. A blank key is treated as no key.
     #[must_use]
     pub fn with_api_key(mut self, api_key: impl Into<SecretString>) -> Self {
         self.api_key = Some(api_key.into()).filter(|key| !is_blank(key));
@@ -215,7 +215,7 @@ impl ProviderConfig for OpenAiConfig {
         }
     }
 
-    /// Reads a list of models: `{"data": [{id, …}]}`, or the list alone (Together).
+    /// Parses a list of models: `{"data": [{id, …}]}` or, from Together, only the array.
     fn read_models(&self, body: &Value) -> Option<ModelPage> {
         let list = body.get("data").unwrap_or(body).as_array()?;
         let models = list.iter().filter_map(|entry| {

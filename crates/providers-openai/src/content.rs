@@ -1,8 +1,8 @@
-//! Conversion of messages that Chat Completions and Responses share.
+//! Message conversion that the Chat Completions and Responses mappings share.
 
 pub(crate) mod conversation;
 pub(crate) mod tool_results;
 pub(crate) mod warnings;
 
-/// Separator between texts that were separate parts of a message.
+/// Separator that joins several text parts of a message into one string.
 pub(crate) const PARAGRAPH: &str = "\n\n";

@@ -1,10 +1,10 @@
-//! The models: the mappings of Chat Completions and Responses, joined with the HTTP transport.
+//! Model types, which join the mappings of Chat Completions and Responses with the HTTP transport.
 
 use switchboard_domain::{
     ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelEvent, Part,
 };
 use switchboard_providers_common::{
-    merge_equal_warnings,
+    merge_warnings,
     provider::{HttpModel, PreparedRequest, SentRequest, Wire},
     text_tool_calls::{Recovery, prompted::PromptedTools},
     tool_names::ToolNames,
@@ -39,7 +39,7 @@ use crate::{
 /// ```
 pub type OpenAiChatModel = HttpModel<Chat>;
 
-/// A model on the Responses API, which takes back the reasoning of earlier steps.
+/// A model on the Responses API, which accepts the reasoning of earlier answers in later requests.
 ///
 /// ```no_run
 /// use switchboard_domain::{ChatModel, ChatRequest, Message};
@@ -61,7 +61,7 @@ pub type OpenAiChatModel = HttpModel<Chat>;
 /// ```
 pub type OpenAiResponsesModel = HttpModel<Responses>;
 
-/// Wire protocol of the Chat Completions API.
+/// Marker type that selects the Chat Completions API for [`OpenAiChatModel`].
 #[derive(Debug)]
 pub struct Chat;
 
@@ -87,7 +87,7 @@ impl Wire for Chat {
         let profile = &model.config().profile;
         if needs_prompted_tools(model, request) {
             check_tool_choice(request, model.provider())?;
-            // The schema of an answer that must be a call has combinators at its root, which not
+            // A forced call is requested with a schema that has combinators at its root, which not
             // every server supports.
             let constrained =
                 model.capabilities().structured_output == Some(true) && profile.root_combinators;
@@ -131,7 +131,7 @@ fn prepare_chat(
     )?;
     let path = "chat/completions";
     let sent = SentRequest::new(&id.provider, path, wire.body.stream, &wire.body)?;
-    let warnings = merge_equal_warnings(wire.warnings);
+    let warnings = merge_warnings(wire.warnings);
     let decoder = ChatDecoder::new(id.clone(), wire.tool_choice, warnings, wire.local_ids);
     Ok(PreparedRequest {
         request: sent,
@@ -140,11 +140,11 @@ fn prepare_chat(
     })
 }
 
-/// Wire protocol of the Responses API.
+/// Marker type that selects the Responses API for [`OpenAiResponsesModel`].
 #[derive(Debug)]
 pub struct Responses;
 
-/// Whether the reasoning of earlier answers is dropped because the API refused it.
+/// State of a retry: whether earlier reasoning is dropped, because the API refused it.
 #[derive(Debug, Default)]
 pub struct WithoutReasoning(bool);
 
@@ -184,7 +184,7 @@ impl Wire for Responses {
         )?;
         let path = "responses";
         let sent = SentRequest::new(&id.provider, path, wire.body.stream, &wire.body)?;
-        let warnings = merge_equal_warnings(wire.warnings.into_iter().chain(warning).collect());
+        let warnings = merge_warnings(wire.warnings.into_iter().chain(warning).collect());
         let decoder = ResponsesDecoder::new(id.clone(), wire.tool_choice, warnings, wire.local_ids)
             .with_unreported_limit(wire.unreported_limit)
             .with_tool_mapping(wire.tool_mapping);

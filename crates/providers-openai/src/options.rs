@@ -1,4 +1,4 @@
-//! Mapping of request options that not every model supports, for both APIs.
+//! Maps request options that some models do not support, for Chat Completions and Responses.
 
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ReasoningEffort, Warning, WarningKind,
@@ -21,7 +21,7 @@ use crate::{
 
 /// Mapper of the request options that some models do not support.
 pub(crate) struct OptionMapper<'a, 'm> {
-    /// Series of the model, if it is one of OpenAI's own models.
+    /// Series of the model, such as GPT 5.4, if it is one of OpenAI's own models.
     series: Option<Series>,
     request: &'a ChatRequest,
     model: &'m ModelId,
@@ -46,7 +46,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         }
     }
 
-    /// Returns the value of `reasoning_effort`. `with_tools` means that the request has functions.
+    /// Returns the value of `reasoning_effort`. `with_tools` means that functions are declared.
     pub(crate) fn reasoning_effort(&mut self, with_tools: bool) -> Option<&'static str> {
         let requested = self.request.reasoning.map(effort_name);
         let name = &self.model.name;
@@ -95,7 +95,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
                 });
         let refused = reasons || self.capabilities.sampling == Some(false);
         let mut accepted = |name: &str, value: Option<f64>| {
-            // Dropping the value 1 needs no warning, because it is the default.
+            // No warning is needed for the dropped value 1, because it is the default.
             let is_lost = refused && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON);
             if is_lost {
                 self.warn_dropped_option(&format!("{} does not support {name}", self.model.name));
@@ -108,7 +108,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         )
     }
 
-    /// Returns the value of the field `stop`.
+    /// Returns the stop sequences. Drops them with a warning if the model refuses the field `stop`.
     pub(crate) fn stop_sequences(&mut self) -> &'a [String] {
         let stop = &self.request.sampling.stop;
         if !stop.is_empty() && self.series.is_some_and(Series::refuses_stop) {
@@ -121,11 +121,11 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         stop
     }
 
-    /// Returns the value of the field `parallel_tool_calls`.
+    /// Returns the value of the field `parallel_tool_calls`, or `None` if it must not be sent.
     pub(crate) fn parallel_tool_calls(&mut self, with_tools: bool) -> Option<bool> {
         let requested = self.request.parallel_tool_use.filter(|_| with_tools)?;
         if self.capabilities.parallel_tools == Some(false) {
-            // A model that calls one tool at a time refuses this field.
+            // The field is omitted, because a model that calls one tool at a time refuses it.
             if requested {
                 self.warn_dropped_option(&format!("{} calls one tool at a time", self.model.name));
             }
@@ -154,13 +154,13 @@ fn effort_name(effort: ReasoningEffort) -> &'static str {
         ReasoningEffort::None => "none",
         ReasoningEffort::Low => "low",
         ReasoningEffort::High => "high",
-        // `Medium`, and effort levels that this version does not know.
+        // This arm maps `Medium`, and effort levels that were added to the domain later.
         _ => "medium",
     }
 }
 
 /// Returns the name and the schema of a structured answer, if the request has one. `field` is the
-/// path of the name in the request body, for errors. A changed shape is added to `tool_mapping`.
+/// path of the name for error messages. If the answer's shape changes, `tool_mapping` restores it.
 pub(crate) fn answer_schema<'a>(
     request: &'a ChatRequest,
     model: &ModelId,

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use switchboard_domain::Delivery;
 use switchboard_providers_common::text_tool_calls::RecoveryForms;
 
-/// Differences between one server and others. Change a field to describe a server without a profile
-/// of its own.
+/// The features of one server, because compatible servers support different fields. Change a field
+/// to describe a server that has no profile.
 ///
 /// ```
 /// use switchboard_providers_openai::Profile;
@@ -27,9 +27,9 @@ pub struct Profile {
     pub max_tokens_field: MaxTokensField,
     /// Field that carries [`Sampling::seed`](switchboard_domain::Sampling::seed).
     pub seed_field: SeedField,
-    /// Whether `tool_choice: {"type":"allowed_tools",…}` is supported.
+    /// Whether the server supports `tool_choice: {"type":"allowed_tools",…}`.
     pub allowed_tools: bool,
-    /// Whether the server enforces a forced tool choice.
+    /// How the server handles a tool choice that forces a tool call.
     pub forced_tool_choice: ForcedToolChoice,
     /// Whether schemas may have combinators such as `oneOf` at the root, and the server enforces
     /// every schema of an answer.
@@ -38,37 +38,38 @@ pub struct Profile {
     /// Off in all profiles: the API compiles each new schema, which can take long, and does not
     /// enforce it for several calls in one answer.
     pub strict_tools: bool,
-    /// Whether `stream_options.include_usage` is supported. Without it the usage may be unknown.
+    /// Whether the server supports `stream_options.include_usage`. Without it the token usage may
+    /// be unknown.
     pub stream_options: bool,
     /// Whether the server can stream an answer that follows a schema.
     pub streams_schemas: bool,
     /// Fields that control reasoning on this server.
     pub reasoning_control: ReasoningControl,
-    /// Whether the reasoning of earlier answers is sent back.
+    /// Whether the reasoning of earlier answers is sent back to the model.
     pub reasoning_replay: ReasoningReplay,
     /// Rule for the ids of tool calls that the server accepts.
     pub tool_ids: ToolIdRule,
-    /// Responses: whether a tool result may contain images and files. Otherwise images are sent in
-    /// the next user message, as always on Chat Completions.
+    /// Responses API only: whether a tool result may contain images and files. Otherwise images are
+    /// sent in the next user message, as always on Chat Completions.
     pub result_media: bool,
-    /// Responses: whether every assistant message needs its type and `output_text` (llama.cpp:
-    /// "Cannot determine type of 'item'"). OpenAI's types then require an id, which messages of
-    /// other models do not have.
+    /// Responses API only: whether every assistant message needs its type and `output_text`
+    /// (llama.cpp: "Cannot determine type of 'item'"). OpenAI's types then require an id, which
+    /// messages of other models do not have.
     pub typed_answers: bool,
-    /// Responses: whether `text.format` is supported. Otherwise the schema is sent as
+    /// Responses API only: whether `text.format` is supported. Otherwise the schema is sent as
     /// `response_format`, the field of Chat Completions (llama.cpp, tested in 2026).
     pub text_format: bool,
-    /// Responses: whether an answer at the output limit is `incomplete`. Otherwise it is
+    /// Responses API only: whether an answer at the output limit is `incomplete`. Otherwise it is
     /// `completed`, and the token count decides (llama.cpp, tested in 2026).
     pub reports_incomplete: bool,
     /// Whether the server has OpenAI's own models under their own names, so that their
     /// [`capabilities`](crate::capabilities()) apply.
     pub openai_models: bool,
-    /// Chat Completions: the forms of tool calls in text that become tool uses. Empty for servers
-    /// that parse the calls themselves.
+    /// Chat Completions only: the forms of tool calls in text that become tool uses. Empty for
+    /// servers that parse such text themselves.
     pub recovery: RecoveryForms,
-    /// Chat Completions: whether tools are always described in the instructions and calls read from
-    /// the text. Models without tool use get them this way in any case.
+    /// Chat Completions only: whether tools are always described in the instructions and calls read
+    /// from the text. Models without tool use get them this way in any case.
     pub tools_by_prompt: bool,
 }
 
@@ -193,13 +194,12 @@ impl Profile {
         }
     }
 
-    /// Returns the profile of `DeepSeek` from V4, which reasons by default.
+    /// Returns the profile of `DeepSeek` V4 and later, which reasons by default.
     ///
     /// Source: the guide "Thinking Mode" (api-docs.deepseek.com/guides/thinking_mode). After tool
     /// calls the server requires the reasoning of earlier answers. `thinking` disables reasoning.
     /// Public issue threads report that a forced tool choice is refused with reasoning, and that
-    /// `response_format` of type `json_schema` is refused (litellm#31466, llm-exe#662). The
-    /// catalogue contains the latter.
+    /// `response_format` of type `json_schema` is refused (litellm#31466, llm-exe#662).
     pub fn deepseek() -> Self {
         Self {
             forced_tool_choice: ForcedToolChoice::RefusedWhileReasoning,
@@ -246,7 +246,7 @@ impl Profile {
         }
     }
 
-    /// Returns the profile of OpenRouter, which forwards reasoning.
+    /// Returns the profile of OpenRouter, which forwards the reasoning of its models.
     pub fn openrouter() -> Self {
         Self {
             reasoning_replay: ReasoningReplay::ToCreator,
@@ -263,8 +263,8 @@ impl Profile {
         }
     }
 
-    /// Returns the profile of xAI, whose API reference (docs.x.ai) deprecates `max_tokens`. It
-    /// accepts reasoning only on the Responses API.
+    /// Returns the profile of xAI, whose API reference (docs.x.ai) deprecates `max_tokens`. Its
+    /// Chat Completions API does not accept earlier reasoning.
     pub fn xai() -> Self {
         Self {
             max_tokens_field: MaxTokensField::MaxCompletionTokens,
@@ -274,7 +274,7 @@ impl Profile {
 }
 
 impl Profile {
-    /// Returns the profile with `strict_tools` replaced by `strict`, unless that is `None`.
+    /// Returns the profile with `strict` as `strict_tools`, or unchanged if `strict` is `None`.
     pub(crate) fn with_strict_tools(&self, strict: Option<bool>) -> Cow<'_, Self> {
         match strict {
             Some(strict_tools) if strict_tools != self.strict_tools => Cow::Owned(Self {
@@ -285,22 +285,22 @@ impl Profile {
         }
     }
 
-    /// Returns whether the answer is requested as a stream.
+    /// Returns whether the request asks the server to stream the answer.
     pub(crate) fn streams_answer(&self, delivery: Delivery, has_schema: bool) -> bool {
         delivery != Delivery::Whole && (self.streams_schemas || !has_schema)
     }
 }
 
-/// Header that carries the API key.
+/// HTTP header that carries the API key, by server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthHeader {
-    /// The header `Authorization: Bearer`.
+    /// The key is sent in the header `Authorization: Bearer`.
     Bearer,
-    /// The header `api-key` (Azure).
+    /// The key is sent in the header `api-key` (Azure).
     ApiKey,
 }
 
-/// Role of messages with instructions.
+/// Role of messages that contain instructions for the model, by server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstructionsRole {
     /// The role `system`, which every server supports.
@@ -309,25 +309,25 @@ pub enum InstructionsRole {
     Developer,
 }
 
-/// Field with the maximum number of output tokens.
+/// Request field that limits the number of output tokens, by server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxTokensField {
     /// The field `max_completion_tokens`. OpenAI's reasoning models refuse the older field.
     MaxCompletionTokens,
-    /// The field `max_tokens`, which every other server supports.
+    /// The field `max_tokens`, which all models accept except for OpenAI's reasoning models.
     MaxTokens,
 }
 
-/// Field that carries the sampling seed.
+/// Request field that carries the sampling seed, by server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeedField {
-    /// The field `seed`.
+    /// The seed is sent in the field `seed`.
     Seed,
-    /// The field `random_seed` (Mistral).
+    /// The seed is sent in the field `random_seed` (Mistral).
     RandomSeed,
 }
 
-/// Fields that control reasoning.
+/// Request fields that control a model's reasoning, by server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasoningControl {
     /// The field `reasoning_effort`, where `none` turns reasoning off.
@@ -345,21 +345,21 @@ pub enum ReasoningReplay {
     Never,
     /// Reasoning is sent back to the model that created it, in the field in which it arrived.
     ToCreator,
-    /// As [`ToCreator`](Self::ToCreator). An assistant message without reasoning gets a blank
-    /// `reasoning_content`, because the server requires the field in every message.
+    /// Reasoning is sent back as with [`ToCreator`](Self::ToCreator). An assistant message without
+    /// it gets a blank `reasoning_content`, because the server requires the field.
     Required,
 }
 
-/// Support for a forced tool choice: `required` or the name of a tool.
+/// Support of a server for a forced tool choice: `required` or the name of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForcedToolChoice {
-    /// The server enforces a forced tool choice, as far as known.
+    /// The server enforces a forced tool choice, as far as its documentation and reports show.
     Enforced,
     /// The server accepts a forced tool choice without enforcing it (llama.cpp). The choice is
     /// sent, and its outcome is reported as relaxed.
     Unenforced,
-    /// The server refuses a forced tool choice while the model reasons. Reasoning is disabled. If
-    /// the request asks for reasoning, `auto` is sent and the outcome is reported as relaxed.
+    /// The server refuses a forced tool choice while the model reasons, so reasoning is disabled.
+    /// If the request asks for reasoning, `auto` is sent and the outcome is reported as relaxed.
     RefusedWhileReasoning,
 }
 
@@ -367,16 +367,16 @@ pub enum ForcedToolChoice {
 /// the call and in its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolIdRule {
-    /// Ids may be any text.
+    /// Ids of tool calls may be any text.
     Any,
-    /// Ids have at most this number of bytes.
+    /// Ids of tool calls have at most this number of bytes.
     MaxLength(usize),
-    /// Ids have exactly this number of ASCII letters and digits (Mistral: 9). The maximum is 13.
+    /// Ids have exactly this number of ASCII letters and digits, at most 13 (Mistral: 9).
     Alphanumeric(usize),
 }
 
 impl ToolIdRule {
-    /// Returns `id` if it is valid, else a valid hash of it.
+    /// Returns `id` if the server accepts it as a call id, else a hash of it that is accepted.
     pub(crate) fn to_valid_id(self, id: &str) -> Cow<'_, str> {
         match self {
             Self::Any => Cow::Borrowed(id),

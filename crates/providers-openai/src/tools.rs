@@ -1,4 +1,4 @@
-//! Mapping of tools and the tool choice, for Chat Completions and Responses.
+//! Maps tools and the tool choice, for Chat Completions and Responses.
 
 pub(crate) mod provider_tools;
 pub(crate) mod schema;
@@ -30,17 +30,17 @@ pub(crate) const NAME_RULE: NameRule = NameRule::OPENAI;
 /// Name of the request field with the tool choice.
 const TOOL_CHOICE: &str = "tool_choice";
 
-/// Tools and tool choice as they are sent, and the outcome of the tool choice.
+/// Tools and tool choice in the API's types, and how far the API applies the tool choice.
 #[derive(Debug)]
 pub(crate) struct Tools<'a> {
     pub(crate) declared: DeclaredTools<'a>,
-    /// Tool choice. The API refuses it without tools.
+    /// Value of `tool_choice`. The API refuses it in a request without tools.
     pub(crate) choice: Option<Value>,
     pub(crate) outcome: ToolChoiceOutcome,
     pub(crate) tool_mapping: ToolMapping,
 }
 
-/// A function that is declared to the model.
+/// A function that the request declares to the model.
 #[derive(Debug, Serialize)]
 pub(crate) struct Function<'a> {
     /// Name of the function, which matches `[A-Za-z0-9_-]{1,64}`.
@@ -55,7 +55,7 @@ pub(crate) struct Function<'a> {
     strict: Option<bool>,
 }
 
-/// Input for the mapping of a request's tools.
+/// Arguments of [`map_tools`]: a request, its model and its server.
 #[derive(Clone, Copy)]
 pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
@@ -67,7 +67,7 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) schemas: &'m ToolSchemas,
 }
 
-/// Maps the request's tools, the provider's own tools and the tool choice.
+/// Maps the request's tools, the tools that the provider runs, and the tool choice.
 pub(crate) fn map_tools<'a>(
     context: ToolContext<'a, '_>,
     provider_tools: Vec<ProviderTool<'a>>,
@@ -133,7 +133,7 @@ pub(crate) fn check_tool_choice(request: &ChatRequest, provider: &str) -> Result
     forced_tool_names(request, &[], provider).map(|_| ())
 }
 
-/// Returns the names of the tools of which the model must call one, as [`required_tools`] does.
+/// Returns the names of the tools of which the model must call one. `None` means no forced call.
 fn forced_tool_names<'a>(
     request: &'a ChatRequest,
     provider_tools: &[ProviderTool<'_>],
@@ -154,7 +154,7 @@ struct ToolBuilder<'a, 'm> {
 
 impl<'a> ToolBuilder<'a, '_> {
     /// Maps a tool choice that forces a call of one of `allowed`, or of any tool if the list is
-    /// empty. If the API cannot express this choice, the other tools are removed.
+    /// empty. If the API cannot express this choice, the tools that are not allowed are removed.
     fn map_forced_choice(&mut self, allowed: &[&'a str]) -> (Value, ToolChoiceOutcome) {
         let (request, profile) = (self.context.request, self.context.profile);
         let reasons = !matches!(request.reasoning, None | Some(ReasoningEffort::None));
@@ -208,7 +208,7 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    /// Returns the name under which a tool is sent.
+    /// Returns how a request refers to the tool `name`, which is a provider tool or a function.
     fn name_on_wire(&self, name: &'a str) -> ToolName<'a> {
         let mut provider_tools = self.provider_tools.iter();
         match provider_tools.find(|it| self.selects_tool(&[name], it)) {

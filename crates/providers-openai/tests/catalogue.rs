@@ -150,7 +150,7 @@ fn the_catalogue_has_models_with_and_without_each_capability() {
 fn capabilities_do_not_contradict_the_catalogue() {
     for case in Case::all() {
         let said = capabilities(case.entry.name, &case.profile);
-        let joined = catalog::merge_capabilities(&case.entry.capabilities, &said);
+        let joined = catalog::join_capabilities(&case.entry.capabilities, &said);
         assert_eq!(joined, said, "{}", case.name());
     }
     // A deployment may have the name of another model, so the name proves nothing.

@@ -13,8 +13,8 @@ use utoipa::ToSchema;
 
 use crate::openapi::schema;
 
-/// Builds agents for runs, and lists models, recipes, servers and tools. The program that embeds
-/// the server implements this trait.
+/// A factory that builds the agents of runs, and lists models, recipes, MCP servers and tools. The
+/// program that embeds the server implements this trait.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
     /// Builds an agent for the settings of a request. The server adds approver, session and
@@ -30,10 +30,10 @@ pub trait Engine: Send + Sync + 'static {
         session: Option<&SessionId>,
     ) -> Result<Agent, RunSettingsError>;
 
-    /// Returns the available models.
+    /// Returns the models that clients can use in requests.
     async fn available_models(&self) -> Vec<ModelInfo>;
 
-    /// Returns the available recipes.
+    /// Returns the recipes that clients can use in requests.
     async fn available_recipes(&self) -> Vec<RecipeInfo>;
 
     /// Returns the state of every MCP server as the JSON objects that `switchboard servers --output
@@ -54,11 +54,11 @@ pub trait Engine: Send + Sync + 'static {
         Err(format!("server `{server}` has no page `{uri}`"))
     }
 
-    /// Checks that all required servers are ready. The error lists the missing ones.
+    /// Checks that all required MCP servers are ready. The error lists the missing servers.
     async fn check_readiness(&self) -> Result<(), String>;
 
-    /// Returns whether a model is configured or in the catalogue. Metrics use one common label for
-    /// most other models.
+    /// Returns whether a model is configured or in the model catalogue. Most other models share one
+    /// metrics label, because clients can send any model name.
     fn knows_model(&self, _model: &ModelId) -> bool {
         true
     }
@@ -86,12 +86,12 @@ pub trait Engine: Send + Sync + 'static {
 /// An observer of the events of one run.
 #[async_trait]
 pub trait Observer: Send {
-    /// Receives every stored event except deltas of text and tool input. The run waits until this
-    /// method returns.
+    /// Receives every event of the run except deltas of text, reasoning and tool input. The run
+    /// waits until this method returns.
     async fn observe_event(&mut self, event: &RunEvent);
 }
 
-/// Settings of a run in a request. Missing settings use the configured values.
+/// Settings of a run in a client's request. Missing settings use the configured values.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunSettings {
@@ -99,7 +99,7 @@ pub struct RunSettings {
     pub provider: Option<String>,
     /// The model of the run: `PROVIDER/MODEL` or a model name alone.
     pub model: Option<String>,
-    /// The name of the recipe for the run. File paths are not accepted.
+    /// The name of the recipe (prompt, tool selection and strategy). File paths are not accepted.
     pub recipe: Option<String>,
     /// Parameters of the run, such as temperature and limits.
     pub parameters: Parameters,
@@ -201,7 +201,7 @@ impl Parameters {
     }
 }
 
-/// The reason why an engine cannot build an agent for a request.
+/// The reason why an [`Engine`] cannot build an agent for the settings in a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunSettingsError {
@@ -224,9 +224,9 @@ pub enum RunSettingsError {
     /// A model or MCP server that the run needs is unavailable.
     #[error("{message}")]
     Unavailable {
-        /// The reason and a remedy, for the client.
+        /// The text for the client: why the model or MCP server is unavailable, and a remedy.
         message: String,
-        /// The time after which a retry may succeed.
+        /// The delay after which a retry may succeed, if it is known.
         retry_after: Option<Duration>,
     },
 }
@@ -238,7 +238,7 @@ pub struct ModelInfo {
     pub id: String,
     /// The provider of the model.
     pub provider: String,
-    /// The provider's name for the model.
+    /// The name of the model at its provider.
     pub name: String,
     /// Whether the provider of the model has an API key or needs none.
     pub ready: bool,
@@ -267,7 +267,7 @@ pub struct ModelInfo {
 }
 
 impl ModelInfo {
-    /// Creates the entry of the default model when nothing but its id is known.
+    /// Creates the entry of the configured default model if only the id of the model is known.
     pub fn from_model_id(id: &ModelId) -> Self {
         Self {
             id: id.to_string(),
@@ -296,20 +296,20 @@ pub struct ToolPage {
     pub uri: String,
 }
 
-/// A recipe that runs can use.
+/// A recipe: a file with a prompt, a tool selection and a strategy for runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RecipeInfo {
-    /// The name of the recipe for the field `recipe`.
+    /// The name of the recipe, as requests contain it in the field `recipe`.
     pub name: String,
     /// The title of the recipe, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub title: Option<String>,
-    /// The description of the recipe.
+    /// The description of the recipe, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub description: Option<String>,
-    /// The model that the recipe sets, as `PROVIDER/MODEL` or a name alone.
+    /// The model that the recipe selects, as `PROVIDER/MODEL` or a model name alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub model: Option<String>,

@@ -1,4 +1,4 @@
-//! The options of the server.
+//! The options of the HTTP server: tokens, limits and time-outs.
 
 use std::{fmt, time::Duration};
 
@@ -18,8 +18,8 @@ pub struct ServerOptions {
     /// Host names that requests may use, beside the listening address and `localhost`. Other names
     /// are refused, because the DNS name of another site may point to this server.
     pub hosts: Vec<String>,
-    /// Origins of web pages that may use the server, such as `https://app.example.com`. The default
-    /// is only the server's own web page.
+    /// Origins of web pages that may use the server, such as `https://app.example.com`. By default,
+    /// only the server's own web page may use it.
     pub origins: Vec<HeaderValue>,
     /// Maximum number of active runs. The default is 256.
     pub max_runs: usize,
@@ -47,7 +47,7 @@ pub struct ServerOptions {
     /// Time after which a connection is closed if its client reads no data. The default is 60 s. A
     /// client that reads occasionally keeps its connection.
     pub write_time: Duration,
-    /// Maximum time until a response begins, for all methods except `POST`. The default is 30 s.
+    /// Maximum time until a response starts. The default is 30 s. `POST` requests have no limit.
     pub request_time: Duration,
     /// Interval of comments that keep an event stream open while it has no events. The default is
     /// 15 s.
@@ -55,8 +55,8 @@ pub struct ServerOptions {
     /// Time that a run which waits for a person stays in memory. The default is 10 min. After that
     /// the run is stored, and the next approval decision resumes it.
     pub approval_time: Duration,
-    /// Maximum time of the whole shutdown. The default is 10 s. Active runs are interrupted after
-    /// [`ServerOptions::run_drain_time`], which is a part of it.
+    /// Maximum time of the whole shutdown. The default is 10 s. Active runs are interrupted after a
+    /// part of this time, which is [`ServerOptions::run_drain_time`].
     pub drain_time: Duration,
     /// Maximum size in bytes of the events that one run keeps in memory. The default is 1 MiB.
     /// Older events are read from the store.
@@ -89,23 +89,23 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// Returns how long active runs may take to end after the shutdown begins: the drain time minus
-    /// two seconds, and at least half of the drain time.
+    /// Returns how long active runs may take to end after the shutdown starts: `drain_time` minus
+    /// two seconds, but at least half of `drain_time`.
     pub fn run_drain_time(&self) -> Duration {
         let without_close = self.drain_time.saturating_sub(CLOSE_TIME);
         without_close.max(self.drain_time / 2)
     }
 
-    /// Returns the maximum time of the whole shutdown: the drain time, and at least one second more
+    /// Returns the maximum time of the whole shutdown: `drain_time`, but at least one second more
     /// than [`ServerOptions::run_drain_time`].
     pub fn shutdown_time(&self) -> Duration {
         self.drain_time.max(self.run_drain_time() + MIN_CLOSE_TIME)
     }
 }
 
-/// The part of the drain time that is reserved for closing connections.
+/// The part of the drain time that is reserved for closing connections after the runs.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
-/// Minimum time between the end of the run drain time and the end of the shutdown.
+/// Minimum time for closing connections after the runs, even if the drain time is very short.
 const MIN_CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// An access token and its principal. Only a digest of the token is stored.
@@ -145,10 +145,7 @@ fn hash_token(token: &[u8]) -> [u8; 32] {
 
 /// Returns the principal of a token. The function compares all tokens in constant time, so that the
 /// response time does not reveal a partial match.
-pub(crate) fn find_token_owner<'t>(
-    tokens: &'t [AccessToken],
-    given: &[u8],
-) -> Option<&'t Principal> {
+pub(crate) fn token_owner<'t>(tokens: &'t [AccessToken], given: &[u8]) -> Option<&'t Principal> {
     let given = hash_token(given);
     let mut owner = None;
     for token in tokens {
@@ -195,8 +192,7 @@ mod tests {
             token("0123456789abcdef", "ann").unwrap(),
             token("fedcba9876543210", "bob").unwrap(),
         ];
-        let user =
-            |given: &str| find_token_owner(&tokens, given.as_bytes()).map(|it| it.user.clone());
+        let user = |given: &str| token_owner(&tokens, given.as_bytes()).map(|it| it.user.clone());
         assert_eq!(user("0123456789abcdef").as_deref(), Some("ann"));
         assert_eq!(user("fedcba9876543210").as_deref(), Some("bob"));
         assert_eq!(user("0123456789abcdeF"), None);

@@ -1,4 +1,4 @@
-//! Errors as problem details (RFC 9457).
+//! Error responses of the server, as problem details (RFC 9457).
 
 use std::{fmt, time::Duration};
 
@@ -12,10 +12,10 @@ use utoipa::ToSchema;
 
 use crate::RunSettingsError;
 
-/// The prefix of every problem kind in the JSON field `type`.
+/// The prefix of all values of the JSON field `type` in error responses.
 const TYPE: &str = "urn:switchboard:problem:";
 
-/// The default delay before a client may retry.
+/// The default delay before a client may retry, for the statuses 429 and 503.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The delay before a client may retry if the session store is unavailable.
@@ -28,7 +28,7 @@ pub(crate) struct Problem {
     #[serde(rename = "type", serialize_with = "serialize_kind")]
     #[schema(example = "urn:switchboard:problem:not-found")]
     pub(crate) kind: &'static str,
-    /// The title of the problem kind, for people.
+    /// The title of the problem kind, for people. It is the same for all problems of the kind.
     pub(crate) title: &'static str,
     /// The HTTP status code of the response.
     #[serde(serialize_with = "serialize_status")]
@@ -36,11 +36,11 @@ pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     /// The description of the failure, and what the client can do.
     pub(crate) detail: String,
-    /// The invalid field of the request, or `null`.
+    /// The invalid field of the request. Absent if no single field is invalid.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
     pub(crate) field: Option<Box<str>>,
-    /// The unfinished run that conflicts with the request, or `null`.
+    /// The unfinished run that conflicts with the request. Absent for other problems.
     #[serde(rename = "run_id", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
     pub(crate) run: Option<Box<str>>,
@@ -62,8 +62,8 @@ fn serialize_status<S: Serializer>(status: &StatusCode, serializer: S) -> Result
 }
 
 impl Problem {
-    /// Creates a problem without field and run. A client may repeat a request with status 429 or
-    /// 503 after a second.
+    /// Creates a problem without field and run. For the statuses 429 and 503, the client may retry
+    /// after one second.
     pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         let (status, kind, title) = kind.status_name_and_title();
         let is_temporary = matches!(status.as_u16(), 429 | 503);
@@ -78,7 +78,7 @@ impl Problem {
         }
     }
 
-    /// Sets the request field that caused the problem.
+    /// Sets the field of the request that caused the problem.
     #[must_use]
     pub(crate) fn with_field(mut self, field: impl Into<Box<str>>) -> Self {
         self.field = Some(field.into());
@@ -92,29 +92,29 @@ impl Problem {
         self
     }
 
-    /// Creates a problem for a malformed request.
+    /// Creates a problem with status 400 for a malformed request.
     pub(crate) fn malformed_request(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Malformed, detail)
     }
 
-    /// Creates a problem for a field with an invalid value.
+    /// Creates a problem with status 422 for a field with an invalid value.
     pub(crate) fn invalid_field(field: impl Into<Box<str>>, detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Invalid, detail).with_field(field)
     }
 
-    /// Creates a problem for a resource that does not exist for this principal.
+    /// Creates a problem with status 404 for a resource that does not exist for the principal.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::NotFound, detail)
     }
 
-    /// Creates a problem for a run that does not exist.
+    /// Creates a problem with status 404 for a run that does not exist.
     pub(crate) fn run_not_found(run: &str) -> Self {
         Self::not_found(format!(
             "run `{run}` does not exist: GET /sessions/{{id}} lists the runs of a session"
         ))
     }
 
-    /// Creates a problem for a session that does not exist.
+    /// Creates a problem with status 404 for a session that does not exist.
     pub(crate) fn session_not_found(session: &str) -> Self {
         Self::not_found(format!(
             "session `{session}` does not exist: GET /sessions lists the sessions; omit \
@@ -122,7 +122,7 @@ impl Problem {
         ))
     }
 
-    /// Creates a problem for a session that already has an unfinished run.
+    /// Creates a problem with status 409 for a session that already has an unfinished run.
     pub(crate) fn session_busy(session: &str, run: &str) -> Self {
         let detail = format!(
             "run `{run}` of session `{session}` is not finished: follow it (GET \
@@ -132,24 +132,24 @@ impl Problem {
         Self::new(ProblemKind::SessionBusy, detail).with_run(run)
     }
 
-    /// Creates a problem for an operation that the current state does not allow.
+    /// Creates a problem with status 409 for an operation that the current state does not allow.
     pub(crate) fn state_conflict(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Conflict, detail)
     }
 
-    /// Creates a problem for a request that the server cannot handle at the moment.
+    /// Creates a problem with status 503 for a request that the server cannot handle now.
     pub(crate) fn server_unavailable(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Unavailable, detail)
     }
 
-    /// Creates a problem for a fault of this program or its store. The cause is only in the log.
+    /// Creates a problem with status 500. The cause of the failure is only in the server's log.
     pub(crate) fn internal_error() -> Self {
         let detail = "an internal error occurred: see the log of the server";
         Self::new(ProblemKind::Internal, detail)
     }
 }
 
-/// The kind of a problem, which determines its HTTP status.
+/// The kind of a [`Problem`], which determines its HTTP status and title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProblemKind {
     Malformed,
@@ -171,7 +171,7 @@ pub(crate) enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// Returns the status, the name in the field `type`, and the title.
+    /// Returns the HTTP status, the name for the JSON field `type`, and the title.
     fn status_name_and_title(self) -> (StatusCode, &'static str, &'static str) {
         use StatusCode as S;
         match self {
@@ -226,15 +226,14 @@ impl IntoResponse for Problem {
         let kind = HeaderValue::from_static("application/problem+json");
         let mut response = (self.status, [(header::CONTENT_TYPE, kind)], text).into_response();
         self.set_headers(&mut response);
-        // The middleware `observe_request` reads this copy to write the error in the dialect's
-        // format.
+        // The middleware `observe_request` converts this copy to the error format of a dialect.
         response.extensions_mut().insert(self);
         response
     }
 }
 
 impl Problem {
-    /// Adds the headers of the problem, which do not depend on the format of the body.
+    /// Adds the headers `Retry-After` and `WWW-Authenticate` if the problem needs them.
     pub(crate) fn set_headers(&self, response: &mut Response) {
         let headers = response.headers_mut();
         if let Some(after) = self.retry_after {

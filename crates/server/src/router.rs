@@ -23,7 +23,7 @@ use crate::{
     routes,
 };
 
-/// Returns the routes that the OpenAPI document describes.
+/// Returns the routes that are in the OpenAPI document.
 fn documented_routes() -> OpenApiRouter<App> {
     guarded_routes().merge(public_routes())
 }
@@ -107,7 +107,7 @@ async fn method_not_allowed(method: Method, OriginalUri(uri): OriginalUri) -> Pr
 }
 
 fn panic_response(_: Box<dyn std::any::Any + Send>) -> Response {
-    // The panic hook has already logged the panic itself.
+    // The panic hook has already logged the message of the panic.
     tracing::error!("the handler of a request panicked");
     Problem::internal_error().into_response()
 }
@@ -119,14 +119,14 @@ async fn observe_request(State(app): State<App>, request: Request, next: Next) -
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let prefix = nested_prefix(&request).to_owned();
-    // The span omits query and headers, which may contain secrets.
+    // The tracing span omits query and headers, which may contain secrets.
     let span = tracing::info_span!(
         "http request",
         http.request.method = %method,
         url.path = %path,
         http.response.status_code = tracing::field::Empty,
     );
-    // The request is counted as open until this value is dropped.
+    // The metrics count the request as open until this value is dropped.
     let open_request = Arc::clone(&app.metrics().open_requests);
     let mut response = next.run(request).instrument(span.clone()).await;
     let route = response.extensions_mut().remove::<MatchedPath>();
@@ -134,7 +134,7 @@ async fn observe_request(State(app): State<App>, request: Request, next: Next) -
         && let Some(mut converted) = dialects::convert_problem(&path, &problem)
     {
         problem.set_headers(&mut converted);
-        // Inner layers such as CORS may have added headers, which apply to both error formats.
+        // CORS and other layers may have added headers, which the converted error needs too.
         for (name, value) in response.headers() {
             if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
                 converted.headers_mut().insert(name.clone(), value.clone());
@@ -144,7 +144,7 @@ async fn observe_request(State(app): State<App>, request: Request, next: Next) -
     }
     let status = response.status();
     span.record("http.response.status_code", status.as_u16());
-    // The response only starts here: an event stream continues after this line.
+    // Only the start of the response is recorded: an event stream continues after it.
     tracing::debug!(parent: &span, "the response started");
     let route = route.as_ref().map_or("other", MatchedPath::as_str);
     app.metrics()
@@ -161,13 +161,12 @@ async fn observe_request(State(app): State<App>, request: Request, next: Next) -
     }
     let nosniff = HeaderValue::from_static("nosniff");
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
-    // Links in output of models and servers must not cause DNS requests. Frames inherit this
-    // header.
+    // Browsers must not resolve the hosts of links in model output, which could leak data.
     let off = HeaderValue::from_static("off");
     headers.insert(header::X_DNS_PREFETCH_CONTROL, off);
     let no_store = HeaderValue::from_static("no-store");
     headers.entry(header::CACHE_CONTROL).or_insert(no_store);
-    // Browsers must not render a response as a page unless its handler set a policy.
+    // A browser must not render a response as a page, unless the handler allows it by a policy.
     let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
     headers
         .entry(header::CONTENT_SECURITY_POLICY)
@@ -182,12 +181,12 @@ fn nested_prefix(request: &Request) -> &str {
     let Some(OriginalUri(original)) = original else {
         return "";
     };
-    // axum also passes the prefix without a final slash to a nested router.
+    // For the bare prefix, `inner` is `/`, which is not a suffix of the original path.
     let prefix = original.path().strip_suffix(inner);
     prefix.unwrap_or(original.path()).trim_end_matches('/')
 }
 
-/// Adds the matched route to the response, where [`observe_request`] reads it.
+/// Adds the route pattern to the response, so that [`observe_request`] can record it.
 async fn add_matched_route(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;

@@ -1,4 +1,4 @@
-//! The state of all handlers.
+//! The state that all request handlers share.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use crate::{
     monitoring::{metrics::ServerMetrics, readiness::StoreCheck},
 };
 
-/// The state that all request handlers share. Clones are cheap.
+/// The hub, the metrics and the limits, which all request handlers share. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct App {
     shared: Arc<SharedAppState>,
@@ -57,7 +57,7 @@ impl App {
         &self.shared.limits
     }
 
-    /// Returns whether the session store can be read and written.
+    /// Returns whether the session store can be read and written. The result may be one second old.
     pub(crate) async fn store_is_ready(&self) -> bool {
         let ping = self.hub().session_store().check_access();
         self.shared.store_check.is_store_ready(ping).await

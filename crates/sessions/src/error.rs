@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use switchboard_domain::{SessionId, SessionStoreError};
 
-/// A reason why a store cannot be opened. The database is unchanged.
+/// A reason why a store cannot be opened. Its database stays unchanged.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
@@ -21,13 +21,13 @@ pub enum OpenError {
         "the URL of the PostgreSQL server is invalid. Write it as postgres://user@host/database"
     )]
     InvalidUrl,
-    /// This program does not contain the PostgreSQL driver.
+    /// The program was built without the feature `postgres`, which has the PostgreSQL driver.
     #[error(
         "this program was built without PostgreSQL. Build it with the feature `postgres`, or use a \
          SQLite file for the sessions"
     )]
     PostgresNotIncluded,
-    /// An earlier program wrote this database. Its tables have no version number.
+    /// The database has tables without a version number, which only an earlier program wrote.
     #[error(
         "the session store was written by an earlier version of Switchboard, which this version \
          cannot read. Export it with the program of commit f008d49 (`switchboard sessions \
@@ -35,7 +35,7 @@ pub enum OpenError {
          or use another file or database for the sessions"
     )]
     EarlierForm,
-    /// A newer program wrote this database.
+    /// The tables of the database have a version that this program cannot read.
     #[error(
         "the session store has version {found}, but this program reads version {known}. Use a \
          newer \
@@ -59,39 +59,39 @@ pub enum OpenError {
 #[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The input is not a complete export of sessions.
+    /// The input is not a complete export: it ends early, or a line is invalid.
     #[error("the input is not a complete export of sessions: line {line}: {reason}")]
     Malformed {
         /// Line number of the problem in the input, counted from 1.
         line: u64,
         reason: String,
     },
-    /// An earlier program wrote the export. Its format has no version number.
+    /// The export has no version number, because an earlier program wrote it.
     #[error(
         "the export was written by an earlier version of Switchboard, which this version cannot \
          read. Commit f008d49 is the last one whose program can import it"
     )]
     EarlierForm,
-    /// A newer program wrote the export.
+    /// The export has a format version that this program cannot read.
     #[error("the export has version {found}, but this program reads version {known}")]
     UnknownVersion {
         found: u64,
         /// The version that this program reads.
         known: u64,
     },
-    /// A session with this id exists.
+    /// The store already has a session with an id of the export, so nothing is imported.
     #[error("session `{id}` exists already. Import it with new ids")]
     Exists { id: SessionId },
-    /// A run with this id exists.
+    /// The store already has a run with an id of the export, so nothing is imported.
     #[error("run `{run}` exists already. Import its session with new ids")]
     RunExists { run: String },
-    /// Reading the input failed.
+    /// The reader of the export failed before the end of the input.
     #[error("the export cannot be read: {source}")]
     Read {
         #[source]
         source: io::Error,
     },
-    /// The session store failed.
+    /// The session store failed to store the imported sessions.
     #[error(transparent)]
     Store(#[from] SessionStoreError),
 }

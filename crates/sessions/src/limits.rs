@@ -10,7 +10,7 @@ use switchboard_domain::{
 
 const RUN_PARAMETERS: &str = "the parameter object of a run";
 
-/// Checks that a JSON document is not nested too deeply to be parsed again.
+/// Fails if a JSON document is nested so deeply that it could not be parsed when it is read.
 pub(crate) fn check_nesting(what: &'static str, json: &str) -> Result<(), SessionStoreError> {
     let checked = check_document_depth(json.as_bytes());
     checked.map_err(|_| nesting_error(what, MAX_DOCUMENT_DEPTH))

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-/// Maximum time of a transaction or a read, unless [`StoreOptions::timeout`] sets another one.
+/// Maximum time of a PostgreSQL transaction or read, unless [`StoreOptions::timeout`] sets another.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The location and durability of a session store. Its `Debug` output omits the URL, which may
@@ -34,11 +34,11 @@ pub(crate) enum Location {
 /// PostgreSQL ignores this option and uses its own setting `synchronous_commit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// After the write is on disk. It survives a power failure (`synchronous = FULL`).
+    /// A write is acknowledged once on disk. It survives a power failure (`synchronous = FULL`).
     #[default]
     PowerLoss,
-    /// After the operating system has received the write. It survives a crash of the process, but a
-    /// power failure may undo the latest writes (`synchronous = NORMAL`).
+    /// A write is acknowledged when the operating system has received it. It survives a crash of
+    /// the process, but a power failure may undo the latest writes (`synchronous = NORMAL`).
     ProcessCrash,
 }
 
@@ -68,7 +68,7 @@ impl StoreOptions {
         }
     }
 
-    /// Sets when SQLite acknowledges a write.
+    /// Sets whether SQLite acknowledges a write before or after it is on disk.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;

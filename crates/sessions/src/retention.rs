@@ -11,16 +11,16 @@ use crate::{Store, database::values, write::transaction::Transaction};
 /// Sessions with an unfinished run are never removed. A limit of `None` removes no sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Maximum time since the last write to a session. Older sessions are removed.
+    /// Maximum time since the last write to a session. Sessions without a later write are removed.
     pub unused_for: Option<Duration>,
-    /// Maximum number of sessions of a principal. The most recently used ones stay.
+    /// Maximum number of sessions per principal. The least recently used sessions are removed.
     pub at_most: Option<u64>,
 }
 
-/// Maximum number of sessions that one transaction removes, so that other writers wait briefly.
+/// Maximum number of sessions that one transaction removes, so that other writes wait only briefly.
 const BATCH: u64 = 50;
 
-// Compares `used_us` again, because another process may use a session after the subquery.
+// The outer query compares `used_us` again, because another process may use a session meanwhile.
 const DELETE_UNUSED: &str = "DELETE FROM sessions WHERE (key, used_us) IN (
     SELECT s.key, s.used_us FROM sessions s WHERE s.used_us < $1
     AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session = s.key AND r.state <> 'finished')
@@ -48,7 +48,7 @@ impl Store {
             removed += self.delete_sessions(DELETE_BEYOND, move |_| most).await?;
         }
         if removed > 0 {
-            // Returns free pages of a SQLite file to the system. Does nothing on PostgreSQL.
+            // SQLite returns free pages of the file to the system. PostgreSQL does nothing.
             let shrunk = self.perform_write("shrink the file", async |tx| {
                 Ok(tx.connection.shrink().await?)
             });

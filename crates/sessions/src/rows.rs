@@ -8,7 +8,7 @@ use crate::database::{DatabaseError, Row};
 
 /// SQL that selects the columns of a [`StoredRun`] from the runs of one principal.
 ///
-/// It joins the last row of events, whose time may be later than `updated_at`.
+/// The last row of a run's events is joined, because its time may be later than `updated_at`.
 macro_rules! select_runs {
     ($condition:literal) => {
         concat!(
@@ -31,7 +31,7 @@ pub(crate) const RUN: &str = select_runs!("r.id = $3");
 pub(crate) const SESSION: &str = "SELECT id, title, created_at, messages, key FROM sessions
     WHERE id = $1 AND tenant = $2 AND person = $3";
 
-/// A run record with its row key and the instance that executes it.
+/// A run record that was read from the database, with the instance that executes the run.
 #[derive(Debug)]
 pub(crate) struct StoredRun {
     pub(crate) record: RunRecord,
@@ -43,12 +43,12 @@ pub(crate) struct StoredRun {
 impl StoredRun {
     pub(crate) fn new(row: &Row) -> Result<Self, DatabaseError> {
         let mut updated_at = row.read_text(6)?;
-        if let Some(event_at) = row.read_optional_text(10)?
+        if let Some(event_at) = row.optional_text(10)?
             && event_at > updated_at
         {
             updated_at = event_at;
         }
-        let parameters = row.read_optional_text(12)?;
+        let parameters = row.optional_text(12)?;
         let parameters = parameters.map(|json| serde_json::from_str(&json));
         let record = RunRecord {
             id: row.read_text(0)?,
@@ -59,14 +59,14 @@ impl StoredRun {
             updated_at,
             events_before: row.read_count(7)?,
             last_event: row.read_count(9)?,
-            outcome: row.read_optional_text(8)?,
+            outcome: row.optional_text(8)?,
             parameters: parameters
                 .transpose()
                 .map_err(DatabaseError::unreadable_data)?,
         };
         Ok(Self {
             record,
-            instance: row.read_optional_text(3)?,
+            instance: row.optional_text(3)?,
             key: row.read_int(11)?,
         })
     }

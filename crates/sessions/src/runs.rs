@@ -145,7 +145,7 @@ impl RunStore for Store {
         snapshot: &RunSnapshot,
     ) -> Result<(), SessionStoreError> {
         const OPERATION: &str = "store the state of a run";
-        // Accepts messages that start at a stored position or directly after the last one.
+        // The statement refuses messages that would leave a gap after the stored messages.
         const STATE: &str = "INSERT INTO run_states (run, state, messages)
             SELECT r.key, $3, $5 FROM runs r WHERE r.id = $1 AND r.instance = $2
             AND $4 <= COALESCE((SELECT s.messages FROM run_states s WHERE s.run = r.key), 0)
@@ -307,7 +307,7 @@ impl RunStore for Store {
 }
 
 impl Store {
-    /// Executes a query for runs. Returns the runs of dead instances as interrupted.
+    /// Reads runs with the query `sql`. Returns the running runs of dead instances as interrupted.
     async fn read_runs(
         &self,
         operation: &'static str,
@@ -319,7 +319,7 @@ impl Store {
         let dead = self.find_dead_instances(&found).await;
         let dead = dead.map_err(|error| error.into_store_error(operation))?;
         if !dead.is_empty() {
-            // Reads again, because an instance that closed normally has released its runs before.
+            // The runs are read again, because an instance that closed normally has released them.
             found = runs().await?;
             for run in &mut found {
                 if run.instance.as_ref().is_some_and(|it| dead.contains(it)) {
@@ -385,7 +385,7 @@ async fn acquire_stored_run(
         "UPDATE runs SET state = 'running', instance = $2, updated_at = $3, outcome = NULL
         WHERE id = $1 AND state IN ('waiting', 'interrupted')";
     let session = find_run(tx, owner, run).await?.record.session;
-    // Locks the session, so that no other process deletes it and the run.
+    // The session is locked, so that no other process deletes it and the run meanwhile.
     if let Err(Refusal::Failed(error)) = tx.lock_session(owner, &session).await {
         return Err(error.into());
     }
@@ -395,7 +395,7 @@ async fn acquire_stored_run(
     match record.state {
         RunState::Finished => return Err(run_conflict(run, "it is finished").into()),
         RunState::Running => {
-            // Removes a dead instance before locking the run. All processes use this order.
+            // A dead instance is removed before its run is locked, to avoid deadlocks.
             let is_alive = match &instance {
                 Some(instance) => tx.is_alive(instance).await?,
                 None => true,
@@ -408,7 +408,7 @@ async fn acquire_stored_run(
     }
     let values = values![run, tx.own_id, &tx.now.text];
     if tx.connection.execute(TAKE, values).await? == 0 {
-        // Another process acquired the run first.
+        // Another process acquired the run after it was read.
         return Err(session_busy(&record.session, record.id).into());
     }
     Ok(find_run(tx, owner, run).await?.record)

@@ -145,7 +145,7 @@ impl SessionStore for Store {
             return Ok(key);
         }
         self.perform_write("create the key of session ids", async move |tx| {
-            // Two random UUIDs contain 244 bits from a cryptographic generator.
+            // The key is two random UUIDs, which have 244 bits from a cryptographic generator.
             let random = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
             tx.connection.execute(ADD, values![&random]).await?;
             let row = tx.connection.query_row(READ, values![]).await?;
@@ -155,7 +155,7 @@ impl SessionStore for Store {
         .await
     }
 
-    /// Reads and writes one row. Fails if the database is locked, full or read-only.
+    /// Reads and writes one row to check the database. Fails if it is locked, full or read-only.
     async fn check_access(&self) -> Result<(), SessionStoreError> {
         const READ: &str = "SELECT version FROM store_version";
         const TOUCH: &str = "UPDATE instances SET started_at = started_at WHERE id = $1";

@@ -58,7 +58,7 @@ impl Store {
 
     pub(crate) async fn open_database(database: Arc<dyn Database>) -> Result<Self, OpenError> {
         let (opening, runtime) = (Arc::clone(&database), Handle::current());
-        // Uses a blocking thread, because SQLite calls block.
+        // The database is opened on a blocking thread, because SQLite calls block.
         let opened = spawn_blocking(move || runtime.block_on(connect(&*opening))).await;
         let connection = opened.map_err(to_open_error)??;
         let queue = Writer::start(Arc::clone(&database), connection).map_err(to_open_error)?;
@@ -84,7 +84,7 @@ impl Store {
             tx.removed_instances.push(own_id.to_owned());
             Ok(())
         });
-        // If the write fails, another process later detects that this instance is dead.
+        // A failure is ignored, because other processes later detect that this instance is dead.
         let _ = removed.await;
         self.inner.queue.end_writer().await;
         self.database().instance_locks().release_lock();
@@ -95,7 +95,7 @@ impl Store {
         &*self.inner.database
     }
 
-    /// Reads rows and converts each of them. `operation` completes "failed to …" in errors.
+    /// Reads rows and converts each of them. `operation` completes "failed to …" in error messages.
     pub(crate) async fn read_rows<T: Send>(
         &self,
         operation: &'static str,

@@ -131,12 +131,12 @@ mod tests {
             for (at, message) in messages.iter().enumerate() {
                 let asked: Vec<_> = message.tool_uses().map(|it| (&it.id, &it.name)).collect();
                 let next = messages.get(at + 1);
-                let results = next.into_iter().flat_map(|next| next.iter_tool_results());
+                let results = next.into_iter().flat_map(|next| next.tool_results());
                 let answered: Vec<_> = results.map(|it| (&it.tool_use_id, &it.name)).collect();
                 assert_eq!(asked, answered, "{name}, message {at}");
                 assert_eq!(
                     message.role == Role::Tool,
-                    message.iter_tool_results().next().is_some(),
+                    message.tool_results().next().is_some(),
                     "{name}, message {at}"
                 );
             }

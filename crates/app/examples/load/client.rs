@@ -1,4 +1,4 @@
-//! Sends concurrent requests and measures their response times.
+//! Sends concurrent requests to a server and measures their response times.
 
 use std::{fs, time::Instant};
 
@@ -11,12 +11,12 @@ use super::{
     process::ServerProcess,
 };
 
-/// Number of requests in one round.
+/// Number of requests in one round of the benchmark.
 const REQUESTS: u32 = 512;
-/// Number of concurrent requests.
+/// Number of requests that are in progress at the same time.
 const CONCURRENCY: usize = 64;
 const QUESTION: &str = "What is the state of order 4711, and when will it be here?";
-/// A word of the answer and its minimum number of occurrences in a complete answer.
+/// A word and how often a complete answer contains it at least, to detect truncated answers.
 const EXPECTED: (&str, usize) = ("Thursday", 7);
 
 /// A kind of request that the benchmark measures.
@@ -99,8 +99,8 @@ impl<'a> TargetServer<'a> {
         Err(format!("incomplete answer from {}: {start}", self.address).into())
     }
 
-    /// Runs one round. Returns requests per second, and the median and the 99th percentile of the
-    /// response times in microseconds.
+    /// Runs one round of the benchmark. Returns requests per second, and the median and the 99th
+    /// percentile of the response times in microseconds.
     async fn measure_round(&self) -> Outcome<[f64; 3]> {
         let start = Instant::now();
         let requests = stream::iter(0..REQUESTS).map(|_| async {

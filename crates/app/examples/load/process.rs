@@ -1,4 +1,4 @@
-//! Processes of the benchmark and their use of CPU and memory.
+//! Starts the processes of the benchmark and measures their CPU time and memory.
 
 use std::{env, fs, path::Path, process::Stdio};
 
@@ -10,7 +10,7 @@ use tokio::{
 
 use super::Outcome;
 
-/// A server process. It is killed when this value is dropped.
+/// A server process of the benchmark. It is killed when this value is dropped.
 pub(crate) struct ServerProcess {
     child: Child,
     id: u32,
@@ -18,16 +18,16 @@ pub(crate) struct ServerProcess {
     pub(crate) address: String,
 }
 
-/// CPU time and memory that a process has used.
+/// CPU time and peak memory that a process has used since its start.
 #[derive(Clone, Copy)]
 pub(crate) struct ResourceUsage {
-    /// Peak resident memory in bytes.
+    /// Peak resident memory of the process in bytes.
     pub(crate) peak: f64,
-    /// CPU time of all threads in microseconds.
+    /// CPU time of all threads of the process in microseconds.
     pub(crate) cpu: f64,
 }
 
-/// Returns a command that runs in `folder` without the environment of this process.
+/// Returns a command that runs in `folder` without the environment variables of this process.
 fn build_isolated_command(folder: &Path, program: &Path) -> Outcome<Command> {
     let mut command = Command::new(fs::canonicalize(program)?);
     command
@@ -40,7 +40,7 @@ fn build_isolated_command(folder: &Path, program: &Path) -> Outcome<Command> {
 }
 
 impl ServerProcess {
-    /// Starts the model server of the example `turn`.
+    /// Starts the model server, which the program of the example `turn` contains.
     pub(crate) async fn start_model_server(program: &Path, folder: &Path) -> Outcome<Self> {
         let mut command = build_isolated_command(folder, program)?;
         let mut child = command.arg("serve-model").stdout(Stdio::piped()).spawn()?;
@@ -101,7 +101,7 @@ impl ServerProcess {
     }
 }
 
-/// Returns the rest of the first line that starts with `start`. Later lines are discarded.
+/// Reads lines until one starts with `start` and returns its rest. Later lines are discarded.
 async fn read_line_after(
     stream: impl AsyncRead + Unpin + Send + 'static,
     start: &str,

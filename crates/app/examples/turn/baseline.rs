@@ -1,4 +1,4 @@
-//! The hand-written baseline: reqwest, `serde_json` with types for the needed fields, and rmcp.
+//! Baseline of the benchmark: a turn written by hand with reqwest, `serde_json` and rmcp.
 
 use std::{collections::BTreeMap, env, process::Stdio};
 
@@ -100,7 +100,7 @@ impl Baseline {
             .spawn()?;
         let pipes = server.stdout.take().zip(server.stdin.take());
         let (stdout, stdin) = pipes.ok_or("the pipes are missing")?;
-        // `McpHost` negotiates the same protocol version with this server.
+        // Uses the protocol version that `McpHost` also negotiates, for a fair comparison.
         let mode = ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::LATEST],
         };

@@ -20,7 +20,7 @@ use super::{
     script,
 };
 
-/// Number of turns in one batch.
+/// Number of turns in one batch, the unit whose CPU time is measured.
 const BATCH: usize = 256;
 
 /// Kinds of measurement: name, whether answers are streamed, and number of concurrent turns.
@@ -31,7 +31,7 @@ const KINDS: [(&str, bool, usize); 4] = [
     ("whole-64", false, 64),
 ];
 
-/// Starts an agent with the benchmark's model and tools, and returns it with its tool host.
+/// Starts a Switchboard agent with the benchmark's model and tools. Returns it with its tool host.
 async fn start_agent(port: u16) -> Outcome<(Agent, Arc<McpHost>)> {
     let program = env::current_exe()?;
     let server = ServerConfig::stdio("orders", program.to_string_lossy(), ["serve-tools"]);
@@ -45,7 +45,7 @@ async fn start_agent(port: u16) -> Outcome<(Agent, Arc<McpHost>)> {
     Ok((Agent::new(model).with_tools(host.clone()), host))
 }
 
-/// Collects the text of the last model call.
+/// Returns the text of the last model call of a run, which is the final answer.
 async fn collect_final_text(mut run: RunStream) -> String {
     let mut text = String::new();
     while let Some(event) = run.next().await {
@@ -66,7 +66,7 @@ struct TurnBenchmark {
 }
 
 impl TurnBenchmark {
-    /// Runs one batch. Returns the CPU time per turn in microseconds.
+    /// Runs one batch of turns. Returns the CPU time per turn in microseconds.
     async fn measure_batch(
         &self,
         streamed: bool,
@@ -109,7 +109,7 @@ fn read_cpu_nanoseconds() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Starts the model server and returns it with its port.
+/// Starts the model server as a child process and returns it with its port.
 async fn start_model_server() -> Outcome<(Child, u16)> {
     let mut server = Command::new(env::current_exe()?)
         .arg("serve-model")

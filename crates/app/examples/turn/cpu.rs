@@ -1,11 +1,11 @@
-//! Selects the CPUs of a benchmark.
+//! Selects the CPUs on which the two sides of a benchmark run.
 
 #[cfg(target_os = "linux")]
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Outcome;
 
-/// Returns the CPUs for the two sides of a benchmark. On a machine with one CPU both are the same.
+/// Returns the CPUs for the two sides of a benchmark. Both are equal on a machine with one CPU.
 #[cfg(target_os = "linux")]
 pub(crate) fn choose_cpus() -> Outcome<[usize; 2]> {
     let allowed = sched_getaffinity(None)?;

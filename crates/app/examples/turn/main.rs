@@ -31,7 +31,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 #[cfg(unix)]
 fn main() -> Outcome<()> {
-    // With a single thread, no time is spent on waking other threads.
+    // A single thread is used, so that the measured CPU time includes no wake-ups of other threads.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -1,4 +1,4 @@
-//! The MCP server and the model server of the benchmark.
+//! The MCP server and the scripted model server of the benchmark.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ pub(crate) async fn serve_tools() -> Outcome<()> {
     Ok(())
 }
 
-/// Prepared HTTP bodies. Index 0 is the event stream, index 1 the complete JSON document.
+/// Response bodies of the model server. Index 0 is an event stream, index 1 one JSON document.
 struct PreparedResponses {
     call: [Bytes; 2],
     text: [Bytes; 2],
@@ -151,7 +151,7 @@ async fn handle_completion(
 ) -> Response {
     let has = |what: &[u8]| request.windows(what.len()).any(|window| window == what);
     let streams = has(br#""stream":true"#);
-    // The model calls the tool until the request contains a tool result.
+    // The scripted model requests a tool call unless the request already contains a tool result.
     let wants = has(br#""tools":[{"#) && !has(br#""role":"tool""#);
     let bodies = if wants { &answers.call } else { &answers.text };
     let kind = if streams {

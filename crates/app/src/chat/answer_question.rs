@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Chat<'_> {
-    /// Answers a question as a run of the session.
+    /// Answers a question of the user with a new run of the session. Creates the session if needed.
     pub(super) async fn answer_question(&mut self, question: String) -> Result<ChatFlow, Failure> {
         let id = if let Some(session) = &self.session {
             session.id.clone()
@@ -48,13 +48,13 @@ impl Chat<'_> {
         }
     }
 
-    /// Returns the agent with the current set of tools whose definitions have changed.
+    /// Returns the agent with the current list of tools whose stored definitions differ.
     pub(super) fn current_agent(&self) -> Agent {
         let redefined = self.resources.host.redefined_tools();
         self.agent.clone().with_redefined_tools(redefined)
     }
 
-    /// Prints an error and sets the exit code. The conversation continues.
+    /// Prints an error and sets the exit code of `chat`. The conversation continues.
     pub(super) fn report_error(&mut self, error: &anyhow::Error) -> ChatFlow {
         print_error(error);
         self.code = Code::Failed;
@@ -62,7 +62,7 @@ impl Chat<'_> {
     }
 
     /// Prints the events of a run until it ends. The first Ctrl-C cancels the run, and a second one
-    /// stops waiting for it. The conversation continues after both.
+    /// stops waiting for its end. The conversation continues after both.
     pub(super) async fn follow_run(&mut self, run: PersistedRun) -> Result<ChatFlow, Failure> {
         let mut run = ActiveRun::Persisted(Box::new(run));
         self.is_running.store(true, Ordering::Relaxed);
@@ -92,7 +92,7 @@ impl Chat<'_> {
             _ => {}
         }
         self.resources.save_decisions();
-        // Reloads the session, because the run has added messages to it.
+        // Reloads the session, because the run has added messages to the stored session.
         if let Some(session) = &mut self.session
             && let Ok(Some(now)) = self.conversations.find_session(&session.id.0).await
         {

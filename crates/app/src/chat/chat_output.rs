@@ -1,4 +1,4 @@
-//! Prints answers of `chat`, with rendered Markdown at a terminal.
+//! Prints the answers of `chat`. At a terminal, Markdown is rendered.
 
 use std::io::{self, Stdout, stdout};
 
@@ -17,12 +17,12 @@ use crate::{
     },
 };
 
-/// Destination of the answers in a conversation.
+/// Destination of the answers that `chat` prints: a terminal, or a pipe or file.
 #[derive(Debug)]
 pub(crate) enum ChatOutput {
-    /// A terminal, with rendered Markdown.
+    /// A terminal, at which answers are drawn as rendered Markdown.
     Terminal(Box<MarkdownView<Stdout>>),
-    /// A pipe or file, which receives the text unchanged.
+    /// A pipe or file, which receives the answers as unchanged text.
     Plain(AnswerWriter),
 }
 
@@ -35,7 +35,7 @@ impl ChatOutput {
         Self::Terminal(Box::new(MarkdownView::new(stdout(), styles)))
     }
 
-    /// Prints an event of a run.
+    /// Prints an event of a run: answer text to this output, and other events to `screen`.
     pub(crate) fn show_event(&mut self, event: &RunEvent, screen: &Screen) -> io::Result<()> {
         let kind = &event.kind;
         match self {
@@ -45,7 +45,7 @@ impl ChatOutput {
                     screen.show_event(kind);
                     view.append_text(&strip_control_characters(text), terminal_size())
                 }
-                // These events change only temporary progress rows, not the answer.
+                // Reasoning and tool progress change only temporary progress rows, not the answer.
                 RunEventKind::ReasoningDelta { .. }
                 | RunEventKind::ToolInputStarted { .. }
                 | RunEventKind::ToolInputDelta { .. }
@@ -53,7 +53,7 @@ impl ChatOutput {
                     screen.show_event(kind);
                     Ok(())
                 }
-                // These messages are printed above the unfinished answer, which stays below them.
+                // Warnings and notes are printed above the unfinished answer, which stays last.
                 RunEventKind::Warning { .. }
                 | RunEventKind::ToolsUnavailable { .. }
                 | RunEventKind::ServerChanged { .. }
@@ -69,7 +69,7 @@ impl ChatOutput {
         }
     }
 
-    /// Prints a complete text, such as an earlier answer.
+    /// Prints a complete text, such as an earlier answer of a resumed session.
     pub(crate) fn print_text(&mut self, text: &str) -> io::Result<()> {
         match self {
             Self::Plain(_) => crate::terminal::output::print_lines(&strip_control_characters(text)),

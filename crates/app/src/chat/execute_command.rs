@@ -1,4 +1,4 @@
-//! Executes the slash commands.
+//! Executes the slash commands of `chat`.
 
 use std::{collections::BTreeSet, fmt::Write as _, io::Write as _, sync::PoisonError};
 
@@ -39,7 +39,7 @@ impl Chat<'_> {
         self.print_failure(flow)
     }
 
-    /// Prints the error of a command. Returns the error instead if standard output is closed.
+    /// Prints the error of a slash command. Returns the error instead if standard output is closed.
     pub(super) fn print_failure(
         &mut self,
         flow: Result<ChatFlow, Failure>,
@@ -89,12 +89,12 @@ impl Chat<'_> {
         Ok(ChatFlow::Continue)
     }
 
-    /// Prints a list to standard output at a terminal, and to standard error otherwise.
+    /// Prints the list of a slash command to standard output at a terminal, else to standard error.
     fn print_list(&self, text: &str) -> Result<(), Failure> {
         if self.has_line_editor() {
             return Ok(output::print_lines(text)?);
         }
-        // Without a terminal, standard output contains only the answers of the model.
+        // If standard output is a pipe or file, it contains only the answers of the model.
         print_line(text.trim_end());
         Ok(())
     }
@@ -143,7 +143,7 @@ impl Chat<'_> {
             .clone_from(&self.context.environment.working_dir);
     }
 
-    /// Prints state changes of MCP servers since the previous call.
+    /// Prints the state changes of MCP servers since the previous call of this function.
     pub(super) async fn print_server_changes(&mut self) {
         let changes = self
             .servers
@@ -306,7 +306,7 @@ impl Chat<'_> {
         self.print_list(&usage)
     }
 
-    /// Writes the session to a new file and returns a message.
+    /// Writes the session to a new file. Returns a message that names the file.
     async fn save_session(&self, file: Option<&str>) -> anyhow::Result<String> {
         let Some(session) = &self.session else {
             return Err(anyhow!("this session has no questions yet"));

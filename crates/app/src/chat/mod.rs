@@ -1,7 +1,6 @@
-//! `chat`: a conversation at a terminal or over a pipe.
-//!
-//! [`Chat`] reads input, executes slash commands and answers everything else as runs of a session.
-//! The servers run during the whole conversation.
+//! Command `chat`: a conversation at a terminal or over a pipe. [`Chat`] executes slash commands
+//! and answers all other input with runs of a session. The MCP servers run during the whole
+//! conversation.
 
 mod answer_question;
 mod chat_output;
@@ -49,7 +48,7 @@ use raw_mode::RawMode;
 use server_changes::{KnownServers, RunOnlyElicitor};
 use slash_commands::{ParsedLine, parse_line};
 
-/// Arguments of `chat`.
+/// Command-line arguments of `switchboard chat`.
 #[derive(Debug, Args)]
 pub(crate) struct ChatArgs {
     /// Continue the last conversation
@@ -62,10 +61,10 @@ pub(crate) struct ChatArgs {
 /// State of a conversation of the `chat` command.
 pub(crate) struct Chat<'i> {
     context: Context,
-    /// Command line options, updated by slash commands such as `/model`.
+    /// Command-line options, which slash commands such as `/model` change.
     args: AgentArgs,
     interrupts: &'i Interrupts,
-    /// Line editor of the terminal. `None` if input or output is not a terminal.
+    /// Line editor of the terminal. `None` if standard input or output is not a terminal.
     editor: Option<LineEditor>,
     asking: Arc<dyn LineReader>,
     output: ChatOutput,
@@ -78,16 +77,16 @@ pub(crate) struct Chat<'i> {
     sampled: CurrentModel,
     /// `true` while a run is in progress. MCP servers may ask the user only then.
     is_running: Arc<AtomicBool>,
-    /// Stored session. `None` before the first question of a new session.
+    /// Stored session of the conversation. `None` before the first question of a new session.
     session: Option<Session>,
     /// Session id that the user requested. The next question creates a session with this id.
     requested_id: Option<String>,
-    /// Sessions that `/resume` listed last, so that the user can select one by its number.
+    /// Sessions in the last list of `/resume`, so that the user can select one by its number.
     listed: Vec<SessionId>,
     names: SharedNames,
-    /// Exit code of the last answer or command, returned when the conversation ends.
+    /// Exit code of the last answer or command. `chat` returns it when the conversation ends.
     code: Code,
-    /// Guard that keeps characters typed during a run for the next input line.
+    /// Guard that hides characters typed during a run and keeps them for the next input line.
     _raw_mode: Option<RawMode>,
 }
 
@@ -97,7 +96,7 @@ enum ChatFlow {
     Leave(Code),
 }
 
-/// Runs the `chat` command until the user leaves.
+/// Runs the command `chat` until the user ends the conversation.
 pub(crate) async fn run_chat(
     args: ChatArgs,
     environment: Environment,
@@ -149,7 +148,7 @@ pub(crate) async fn run_chat(
     }
 }
 
-/// Starts the servers and creates the conversation.
+/// Starts the MCP servers and creates the conversation.
 async fn start_chat(
     args: AgentArgs,
     output: AnswerFormat,
@@ -223,7 +222,7 @@ async fn start_chat(
     })
 }
 
-/// Returns whether input and output are a terminal that the line editor supports.
+/// Returns whether `chat` uses the line editor: input and output are a supported terminal.
 fn needs_line_editor(output: AnswerFormat, environment: &Environment) -> bool {
     output == AnswerFormat::Text
         && std::io::stdout().is_terminal()

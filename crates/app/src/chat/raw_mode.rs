@@ -2,7 +2,7 @@
 
 use super::markdown::TerminalSize;
 
-/// Returns the size of the terminal of standard output.
+/// Returns the size of the terminal that shows standard output.
 pub(crate) fn terminal_size() -> TerminalSize {
     #[cfg(unix)]
     if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
@@ -37,7 +37,7 @@ impl RawMode {
             raw_mode
                 .local_modes
                 .remove(LocalModes::ECHO | LocalModes::ICANON);
-            // If this call fails, typed characters appear in the output.
+            // An error is ignored: then characters that the user types appear in the output.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &raw_mode);
         }
         Self { before }

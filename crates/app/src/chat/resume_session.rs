@@ -1,4 +1,4 @@
-//! Resumes sessions and unfinished runs.
+//! Resumes sessions and unfinished runs in `chat`.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -23,7 +23,7 @@ const MAX_SHOWN: usize = 3;
 const LISTED: u32 = 12;
 
 impl Chat<'_> {
-    /// Opens the session that `--session` or `--resume` selects.
+    /// Opens the session that the option `--session` or `--resume` selects.
     pub(super) async fn open_session(
         &mut self,
         session: Option<&str>,
@@ -104,7 +104,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Asks what to do with an unfinished run of the session.
+    /// Asks the user whether to resume or discard the unfinished run of the session.
     pub(super) async fn ask_about_unfinished_run(&mut self) -> Result<(), Failure> {
         let run = match self.find_unfinished_run().await {
             Ok(Some(run)) => run,
@@ -171,7 +171,7 @@ impl Chat<'_> {
         let durable_runs = self.conversations.durable_runs.clone();
         let taken = durable_runs.acquire_run(&run.id).await;
         let taken = taken.map_err(|error| Failure::runtime_error(add_error_remedy(error)))?;
-        // The user is at the terminal and can answer approval requests, so they are not stored.
+        // The user is at the terminal, so the approver asks at once and does not defer approvals.
         let approver = create_approver(
             &self.context,
             &self.resources.host,
@@ -192,8 +192,8 @@ impl Chat<'_> {
         }
     }
 
-    /// Returns the agent that executes a resumed run. If the run started without tools, the agent
-    /// has none. A run without a stored state gets its original approvals and limits.
+    /// Returns the agent that executes a resumed run. A run that started without tools gets none. A
+    /// run without stored settings gets its original approvals and limits.
     fn build_resumed_run_agent(&self, taken: &LeasedRun) -> anyhow::Result<Agent> {
         let begun = RunParameters::from_stored_value(taken.run_record().parameters.as_ref());
         let mut agent = self.current_agent();
@@ -201,7 +201,7 @@ impl Chat<'_> {
             agent = agent.with_tools(Arc::new(ToolSet::new()));
         }
         if !taken.lacks_run_settings() {
-            // The run restores all other options from its stored state.
+            // The run restores its approvals, limits and other options from its stored state.
             return Ok(agent);
         }
         let ask_again = |why: &str| {
@@ -232,7 +232,7 @@ impl Chat<'_> {
         Ok(ChatFlow::Continue)
     }
 
-    /// Executes the slash command `/resume`.
+    /// Executes the slash command `/resume`, which opens another stored session.
     pub(super) async fn resume_session(&mut self, named: Option<String>) -> Result<(), Failure> {
         let Some(named) = named else {
             return self.list_sessions().await;
@@ -272,7 +272,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Executes the slash command `/new`.
+    /// Executes the slash command `/new`, which starts a conversation in a new session.
     pub(super) fn start_new_session(&mut self) {
         if let Some(session) = self.session.take() {
             print_note(&format!("a new session; the one before was {}", session.id));

@@ -1,4 +1,4 @@
-//! Detects state changes of MCP servers, and limits their questions to runs.
+//! Detects state changes of MCP servers, and lets servers ask the user only during a run.
 
 use std::{
     collections::BTreeMap,
@@ -17,15 +17,15 @@ use crate::{
     terminal::{TerminalElicitor, to_one_line},
 };
 
-/// The last known state of the servers.
+/// States of the MCP servers at the last check, for comparison with the current states.
 #[derive(Debug, Default)]
 pub(super) struct KnownServers {
     states: BTreeMap<String, (ServerState, usize)>,
-    /// Number of tools with a changed definition, by server name.
+    /// Number of tools whose definition has changed, by server name.
     redefined: BTreeMap<String, usize>,
 }
 
-/// Message about a state change of a server.
+/// A message to the user about a state change of an MCP server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ServerChange {
     pub(super) text: String,
@@ -40,7 +40,7 @@ impl KnownServers {
         watched
     }
 
-    /// Returns the number of tools and the number of servers that take calls.
+    /// Returns the total number of tools of ready servers, and the number of these servers.
     pub(super) fn count_tools_and_servers(host: &McpHost) -> (usize, usize) {
         let ready = host.server_statuses().into_iter();
         let ready = ready.filter(|status| status.state.takes_calls());
@@ -49,7 +49,7 @@ impl KnownServers {
         })
     }
 
-    /// Updates the known states and returns the changes since the previous call.
+    /// Compares `now` with the stored states, stores `now`, and returns a message for each change.
     pub(super) fn collect_changes(&mut self, now: &[ServerStatus]) -> Vec<ServerChange> {
         let mut changes = Vec::new();
         for status in now {
@@ -85,8 +85,8 @@ impl KnownServers {
     }
 }
 
-/// Elicitor that forwards questions of servers only during a run. At other times, the terminal is
-/// in use by the input prompt.
+/// Elicitor that forwards questions of servers only during a run. At other times, the prompt for
+/// the next question uses the terminal.
 pub(super) struct RunOnlyElicitor {
     pub(super) elicitor: TerminalElicitor,
     pub(super) is_running: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! Computes the tokens and the cost of a session.
+//! Computes the tokens and the cost of a session for `/usage`.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,12 @@ use switchboard_orchestration::{
 
 use crate::observe::build_cost_function;
 
-/// Maximum number of runs that are counted in one session. Further runs are ignored.
+/// Maximum number of runs of a session that `/usage` counts. Further runs are ignored.
 const MAX_RUNS: u32 = 10_000;
-/// Number of run events that one request to the session store returns.
+/// Maximum number of run events that one request to the session store returns.
 const PAGE: u32 = 1_000;
 
-/// Describes the answers, calls, tokens and cost of a session.
+/// Returns a text with the number of answers and calls, the tokens and the cost of a session.
 pub(super) async fn describe_usage(
     store: &dyn RunStore,
     owner: &Principal,
@@ -31,7 +31,7 @@ pub(super) async fn describe_usage(
             };
             after = last.seq;
             for event in &events {
-                // Events of other program versions may not parse. They are not counted.
+                // Events that another program version stored may not parse. They are not counted.
                 if let Ok(event) = serde_json::from_str::<RunEvent>(&event.json) {
                     metrics.count_event(&event);
                 }

@@ -1,9 +1,9 @@
-//! Parses slash commands.
+//! Parses the slash commands of `chat`.
 
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
-use switchboard_domain::nearest::{did_you_mean, find_most_similar};
+use switchboard_domain::nearest::{did_you_mean, find_nearest};
 
 /// A slash command. The doc comment of each variant is its help text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -39,7 +39,7 @@ pub(crate) enum SlashCommand {
 }
 
 impl SlashCommand {
-    /// Returns the help text of the argument. Commands without an argument return an empty text.
+    /// Returns the help text of a command's argument, or an empty text without an argument.
     fn argument_help(self) -> &'static str {
         match self {
             Self::Model => "[PROVIDER/MODEL]",
@@ -63,18 +63,18 @@ pub(crate) fn list_commands() -> impl Iterator<Item = (SlashCommand, String, Str
     })
 }
 
-/// Parsed input line: a question or a slash command.
+/// A parsed input line: a question to the model, a slash command or an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ParsedLine {
     Nothing,
     Question(String),
-    /// A slash command with its argument.
+    /// A slash command with its argument, if the line has one.
     Command(SlashCommand, Option<String>),
-    /// An invalid command, with the error message.
+    /// An invalid slash command, as the error message for the user.
     Invalid(String),
 }
 
-/// Parses an input line. `//` at the start sends a question that begins with `/`.
+/// Parses an input line. `//` at its start sends the model a question that begins with `/`.
 pub(crate) fn parse_line(line: &str) -> ParsedLine {
     let text = line.trim();
     if text.is_empty() {
@@ -107,7 +107,7 @@ fn unknown_command_message(name: &str) -> String {
     let begins = |known: &&str| name.len() >= 2 && known.starts_with(&written);
     let mut known = names.iter().map(String::as_str);
     let near = known.clone().find(begins);
-    let near = near.or_else(|| find_most_similar(&written, known.by_ref()));
+    let near = near.or_else(|| find_nearest(&written, known.by_ref()));
     format!(
         "unknown command /{name}{}. Type /help for a list, or //{name} to send it as text",
         did_you_mean(near)

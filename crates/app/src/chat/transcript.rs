@@ -1,4 +1,4 @@
-//! Formats conversations as Markdown.
+//! Formats saved conversations as Markdown.
 
 use std::{collections::HashMap, fmt::Write as _, sync::Arc};
 
@@ -60,12 +60,12 @@ fn write_message_part(text: &mut String, part: &Part, names: &HashMap<&str, &str
         Part::Image(_) | Part::Document(_) | Part::Audio(_) => {
             let _ = write!(text, "\n*{}*\n", part.describe_kind());
         }
-        // Reasoning of a model is not part of a transcript.
+        // Other parts, such as the reasoning of a model, are not included in the transcript.
         _ => {}
     }
 }
 
-/// Writes a code block with a fence that does not occur in the content.
+/// Writes a code block. Its fence is a sequence of backticks that the content does not contain.
 fn write_code_block(text: &mut String, language: &str, content: &str) {
     let longest = content
         .split(|c| c != '`')
@@ -80,7 +80,7 @@ fn write_code_block(text: &mut String, language: &str, content: &str) {
     );
 }
 
-/// Returns the index of the message at which the last `most` questions begin.
+/// Returns the index of the message that contains the first of the last `most` questions.
 pub(crate) fn find_last_questions_start(messages: &[Arc<Message>], most: usize) -> usize {
     let messages = messages.iter().enumerate();
     let mut questions = messages.filter(|(_, message)| message.role == Role::User);

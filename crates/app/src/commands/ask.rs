@@ -1,4 +1,4 @@
-//! `ask`: answers one question.
+//! Command `ask`: answers one question.
 
 mod piped_input;
 
@@ -31,7 +31,7 @@ pub(crate) struct AskArgs {
     conversation: ConversationArgs,
 }
 
-pub(crate) async fn execute_ask_command(
+pub(crate) async fn execute(
     args: AskArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -57,7 +57,7 @@ async fn answer_question(
     context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    // With `--approve later`, a run can wait for an approval, so its session is stored.
+    // A run may wait for an approval with `--approve later`, so its session must be stored.
     let keeps = args.session.is_some() || context.config.sessions.keep == Some(true) || plan.later;
     if !keeps {
         let start = RunStart::Question(question);
@@ -84,7 +84,8 @@ async fn answer_question(
     result
 }
 
-/// Returns the named session and creates it if necessary. Without a name, creates a new one.
+/// Returns the session with the requested id, and creates it if necessary. If no id was requested,
+/// creates a session with a new id.
 async fn find_or_create_session(
     conversations: &SavedConversations,
     named: Option<&str>,
@@ -99,7 +100,7 @@ async fn find_or_create_session(
     };
     match found {
         Some(session) => {
-            // Reports a session with an unfinished run before any MCP server starts.
+            // Reports an unfinished run of the session as an error before any MCP server starts.
             let free = conversations.check_no_unfinished_run(&session.id).await;
             free.map_err(Failure::usage_error)?;
             Ok(session)

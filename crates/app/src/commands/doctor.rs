@@ -1,4 +1,4 @@
-//! `doctor`: checks the configuration, providers and servers.
+//! Command `doctor`: checks the configuration, providers and MCP servers.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use switchboard_domain::{
     ModelErrorKind,
-    nearest::{did_you_mean, find_most_similar},
+    nearest::{did_you_mean, find_nearest},
 };
 use switchboard_mcp_client::ServerStatus;
 
@@ -31,10 +31,10 @@ use crate::{
     },
 };
 
-/// Time limit for the response of one provider.
+/// Time limit for the response of one provider to a connection check.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Environment variables that have no command-line option.
+/// Valid environment variables that clap does not read for a command-line option.
 const OTHER_VARIABLES: [&str; 5] = [
     "SWITCHBOARD_LOG",
     "SWITCHBOARD_LOG_FILE",
@@ -62,7 +62,7 @@ struct Finding {
     about: &'static str,
     state: FindingState,
     what: String,
-    /// What the user can do about a problem.
+    /// Advice on how the user can solve the problem. `None` if the check found no problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
 }
@@ -71,9 +71,9 @@ struct Finding {
 #[serde(rename_all = "snake_case")]
 enum FindingState {
     Good,
-    /// The checked thing is missing, possibly on purpose.
+    /// The checked item, such as an API key, is missing. The user may have omitted it on purpose.
     Absent,
-    /// The checked thing works, but possibly not as intended.
+    /// The checked item works, but possibly not as the user intended.
     Doubtful,
     Bad,
 }
@@ -102,7 +102,7 @@ impl Finding {
     }
 }
 
-pub(crate) async fn execute_doctor_command(
+pub(crate) async fn execute(
     args: DoctorArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -137,7 +137,7 @@ pub(crate) async fn execute_doctor_command(
     Ok(code)
 }
 
-/// Reports unknown `SWITCHBOARD_…` variables, which may be typing errors.
+/// Reports unknown `SWITCHBOARD_…` variables, because their names may be misspelled.
 fn check_variables(environment: &Environment) -> Vec<Finding> {
     let mut known = OTHER_VARIABLES.map(str::to_owned).to_vec();
     let mut command = Cli::command();
@@ -156,7 +156,7 @@ fn check_variables(environment: &Environment) -> Vec<Finding> {
     let mut unknown: Vec<&str> = ours.filter(|it| !known.iter().any(|k| k == it)).collect();
     unknown.sort_unstable();
     let findings = unknown.into_iter().map(|name| {
-        let near = did_you_mean(find_most_similar(name, known.iter().map(String::as_str)));
+        let near = did_you_mean(find_nearest(name, known.iter().map(String::as_str)));
         let what = format!("{name} is set but means nothing{near}");
         let finding = Finding::new("environment", FindingState::Doubtful, what);
         finding.with_advice(format!("there are: {}", known.join(", ")))
@@ -178,7 +178,7 @@ fn list_config_files(context: &Context) -> Vec<Finding> {
     findings
 }
 
-/// Checks the recipe and the models that `ask` uses without options.
+/// Checks the recipe and the models that a plain `switchboard ask` would use.
 async fn check_recipe_and_models(context: &Context) -> Vec<Finding> {
     let command = AgentArgs::augment_args(clap::Command::new("doctor"));
     let parsed = ignore_empty_variables(command).try_get_matches_from(["doctor"]);
@@ -247,7 +247,7 @@ async fn check_provider(
             Finding::good_finding(ABOUT, what)
         }
         None => Finding::good_finding(ABOUT, what),
-        // A local Ollama server is optional, so a failed connection is not an error.
+        // A local Ollama server is optional, so the result is not an error if it does not run.
         Some(Err(error)) if provider.is_local() && error.kind == ModelErrorKind::Connection => {
             let what = format!("{name} does not run here");
             Finding::new(ABOUT, FindingState::Absent, what)

@@ -1,4 +1,4 @@
-//! The command line: one module for each command.
+//! The command line of `switchboard`: one module for each command.
 
 mod ask;
 mod doctor;
@@ -79,12 +79,12 @@ enum Command {
     McpServer(mcp::mcp_server::McpServerArgs),
 }
 
-/// Runs the program and returns its exit code.
+/// Runs the command of the command line and returns the exit code of the process.
 pub fn main() -> Code {
     let matches = match ignore_empty_variables(Cli::command()).try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
-            // If the output is closed, the error cannot be printed anywhere.
+            // If standard output or standard error is closed, the message cannot be printed.
             let _ = error.print();
             return if error.use_stderr() {
                 Code::Usage
@@ -96,7 +96,7 @@ pub fn main() -> Code {
     let parsed = Cli::from_arg_matches(&matches).map_err(Failure::usage_error);
     match parsed.and_then(start_runtime) {
         Ok(code) => code,
-        // The reader of the output closed the pipe, as in `switchboard tools list | head -1`.
+        // The reader of standard output has exited, as in `switchboard tools list | head -1`.
         Err(failure) if failure.is_broken_pipe() => Code::Success,
         Err(failure) => {
             terminal::print_error(&failure.error);
@@ -105,7 +105,7 @@ pub fn main() -> Code {
     }
 }
 
-/// Makes clap ignore environment variables with an empty value.
+/// Makes clap treat an environment variable with an empty value as not set.
 fn ignore_empty_variables(command: clap::Command) -> clap::Command {
     command
         .mut_args(|arg| {
@@ -119,15 +119,15 @@ fn ignore_empty_variables(command: clap::Command) -> clap::Command {
         .mut_subcommands(ignore_empty_variables)
 }
 
-/// Time limit for dropping the remaining tasks at exit. A blocked read of standard input never
-/// ends.
+/// Time limit for dropping tasks at the end of the process. A blocked read of standard input would
+/// never end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 fn start_runtime(cli: Cli) -> Result<Code, Failure> {
     let environment = Environment::from_process().map_err(|error| {
         Failure::usage_error(error).add_context("failed to read the working directory")
     })?;
-    // The signal listener needs a free worker thread while another thread is blocked.
+    // At least two worker threads, because signals must be received while one thread is blocked.
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
@@ -145,7 +145,7 @@ async fn run_command(cli: Cli, environment: Environment) -> Result<Code, Failure
     let interrupts = Interrupts::listen_for_signals().map_err(|error| {
         Failure::runtime_error(error).add_context("failed to listen for signals")
     })?;
-    // `serve` exports its last spans itself, within its shutdown time limit.
+    // `serve` already exports its last spans, within its own shutdown time limit.
     let exports_spans = matches!(cli.command, Command::Serve(_));
     let result = Box::pin(dispatch_command(cli.command, environment, &interrupts)).await;
     if !exports_spans {
@@ -160,42 +160,30 @@ async fn dispatch_command(
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     match command {
-        Command::Ask(args) => ask::execute_ask_command(args, environment, interrupts).await,
+        Command::Ask(args) => ask::execute(args, environment, interrupts).await,
         Command::Chat(args) => Box::pin(chat::run_chat(*args, environment, interrupts)).await,
-        Command::Sessions(args) => sessions::execute_sessions_command(args, environment).await,
-        Command::Serve(args) => serve::execute_serve_command(args, environment, interrupts).await,
-        Command::Eval(args) => eval::execute_eval_command(*args, environment, interrupts).await,
-        Command::Runs(args) => runs::execute_runs_command(args, environment, interrupts).await,
-        Command::Tools(args) => {
-            mcp::tools::execute_tools_command(args, environment, interrupts).await
-        }
-        Command::Resources(args) => {
-            mcp::resources::execute_resources_command(args, environment, interrupts).await
-        }
-        Command::Prompts(args) => {
-            mcp::prompts::execute_prompts_command(args, environment, interrupts).await
-        }
-        Command::Servers(args) => {
-            mcp::servers::execute_servers_command(args, environment, interrupts).await
-        }
-        Command::Doctor(args) => {
-            doctor::execute_doctor_command(args, environment, interrupts).await
-        }
-        Command::Models(args) => {
-            models::execute_models_command(args, environment, interrupts).await
-        }
-        Command::Recipes(args) => recipes::execute_recipes_command(&args, &environment),
+        Command::Sessions(args) => sessions::execute(args, environment).await,
+        Command::Serve(args) => serve::execute(args, environment, interrupts).await,
+        Command::Eval(args) => eval::execute(*args, environment, interrupts).await,
+        Command::Runs(args) => runs::execute(args, environment, interrupts).await,
+        Command::Tools(args) => mcp::tools::execute(args, environment, interrupts).await,
+        Command::Resources(args) => mcp::resources::execute(args, environment, interrupts).await,
+        Command::Prompts(args) => mcp::prompts::execute(args, environment, interrupts).await,
+        Command::Servers(args) => mcp::servers::execute(args, environment, interrupts).await,
+        Command::Doctor(args) => doctor::execute(args, environment, interrupts).await,
+        Command::Models(args) => models::execute(args, environment, interrupts).await,
+        Command::Recipes(args) => recipes::execute(&args, &environment),
         Command::McpServer(args) => {
-            // `mcp-server` reads no configuration file, so it has no configured secrets.
+            // `mcp-server` reads no configuration file, so no configured secrets are redacted.
             let live = Redactor::default();
             observe::start_observability(&Config::default(), &environment, &live)
                 .map_err(Failure::usage_error)?;
-            mcp::mcp_server::execute_mcp_server_command(args, &environment, interrupts).await
+            mcp::mcp_server::execute(args, &environment, interrupts).await
         }
     }
 }
 
-/// Prints items as JSON or as a table. Without items, prints the note `none` instead of a table.
+/// Prints items as JSON or as a table. An empty table is replaced by the note `none`.
 fn print_table<T: Serialize, const N: usize>(
     form: ListFormat,
     items: &[T],

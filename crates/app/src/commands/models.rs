@@ -1,4 +1,4 @@
-//! `models`: lists models and their capabilities.
+//! Command `models`: lists models and their capabilities.
 
 use clap::Args;
 use serde::Serialize;
@@ -44,14 +44,14 @@ pub(crate) struct ModelsArgs {
 #[derive(Debug, Serialize)]
 struct ModelRow {
     model: ModelId,
-    /// Whether the provider of the model can be used.
+    /// Whether the model's provider can be used: it has the API key that it needs.
     ready: bool,
-    /// Environment variable of the missing API key.
+    /// Environment variable that must be set to an API key before the model can be used.
     missing_key: Option<String>,
     capabilities: ModelCapabilities,
-    /// List prices in US dollars per million tokens.
+    /// List prices of the model in US dollars per million tokens. `None` if they are unknown.
     prices: Option<ModelPrices>,
-    /// Date on which the provider retires the model, as YYYY-MM-DD.
+    /// Date on which the provider retires the model (YYYY-MM-DD). `None` if no date is announced.
     deprecated_on: Option<&'static str>,
 }
 
@@ -63,7 +63,7 @@ struct ModelPrices {
     cache_write: Option<f64>,
 }
 
-pub(crate) async fn execute_models_command(
+pub(crate) async fn execute(
     args: ModelsArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -153,7 +153,7 @@ fn format_model_row(row: &ModelRow) -> [String; 5] {
     ]
 }
 
-/// Lists the known capabilities of a model as text.
+/// Returns the known capabilities of a model as text, such as tools and images.
 fn format_capabilities(capabilities: &ModelCapabilities) -> String {
     let all = [
         ("tools", capabilities.tools),

@@ -1,4 +1,4 @@
-//! `recipes`: lists recipes and shows one.
+//! Command `recipes`: lists recipes and shows one of them.
 
 use std::path::Path;
 
@@ -47,15 +47,12 @@ struct RecipeRow {
     description: Option<String>,
     model: Option<String>,
     strategy: Option<&'static str>,
-    /// Path of the recipe file, or `shipped`.
+    /// Path of the recipe file, or `shipped` for a recipe that is part of the program.
     source: String,
     error: Option<String>,
 }
 
-pub(crate) fn execute_recipes_command(
-    args: &RecipesArgs,
-    environment: &Environment,
-) -> Result<Code, Failure> {
+pub(crate) fn execute(args: &RecipesArgs, environment: &Environment) -> Result<Code, Failure> {
     match &args.command {
         Some(RecipesCommand::Show { recipe }) => show_recipe(recipe, args.output, environment),
         Some(RecipesCommand::List) | None => list_recipes(args.output, environment),
@@ -81,7 +78,7 @@ fn list_recipes(form: ListFormat, environment: &Environment) -> Result<Code, Fai
     })
 }
 
-/// Makes a path in the working directory relative.
+/// Shortens the path of a file in the working directory to a relative path.
 fn shorten_path(source: &str, environment: &Environment) -> String {
     Path::new(source)
         .strip_prefix(&environment.working_dir)

@@ -1,4 +1,4 @@
-//! `runs`: resumes waiting runs, and statistics of runs.
+//! Command `runs`: resumes or discards waiting runs, and prints statistics of all runs.
 
 mod stats;
 
@@ -35,7 +35,7 @@ use crate::{
 };
 use stats::StatsArgs;
 
-/// Maximum number of stored runs that are searched for waiting runs.
+/// Maximum number of stored runs that are searched for open runs. Further runs are not found.
 const MAX_RUNS: u32 = 10_000;
 
 /// Command-line arguments of `switchboard runs`.
@@ -59,7 +59,7 @@ enum RunsCommand {
     Stats(StatsArgs),
 }
 
-/// Commands that use the runs in the session store.
+/// Subcommands of `switchboard runs` that use the runs in the session store.
 #[derive(Debug, Subcommand)]
 enum StoredCommand {
     /// List waiting and interrupted runs
@@ -116,7 +116,7 @@ struct PendingCall {
     expires_at: Option<String>,
 }
 
-pub(crate) async fn execute_runs_command(
+pub(crate) async fn execute(
     args: RunsArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -156,7 +156,7 @@ pub(crate) async fn execute_runs_command(
     result
 }
 
-/// Finds the waiting or interrupted run with an id or an id prefix.
+/// Returns the waiting or interrupted run with this id or this beginning of an id.
 async fn find_run<'c>(
     conversations: Option<&'c SavedConversations>,
     id: &str,
@@ -174,7 +174,7 @@ async fn find_run<'c>(
     }
 }
 
-/// Returns the waiting and interrupted runs, oldest first.
+/// Returns the runs that are waiting or interrupted, oldest first.
 async fn list_open_runs(
     conversations: &SavedConversations,
 ) -> Result<Vec<RunRecord>, SessionStoreError> {
@@ -227,7 +227,7 @@ async fn resume_run(
 }
 
 impl ResumeArgs {
-    /// Checks the command-line arguments against the run before the run resumes.
+    /// Checks before the run resumes that the command-line arguments are possible for this run.
     fn check_arguments(&self, run: &Run, environment: &Environment) -> Result<(), Failure> {
         self.resumed.check_step_limit(run)?;
         let open = run.pending_approvals().len();
@@ -253,7 +253,7 @@ impl ResumeArgs {
         Ok(())
     }
 
-    /// Returns the decision of `--allow` or `--deny` for the pending approval requests.
+    /// Returns the approval decision of `--allow` or `--deny`. `None` if neither option is set.
     fn approval_decision(&self) -> Option<ApprovalDecision> {
         let scope = ApprovalScope::Once;
         match &self.deny {
@@ -278,7 +278,7 @@ async fn list_runs(
     form: ListFormat,
 ) -> Result<Code, Failure> {
     let rows = match conversations {
-        Some(conversations) => build_run_rows(conversations).await?,
+        Some(conversations) => run_rows(conversations).await?,
         None => Vec::new(),
     };
     print_table(form, &rows, "no run waits", |row| {
@@ -296,11 +296,9 @@ async fn list_runs(
     })
 }
 
-/// Returns a table row for each waiting run. A run that cannot be restored has only its stored
-/// fields.
-async fn build_run_rows(
-    conversations: &SavedConversations,
-) -> Result<Vec<RunRow>, SessionStoreError> {
+/// Returns a table row for each waiting run. A run whose state cannot be restored has a row with
+/// its stored fields only.
+async fn run_rows(conversations: &SavedConversations) -> Result<Vec<RunRow>, SessionStoreError> {
     let store = conversations.sessions.shared_store();
     let mut rows = Vec::new();
     for record in list_open_runs(conversations).await? {

@@ -1,4 +1,4 @@
-//! `serve`: the HTTP server and the web page.
+//! Command `serve`: runs the HTTP server with the web page.
 
 use std::{
     io::Write as _,
@@ -57,7 +57,7 @@ pub(crate) struct ServeArgs {
     recording: RecordingArgs,
 }
 
-pub(crate) async fn execute_serve_command(
+pub(crate) async fn execute(
     args: ServeArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -67,7 +67,7 @@ pub(crate) async fn execute_serve_command(
     let options = config.server_options();
     let bind = args.bind.or(config.bind).unwrap_or(DEFAULT_BIND);
     Server::check_address(&options, bind).map_err(Failure::usage_error)?;
-    // Plans the agent before any server starts, so that configuration errors appear first.
+    // Plans the agent before any MCP server starts, so that configuration errors appear early.
     let plan = args.agent.plan_agent(&context).await?;
     let listener = TcpListener::bind(bind).await.map_err(|error| {
         Failure::runtime_error(anyhow!(
@@ -75,7 +75,7 @@ pub(crate) async fn execute_serve_command(
         ))
     })?;
     let address = listener.local_addr()?;
-    // Opened after all checks, because the first response replaces an existing recording.
+    // The recording is opened last, because its first response replaces an older recording.
     let recording = args
         .recording
         .open_recording(&context.config, &context.environment)?;
@@ -131,7 +131,7 @@ pub(crate) async fn execute_serve_command(
     };
     let warning = {
         let engine = Arc::clone(&engine);
-        tokio::spawn(async move { engine.warn_of_unmatched_rules().await })
+        tokio::spawn(async move { engine.warn_unmatched_rules().await })
     };
     let outcome = server.serve(listener, shutdown).await;
     warning.abort();
@@ -144,11 +144,11 @@ pub(crate) async fn execute_serve_command(
     })
 }
 
-/// Time that is reserved for killing MCP servers and dropping open tasks at shutdown.
+/// Time at shutdown that is reserved for killing MCP servers and dropping open tasks.
 const KILL_TIME: Duration = Duration::from_millis(700);
 
-/// Closes the session store, the MCP servers and the audit file. Returns at `end` at the latest.
-/// Then the process may exit, because every acknowledged write is stored.
+/// Closes the session store, the MCP servers and the audit file until `end` at the latest. Then the
+/// process may exit, because the store has written everything that clients were told is stored.
 async fn close_server(
     engine: &Arc<AppEngine>,
     sessions: &Sessions,
@@ -171,7 +171,7 @@ async fn close_server(
         }
         observe::finish_export().await;
     };
-    // If `limit` is already in the past, `timeout_at` still polls `closing` once.
+    // A `limit` in the past is valid: `timeout_at` still polls `closing` once.
     let limit = end.checked_sub(KILL_TIME).unwrap_or(end);
     if timeout_at(limit, closing).await.is_err() {
         terminal::print_warning(
@@ -183,8 +183,8 @@ async fn close_server(
     }
 }
 
-/// Prints the address in one line. Programs read the port from this line.
+/// Prints the server's address as one line, from which other programs read the port.
 fn print_address(address: SocketAddr) {
-    // A closed standard error must not stop the server.
+    // An error is ignored, because a closed standard error must not stop the server.
     let _ = writeln!(anstream::stderr(), "listening on http://{address}");
 }

@@ -1,4 +1,4 @@
-//! `sessions`: saved conversations.
+//! Command `sessions`: lists, shows, exports, imports and deletes saved conversations.
 
 use std::{
     io::{self, Write as _},
@@ -89,13 +89,10 @@ enum SessionsCommand {
     Prune,
 }
 
-pub(crate) async fn execute_sessions_command(
-    args: SessionsArgs,
-    environment: Environment,
-) -> Result<Code, Failure> {
+pub(crate) async fn execute(args: SessionsArgs, environment: Environment) -> Result<Code, Failure> {
     let command = args.command.unwrap_or(SessionsCommand::List(args.list));
     let context = Context::load_context(&args.global, environment)?;
-    // Opens the store without pruning, because commands that read sessions must not delete any.
+    // The store is opened without pruning, because a command that reads must not delete sessions.
     let sessions = Sessions::open_without_pruning(&context.config, &context.environment)
         .await
         .map_err(Failure::usage_error)?;

@@ -1,4 +1,4 @@
-//! Converts a parsed file to a [`Config`].
+//! Converts the parsed content of a configuration file to a [`Config`].
 
 use std::path::Path;
 
@@ -14,17 +14,17 @@ use super::{
     files, providers,
 };
 
-/// Configuration key that lists MCP servers in Switchboard's own format.
+/// Configuration key for MCP servers in Switchboard's own format.
 const OURS: &str = "mcp_servers";
-/// Keys under which other MCP hosts list their servers.
+/// Keys for MCP servers in the formats of other MCP hosts, such as VS Code.
 const FOREIGN: [&str; 2] = ["mcpServers", "servers"];
-/// Sections that are maps. If several files have such a section, it is merged key by key.
+/// Configuration sections that are maps. The same section of several files is merged key by key.
 const MAPS: [&str; 4] = ["limits", "approvals", "sessions", "serve"];
 const PROVIDERS: &str = "providers";
-/// Sections that are parsed separately from the settings: providers and MCP servers.
+/// Configuration sections that are not parsed as settings: providers and MCP servers.
 const SEPARATE_SECTIONS: [&str; 4] = [PROVIDERS, OURS, FOREIGN[0], FOREIGN[1]];
 
-/// Converts the parsed document of `file` to a configuration.
+/// Converts the parsed content of the configuration file `file` to a configuration.
 pub(super) fn config_from_value(
     file: &Path,
     mut value: Value,
@@ -43,7 +43,7 @@ pub(super) fn config_from_value(
     Ok(config)
 }
 
-/// Removes the providers and servers from a document.
+/// Removes the sections with providers and MCP servers from the content of a file.
 pub(super) fn remove_separate_sections(document: &mut Value) {
     if let Value::Object(fields) = document {
         fields.retain(|key, _| !SEPARATE_SECTIONS.contains(&key.as_str()));
@@ -80,11 +80,11 @@ pub(super) fn read_config(value: &Value, file: &Path) -> Result<Config, Problem>
     Ok(config)
 }
 
-/// Merges the settings `over` of a file into the settings `base` of earlier files. Sections are
-/// merged key by key, and lists of guards are joined.
+/// Merges the settings `over` of a file into the settings `base` of files with lower precedence.
+/// Sections are merged key by key, and lists of guards are joined.
 pub(super) fn merge_settings(base: &mut Map<String, Value>, over: Map<String, Value>) {
     if over.get("otlp_endpoint").is_some_and(|it| !it.is_null()) {
-        // Headers of an earlier file must not be sent to the new collector address.
+        // The headers of `base` may contain a key, which a different collector must not receive.
         base.shift_remove("otlp_headers");
     }
     for (key, value) in over {
@@ -101,7 +101,7 @@ pub(super) fn merge_settings(base: &mut Map<String, Value>, over: Map<String, Va
     }
 }
 
-/// Returns the value of a key in the document. A `null` value counts as absent.
+/// Returns the value of a key in the document. A `null` value counts as a missing key.
 fn non_null_value<'a>(document: &'a Value, key: &str) -> Option<&'a Value> {
     document.get(key).filter(|value| !value.is_null())
 }
@@ -122,7 +122,7 @@ fn read_servers(document: &Value) -> Result<Option<Vec<ServerConfig>>, Problem> 
     Ok(Some(servers))
 }
 
-/// Makes paths absolute. A relative path is relative to the folder of the configuration file.
+/// Makes the paths in a configuration absolute. They are relative to the folder of its file.
 fn make_paths_absolute(config: &mut Config, folder: &Path) {
     let audit = match &mut config.audit {
         Some(AuditPlace::File(path)) => Some(path),

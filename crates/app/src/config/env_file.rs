@@ -1,4 +1,4 @@
-//! `envFile` of VS Code and Cursor: a file with environment variables of one server.
+//! The setting `envFile` of VS Code and Cursor: a file with environment variables for a server.
 
 use std::path::Path;
 
@@ -7,12 +7,9 @@ use switchboard_mcp_client::config::ENV_FILE;
 
 use super::{error::Problem, files::remove_os_error_code};
 
-/// Replaces the key `envFile` of an MCP server by the variables in the named file. Entries of `env`
+/// Replaces the key `envFile` of an MCP server by the variables in that file. Variables in `env`
 /// take precedence over the file. A relative path is relative to the workspace.
-pub(super) fn insert_env_file_variables(
-    server: &mut Value,
-    workspace: &Path,
-) -> Result<(), Problem> {
+pub(super) fn add_env_file_variables(server: &mut Value, workspace: &Path) -> Result<(), Problem> {
     let Some(fields) = server.as_object_mut() else {
         return Ok(());
     };

@@ -1,26 +1,26 @@
-//! A copy of the environment, read once at the start.
+//! A copy of the process environment, made once at the start.
 //!
-//! Code that depends on variables takes an [`Environment`], so that tests need not change the
-//! process.
+//! Code that depends on environment variables takes an [`Environment`], so that tests need not
+//! change the variables of the process.
 
 use std::{collections::HashMap, fmt, path::PathBuf};
 
-/// Environment variables and the user's folders. `Debug` shows no values of variables, because
-/// values may be API keys.
+/// Environment variables and the user's folders. `Debug` omits the values of variables, because
+/// they may be API keys.
 #[derive(Clone, Default)]
 pub(crate) struct Environment {
     variables: HashMap<String, String>,
-    /// The folder of the user's configuration, if the platform has one.
+    /// Folder of the user's configuration. `None` if the platform has no such folder.
     pub(crate) config_dir: Option<PathBuf>,
-    /// The folder of the user's data, if the platform has one.
+    /// Folder of the user's data, such as sessions. `None` if the platform has no such folder.
     pub(crate) data_dir: Option<PathBuf>,
-    /// The folder of logs and the audit, if the platform has one.
+    /// Folder of the log and audit files. `None` if the platform has no such folder.
     pub(crate) state_dir: Option<PathBuf>,
     pub(crate) working_dir: PathBuf,
 }
 
 impl Environment {
-    /// Copies the environment of this process. Omits variables that are not Unicode.
+    /// Copies the environment of this process. Omits variables that are not valid Unicode.
     pub(crate) fn from_process() -> std::io::Result<Self> {
         use etcetera::BaseStrategy as _;
         let variables = std::env::vars_os()
@@ -32,7 +32,7 @@ impl Environment {
             variables,
             config_dir: folders.map(|it| it.config_dir().join("switchboard")),
             data_dir: folders.map(|it| it.data_dir().join("switchboard")),
-            // Windows has no state folder.
+            // Windows has no folder for state, so the data folder is used instead.
             state_dir: folders
                 .map(|it| it.state_dir().unwrap_or_else(|| it.data_dir()))
                 .map(|it| it.join("switchboard")),

@@ -1,21 +1,21 @@
-//! Configuration errors.
+//! Errors in configuration files.
 
 use std::path::{Path, PathBuf};
 
-use switchboard_domain::nearest::{did_you_mean, find_most_similar};
+use switchboard_domain::nearest::{did_you_mean, find_nearest};
 
-/// An error in a configuration file. Messages contain no values, because values may be secrets.
+/// An error in a configuration file. Messages omit values from the file, which may be secrets.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     #[error("{file}: {problem}", file = file.display())]
     InFile { file: PathBuf, problem: Problem },
-    /// A configuration file cannot be read.
+    /// The configuration file cannot be read.
     #[error("{file}: cannot be read: {source}", file = file.display())]
     Unreadable {
         file: PathBuf,
         source: std::io::Error,
     },
-    /// One folder contains two configuration files.
+    /// A folder contains two configuration files, and only one is allowed.
     #[error(
         "{} and {} are both there: keep one of them, or name the one you mean with --config",
         first.display(),
@@ -24,37 +24,37 @@ pub(crate) enum ConfigError {
     Ambiguous { first: PathBuf, second: PathBuf },
 }
 
-/// An error in the content of a configuration file.
+/// The problem in the content of a configuration file, without the file name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("is not valid {format}: {message}")]
     Syntax {
         format: &'static str,
-        /// Message of the parser, with the line number of the syntax error.
+        /// Message of the parser, with the line number of the syntax error in the file.
         message: String,
     },
-    /// The file name has no known extension.
+    /// The extension of the file name is not that of a supported format.
     #[error("has no known extension: name it .yaml, .yml, .toml or .json")]
     UnknownFormat,
     #[error("unknown key `{path}`{}. Available: {}", suggest_key(path, known), known.join(", "))]
     UnknownKey {
-        /// Path of the unknown key, such as `providers.litellm.base_ulr`.
+        /// Path of the unknown key in the file, such as `providers.litellm.base_ulr`.
         path: String,
         known: Vec<String>,
     },
-    /// A value has the wrong type or is out of range.
+    /// The value at `path` has the wrong type or is out of range.
     #[error("`{path}` must be {expected}")]
     WrongValue { path: String, expected: String },
-    /// The value at `path` is invalid. `reason` is the message of its parser.
+    /// The value at `path` cannot be parsed. `reason` is the message of its parser.
     #[error("`{path}` is not valid: {reason}. See docs/configuration.md")]
     Invalid { path: String, reason: String },
-    /// A variable in `${…}` is not set and has no default.
+    /// The environment variable of a `${…}` is not set, and the `${…}` contains no default.
     #[error("the variable `{name}` is not set: set it, or write ${{{name}:-default}}")]
     UnsetVariable { name: String },
-    /// The environment file of a server cannot be read.
+    /// The file with environment variables of an MCP server cannot be read.
     #[error("its `envFile` `{}` cannot be read: {reason}", file.display())]
     EnvFile { file: PathBuf, reason: String },
-    /// `${…}` does not contain a valid variable name.
+    /// The text in `${…}` is not a valid variable name.
     #[error(
         "`{name}` in ${{…}} is not the name of an environment variable; write $${{ for a literal \
          ${{"
@@ -62,10 +62,10 @@ pub(crate) enum Problem {
     BadVariable { name: String },
     #[error("a ${{ has no closing }}; write $${{ for a literal ${{")]
     OpenVariable,
-    /// An error in the list of MCP servers.
+    /// The list of MCP servers in the file is invalid.
     #[error(transparent)]
     Servers(#[from] switchboard_mcp_client::config::ConfigError),
-    /// MCP servers are listed under more than one key.
+    /// The file lists MCP servers under more than one key.
     #[error("`{first}` and `{second}` both list MCP servers: keep one of them")]
     ServersTwice {
         first: &'static str,
@@ -75,7 +75,7 @@ pub(crate) enum Problem {
 
 fn suggest_key(path: &str, known: &[String]) -> String {
     let key = path.rsplit('.').next().unwrap_or(path);
-    did_you_mean(find_most_similar(key, known.iter().map(String::as_str)))
+    did_you_mean(find_nearest(key, known.iter().map(String::as_str)))
 }
 
 impl Problem {
@@ -94,7 +94,7 @@ impl Problem {
     }
 
     /// Converts an error message of serde, such as "unknown field `a`, expected `b` or `c`" or
-    /// "invalid type: string "secret", expected a map". The rejected value is omitted.
+    /// "invalid type: string "secret", expected a map". Omits the invalid value from the message.
     pub(super) fn from_serde(mut path: String, message: &str) -> Self {
         let Some((found, expected)) = message.rsplit_once(", expected ") else {
             let reason = message.to_owned();

@@ -1,6 +1,6 @@
 //! Deserializes values of configuration files.
 //!
-//! Errors name the key and contain no values, which may be secrets. A `null` counts as absent.
+//! Error messages name the key, not the value, which may be a secret. `null` counts as missing.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) fn deserialize_section<T: DeserializeOwned>(
     })
 }
 
-/// Checks that a section is a map. Without this check, serde accepts a list for a struct.
+/// Returns an error unless a section is a map, because serde also accepts a list for a struct.
 pub(super) fn check_is_map(path: &str, value: &Value) -> Result<(), Problem> {
     if value.is_object() {
         Ok(())
@@ -52,14 +52,14 @@ pub(super) fn deserialize_converted<'de, D: Deserializer<'de>, T>(
     converted.transpose()
 }
 
-/// Deserializes a section. `null` becomes the default value.
+/// Deserializes a section of a configuration file. `null` becomes the default value.
 pub(super) fn deserialize_or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Deserializes text. Blank text is an error.
+/// Deserializes a text value. Returns an error for an empty or blank text.
 pub(super) fn deserialize_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

@@ -18,7 +18,7 @@ use super::{
     variable_expansion::{self, VariableScope},
 };
 
-/// Names of configuration files. They are searched for in the working directory and in the user's
+/// Names of configuration files, which are searched for in the working directory and in the user's
 /// configuration folder.
 pub(crate) const CONFIG_FILE_NAMES: [&str; 4] = [
     "switchboard.yaml",
@@ -27,18 +27,18 @@ pub(crate) const CONFIG_FILE_NAMES: [&str; 4] = [
     "switchboard.json",
 ];
 
-/// Configuration files that the command line names.
+/// Configuration files that options of the command line name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConfigSources {
-    /// File that replaces the project's configuration file. The user's file is still read.
+    /// File to read instead of the project's configuration file. The user's file is still read.
     pub(crate) config: Option<PathBuf>,
-    /// Files that list MCP servers, in any supported format.
+    /// Additional files that list MCP servers, in any supported format.
     pub(crate) mcp_configs: Vec<PathBuf>,
-    /// Whether a recording is replayed. Then the sections of servers and providers are not read.
+    /// Whether a recording is replayed. A replay needs no servers and providers, so it reads none.
     pub(crate) is_replay: bool,
 }
 
-/// Reads and merges all configuration files.
+/// Reads all configuration files and merges them into one configuration.
 pub(crate) fn load_config(
     sources: &ConfigSources,
     environment: &Environment,
@@ -71,14 +71,14 @@ pub(crate) fn load_config(
     Ok(config)
 }
 
-/// Reads a file that lists MCP servers.
+/// Reads the MCP servers from a file of any supported format.
 pub(crate) fn load_servers(
     file: &Path,
     environment: &Environment,
 ) -> Result<Vec<ServerConfig>, ConfigError> {
     let mut value = read_document(file)?;
-    // Disabled servers and unrelated sections are removed first, because they may contain unset
-    // variables.
+    // Disabled servers and unrelated sections are removed before variables are expanded, because
+    // unset variables in them must not cause errors.
     switchboard_mcp_client::config::select_used_parts(&mut value);
     let used = expand_document_variables(&mut value, file, environment)
         .map_err(|it| it.into_config_error(file))?;
@@ -90,8 +90,8 @@ pub(crate) fn load_servers(
     Ok(servers)
 }
 
-/// Expands the variables of a document and returns the used values, which may be secrets. Servers
-/// in the format of other MCP hosts are expanded one by one.
+/// Expands the variables of a configuration document. Returns the values used, which may be
+/// secrets. Each server in the format of another MCP host is expanded separately.
 pub(super) fn expand_document_variables(
     value: &mut Value,
     file: &Path,
@@ -102,15 +102,15 @@ pub(super) fn expand_document_variables(
         workspace: workspace_folder(file, environment),
     };
     let mut used = Vec::new();
-    let finish = |server: &mut Value| env_file::insert_env_file_variables(server, scope.workspace);
+    let finish = |server: &mut Value| env_file::add_env_file_variables(server, scope.workspace);
     let servers = variable_expansion::expand_foreign_servers(value, scope, &mut used, finish);
     used.extend(variable_expansion::expand_config_strings(value, scope)?);
     variable_expansion::insert_foreign_servers(value, servers);
     Ok(used)
 }
 
-/// Returns the parent folder of `.vscode` or `.cursor` for a file of an editor. For other files,
-/// returns the working directory.
+/// Returns the workspace folder: the parent folder of `.vscode` or `.cursor` for a file in these
+/// folders, and the working directory for other files.
 fn workspace_folder<'a>(file: &'a Path, environment: &'a Environment) -> &'a Path {
     let folder = file.parent();
     let is_of_editor = |folder: &&Path| folder.ends_with(".vscode") || folder.ends_with(".cursor");
@@ -118,8 +118,8 @@ fn workspace_folder<'a>(file: &'a Path, environment: &'a Environment) -> &'a Pat
     workspace.unwrap_or(&environment.working_dir)
 }
 
-/// Parses MCP servers in the format of `mcp_servers` from a file that is not a configuration file,
-/// such as a suite.
+/// Parses MCP servers in the format of `mcp_servers`. They come from a file that is not a
+/// configuration file, such as a suite.
 pub(crate) fn parse_servers(
     value: &mut Value,
     environment: &Environment,
@@ -137,7 +137,7 @@ pub(crate) fn parse_servers(
 
 fn find_config_file(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
     let files = CONFIG_FILE_NAMES.iter().map(|name| folder.join(name));
-    // A broken link or a folder with the name of a configuration file is reported when it is read.
+    // A broken link or a folder also counts as found, so that reading it reports the problem.
     let mut found = files.filter(|file| file.symlink_metadata().is_ok());
     match (found.next(), found.next()) {
         (Some(first), Some(second)) => Err(ConfigError::Ambiguous { first, second }),
@@ -160,7 +160,7 @@ pub(crate) fn parse_document(file: &Path, text: &str) -> Result<Value, ConfigErr
     parse_by_extension(file, text).map_err(|problem| problem.into_config_error(file))
 }
 
-/// Returns the error without a suffix such as "(os error 2)" in its message.
+/// Replaces common I/O errors by errors without a suffix such as "(os error 2)" in the message.
 pub(crate) fn remove_os_error_code(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(error.kind(), "file not found"),
@@ -170,13 +170,13 @@ pub(crate) fn remove_os_error_code(error: io::Error) -> io::Error {
 }
 
 fn parse_by_extension(file: &Path, text: &str) -> Result<Value, Problem> {
-    // Some editors write a byte order mark.
+    // Some editors write a byte order mark at the start of the file, which parsers may reject.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let ending = file
         .extension()
         .map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     match ending.as_deref() {
-        // A YAML file with only comments is an empty configuration.
+        // A YAML file that contains only comments is valid: an empty configuration.
         Some("yaml" | "yml") => parse_yaml(text),
         Some("toml") => parse_toml(text),
         Some("json") => parse_json(text),
@@ -184,8 +184,8 @@ fn parse_by_extension(file: &Path, text: &str) -> Result<Value, Problem> {
     }
 }
 
-// The parsers below shorten error messages of libraries, because these messages quote the invalid
-// line, which may contain an API key.
+// Each parser below omits a part of the library's error message: the quoted line of the file, which
+// may contain an API key.
 
 fn parse_yaml(text: &str) -> Result<Value, Problem> {
     let options = serde_saphyr::options! { with_snippet: false };
@@ -212,11 +212,11 @@ fn parse_toml(text: &str) -> Result<Value, Problem> {
     })
 }
 
-/// Parses JSON with comments and trailing commas.
+/// Parses JSON, in which comments and trailing commas are allowed.
 fn parse_json(text: &str) -> Result<Value, Problem> {
     let mut text = text.to_owned();
     let stripped = json_strip_comments::strip(&mut text);
-    // An error of `serde_json` takes precedence over one of `strip`, because it is more precise.
+    // If both parsers fail, the error of `serde_json` is returned, because it is more precise.
     let value = serde_json::from_str(&text).map_err(|error| error.to_string());
     let value = value.and_then(|value| stripped.map(|()| value).map_err(|it| it.to_string()));
     value.map_err(|message| Problem::Syntax {

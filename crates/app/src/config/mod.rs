@@ -46,109 +46,109 @@ use field_parsing::{
 use run::{ApprovalsConfig, LimitsConfig};
 use serve::ServeConfig;
 
-/// The merged configuration of all files. `None` means that a setting is not configured.
+/// The configuration, merged from all files. A setting is `None` if no file contains it.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of keys")]
 pub(crate) struct Config {
-    /// The default model, `provider/model`.
+    /// Default model, such as `anthropic/claude-sonnet-5-5`.
     #[serde(deserialize_with = "deserialize_text")]
     pub(crate) model: Option<String>,
-    /// The system prompt of every conversation.
+    /// System prompt that every conversation starts with.
     #[serde(deserialize_with = "deserialize_text")]
     pub(crate) instructions: Option<String>,
-    /// Policy for tool calls that need an approval.
+    /// Policy for tool calls that require an approval, such as asking the user.
     pub(crate) approve: Option<ApprovalPolicy>,
-    /// Maximum number of model calls in one run.
+    /// Maximum number of model calls in one run, including those after tool calls.
     pub(crate) max_steps: Option<NonZeroU32>,
-    /// Maximum number of tokens in one answer.
+    /// Maximum number of tokens that a model may generate for one answer.
     pub(crate) max_output_tokens: Option<NonZeroU32>,
     #[serde(deserialize_with = "deserialize_amount")]
     pub(crate) temperature: Option<f64>,
-    /// Whether models stream their answers.
+    /// Whether models stream their answers or return each answer as a whole.
     pub(crate) stream: Option<bool>,
     /// How much a model reasons before it answers.
     pub(crate) reasoning: Option<ReasoningEffort>,
-    /// Time limit of one tool call, for every server.
+    /// Time limit of one tool call in seconds, for the tools of every server.
     #[serde(deserialize_with = "deserialize_seconds")]
     pub(crate) tool_timeout: Option<Duration>,
-    /// How long a question waits for optional MCP servers that are starting.
+    /// Time in seconds that a question waits for optional MCP servers that are still starting.
     #[serde(deserialize_with = "deserialize_seconds")]
     pub(crate) startup_wait: Option<Duration>,
     pub(crate) strategy: Option<Strategy>,
-    /// Name or file of the default recipe.
+    /// Name or file of the recipe that runs use by default.
     #[serde(deserialize_with = "deserialize_text")]
     pub(crate) recipe: Option<String>,
     /// Fallback models. Each one is used when the model before it fails.
     pub(crate) fallback_models: Option<Vec<String>>,
     pub(crate) limits: Option<LimitsConfig>,
     pub(crate) approvals: Option<ApprovalsConfig>,
-    /// Conditions on tool results that block later tool calls.
+    /// Guards: conditions on tool results that block later tool calls of the run.
     pub(crate) guards: Option<Vec<ToolGuard>>,
-    /// Maximum size of a tool result in the prompt.
+    /// Number of tokens above which a tool result is truncated in the prompt.
     pub(crate) results: Option<ResultLimit>,
     pub(crate) history: Option<HistoryPolicy>,
     pub(crate) tool_search: Option<SearchPolicy>,
-    /// How long results of read-only tools are cached. A zero duration disables the cache.
+    /// Time for which results of read-only tools are cached. A zero duration disables the cache.
     #[serde(deserialize_with = "run::deserialize_lifetime")]
     pub(crate) cache_results: Option<Duration>,
-    /// Tool arguments that the host fills in and the model does not see, by name.
+    /// Values of tool arguments by name. The host fills them in, and the model does not see them.
     #[serde(deserialize_with = "run::deserialize_context")]
     pub(crate) context: Option<BTreeMap<String, ContextTemplate>>,
-    /// MCP servers that receive the values of `context`. `None` means all servers.
+    /// Names of the MCP servers that receive the values of `context`. `None` means all servers.
     pub(crate) context_servers: Option<Vec<String>>,
     #[serde(deserialize_with = "document::deserialize_audit")]
     pub(crate) audit: Option<AuditPlace>,
-    /// Whether the audit includes tool results.
+    /// Whether the audit file includes the results of tool calls.
     pub(crate) audit_results: Option<bool>,
-    /// File for log lines. `None` logs to standard error.
+    /// File to which log lines are written. `None` means standard error.
     #[serde(deserialize_with = "deserialize_text")]
     pub(crate) log_file: Option<PathBuf>,
-    /// The base address of the OpenTelemetry collector, without `/v1/traces`.
+    /// Base address of the OpenTelemetry collector, without `/v1/traces`.
     #[serde(deserialize_with = "deserialize_http_url")]
     pub(crate) otlp_endpoint: Option<String>,
-    /// Headers of requests to `otlp_endpoint`, such as a key.
+    /// Headers of requests to the OpenTelemetry collector, such as an API key.
     #[serde(deserialize_with = "deserialize_headers")]
     pub(crate) otlp_headers: Option<Vec<(String, SecretString)>>,
-    /// Whether spans include message content.
+    /// Whether exported spans include the content of messages.
     pub(crate) otlp_content: Option<bool>,
     #[serde(deserialize_with = "deserialize_or_default")]
     pub(crate) sessions: SessionsConfig,
     #[serde(deserialize_with = "deserialize_or_default")]
     pub(crate) serve: ServeConfig,
-    /// Configured providers, in the order of the files.
+    /// Model providers in the configuration, in the order of the files.
     #[serde(skip)]
     pub(crate) providers: Vec<ProviderEntry>,
-    /// The MCP servers. `None` if no file lists servers.
+    /// MCP servers in the configuration. `None` if no file lists servers.
     #[serde(skip)]
     pub(crate) servers: Option<Vec<ServerConfig>>,
-    /// Configuration file of each MCP server, by server name.
+    /// Configuration file that lists each MCP server, by server name.
     #[serde(skip)]
     pub(crate) server_files: BTreeMap<String, PathBuf>,
-    /// Configuration files that were read, in ascending precedence.
+    /// Paths of the configuration files that were read, lowest precedence first.
     #[serde(skip)]
     pub(crate) files: Vec<PathBuf>,
-    /// The settings as JSON for merging, without providers and servers.
+    /// Settings as JSON, without providers and servers. They are merged with those of other files.
     #[serde(skip)]
     pub(crate) settings: Map<String, Value>,
-    /// Values of all expanded variables, which may be secrets.
+    /// Values of all variables that were expanded in the files. They may be secrets.
     #[serde(skip)]
     pub(crate) filled: Vec<SecretString>,
 }
 
-/// Location of the audit file.
+/// Location of the audit file, or `Off` for no audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AuditPlace {
     Off,
-    /// `audit.jsonl` in the user's state folder.
+    /// The audit file is `audit.jsonl` in the user's state folder.
     Default,
     File(PathBuf),
 }
 
-/// Minimum length of a value that is redacted. Shorter values, such as a port, are common in
-/// output.
+/// Minimum length in bytes of a context value that is redacted. Shorter values, such as a port,
+/// also occur in ordinary output.
 const MIN_SECRET_LENGTH: usize = 8;
 
-/// Shows only the file names, because values may be secrets.
+/// Formats only the names of the configuration files, because the settings may contain secrets.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
@@ -158,8 +158,8 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    /// Merges `over` into this configuration. `over` takes precedence. A provider or server of
-    /// `over` completely replaces the one with the same name.
+    /// Merges `over` into this configuration. Values of `over` take precedence. A provider or
+    /// server in `over` completely replaces the one with the same name.
     fn merge_config(self, over: Self) -> Result<Self, Problem> {
         let mut settings = self.settings;
         document::merge_settings(&mut settings, over.settings);
@@ -169,8 +169,8 @@ impl Config {
             (Some(base), Some(over)) => Some(base.merge_approvals(over)),
             (base, over) => over.or(base),
         };
-        // The merged settings contain paths as the user wrote them. The absolute paths are copied
-        // from the two configurations.
+        // The merged settings contain paths as the user wrote them. The absolute paths are taken
+        // from the two configurations instead.
         merged.audit = over.audit.or(self.audit);
         merged.log_file = over.log_file.or(self.log_file);
         merged.sessions.store = over.sessions.store.or(self.sessions.store);
@@ -182,7 +182,7 @@ impl Config {
         replace_by_name(&mut merged.providers, over.providers, |entry| &entry.name);
         merged.servers = self.servers;
         match over.servers {
-            // `mcp_servers: {}` disables all servers.
+            // The setting `mcp_servers: {}` of a file disables all servers of earlier files.
             Some(servers) if servers.is_empty() => merged.servers = Some(servers),
             Some(servers) => merged.add_servers(servers),
             None => {}
@@ -190,7 +190,7 @@ impl Config {
         Ok(merged)
     }
 
-    /// Adds the servers of a file. Replaces servers with the same name.
+    /// Adds the servers of a configuration file. They replace earlier servers of the same names.
     fn add_servers_from_file(&mut self, file: PathBuf, servers: Vec<ServerConfig>) {
         let names = servers.iter().map(|server| server.name.clone());
         self.server_files
@@ -199,7 +199,7 @@ impl Config {
         self.files.push(file);
     }
 
-    /// Returns the values of `context`, which may be secrets.
+    /// Returns the configured values of `context` for redaction, because they may be secrets.
     pub(crate) fn context_secrets(&self) -> Vec<SecretString> {
         let values = self.context.iter().flatten();
         let texts = values.flat_map(|(_, value)| value.literal_texts());
@@ -207,7 +207,7 @@ impl Config {
         texts.map(SecretString::from).collect()
     }
 
-    /// Adds servers. Replaces servers with the same name.
+    /// Adds servers to the configuration. They replace earlier servers of the same names.
     pub(crate) fn add_servers(&mut self, servers: Vec<ServerConfig>) {
         replace_by_name(self.servers.get_or_insert_default(), servers, |server| {
             &server.name
@@ -225,7 +225,7 @@ fn deserialize_headers<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Adds items to `base`. Replaces items with the same name.
+/// Adds the items of `over` to `base`. They replace items of `base` that have the same name.
 pub(crate) fn replace_by_name<T>(base: &mut Vec<T>, over: Vec<T>, name: impl Fn(&T) -> &String) {
     for item in over {
         match base.iter_mut().find(|old| name(old) == name(&item)) {

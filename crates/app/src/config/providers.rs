@@ -1,4 +1,4 @@
-//! Configuration section `providers`: changed and additional providers.
+//! Configuration section `providers`: additional providers, and changes to built-in ones.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -16,22 +16,22 @@ use super::{
     },
 };
 
-/// Settings of a provider.
+/// A model provider in the configuration: its API format, address, key and options.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of settings")]
 pub(crate) struct ProviderEntry {
     #[serde(skip)]
     pub(crate) name: String,
-    /// API format of the provider.
+    /// API format of the provider, such as Chat Completions.
     #[serde(rename = "type", deserialize_with = "deserialize_kind")]
     pub(crate) kind: ProviderKind,
-    /// Base URL of the API. `None` uses the variable or the default address of the vendor.
+    /// Base URL of the API. `None` uses the vendor's environment variable or default address.
     #[serde(deserialize_with = "deserialize_http_url")]
     pub(crate) base_url: Option<String>,
-    /// Environment variable with the API key. `None` uses the variable of the vendor.
+    /// Environment variable with the API key. `None` uses the variable of the vendor's SDK.
     #[serde(deserialize_with = "deserialize_text")]
     pub(crate) api_key_env: Option<String>,
-    /// Default model of the provider.
+    /// Default model of the provider, for a `--model` that names only the provider.
     #[serde(deserialize_with = "deserialize_text")]
     pub(crate) model: Option<String>,
     /// Profile that describes how an OpenAI-compatible server differs from OpenAI.
@@ -39,27 +39,27 @@ pub(crate) struct ProviderEntry {
     pub(crate) profile: Option<Profile>,
     /// JSON value of the key `options`, before it is parsed as `adapter_options`.
     pub(crate) options: Option<Value>,
-    /// Options of this API format only, such as built-in tools and prompt caching.
+    /// Parsed options of the provider's API format, such as built-in tools and prompt caching.
     #[serde(skip)]
     pub(crate) adapter_options: Option<AdapterOptions>,
-    /// Text formats that are parsed as tool calls. `None` uses the default of the profile or
-    /// adapter.
+    /// Formats in which tool calls are recognized in the answer text. `None` uses the default of
+    /// the profile or adapter.
     #[serde(deserialize_with = "deserialize_recovery_forms")]
     pub(crate) text_calls: Option<RecoveryForms>,
-    /// When tools are described in the prompt. `None` uses the default of the profile or adapter.
+    /// When the prompt describes the tools. `None` uses the default of the profile or adapter.
     #[serde(deserialize_with = "deserialize_tools_by_prompt")]
     pub(crate) tools_by_prompt: Option<ToolsByPrompt>,
-    /// Whether the server can stream answers. `None` means that it can.
+    /// Whether the provider's server can stream answers. `None` means that it can.
     pub(crate) stream: Option<bool>,
 }
 
-/// API formats of providers.
+/// API format that a model provider uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ProviderKind {
     Anthropic,
-    /// Chat Completions at OpenAI.
+    /// Chat Completions as the vendor OpenAI provides it.
     OpenAi,
-    /// Chat Completions at an OpenAI-compatible server.
+    /// Chat Completions as servers of other vendors provide it. This is the default.
     #[default]
     OpenAiCompatible,
     OpenAiResponses,
@@ -67,7 +67,7 @@ pub(crate) enum ProviderKind {
     Ollama,
 }
 
-/// Values of the key `type`, in the order in which a default provider is chosen.
+/// Values of the key `type`. The default provider is the first one in this order with a key.
 pub(crate) const KINDS: [(&str, ProviderKind); 6] = [
     ("anthropic", ProviderKind::Anthropic),
     ("openai", ProviderKind::OpenAi),
@@ -89,8 +89,7 @@ impl ProviderKind {
         known.map(|(_, kind)| kind)
     }
 
-    /// Returns whether compatible servers of other vendors use this API format. Only then the key
-    /// `profile` is allowed.
+    /// Returns whether servers of other vendors also use this API format, so that it has a profile.
     fn accepts_profile(self) -> bool {
         matches!(self, Self::OpenAiCompatible | Self::OpenAiResponses)
     }
@@ -106,11 +105,7 @@ pub(crate) enum AdapterOptions {
 }
 
 impl AdapterOptions {
-    fn parse_adapter_options(
-        value: &Value,
-        kind: ProviderKind,
-        path: &str,
-    ) -> Result<Self, Problem> {
+    fn parse_options(value: &Value, kind: ProviderKind, path: &str) -> Result<Self, Problem> {
         match kind {
             ProviderKind::Anthropic => deserialize_section(path, value).map(Self::Anthropic),
             ProviderKind::Gemini => deserialize_section(path, value).map(Self::Gemini),
@@ -127,7 +122,7 @@ impl AdapterOptions {
 }
 
 impl ProviderEntry {
-    /// Returns a provider with default settings.
+    /// Returns a provider of this API format with default settings.
     pub(crate) fn with_default_settings(name: &str, kind: ProviderKind) -> Self {
         Self {
             name: name.to_owned(),
@@ -137,7 +132,7 @@ impl ProviderEntry {
     }
 }
 
-/// The name of the demo model's provider.
+/// Name of the built-in provider whose only model is the demo model.
 pub(crate) const OFFLINE: &str = "offline";
 
 pub(super) fn read_providers(value: &Value) -> Result<Vec<ProviderEntry>, Problem> {
@@ -160,7 +155,7 @@ fn parse_provider_entry(name: &str, value: &Value) -> Result<ProviderEntry, Prob
     check_is_map(&path, value)?;
     let mut fields = value.clone();
     if fields["type"].is_null() {
-        // A provider that is named like an API format has this format by default.
+        // The default API format of a provider named `gemini`, for example, is `gemini`.
         let kind = ProviderKind::from_name(name).unwrap_or_default();
         fields["type"] = kind.name().into();
     }
@@ -180,9 +175,7 @@ fn parse_provider_entry(name: &str, value: &Value) -> Result<ProviderEntry, Prob
     }
     if let Some(options) = entry.options.take() {
         let path = format!("{path}.options");
-        entry.adapter_options = Some(AdapterOptions::parse_adapter_options(
-            &options, entry.kind, &path,
-        )?);
+        entry.adapter_options = Some(AdapterOptions::parse_options(&options, entry.kind, &path)?);
     }
     Ok(entry)
 }

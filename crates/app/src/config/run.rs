@@ -1,4 +1,4 @@
-//! Configuration sections `limits` and `approvals`, which apply to every run.
+//! Configuration sections `limits` and `approvals`, which apply to all runs.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +34,7 @@ pub(crate) struct LimitsConfig {
 }
 
 impl LimitsConfig {
-    /// Applies the configured limits to the limits of a run.
+    /// Copies the configured limits to the limits of a run. Some unset limits keep their default.
     pub(crate) fn apply_to_limits(&self, limits: &mut Limits) {
         let responses = self.max_calls_per_response.map(NonZero::get);
         let answer_bytes = self.max_answer_bytes.map(NonZero::get);
@@ -53,7 +53,7 @@ impl LimitsConfig {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of settings")]
 pub(crate) struct ApprovalsConfig {
-    /// Approval rules, one list for each configuration file.
+    /// Approval rules of all configuration files, as one list for each file.
     #[serde(rename = "rules", deserialize_with = "deserialize_layer")]
     layers: Vec<Rules>,
     #[serde(deserialize_with = "deserialize_seconds")]
@@ -63,8 +63,8 @@ pub(crate) struct ApprovalsConfig {
 }
 
 impl ApprovalsConfig {
-    /// Merges the approval settings `over` of a later file. The rules of each file stay separate,
-    /// so that no file allows a call that another file denies.
+    /// Merges the approval settings `over` of a file with higher precedence. The rules of each file
+    /// stay separate, so that no file can allow a call that another file denies.
     pub(super) fn merge_approvals(self, over: Self) -> Self {
         Self {
             layers: [self.layers, over.layers].concat(),
@@ -88,7 +88,7 @@ fn deserialize_layer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<R
     Ok(Option::deserialize(deserializer)?.into_iter().collect())
 }
 
-/// Deserializes the lifetime of cached results: a number of seconds, or `false`.
+/// Deserializes the time for which results are cached: a number of seconds, or `false` for never.
 pub(super) fn deserialize_lifetime<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
@@ -99,7 +99,7 @@ pub(super) fn deserialize_lifetime<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Deserializes the section `context`: values of tool arguments, by name.
+/// Deserializes the section `context`, which maps names of tool arguments to their values.
 pub(super) fn deserialize_context<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<BTreeMap<String, ContextTemplate>>, D::Error> {

@@ -17,7 +17,7 @@ use switchboard_server::{AccessToken, MIN_TOKEN_LENGTH, ServerOptions};
 
 use super::field_parsing::{deserialize_converted, deserialize_seconds};
 
-/// Settings of the HTTP server. `None` means that a setting is not configured.
+/// Settings of the HTTP server. A setting is `None` if it is not configured.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of settings")]
 pub(crate) struct ServeConfig {
@@ -25,10 +25,10 @@ pub(crate) struct ServeConfig {
     pub(crate) bind: Option<SocketAddr>,
     #[serde(deserialize_with = "deserialize_tokens")]
     tokens: Option<Vec<TokenConfig>>,
-    /// Host names that the server accepts in requests.
+    /// Host names that requests may use, in addition to the listening address and `localhost`.
     #[serde(deserialize_with = "deserialize_hosts")]
     pub(crate) hosts: Option<Vec<String>>,
-    /// Web origins whose pages may call the server.
+    /// Web origins whose pages may send requests to the server from a browser.
     #[serde(deserialize_with = "deserialize_origins")]
     pub(crate) origins: Option<Vec<String>>,
     max_runs: Option<NonZeroUsize>,
@@ -51,16 +51,16 @@ pub(crate) struct ServeConfig {
     keep_alive: Option<Duration>,
 }
 
-/// An access token of HTTP clients.
+/// An access token that HTTP clients must send.
 #[derive(Clone)]
 struct TokenConfig {
     access: AccessToken,
-    /// Text of the token, for redaction. The field `access` contains only its digest.
+    /// Text of the token, which is redacted in output. The field `access` has only its digest.
     text: SecretString,
 }
 
 impl ServeConfig {
-    /// Returns the access tokens, for redaction.
+    /// Returns the texts of the access tokens, so that output can be redacted.
     pub(crate) fn token_secrets(&self) -> impl Iterator<Item = &SecretString> {
         self.tokens.iter().flatten().map(|token| &token.text)
     }
@@ -114,7 +114,7 @@ fn deserialize_hosts<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Deserializes origins as browsers send them: scheme, host and port.
+/// Deserializes web origins in the form that browsers send: scheme, host and port.
 fn deserialize_origins<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<String>>, D::Error> {
@@ -131,7 +131,7 @@ fn deserialize_origins<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Returns the texts of a JSON list, or `None` if one of the texts is not valid.
+/// Returns the texts of a JSON list. `None` if the value is not a list of valid texts.
 fn parse_text_list(value: &Value, is_valid: impl Fn(&str) -> bool) -> Option<Vec<String>> {
     let items = value.as_array()?.iter();
     let texts = items.map(|item| item.as_str().filter(|text| is_valid(text)));

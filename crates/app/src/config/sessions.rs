@@ -7,32 +7,32 @@ use serde::{Deserialize, Deserializer};
 
 use super::field_parsing::deserialize_converted;
 
-/// Storage and retention of conversations. `None` means that a setting is not configured.
+/// Storage and retention of conversations. A setting is `None` if it is not configured.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of settings")]
 pub(crate) struct SessionsConfig {
-    /// Location of the session store. `None` means a file in the user's data folder.
+    /// Location of the session store. `None` means a database file in the user's data folder.
     #[serde(deserialize_with = "deserialize_store")]
     pub(crate) store: Option<StorePlace>,
-    /// Whether `ask` saves conversations without `--session`.
+    /// Whether `ask` saves its conversation even without the option `--session`.
     pub(crate) keep: Option<bool>,
-    /// Days after which an unused session is deleted. `None` means never.
+    /// Number of days after which an unused session is deleted. `None` means never.
     pub(crate) keep_days: Option<NonZeroU32>,
-    /// Maximum number of sessions. The newest ones are kept.
+    /// Maximum number of sessions. If there are more, the oldest ones are deleted.
     pub(crate) keep_sessions: Option<NonZeroU32>,
 }
 
-/// The location of the session store.
+/// Location of the session store: a file or a database server.
 #[derive(Clone)]
 pub(crate) enum StorePlace {
-    /// Path of a SQLite file.
+    /// Path of a SQLite database file.
     File(PathBuf),
-    /// Address of a PostgreSQL database. It may contain a password.
+    /// Address of a PostgreSQL database. It may contain a password, so it is a secret.
     Postgres(SecretString),
 }
 
 impl SessionsConfig {
-    /// Returns the database address and its password for redaction.
+    /// Returns the database address and the password in it, so that output can be redacted.
     pub(crate) fn address_secrets(&self) -> Vec<SecretString> {
         let Some(StorePlace::Postgres(address)) = &self.store else {
             return Vec::new();
@@ -50,7 +50,7 @@ impl SessionsConfig {
             .collect()
     }
 
-    /// Returns how long unused sessions are kept. `None` means forever.
+    /// Returns the time after which an unused session is deleted. `None` means never.
     pub(crate) fn unused_retention(&self) -> Option<Duration> {
         self.keep_days
             .map(|days| Duration::from_hours(u64::from(days.get()) * 24))

@@ -12,7 +12,7 @@ use switchboard_orchestration::tools::arguments::ContextTemplate;
 use super::environment::Environment;
 use super::error::Problem;
 
-/// Environment variables whose values are not redacted: folders and user names are not secret.
+/// Environment variables that are not redacted, because folders and user names are not secret.
 const PLACES: [&str; 8] = [
     "HOME",
     "USER",
@@ -24,11 +24,11 @@ const PLACES: [&str; 8] = [
     "APPDATA",
 ];
 
-/// The environment variables and the workspace folder that `${…}` expands to.
+/// The sources of values for `${…}`: the environment variables and the workspace folder.
 #[derive(Clone, Copy)]
 pub(super) struct VariableScope<'a> {
     pub(super) environment: &'a Environment,
-    /// Value of `${workspaceFolder}`.
+    /// Folder that `${workspaceFolder}` expands to.
     pub(super) workspace: &'a Path,
 }
 
@@ -41,8 +41,8 @@ impl<'a> VariableScope<'a> {
     }
 
     /// Returns the value for the text in `${…}`: `NAME`, `NAME:-default` or a variable of an
-    /// editor. Adds values of environment variables to `used`. A variable with an empty value uses
-    /// the default, as in a shell.
+    /// editor. Adds values of environment variables to `used`. An empty value is replaced by the
+    /// default, as in a shell.
     fn resolve_variable(
         self,
         inside: &str,
@@ -84,8 +84,8 @@ impl<'a> VariableScope<'a> {
     }
 }
 
-/// Removes MCP servers in the format of other hosts from a document, expands each server and passes
-/// it to `finish`. A server with an error is marked as unusable and does not affect other servers.
+/// Removes the MCP servers in the format of other hosts from a document, expands their variables
+/// and passes each server to `finish`. A server with an error is marked as unusable.
 pub(super) fn expand_foreign_servers(
     document: &mut Value,
     scope: VariableScope<'_>,
@@ -107,16 +107,16 @@ pub(super) fn expand_foreign_servers(
         .collect()
 }
 
-/// Inserts the servers that [`expand_foreign_servers`] removed. Their values are not expanded
-/// again.
+/// Inserts the servers that [`expand_foreign_servers`] removed, so that a later expansion of the
+/// document does not expand their values twice.
 pub(super) fn insert_foreign_servers(document: &mut Value, servers: Vec<Value>) {
     for (place, server) in foreign_servers_mut(document).into_iter().zip(servers) {
         *place = server;
     }
 }
 
-/// Expands all strings in `value`, but not its keys. Returns the values of the used variables,
-/// which may be secrets.
+/// Expands the variables in all strings of `value`, except in keys. Returns the values of the
+/// variables, which may be secrets.
 pub(super) fn expand_all_strings(
     value: &mut Value,
     scope: VariableScope<'_>,
@@ -126,8 +126,8 @@ pub(super) fn expand_all_strings(
     Ok(used)
 }
 
-/// Expands the strings of a configuration file. The section `context` keeps the placeholders that
-/// each run fills.
+/// Expands the variables in a configuration file. In the section `context`, placeholders that each
+/// run fills are not expanded.
 pub(super) fn expand_config_strings(
     document: &mut Value,
     scope: VariableScope<'_>,

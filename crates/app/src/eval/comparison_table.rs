@@ -7,7 +7,7 @@ use switchboard_evals::report::comparison::{Change, Comparison, ModelComparison}
 use super::tables::{align_columns, printable_model_name};
 use crate::terminal::{BAD, GOOD, STRONG, to_one_line};
 
-/// Maximum number of changed scenarios that are listed for each model.
+/// Maximum number of changed scenarios that the tables list for each model.
 const MAX_SCENARIOS: usize = 40;
 
 /// Formats the comparison of two reports as tables.

@@ -1,4 +1,4 @@
-//! Maps paths in a YAML document to lines.
+//! Finds the line of a YAML document that belongs to a path, for error messages.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -24,7 +24,7 @@ enum YamlNode {
 }
 
 impl DocumentPositions {
-    /// Parses a document. Returns `None` if the text is not YAML.
+    /// Parses a YAML document. Returns `None` if the text is not valid YAML.
     pub(super) fn parse_yaml(text: &str) -> Option<Self> {
         let options = serde_saphyr::options! { with_snippet: false };
         serde_saphyr::from_str_with_options(text, options)
@@ -32,8 +32,8 @@ impl DocumentPositions {
             .map(Self)
     }
 
-    /// Returns the line number of a path such as `scenarios[2].turns[0]`, starting at 1. For a
-    /// missing value, returns the line of its parent.
+    /// Returns the line number of a path such as `scenarios[2].turns[0]`, starting at 1. If the
+    /// value is missing, returns the line of the value that should contain it.
     pub(super) fn find_line(&self, place: &str) -> Option<u64> {
         let (mut node, mut rest) = (&self.0, place);
         while let Some(next) = node.value.find_child(rest) {
@@ -45,7 +45,7 @@ impl DocumentPositions {
 }
 
 impl YamlNode {
-    /// Finds the child for the first part of a path. Returns the child and the rest of the path.
+    /// Returns the child that the first part of a path names, and the remaining path.
     fn find_child<'p>(&self, path: &'p str) -> Option<(&Spanned<YamlNode>, &'p str)> {
         match self {
             Self::Leaf => None,
@@ -55,7 +55,7 @@ impl YamlNode {
                 Some((item, rest.strip_prefix('.').unwrap_or(rest)))
             }
             Self::Map(fields) => {
-                // Field names may contain dots, so the longest name at the start of the path wins.
+                // A field name may contain dots, so the longest name that starts the path is used.
                 let begun = fields.iter().filter_map(|(name, node)| {
                     let rest = path.strip_prefix(name.as_str())?;
                     let ends = rest.is_empty() || rest.starts_with(['.', '[']);

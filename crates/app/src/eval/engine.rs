@@ -34,22 +34,22 @@ use crate::{
     storage::decisions::SavedDecisions,
 };
 
-/// Creates the agents for the conversations of an evaluation.
+/// Engine that creates the agents and servers for the conversations of an evaluation.
 pub(crate) struct Evaluator<'c> {
     pub(crate) context: &'c Context,
-    /// Agent options of the command line.
+    /// Agent options of the command line, which apply to all conversations.
     pub(crate) args: AgentArgs,
-    /// Evaluated models by id. Empty in a replay.
+    /// Models to evaluate, by id. Empty in a replay, whose models are in the recording.
     pub(crate) models: HashMap<ModelId, Arc<dyn ChatModel>>,
     /// Recipes of the suite and its scenarios, by name.
     pub(crate) recipes: HashMap<String, Arc<Recipe>>,
     pub(crate) recording: RecordingMode,
-    /// MCP servers that all conversations share.
+    /// MCP servers of all conversations that do not start their own servers.
     pub(crate) shared: Arc<StartedServers>,
-    /// A tool host without MCP servers.
+    /// Tool host without MCP servers, for agents without tools.
     pub(crate) nothing: Arc<McpHost>,
     pub(crate) blueprint: ServerPlan,
-    /// Tool arguments that the host fills in.
+    /// Values of the tool arguments that the host fills in and models do not see.
     pub(crate) injected: ContextInjection,
     pub(crate) decisions: SavedDecisions,
     pub(crate) audit: AuditLog,
@@ -57,7 +57,7 @@ pub(crate) struct Evaluator<'c> {
     pub(crate) background: BackgroundWork,
 }
 
-/// Background tasks and audit recorders of the running conversations.
+/// Work for running conversations: tasks that close servers, and audit recorders.
 #[derive(Default)]
 pub(crate) struct BackgroundWork {
     closing: Closing,
@@ -66,7 +66,7 @@ pub(crate) struct BackgroundWork {
 }
 
 impl Evaluator<'_> {
-    /// Closes the MCP servers and the audit. A second interruption kills the servers.
+    /// Closes the MCP servers and the audit. If the user interrupts again, the servers are killed.
     pub(crate) async fn close_servers(&self, interrupts: &Interrupts) {
         let closing = &self.background.closing;
         let closing = closing.lock().map(|mut tasks| std::mem::take(&mut *tasks));
@@ -81,7 +81,7 @@ impl Evaluator<'_> {
         self.audit.flush_audit_log().await;
     }
 
-    /// Returns the part of a recording that belongs to a conversation.
+    /// Returns the part of the recording that belongs to one conversation.
     fn conversation_recording(&self, settings: &Conversation<'_>) -> RecordingMode {
         self.recording.select_conversation(&format!(
             "{} · {} · {}",
@@ -104,7 +104,7 @@ impl Evaluator<'_> {
         found.ok_or_else(|| format!("unknown model {}", settings.model))
     }
 
-    /// Returns the tools of a conversation, and starts its own servers if the scenario needs them.
+    /// Returns the tools of a conversation. Starts its own servers if the scenario needs them.
     async fn start_conversation_tools(
         &self,
         settings: &Conversation<'_>,
@@ -125,7 +125,7 @@ impl Evaluator<'_> {
             Arc::clone(&self.shared)
         };
         let host: Arc<dyn ToolHost> = Arc::new(SuiteTools(started));
-        // The complete tool list is recorded. `SelectedServers` hides other servers afterwards.
+        // All tools are recorded. Later, `SelectedServers` hides the tools of other servers.
         let host = recording.wrap_tools(host);
         Ok(match settings.servers {
             None => host,
@@ -136,7 +136,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Starts new MCP servers for one conversation.
+    /// Starts the MCP servers of the suite again, for one conversation only.
     async fn start_fresh_servers(&self) -> Result<StartedServers, String> {
         let started = self.blueprint.start_servers(self.context);
         let started = started.map_err(|failure| format!("{:#}", failure.error))?;
@@ -169,22 +169,22 @@ impl Engine for Evaluator<'_> {
             .build_plan(self.context, recipe, chosen, Vec::new());
         let mut plan = plan.map_err(|failure| failure.error.to_string())?;
         apply_client_parameters(&parameters, &mut plan.options);
-        // A user who starts a suite approves its tool calls.
+        // The user who starts a suite approves the tool calls of its conversations.
         plan.options.approval.approved_in_advance = true;
         if self.args.answers.max_steps.is_none()
             && let Some(steps) = parameters.max_steps
         {
-            // A suite may raise the configured step limit. A client of the HTTP server may not.
+            // The user starts the suite, so the suite may raise the configured step limit.
             plan.options.limits.max_steps = steps;
         }
         if !settings.scenario.tools.is_empty() && self.args.answers.strategy.is_none() {
-            // A scenario with declared tools evaluates only the tool calls, so the strategy of the
-            // recipe is not used.
+            // A scenario with declared tools scores only the tool calls, so the agent uses a plain
+            // tool loop instead of the recipe's strategy.
             plan.options.strategy = Strategy::Loop;
         }
         let without = plan.no_tools || parameters.tools == Some(false);
-        // All turns of a conversation share one state on the server, separate from other
-        // conversations.
+        // All turns share the server's state for this conversation id. Other conversations have a
+        // state of their own.
         let conversation = Uuid::now_v7().to_string();
         let agent = plan
             .build_agent(self.context, &self.nothing, &self.decisions)
@@ -201,7 +201,7 @@ impl Engine for Evaluator<'_> {
             return Some(0.0);
         }
         let cost = find_list_price(model)?.compute_cost(usage);
-        // The cost is unknown if it includes provider tools, because list prices do not cover them.
+        // Provider tools have no list price, so the cost of a response that used them is unknown.
         (cost.unpriced_requests == 0).then_some(cost.usd)
     }
 
@@ -232,7 +232,7 @@ pub(crate) fn parse_parameters(fields: &Map<String, Value>) -> Result<Parameters
     serde_json::from_value(Value::Object(fields.clone())).map_err(|error| error.to_string())
 }
 
-/// A tool host that offers only the tools of selected MCP servers.
+/// A tool host that shows models only the tools of selected MCP servers.
 struct SelectedServers {
     host: Arc<dyn ToolHost>,
     servers: Vec<String>,

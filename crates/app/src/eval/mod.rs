@@ -1,4 +1,4 @@
-//! Evaluations: reads suites, starts servers, creates agents and prints results.
+//! Evaluations: reads suites, starts their servers, creates their agents and prints results.
 
 pub(crate) mod comparison_table;
 pub(crate) mod document_positions;

@@ -5,7 +5,7 @@ use switchboard_evals::report::RunResult;
 use super::tables::printable_model_name;
 use crate::terminal::{print_line, to_one_line};
 
-/// Progress output: one line for each finished run.
+/// Printer of the progress of an evaluation, with one line for each finished run.
 #[derive(Debug)]
 pub(crate) struct Progress {
     quiet: bool,

@@ -1,4 +1,4 @@
-//! Starts the MCP servers and writes the files of an evaluation.
+//! Starts the MCP servers of an evaluation and writes the files that they read.
 
 use std::{
     collections::BTreeMap,
@@ -36,26 +36,26 @@ use crate::{
 /// Settings of the MCP servers of a suite, which are started once or for each conversation.
 #[derive(Debug)]
 pub(crate) struct ServerPlan {
-    /// Servers that the suite declares. `None` uses the configured servers.
+    /// Servers that the suite declares. `None` uses the servers of the configuration.
     declared: Option<Map<String, Value>>,
     files: BTreeMap<String, String>,
     origin: Arc<SuiteOrigin>,
 }
 
-/// Started MCP servers and their files. The files are deleted when the value is dropped.
+/// Started MCP servers and their temporary files. Dropping the value deletes the files.
 #[derive(Debug)]
 pub(crate) struct StartedServers {
     pub(crate) host: Arc<McpHost>,
     files: Option<SuiteFolder>,
-    /// Task set in which servers of one conversation close. `None` for shared servers.
+    /// Tasks that close the servers of one conversation. `None` for shared servers.
     closing: Option<Closing>,
 }
 
-/// Tasks that close the servers of finished conversations.
+/// Tasks that close the servers of finished conversations in the background.
 pub(crate) type Closing = Arc<Mutex<JoinSet<()>>>;
 
 impl StartedServers {
-    /// Creates a host without MCP servers and without files.
+    /// Creates a tool host without MCP servers and files, because a replay starts no servers.
     pub(crate) fn start_without_servers() -> Result<Self, Failure> {
         Ok(Self {
             host: Arc::new(context::start_servers(Servers::default())?),
@@ -70,13 +70,13 @@ impl StartedServers {
         self
     }
 
-    /// Returns the path of the folder with the suite's files.
+    /// Returns the path of the temporary folder with the suite's files. `None` without files.
     pub(super) fn suite_folder(&self) -> Option<String> {
         let files = self.files.as_ref()?;
         Some(files.path.to_string_lossy().into_owned())
     }
 
-    /// Returns the reason why a server does not accept calls. `None` if the server is ready.
+    /// Returns the reason why a server does not accept tool calls. `None` if it accepts them.
     pub(crate) fn unavailable_reason(&self, server: &str) -> Option<String> {
         let mut statuses = self.host.server_statuses().into_iter();
         let status = statuses.find(|it| it.name == server && !it.state.takes_calls())?;
@@ -111,7 +111,7 @@ impl ServerPlan {
         &self.origin
     }
 
-    /// Checks that every server that a scenario names exists. Starts no server.
+    /// Checks that every server that a scenario names is declared or configured. Starts no server.
     pub(crate) fn check_servers(&self, suite: &Suite, context: &Context) -> Result<(), Failure> {
         let configs = self.read_server_configs(context, Path::new("."))?.configs;
         let known: Vec<&str> = configs.iter().map(|it| it.name.as_str()).collect();
@@ -138,8 +138,8 @@ impl ServerPlan {
         Ok(())
     }
 
-    /// Returns the secrets of the suite's servers: environment, headers and expanded variables.
-    /// Skips servers with errors, which [`Self::check_servers`] reports.
+    /// Returns the secrets in the settings of the suite's servers: environment, headers and
+    /// expanded variables. Skips servers with errors, which [`Self::check_servers`] reports.
     pub(crate) fn server_secrets(&self, context: &Context) -> Vec<SecretString> {
         let entries = self.declared.iter().flatten();
         let read = entries
@@ -154,7 +154,7 @@ impl ServerPlan {
             .collect()
     }
 
-    /// Returns the tool arguments that the host fills in for the servers of the suite.
+    /// Returns the values of the tool arguments that the host fills in for the suite's servers.
     pub(crate) fn context_injection(&self, context: &Context) -> Result<ContextInjection, Failure> {
         let servers = self.read_server_configs(context, Path::new("."))?.configs;
         Ok(context_values::build_context_injection(
@@ -163,7 +163,7 @@ impl ServerPlan {
         ))
     }
 
-    /// Starts the MCP servers in the background, after writing the suite's files.
+    /// Writes the suite's files and then starts the MCP servers in the background.
     pub(crate) fn start_servers(&self, context: &Context) -> Result<StartedServers, Failure> {
         let made = (!self.files.is_empty()).then(|| SuiteFolder::create_with_files(&self.files));
         let folder = made.transpose().map_err(|error| {
@@ -193,13 +193,13 @@ impl ServerPlan {
             servers.configs.extend(read);
         }
         for server in &mut servers.configs {
-            // Scenarios depend on their servers, so every server must start.
+            // Scenarios depend on their servers, so a server that does not start is an error.
             server.required = true;
-            // A server may print the context values, so they are redacted in its output.
+            // A server may print the context values that it receives, so its output is redacted.
             server.secrets.extend(context.config.context_secrets());
         }
         servers.bundled = false;
-        // Stored tool definitions belong to configured servers, not to servers of a suite.
+        // Stored definitions are those of configured servers. Tools of a suite are not compared.
         servers.options.tool_pins = ToolPins::default();
         servers.options.tool_pin_store = None;
         servers.pin_error = None;
@@ -207,8 +207,8 @@ impl ServerPlan {
     }
 }
 
-/// Reads a server of a suite. Returns `None` for a disabled server. An error contains the path in
-/// the suite and the reason.
+/// Reads the settings of a server in a suite. Returns `None` for a disabled server. An error
+/// contains the path in the suite and the reason.
 fn read_server_config(
     name: &str,
     entry: &Value,
@@ -260,7 +260,7 @@ fn expand_bundled_server(
     Ok(())
 }
 
-/// A temporary folder with the files of a suite.
+/// A temporary folder with the files of a suite. Dropping the value deletes the folder.
 #[derive(Debug)]
 struct SuiteFolder {
     path: PathBuf,
@@ -286,7 +286,7 @@ impl SuiteFolder {
 
 impl Drop for SuiteFolder {
     fn drop(&mut self) {
-        // If the removal fails, the operating system deletes the temporary folder later.
+        // An error is ignored: the operating system deletes temporary folders later.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

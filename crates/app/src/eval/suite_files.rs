@@ -13,10 +13,10 @@ use switchboard_domain::{
 
 use super::servers::StartedServers;
 
-/// Placeholder for the path of the folder with the suite's files.
+/// Placeholder that models see instead of the path of the folder with the suite's files.
 pub(super) const FILES: &str = "${SUITE_FILES}";
 
-/// A tool host that replaces the placeholder in tool inputs and the folder path in tool results.
+/// A tool host that replaces the placeholder in inputs and the real folder path in results.
 pub(super) struct SuiteTools(pub(super) Arc<StartedServers>);
 
 #[async_trait]
@@ -48,7 +48,7 @@ impl ToolHost for SuiteTools {
     }
 }
 
-/// Replaces `from` by `to` in all strings of a JSON value. Returns whether `from` occurred.
+/// Replaces `from` by `to` in all strings of a JSON value. Returns whether any string changed.
 pub(super) fn replace_in_strings(value: &mut Value, from: &str, to: &str) -> bool {
     let mut found = false;
     match value {

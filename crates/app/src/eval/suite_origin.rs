@@ -10,14 +10,14 @@ use super::document_positions::DocumentPositions;
 #[derive(Debug, Default)]
 pub(crate) struct SuiteOrigin {
     file: String,
-    /// Line numbers of the fields. `None` for a suite that is built from several files.
+    /// Line numbers of the suite's fields. `None` if the suite was built from several files.
     places: Option<DocumentPositions>,
-    /// Names of all scenarios in file order, including excluded scenarios.
+    /// Names of all scenarios in the file, in order, including those that options exclude.
     scenarios: Vec<String>,
 }
 
 impl SuiteOrigin {
-    /// Creates the origin of a suite from its text and the names of its scenarios.
+    /// Creates the origin of a suite from the text of its file and the names of its scenarios.
     pub(super) fn from_text(file: &str, text: Option<&str>, scenarios: Vec<String>) -> Self {
         Self {
             file: file.to_owned(),
@@ -34,10 +34,10 @@ impl SuiteOrigin {
         }
     }
 
-    /// Creates an error that names the file, the line and the path `place` of a field.
+    /// Creates an error message with the file, the line and the path `place` of a suite's field.
     pub(crate) fn field_error(&self, place: &str, reason: impl fmt::Display) -> anyhow::Error {
         let reason = reason.to_string();
-        // Some messages already begin with the path of the field.
+        // If the message already begins with the path of the field, the path is not added.
         let place_said = if reason.starts_with(&format!("`{place}")) {
             String::new()
         } else {

@@ -1,4 +1,4 @@
-//! Finds and reads suites.
+//! Finds, reads and checks suites.
 
 use std::{
     io,
@@ -16,13 +16,13 @@ use switchboard_domain::nearest::list_available_names;
 
 use crate::config::{environment::Environment, remove_os_error_code};
 
-/// File extensions of suites.
+/// File extensions that mark the argument of `eval` as a file and not as a suite name.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Name of standard input in error messages.
+/// Name that error messages use for a suite from standard input.
 const STANDARD_INPUT: &str = "standard input";
 
-/// Reads a suite from a file, from standard input (`-`) or from the suites of the program.
+/// Reads a suite from a file, from standard input (`-`) or from the shipped suites.
 pub(crate) fn find_suite(
     named: &str,
     environment: &Environment,
@@ -54,8 +54,8 @@ pub(crate) fn find_suite(
     }
 }
 
-/// Reads entries of the Berkeley Function Calling Leaderboard (BFCL) as a suite. Default files of
-/// answers are in `possible_answer/` beside the files of questions.
+/// Reads entries of the Berkeley Function Calling Leaderboard (BFCL) as a suite. By default, answer
+/// files are in `possible_answer/` beside the question files.
 pub(crate) fn read_bfcl_suite(
     questions: &[PathBuf],
     answers: &[PathBuf],
@@ -73,7 +73,7 @@ pub(crate) fn read_bfcl_suite(
         match &mut all {
             None => all = Some(suite),
             Some(all) => {
-                // The joined title contains the name of the benchmark only once.
+                // Each title begins with the benchmark's name, which is written only once.
                 let title = suite.title.split_once(": ").map(|(_, rest)| rest);
                 all.title = format!("{}, {}", all.title, title.unwrap_or(&suite.title));
                 all.scenarios.extend(suite.scenarios);
@@ -81,7 +81,7 @@ pub(crate) fn read_bfcl_suite(
         }
     }
     let suite = all.ok_or_else(|| anyhow!("no file of questions is named"))?;
-    // The check of the joined suite fails if two files contain the same entry.
+    // The joined suite is checked as well, because two files may contain the same entry.
     suite
         .validate_suite()
         .map_err(|error| anyhow!("the entries: {error}"))?;
@@ -130,7 +130,7 @@ fn file_extension(path: &Path) -> Option<String> {
     Some(ending.to_string_lossy().to_ascii_lowercase())
 }
 
-/// Parses and checks a suite. JSON may contain comments.
+/// Parses and checks a suite. A suite in JSON may contain comments.
 pub(crate) fn parse_suite(
     file: &str,
     text: &str,
@@ -165,7 +165,7 @@ pub(crate) fn parse_suite(
     }
 }
 
-/// Checks that the run parameters of every scenario can be parsed.
+/// Checks that the `parameters` of every scenario are valid run parameters.
 fn check_run_parameters(suite: &Suite) -> Result<(), SuiteError> {
     for (at, scenario) in suite.scenarios.iter().enumerate() {
         parse_parameters(&scenario.parameters).map_err(|reason| SuiteError::Meaning {

@@ -1,4 +1,4 @@
-//! Formats a report as tables for the terminal.
+//! Formats the report of an evaluation as tables for the terminal.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -11,10 +11,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::terminal::{BAD, FAINT, GOOD, STRONG, to_one_line};
 
-/// Maximum number of failed runs that are listed.
+/// Maximum number of failed runs that the report lists at the terminal.
 const MAX_FAILED_RUNS: usize = 25;
 
-/// Maximum width of a fault message in terminal columns.
+/// Maximum width of one fault message in terminal columns. Longer messages are cut.
 const MAX_FAULT_WIDTH: usize = 400;
 
 /// Formats a report as tables by model, tool and kind of scenario, and lists the failed runs.
@@ -50,7 +50,7 @@ pub(crate) fn format_report(report: &Report) -> String {
     text
 }
 
-/// Titles of the columns that [`format_call_counts`] and [`format_duration_cells`] return.
+/// Column titles for the cells of [`format_call_counts`] and [`format_duration_cells`].
 const COLUMNS: [&str; 8] = [
     "calls",
     "successful",
@@ -89,7 +89,7 @@ fn format_model_table(summary: &[ModelSummary]) -> String {
     align_columns(&rows)
 }
 
-/// Returns the table cell for an unknown number.
+/// Returns the table cell that replaces an unknown number.
 fn unknown_value_cell() -> String {
     "–".to_owned()
 }
@@ -173,12 +173,12 @@ fn format_failed_runs(report: &Report) -> String {
     text
 }
 
-/// Lists the faults of a run. A run with several turns has the turn number before each fault.
+/// Lists the faults of a run as messages. If the run has several turns, they begin with the turn.
 fn list_run_faults(run: &RunResult) -> Vec<String> {
     let mut faults: Vec<String> = run.error.iter().cloned().collect();
     let is_long = run.turns.len() > 1;
     for (at, turn) in run.turns.iter().enumerate() {
-        // If an expected call is missing, wrong calls are listed, because they may explain it.
+        // Wrong calls are listed if an expected call is missing, which they may explain.
         let instead = turn.score.calls.iter().filter_map(|call| {
             let is_near = matches!(
                 call.verdict,
@@ -215,7 +215,7 @@ fn format_call_counts(counts: &CallCounts) -> [String; 6] {
     ]
 }
 
-/// Returns a model name on one line and without control characters.
+/// Returns a model name for the terminal: on one line and without control characters.
 pub(crate) fn printable_model_name(model: &ModelId) -> String {
     to_one_line(&model.to_string(), 80)
 }

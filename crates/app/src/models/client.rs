@@ -17,7 +17,7 @@ use switchboard_providers_openai::{self as openai, OpenAiClient, OpenAiConfig, P
 
 use crate::config::{AdapterOptions, ProviderEntry, ProviderKind, environment::Environment};
 
-/// A connection to a provider. All models of the provider share its connection pool.
+/// A connection to a model provider. All models of the provider use its HTTP connection pool.
 pub(crate) enum ProviderClient {
     Anthropic(AnthropicClient),
     Chat(OpenAiClient),
@@ -42,7 +42,7 @@ fn sdk_variable_names(kind: ProviderKind) -> (&'static [&'static str], Option<&'
             &[openai::config::API_KEY_VARIABLE],
             Some(openai::config::BASE_URL_VARIABLE),
         ),
-        // `GEMINI_API_KEY` is first in this list, as in Google's API guide.
+        // `GEMINI_API_KEY` comes first, because Google's API guide uses this variable.
         ProviderKind::Gemini => (
             &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
             Some(gemini::config::BASE_URL_VARIABLE),
@@ -55,30 +55,30 @@ fn sdk_variable_names(kind: ProviderKind) -> (&'static [&'static str], Option<&'
     }
 }
 
-/// Returns the environment variables that may contain the API key. Messages name the first one.
+/// Returns the environment variables that may contain the API key. Messages name only the first.
 pub(crate) fn api_key_variables(entry: &ProviderEntry) -> Vec<&str> {
     match &entry.api_key_env {
         Some(variable) => vec![variable],
-        // Ollama and servers at a configured address need no API key.
+        // Ollama, and servers that do not belong to the vendor, work without an API key.
         None if entry.kind == ProviderKind::Ollama || !is_vendor_server(entry) => Vec::new(),
         None => sdk_variable_names(entry.kind).0.to_vec(),
     }
 }
 
-/// Returns the environment variable that may contain the address of a provider.
+/// Returns the environment variable of the vendor's SDK for the address of the provider.
 pub(crate) fn address_variable(kind: ProviderKind) -> Option<&'static str> {
     sdk_variable_names(kind).1
 }
 
 impl ProviderClient {
-    /// Creates the client of a provider without sending a request. Fails if a key or an address is
-    /// missing or invalid.
+    /// Creates the client of a provider without sending a request. Returns an error if the API key
+    /// or the address is missing or invalid.
     pub(crate) fn from_entry(
         entry: &ProviderEntry,
         environment: &Environment,
     ) -> Result<Self, ModelError> {
-        // The configuration takes precedence over the variables of the vendor's SDK. A server at
-        // another address receives the vendor's key only if the configuration names the variable.
+        // The configuration takes precedence over variables of the vendor's SDK. A server at
+        // another address gets the vendor's key only if the configuration names its variable.
         let (keys, address) = sdk_variable_names(entry.kind);
         let lookup = |name: &str| -> Option<String> {
             if Some(name) == address && entry.base_url.is_some() {
@@ -147,21 +147,20 @@ impl ProviderClient {
         })
     }
 
-    /// Creates a model of the provider.
-    ///
-    /// Only Ollama needs a request, because only its server knows the capabilities of a model.
+    /// Creates a model of the provider. Sends a request only to Ollama, because only the Ollama
+    /// server knows the capabilities of its models.
     pub(crate) async fn create_model(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
         Ok(match self {
             Self::Anthropic(client) => Arc::new(client.model(name)),
             Self::Chat(client) => Arc::new(client.model(name)),
             Self::Responses(client) => Arc::new(client.model_on_wire::<openai::Responses>(name)),
             Self::Gemini(client) => Arc::new(client.model(name)),
-            Self::Ollama(client) => Arc::new(ollama::fetch_described_model(client, name).await?),
+            Self::Ollama(client) => Arc::new(ollama::described_model(client, name).await?),
             Self::Offline => Arc::new(DemoModel::new()),
         })
     }
 
-    /// Requests the list of models from the provider. `None` if the provider has no list.
+    /// Requests the list of models from the provider. Returns `None` if the provider has no list.
     pub(crate) async fn list_models(&self) -> Option<Result<Vec<ServedModel>, ModelError>> {
         Some(match self {
             Self::Offline => return None,
@@ -172,8 +171,8 @@ impl ProviderClient {
         })
     }
 
-    /// Returns whether the local server of an Ollama provider responds. Other providers return
-    /// `false`.
+    /// Returns whether the local server responds, if the provider is Ollama. Returns `false` for
+    /// all other providers.
     pub(crate) async fn is_reachable(&self) -> bool {
         match self {
             Self::Ollama(client) => ollama::is_reachable(client).await,
@@ -182,7 +181,7 @@ impl ProviderClient {
     }
 }
 
-/// Returns the capabilities of a model that are known without a request.
+/// Returns the capabilities of a model as far as they are known without a request.
 pub(crate) fn known_capabilities(entry: &ProviderEntry, model: &str) -> ModelCapabilities {
     match entry.kind {
         ProviderKind::Anthropic => anthropic::capabilities(model),
@@ -196,7 +195,7 @@ pub(crate) fn known_capabilities(entry: &ProviderEntry, model: &str) -> ModelCap
     }
 }
 
-/// Returns whether the provider is the vendor's own server, not a server at a configured address.
+/// Returns whether requests go to the vendor's own server, not to another configured address.
 fn is_vendor_server(entry: &ProviderEntry) -> bool {
     entry.base_url.is_none() && entry.name == entry.kind.name()
 }
@@ -232,13 +231,13 @@ fn build_openai_profile(entry: &ProviderEntry) -> Profile {
         profile.recovery = forms;
     }
     if let Some(tools_by_prompt) = entry.tools_by_prompt {
-        // `Auto` also sets `false`: models without tool support get tools in the prompt anyway.
+        // `Auto` means `false`: a model without tool support gets tools in the prompt anyway.
         profile.tools_by_prompt = tools_by_prompt == ToolsByPrompt::Always;
     }
     profile
 }
 
-/// Adds the configured parser of tool calls in text, unless the model's adapter has its own.
+/// Adds the configured parser for tool calls in answer text, if the adapter does not have its own.
 pub(crate) fn with_text_call_parser(
     model: Arc<dyn ChatModel>,
     entry: &ProviderEntry,

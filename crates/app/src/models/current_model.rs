@@ -1,12 +1,12 @@
-//! Sampling: MCP servers use the model of the run, if the configuration allows it.
+//! Sampling: MCP servers may use the model of the run, if the configuration allows this.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use switchboard_domain::{ChatModel, ChatResponse, SampleError, SampleRequest, Sampler};
 
-/// A sampler that uses the current model of a run. All clones share the model, which can be
-/// replaced. Model preferences of MCP servers are ignored, because the user pays.
+/// A sampler that uses the current model of the run. All clones share the model, which can be
+/// replaced. MCP servers cannot choose the model, because the user pays.
 #[derive(Clone)]
 pub(crate) struct CurrentModel(Arc<RwLock<Arc<dyn ChatModel>>>);
 

@@ -1,4 +1,4 @@
-//! Models: providers, resolution of model names, choice of a model, and prices.
+//! Models: providers, resolution of model names, the default model, and prices.
 
 mod client;
 pub(crate) mod current_model;

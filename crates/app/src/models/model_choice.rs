@@ -1,4 +1,4 @@
-//! Chooses the model of a run.
+//! Chooses the model of a run, and finds a default if the user named none.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ pub(crate) struct ChosenModel {
     pub(crate) reason: ChoiceReason,
 }
 
-/// The reason why a model was chosen.
+/// The reason why a model was chosen, which commands print for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChoiceReason {
-    /// The user or the configuration named the model.
+    /// The user or the configuration named the model, so it was not chosen automatically.
     Named,
-    /// The provider of the model is the first one whose API key is set, in this variable.
+    /// The model's provider is the first one with an API key, which is in this variable.
     Key(String),
-    /// No API key is set, and the local server of the model responds.
+    /// No API key is set, and the local server that provides the model responds.
     Answers,
     /// No other model is available, so the demo model is used.
     NothingElse,
@@ -69,7 +69,7 @@ impl Providers {
         Ok(ChosenModel { model, reason })
     }
 
-    /// Returns the provider with a name, or an error with suggestions.
+    /// Returns the provider with this name. The error for an unknown name suggests similar names.
     pub(crate) fn find_provider(&self, name: &str) -> anyhow::Result<&Provider> {
         self.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.iter().map(|it| it.name.as_str()).collect();

@@ -1,14 +1,14 @@
-//! Resolution of model names, for every command and every HTTP route.
+//! Finds the provider of a model name, for all commands and HTTP routes.
 
 use anyhow::{anyhow, bail};
 use switchboard_domain::{
     ModelId,
-    nearest::{did_you_mean, find_most_similar},
+    nearest::{did_you_mean, find_nearest},
 };
 
 use super::{Provider, Providers, Readiness};
 
-/// Prefixes of model names and the vendors of these model families.
+/// Prefixes of model names, such as `claude-`, and the vendors of these model families.
 const FAMILIES: [(&str, &str); 4] = [
     ("claude-", "anthropic"),
     ("gpt-", "openai"),
@@ -16,7 +16,7 @@ const FAMILIES: [(&str, &str); 4] = [
     ("gemini-", "gemini"),
 ];
 
-/// Maximum number of models that an error message lists.
+/// Maximum number of models that are listed in an error message.
 const MAX_LISTED: usize = 12;
 
 impl Providers {
@@ -53,7 +53,7 @@ impl Providers {
             };
             return Ok((provider, model));
         }
-        let owner = self.find_model_owner(text, |provider| self.has_access(provider));
+        let owner = self.model_owner(text, |provider| self.has_access(provider));
         match owner.or_else(|| self.find_only_provider(text)) {
             Some(provider) => Ok((provider, text.to_owned())),
             None => Err(self.unresolved_model_error(text)),
@@ -61,11 +61,7 @@ impl Providers {
     }
 
     /// Returns the first provider that has the model by rules 2 to 4 of [`Self::resolve_model`].
-    fn find_model_owner(
-        &self,
-        name: &str,
-        is_usable: impl Fn(&Provider) -> bool,
-    ) -> Option<&Provider> {
+    fn model_owner(&self, name: &str, is_usable: impl Fn(&Provider) -> bool) -> Option<&Provider> {
         let usable = || self.iter().filter(|provider| is_usable(provider));
         let configured = || {
             let mut ids = self
@@ -88,8 +84,8 @@ impl Providers {
         !matches!(self.check_readiness(provider), Readiness::KeyMissing(_))
     }
 
-    /// Returns the only provider with a key. If no provider has a key, returns the only one with an
-    /// address.
+    /// Returns the only provider with an API key. If there is no key at all, returns the only
+    /// provider with a configured address.
     fn find_only_provider(&self, name: &str) -> Option<&Provider> {
         if self.suggest_provider(name).is_some() {
             return None;
@@ -105,31 +101,31 @@ impl Providers {
             }
         }
         let candidates = if keys.is_empty() { addresses } else { keys };
-        // Providers with the same key are API formats of one vendor and count as one provider.
+        // Providers with the same key are API formats of one vendor, so they count as one.
         let (access, provider) = candidates.first()?;
         let is_only = candidates.iter().all(|(other, _)| other == access);
         (is_only && !self.is_foreign_model(provider, name)).then_some(*provider)
     }
 
-    /// Returns whether the provider is a vendor's own server and the model is from another vendor.
+    /// Returns whether the model belongs to a vendor other than the one that runs the provider.
     fn is_foreign_model(&self, provider: &Provider, name: &str) -> bool {
         let vendors = (find_family_vendor(name), provider.catalogue_vendor());
         let is_foreign = matches!(vendors, (Some(family), Some(vendor)) if family != vendor);
         is_foreign && self.configured_address(provider).is_none()
     }
 
-    /// Returns the provider with the most similar name. A name with digits is a model name, not a
-    /// mistyped provider.
+    /// Returns the provider whose name is most similar to `name`. A name that contains digits is a
+    /// model name and not a misspelled provider.
     fn suggest_provider(&self, name: &str) -> Option<&str> {
         if name.contains(|c: char| c.is_ascii_digit()) {
             return None;
         }
-        find_most_similar(name, self.iter().map(|provider| provider.name.as_str()))
+        find_nearest(name, self.iter().map(|provider| provider.name.as_str()))
     }
 
     fn unresolved_model_error(&self, name: &str) -> anyhow::Error {
         let mut hint = did_you_mean(self.suggest_provider(name));
-        if let Some(provider) = self.find_model_owner(name, |_| true)
+        if let Some(provider) = self.model_owner(name, |_| true)
             && let Readiness::KeyMissing(variable) = self.check_readiness(provider)
         {
             let provider = &provider.name;
@@ -152,7 +148,7 @@ impl Providers {
 /// Returns the vendor of a model family, by the prefix of the model name.
 fn find_family_vendor(name: &str) -> Option<&'static str> {
     let base = name.strip_prefix("ft:").unwrap_or(name);
-    // OpenAI does not serve its open-weight models.
+    // `gpt-oss` models have the prefix of OpenAI, but OpenAI does not serve these open models.
     if base.starts_with("gpt-oss") {
         return None;
     }

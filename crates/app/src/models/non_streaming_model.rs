@@ -1,4 +1,4 @@
-//! Wraps models whose server cannot stream.
+//! Wraps a model whose server cannot stream answers.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use switchboard_domain::{
     ModelStream,
 };
 
-/// A wrapper that requests complete responses from a model whose server cannot stream.
+/// A model that requests complete responses, because the server of the wrapped model cannot stream.
 pub(crate) struct NonStreamingModel(pub(crate) Arc<dyn ChatModel>);
 
 impl NonStreamingModel {

@@ -1,10 +1,10 @@
-//! Looks up list prices of models.
+//! Looks up the list prices of models in the model catalogue.
 
 use switchboard_domain::ModelId;
 use switchboard_orchestration::policy::limits::Pricing;
 use switchboard_providers_common::catalog;
 
-/// Returns the list price of a model from the catalogue.
+/// Returns the list price of a model. `None` if the model is not in the catalogue.
 pub(crate) fn find_list_price(model: &ModelId) -> Option<Pricing> {
     let prices = catalog::lookup(&model.provider, &model.name)?.prices;
     Pricing::from_price_list(

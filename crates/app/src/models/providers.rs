@@ -1,4 +1,4 @@
-//! The available providers and their models.
+//! All model providers that a run can use, with their models.
 
 use std::{
     collections::HashMap,
@@ -15,33 +15,33 @@ use super::{
 };
 use crate::config::{self, Config, KINDS, ProviderEntry, ProviderKind, environment::Environment};
 
-/// Built-in and configured providers.
+/// The built-in model providers and those of the configuration.
 #[allow(clippy::struct_field_names)] // They are the providers.
 pub(crate) struct Providers {
     environment: Environment,
     providers: Vec<Provider>,
-    /// Ids of the default model and the fallback models in the configuration.
+    /// Ids of the configured default model and of the configured fallback models.
     configured: Vec<ModelId>,
-    /// One connection per provider, created on first use.
+    /// Connections by provider name. Each connection is created at its first use.
     clients: Mutex<HashMap<String, Arc<ProviderClient>>>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Provider {
-    /// Part of a model name before the slash, such as `openai`.
+    /// Name of the provider, which is the part of a model id before the slash, such as `openai`.
     pub(crate) name: String,
     pub(crate) default_model: Option<String>,
-    /// Connection settings. `None` for the provider of the demo model.
+    /// Connection settings. `None` for the built-in provider of the demo model.
     entry: Option<ProviderEntry>,
 }
 
-/// Whether a provider has the API key that it needs.
+/// Whether a provider can be used: it has an API key, needs none, or lacks one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// The API key is in this environment variable.
+    /// The provider's API key is in this environment variable.
     Key(String),
     NoKeyNeeded,
-    /// This environment variable must be set to an API key.
+    /// The provider cannot be used before this environment variable contains an API key.
     KeyMissing(String),
 }
 
@@ -80,7 +80,7 @@ impl Providers {
         self.providers.iter().find(|provider| provider.name == name)
     }
 
-    /// Returns whether a provider has its API key. Sends no request.
+    /// Returns whether the provider has the API key that it needs. Sends no request.
     pub(crate) fn check_readiness(&self, provider: &Provider) -> Readiness {
         let Some(entry) = &provider.entry else {
             return Readiness::NoKeyNeeded;
@@ -90,13 +90,13 @@ impl Providers {
         match (variables.iter().find(is_set), variables.first()) {
             (Some(set), _) => Readiness::Key((*set).to_owned()),
             (None, None) => Readiness::NoKeyNeeded,
-            // An OpenAI-compatible server at a configured address may need no key.
+            // A server at a configured address may accept requests without an API key.
             (None, Some(_)) if self.is_custom_openai_server(entry) => Readiness::NoKeyNeeded,
             (None, Some(first)) => Readiness::KeyMissing((*first).to_owned()),
         }
     }
 
-    /// Returns whether a provider with an OpenAI API format has another address than OpenAI.
+    /// Returns whether a provider uses an OpenAI API format at an address other than OpenAI's.
     fn is_custom_openai_server(&self, entry: &ProviderEntry) -> bool {
         let speaks_openai = matches!(
             entry.kind,
@@ -105,7 +105,7 @@ impl Providers {
         speaks_openai && entry.api_key_env.is_none() && self.find_entry_address(entry).is_some()
     }
 
-    /// Returns the address of a provider if the configuration or an environment variable sets it.
+    /// Returns the provider's address from the configuration or an environment variable, if set.
     pub(crate) fn configured_address(&self, provider: &Provider) -> Option<String> {
         self.find_entry_address(provider.entry.as_ref()?)
     }
@@ -121,8 +121,8 @@ impl Providers {
         &self.configured
     }
 
-    /// Creates a model of a provider. Sends a request only to Ollama, for the capabilities of the
-    /// model.
+    /// Creates a model of a provider. Sends a request only to Ollama, which returns the
+    /// capabilities of the model.
     pub(crate) async fn create_model(
         &self,
         provider: &Provider,
@@ -143,8 +143,8 @@ impl Providers {
         })
     }
 
-    /// Requests the list of models from a provider, with their capabilities. `None` if the provider
-    /// has no such list.
+    /// Requests the list of models and their capabilities from a provider. Returns `None` if the
+    /// provider offers no such list.
     pub(crate) async fn request_served_models(
         &self,
         provider: &Provider,
@@ -167,7 +167,7 @@ impl Providers {
         }))
     }
 
-    /// Returns the first local provider that responds, and one of its models.
+    /// Returns the first local provider whose server responds, with one of its models.
     pub(crate) async fn find_local_model(&self) -> Option<(&Provider, String)> {
         for provider in &self.providers {
             if !provider.is_local() {
@@ -208,7 +208,7 @@ impl Providers {
 }
 
 impl Provider {
-    /// Returns all models of this provider that are in the model catalogue.
+    /// Returns the names and capabilities of this provider's models in the model catalogue.
     pub(crate) fn catalogued_models(&self) -> Vec<(String, ModelCapabilities)> {
         match self.catalogue_vendor() {
             None => self.known_models(),
@@ -245,19 +245,19 @@ impl Provider {
         provider
     }
 
-    /// Returns whether the provider is a local server, which may not be running.
+    /// Returns whether the provider is a local server. Such a server may not be running.
     pub(crate) fn is_local(&self) -> bool {
         let is_ollama = |entry: &ProviderEntry| entry.kind == ProviderKind::Ollama;
         self.entry.as_ref().is_some_and(is_ollama)
     }
 
-    /// Returns whether the models of the provider run in this program.
+    /// Returns whether the models of the provider run in this program, as the demo model does.
     pub(crate) fn is_offline(&self) -> bool {
         self.entry.is_none()
     }
 
-    /// Returns the name of the vendor in the model catalogue. `None` if the catalogue does not have
-    /// it.
+    /// Returns the provider's vendor name in the model catalogue. `None` if the catalogue does not
+    /// contain the vendor.
     pub(crate) fn catalogue_vendor(&self) -> Option<&'static str> {
         match self.entry.as_ref()?.kind {
             ProviderKind::Anthropic => Some("anthropic"),
@@ -267,26 +267,26 @@ impl Provider {
         }
     }
 
-    /// Returns the catalogue entry of a model of this provider.
+    /// Returns the entry of the model catalogue for a model of this provider.
     pub(crate) fn find_catalogue_entry(&self, model: &str) -> Option<catalog::ModelEntry> {
         let entry = self.entry.as_ref()?;
         match (self.catalogue_vendor(), &entry.profile) {
             (Some(vendor), _) => catalog::lookup(vendor, model),
-            // The profile of a compatible server has the vendor's name in the catalogue.
+            // Profiles of compatible servers are named like their vendors in the model catalogue.
             (None, Some(profile)) => catalog::lookup(&profile.name, model),
             (None, None) => None,
         }
     }
 
-    /// Returns the catalogue name of a model, or `None` if the provider's API format does not serve
-    /// it.
+    /// Returns the name of a model in the catalogue. `None` if the provider's API format cannot be
+    /// used for the model.
     pub(crate) fn find_catalogue_name(&self, model: &str) -> Option<&'static str> {
         let serves_chat_only = self.entry.as_ref()?.kind == ProviderKind::OpenAi;
         let entry = self.find_catalogue_entry(model)?;
         (!(serves_chat_only && entry.responses_only)).then_some(entry.name)
     }
 
-    /// Returns the models that are suggested to users, with the default model first.
+    /// Returns the names of models that messages suggest to users, with the default model first.
     fn suggested_models(&self) -> Vec<String> {
         match (self.catalogue_vendor(), self.is_offline()) {
             (Some(vendor), _) => catalog::featured_models(vendor)

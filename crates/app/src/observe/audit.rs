@@ -25,10 +25,10 @@ use crate::{
 
 const FILE: &str = "audit.jsonl";
 
-/// Time limit for writing the last audit records at the end of the program.
+/// Time limit at the end of the program for writing the last audit records to disk.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The audit log of this process, one file for all runs.
+/// The audit log of this process. All runs write to the same file.
 #[derive(Debug)]
 pub(crate) struct AuditLog {
     file: Option<Arc<AuditFile>>,
@@ -39,10 +39,7 @@ pub(crate) struct AuditLog {
 impl AuditLog {
     /// Opens the configured audit file, or `audit.jsonl` in the user's state folder. Fails only if
     /// a configured file cannot be written.
-    pub(crate) fn open_audit_log(
-        config: &Config,
-        environment: &Environment,
-    ) -> anyhow::Result<Self> {
+    pub(crate) fn open_audit(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
         let opened = find_audit_path(config, environment).map(|(path, is_configured)| {
             let file = AuditFile::open_audit_file(&path).map(Arc::new);
             (file, path, is_configured)
@@ -67,7 +64,7 @@ impl AuditLog {
         })
     }
 
-    /// Returns the path of the audit file. The file may not exist yet.
+    /// Returns the path of the audit file, which may not exist yet. `None` if the audit is off.
     pub(crate) fn audit_path(config: &Config, environment: &Environment) -> Option<PathBuf> {
         find_audit_path(config, environment).map(|(path, _)| path)
     }
@@ -91,7 +88,7 @@ impl AuditLog {
         }
     }
 
-    /// Waits until all audit records are on disk, at most [`FLUSH_TIMEOUT`]. Prints a warning if
+    /// Waits at most [`FLUSH_TIMEOUT`] until all audit records are on disk. Prints a warning if
     /// records were lost.
     pub(crate) async fn flush_audit_log(&self) {
         let Some(file) = self.file.clone() else {
@@ -109,7 +106,7 @@ impl AuditLog {
     }
 }
 
-/// Writes the audit records of one run.
+/// Recorder of one run, which converts run events to audit records.
 #[derive(Debug)]
 pub(crate) struct AuditRecorder {
     trail: AuditTrail,
@@ -117,7 +114,7 @@ pub(crate) struct AuditRecorder {
 }
 
 impl AuditRecorder {
-    /// Writes the audit records of an event. A slow disk blocks the run, so that no record is lost.
+    /// Writes the audit records of an event. Waits for a slow disk, so that no record is lost.
     pub(crate) fn record_event(&mut self, event: &RunEvent) {
         let Some(file) = &self.file else { return };
         for record in self.trail.create_records(event) {
@@ -129,12 +126,12 @@ impl AuditRecorder {
     }
 }
 
-/// Returns a function that computes the cost of a model call from list prices. It returns `None`
-/// for models without a list price and for calls that used provider tools.
+/// Returns a function that computes the cost of a model call from list prices. The function returns
+/// `None` for models without a list price and for calls that used provider tools.
 pub(crate) fn build_cost_function() -> CostFunction {
     Arc::new(|model, usage: &Usage| {
         let pricing = find_list_price(model)?;
-        // Without this condition, missing token counts would result in a cost of zero.
+        // Both token counts are required, because a missing count would make the cost too low.
         (usage.input_tokens.is_some() && usage.output_tokens.is_some())
             .then(|| pricing.compute_cost(usage))
             .filter(|cost| cost.unpriced_requests == 0)
@@ -142,8 +139,8 @@ pub(crate) fn build_cost_function() -> CostFunction {
     })
 }
 
-/// Returns the path of the audit file and whether it is configured. `SWITCHBOARD_AUDIT` (a file,
-/// `on` or `off`) takes precedence over files.
+/// Returns the path of the audit file and whether the user configured it. The variable
+/// `SWITCHBOARD_AUDIT` (a file, `on` or `off`) takes precedence over configuration files.
 fn find_audit_path(config: &Config, environment: &Environment) -> Option<(PathBuf, bool)> {
     let configured = match environment.get("SWITCHBOARD_AUDIT").map(str::trim) {
         Some("off" | "false" | "0") => Some(AuditPlace::Off),
@@ -156,7 +153,7 @@ fn find_audit_path(config: &Config, environment: &Environment) -> Option<(PathBu
         Some(AuditPlace::Off) => None,
         None => default.map(|path| (path, false)),
         Some(AuditPlace::File(path)) => Some((path, true)),
-        // Without a state folder, the audit file is in the working directory.
+        // A platform without a state folder uses a file in the working directory.
         Some(AuditPlace::Default) => Some((
             default.unwrap_or_else(|| environment.working_dir.join(FILE)),
             true,
@@ -164,12 +161,12 @@ fn find_audit_path(config: &Config, environment: &Environment) -> Option<(PathBu
     }
 }
 
-/// An append-only file. Each record is one write, so that records of several processes do not mix.
+/// An append-only file. Each record is a single write, so that processes do not mix their records.
 #[derive(Debug)]
 struct AuditFile {
     path: PathBuf,
     file: File,
-    /// Errors of records that were not written since the last flush.
+    /// Errors of failed writes since the last flush, which reports them.
     errors: Mutex<Vec<io::Error>>,
 }
 
@@ -203,7 +200,7 @@ impl AuditFile {
             ));
         }
         match self.file.sync_data() {
-            // The audit file may be a pipe or a device, which cannot be synced.
+            // `InvalidInput`: the audit file is a pipe or device, which cannot be synced.
             Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error.to_string()),
             _ => Ok(()),
         }

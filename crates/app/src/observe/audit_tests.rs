@@ -55,8 +55,8 @@ async fn records_are_appended_to_what_is_there_by_several_at_once() {
     let config = configured(AuditPlace::File(path.clone()));
     for _ in 0..2 {
         let environment = Environment::default();
-        let one = AuditLog::open_audit_log(&config, &environment).unwrap();
-        let other = AuditLog::open_audit_log(&config, &environment).unwrap();
+        let one = AuditLog::open_audit(&config, &environment).unwrap();
+        let other = AuditLog::open_audit(&config, &environment).unwrap();
         let mut runs = [
             one.create_run_recorder(Some("s-1".into()), None),
             one.create_run_recorder(None, None),
@@ -94,7 +94,7 @@ async fn records_are_appended_to_what_is_there_by_several_at_once() {
 #[test]
 fn unwritten_records_are_counted_and_reported_once() {
     let config = configured(AuditPlace::File("/dev/full".into()));
-    let log = AuditLog::open_audit_log(&config, &Environment::default()).unwrap();
+    let log = AuditLog::open_audit(&config, &Environment::default()).unwrap();
     let mut run = log.create_run_recorder(None, None);
     for _ in 0..3 {
         run.record_event(&started("run-1"));
@@ -114,11 +114,11 @@ async fn a_named_file_that_cannot_be_written_is_an_error_and_a_default_one_is_no
     let in_the_way = folder.path().join("file");
     std::fs::write(&in_the_way, "").unwrap();
     let named = configured(AuditPlace::File(in_the_way.join("audit.jsonl")));
-    let error = AuditLog::open_audit_log(&named, &Environment::default()).unwrap_err();
+    let error = AuditLog::open_audit(&named, &Environment::default()).unwrap_err();
     assert!(error.to_string().contains("audit: false"), "{error}");
     let mut environment = Environment::default();
     environment.state_dir = Some(in_the_way);
-    let log = AuditLog::open_audit_log(&Config::default(), &environment).unwrap();
+    let log = AuditLog::open_audit(&Config::default(), &environment).unwrap();
     let mut recorder = log.create_run_recorder(None, None);
     recorder.record_event(&started("run-1"));
     log.flush_audit_log().await;

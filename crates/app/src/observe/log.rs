@@ -1,4 +1,4 @@
-//! Writes log lines to standard error or to a file.
+//! Writes log lines to standard error or to a file, without secrets.
 
 use std::{
     fs::File,
@@ -17,11 +17,11 @@ use crate::{
     terminal,
 };
 
-/// Default log filter if only a log file is configured.
+/// Log filter that applies if a log file is configured but no filter.
 const IN_A_FILE: &str = "info,switchboard::run=debug";
 
-/// Default levels of log targets that the user's filter does not name. `rmcp` logs tool arguments,
-/// `genai` contains spans for collectors, and `content` contains message text.
+/// Default levels of log targets that the user's filter does not name. They are restricted because
+/// `rmcp` logs tool arguments, `genai` has spans, and `content` contains message text.
 const QUIET: [(&str, &str); 3] = [
     ("rmcp", "warn"),
     ("switchboard::genai", "off"),
@@ -91,7 +91,7 @@ const WHOLE: SizeLimits = SizeLimits {
     total: 0,
 };
 
-/// A writer that redacts secrets in log lines.
+/// A writer that redacts secrets in log lines before it writes them.
 struct RedactingWriter {
     to: Arc<Mutex<dyn io::Write + Send>>,
     hidden: Redactor,
@@ -115,7 +115,7 @@ impl io::Write for RedactingWriter {
     }
 }
 
-/// Adds the [`QUIET`] levels to a log filter, except for targets that the filter names.
+/// Adds the [`QUIET`] levels to a log filter, except for targets that the filter itself names.
 fn add_quiet_directives(wanted: &str) -> String {
     let raw_mode = QUIET.iter().filter(|(target, _)| !wanted.contains(target));
     raw_mode.fold(wanted.to_owned(), |all, (target, level)| {

@@ -28,11 +28,11 @@ use crate::{
     terminal,
 };
 
-/// Configuration key of the OpenTelemetry collector.
+/// Configuration key with the address of the OpenTelemetry collector.
 const OTLP_ENDPOINT: &str = "otlp_endpoint";
 
-/// Starts logging and the export of spans, as configured. Only the first call in a process has an
-/// effect. Secrets in `live` are redacted in log lines. Needs a Tokio runtime.
+/// Starts logging and the export of spans, as configured. Secrets in `live` are redacted in log
+/// lines. Needs a Tokio runtime. A second call in a process has no effect.
 ///
 /// Returns an error if a configuration file names a collector and the export cannot start.
 pub(crate) fn start_observability(
@@ -58,13 +58,13 @@ pub(crate) fn start_observability(
         .with(spans)
         .with(export.map(|export| export.with_filter(LevelFilter::OFF)))
         .with(log);
-    // The result is ignored, because a second call keeps the first subscriber.
+    // An error means that an earlier call has already set the subscriber, which then stays.
     let _ = subscriber.try_init();
     Ok(())
 }
 
-/// Returns the name of the setting or variable that configures a collector. `None` if there is none
-/// or the export is disabled. Variables take precedence over the configuration.
+/// Returns the name of the setting or variable that configures an OpenTelemetry collector. `None`
+/// if the export is disabled or not configured. Variables take precedence over the configuration.
 fn find_collector_setting(config: &Config, environment: &Environment) -> Option<&'static str> {
     let disabled = environment.get("OTEL_SDK_DISABLED").unwrap_or_default();
     let exporter = environment.get("OTEL_TRACES_EXPORTER");
@@ -80,7 +80,7 @@ fn find_collector_setting(config: &Config, environment: &Environment) -> Option<
     variable.or(config.otlp_endpoint.as_ref().map(|_| OTLP_ENDPOINT))
 }
 
-/// Exports the remaining spans and prints a warning if some were lost.
+/// Exports the remaining spans at the end of the process. Prints a warning if spans were lost.
 pub(crate) async fn finish_export() {
     let export = tracing::dispatcher::get_default(|dispatch| {
         dispatch.downcast_ref::<otlp::SpanExport>().cloned()

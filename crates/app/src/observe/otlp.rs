@@ -1,4 +1,4 @@
-//! Spans of runs for an OpenTelemetry collector, by OTLP over HTTP.
+//! Exports the spans of runs to an OpenTelemetry collector, by OTLP over HTTP.
 //!
 //! The exporter reads the variables of the OpenTelemetry specification ("OTLP Exporter
 //! Configuration", "SDK environment variables").
@@ -32,26 +32,26 @@ use crate::config::{Config, environment::Environment};
 
 /// Time limit for exporting the last spans at the end of the program.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
-/// Maximum size of a collector response in bytes.
+/// Maximum size in bytes of a response that is read from the collector.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
-/// Name of the collector in error messages.
+/// Name that error messages use for the collector.
 const COLLECTOR: &str = "the OTLP collector";
-/// Maximum sizes of span attributes. Only attributes with message content are long.
+/// Maximum sizes of span attributes in bytes. Only attributes with message content are this long.
 const ATTRIBUTE_LIMITS: SizeLimits = SizeLimits {
     text: 64_000,
     items: 1,
     total: 64_000,
 };
-/// Attribute that OpenTelemetry defines as a list. `tracing` fields cannot be lists, so the
-/// exporter converts it.
+/// Span attribute that OpenTelemetry defines as a list. A `tracing` field cannot be a list, so the
+/// exporter converts the text of the field.
 const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 
-/// The running export of spans. Cheap to clone.
+/// The running export of spans to a collector. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct SpanExport {
     provider: SdkTracerProvider,
     with_content: bool,
-    /// Error of the last failed export.
+    /// Message of the last failed export request, for the warning at the end.
     last_error: Arc<Mutex<Option<String>>>,
 }
 
@@ -107,7 +107,7 @@ pub(super) fn start_export(
         redactor: build_redactor(config, environment).with_limits(ATTRIBUTE_LIMITS),
         last_error: Arc::clone(&last_error),
     };
-    // The service name in `OTEL_RESOURCE_ATTRIBUTES` overrides this default name.
+    // `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` override this default service name.
     let resource = Resource::builder_empty()
         .with_service_name("switchboard")
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
@@ -133,8 +133,8 @@ pub(super) fn start_export(
     }))
 }
 
-/// Returns the export request to the configured base address. Appends the path `/v1/traces` before
-/// a query.
+/// Returns the export request to the configured base address. `/v1/traces` is appended to the path
+/// of the address, before a query.
 fn build_collector_request(address: &str, config: &Config) -> Result<HttpRequest, String> {
     let (path, query) = address.split_once('?').unwrap_or((address, ""));
     let mark = if query.is_empty() { "" } else { "?" };
@@ -150,8 +150,8 @@ fn build_collector_request(address: &str, config: &Config) -> Result<HttpRequest
 }
 
 impl SpanExport {
-    /// Returns a `tracing` layer that exports the spans of runs. Message content is exported only
-    /// if configured.
+    /// Returns a `tracing` layer that exports the spans of runs. Spans include message content only
+    /// if this is configured.
     pub(super) fn span_layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
@@ -172,10 +172,10 @@ impl SpanExport {
             .with_filter(filter_fn(is_exported))
     }
 
-    /// Exports the remaining spans. Returns a message if spans were lost.
+    /// Exports the remaining spans. Returns a message for the user if spans were lost.
     pub(super) async fn finish_export(&self) -> Option<String> {
         let provider = self.provider.clone();
-        // The shutdown blocks its thread, so it runs on a thread for blocking tasks.
+        // The shutdown blocks its thread, so it must not run on a thread for asynchronous tasks.
         let shutdown =
             tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT));
         let ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, shutdown).await;
@@ -188,11 +188,11 @@ impl SpanExport {
     }
 }
 
-/// A layer that records nothing. It stores the export in the global subscriber, where
-/// `finish_export` finds it.
+/// A layer that records nothing. Its only purpose is to store the export in the global subscriber,
+/// where `finish_export` finds it.
 impl<S: Subscriber> Layer<S> for SpanExport {}
 
-/// An exporter that redacts secrets in spans and stores the last error.
+/// An exporter that redacts secrets in spans and stores the error of the last failed request.
 #[derive(Debug)]
 struct RedactingExporter {
     exporter: opentelemetry_otlp::SpanExporter,
@@ -203,7 +203,7 @@ struct RedactingExporter {
 impl SpanExporter for RedactingExporter {
     async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
         for span in &mut batch {
-            // Moves message content from events to span attributes, where OpenTelemetry defines it.
+            // Moves message content from events to span attributes, as OpenTelemetry defines it.
             let events = std::mem::take(&mut span.events);
             let events = events.events.into_iter();
             let content = events.flat_map(|event| event.attributes);
@@ -242,11 +242,11 @@ impl SpanExporter for RedactingExporter {
     }
 }
 
-/// An HTTP client for the collector that uses the HTTP transport of the providers.
+/// An HTTP client for the collector, which sends requests as the model providers do.
 #[derive(Debug)]
 struct CollectorClient {
     transport: HttpTransport,
-    /// Request to the configured address. Headers from environment variables are not sent to it.
+    /// Request to the configured address. It does not include headers from environment variables.
     configured: Option<HttpRequest>,
     runtime: Handle,
 }
@@ -269,7 +269,7 @@ impl HttpClient for CollectorClient {
             }
         }
         let transport = self.transport.clone();
-        // The exporter calls this function on a thread without a Tokio runtime.
+        // The exporter calls this function on a thread of its own, which has no Tokio runtime.
         let sending = self.runtime.spawn(async move {
             let response = transport.post(&request, &StatusClassifier).await?;
             read_to_end(COLLECTOR, response.body, MAX_RESPONSE_BYTES).await

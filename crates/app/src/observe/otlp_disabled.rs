@@ -1,4 +1,4 @@
-//! Rejects the setting of an OpenTelemetry collector in a build without the feature `otlp`.
+//! Rejects the address of an OpenTelemetry collector in a build without the feature `otlp`.
 
 use tracing_subscriber::layer::Identity;
 

@@ -6,24 +6,24 @@ use switchboard_mcp_client::config::ServerConfig;
 
 use crate::config::{Config, environment::Environment};
 
-/// Builds a redactor of the known secrets and of text that looks like a secret.
+/// Builds the redactor of output: it removes known secrets and text that looks like a secret.
 pub(crate) fn build_redactor(config: &Config, environment: &Environment) -> Redactor {
     Redactor::default().with_secrets(collect_known_secrets(config, environment))
 }
 
 /// Returns the secrets in the configuration and the environment: variables with secret names
-/// (`…_API_KEY`, `…_TOKEN`), expanded variables, settings of MCP servers, and headers of the
+/// (`…_API_KEY`, `…_TOKEN`), expanded variables, settings of MCP servers, and headers for the
 /// collector.
 fn collect_known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
     let mut known = Vec::new();
     let mut add = |text: &str| {
         known.push(text.to_owned());
-        // The secret of a header such as `Bearer SECRET` is redacted without the scheme too.
+        // A header may be `Bearer SECRET`. Its secret must also be redacted without the scheme.
         known.extend(text.rsplit_once(' ').map(|(_, bare)| bare.to_owned()));
     };
-    // `PWD` is the working directory. Other variables with the suffix `PWD` are passwords.
+    // `PWD` is the working directory and not secret, but other names with `PWD` are passwords.
     let is_secret = |name: &&str| Redactor::is_secret_name(name) && *name != "PWD";
-    // The API key variable of a provider may have any name.
+    // The API key of a provider may be in a variable whose name does not look secret.
     let key_variables = config.providers.iter();
     let key_variables = key_variables.filter_map(|it| it.api_key_env.as_deref());
     let variables = environment
@@ -47,7 +47,7 @@ fn collect_known_secrets(config: &Config, environment: &Environment) -> Vec<Stri
     known
 }
 
-/// Returns the secret values of a server's configuration.
+/// Returns the secret values in the settings of an MCP server.
 pub(crate) fn list_server_secrets(server: &ServerConfig) -> impl Iterator<Item = String> {
     let hidden = server.hidden_values().into_iter();
     hidden.map(|value| value.expose_secret().to_owned())

@@ -33,7 +33,7 @@ use crate::{
     terminal::{self, LineReader, PresetDecision, Screen, TerminalApprover, output::AnswerFormat},
 };
 
-/// Arguments of `ask` and `chat`.
+/// Command-line arguments that `switchboard ask` and `chat` share.
 #[derive(Debug, Args)]
 pub(crate) struct ConversationArgs {
     /// Continue or start the saved conversation with this id
@@ -50,7 +50,7 @@ pub(crate) struct ConversationArgs {
     pub(crate) recording: RecordingArgs,
 }
 
-/// Options of a run.
+/// Command-line options that configure a run.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct AgentArgs {
     /// Model to use, such as anthropic/claude-sonnet-5-5; a provider alone selects its default
@@ -80,7 +80,7 @@ pub(crate) struct AgentArgs {
     pub(crate) no_tools: bool,
 }
 
-/// How answers are produced.
+/// Command-line options that control how answers are produced.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct AnswerArgs {
     /// How the answer is produced: loop, or gather-format (gather with tools, then format)
@@ -99,8 +99,8 @@ pub(crate) struct AnswerArgs {
     pub(crate) no_stream: bool,
 }
 
-/// Options of a resumed run. Missing options keep the values of the stored run. The variables of
-/// these options apply to new questions only.
+/// Command-line options of a resumed run. Missing options keep the values of the stored run. The
+/// environment variables of these options apply to new questions only.
 #[derive(Debug, Args)]
 pub(crate) struct ResumedRunArgs {
     /// Model to use instead of the stored one
@@ -135,8 +135,8 @@ fn apply_approval_option(approvals: &mut Approvals, approve: Approve, in_person:
 }
 
 impl ResumedRunArgs {
-    /// Returns whether the run is stored again when it needs another approval: with `later`. Unlike
-    /// other variables, `SWITCHBOARD_APPROVE` is read, so that no approval request is lost.
+    /// Returns whether the run is stored again if it needs another approval (`later`). Only here,
+    /// `SWITCHBOARD_APPROVE` applies to a resumed run, so that no approval request is lost.
     pub(crate) fn stores_approval_requests(&self, environment: &Environment) -> bool {
         match self.approve {
             Some(approve) => approve == Approve::Later,
@@ -144,7 +144,7 @@ impl ResumedRunArgs {
         }
     }
 
-    /// Checks that `--max-steps` is larger than the number of steps that the run has already made.
+    /// Returns an error unless `--max-steps` exceeds the number of steps that the run has made.
     pub(crate) fn check_step_limit(&self, run: &Run) -> Result<(), Failure> {
         match self.max_steps {
             Some(most) if most <= run.step_count() => Err(Failure::usage_error(anyhow!(
@@ -157,7 +157,7 @@ impl ResumedRunArgs {
         }
     }
 
-    /// Chooses the models and applies the options to the run.
+    /// Chooses the models of a resumed run and applies the other options to the run.
     pub(crate) async fn plan_resumed_run(
         &self,
         run: &mut Run,
@@ -183,7 +183,7 @@ impl ResumedRunArgs {
             sampled: Arc::clone(&chosen.model),
             chosen,
             fallbacks,
-            // The stored run already contains the recipe.
+            // The recipe is part of the stored run and is not read again.
             recipe: None,
             options: run.run_options().clone(),
             later: self.stores_approval_requests(&context.environment),
@@ -193,8 +193,8 @@ impl ResumedRunArgs {
     }
 }
 
-/// Chooses the model and the fallback models. Options of the command line take precedence over the
-/// configuration.
+/// Chooses the model and the fallback models of a run. Options of the command line take precedence
+/// over the configuration.
 pub(crate) async fn choose_models(
     context: &Context,
     named: Option<&str>,
@@ -209,7 +209,7 @@ pub(crate) async fn choose_models(
     };
     let mut fallbacks = Vec::new();
     for name in wanted {
-        // A replay skips fallback models without recorded responses.
+        // A replay cannot use a fallback model without recorded responses, so the model is skipped.
         if !context.recording.lacks_model(name) {
             fallbacks.push(context.choose_model(Some(name)).await?.model);
         }
@@ -217,7 +217,7 @@ pub(crate) async fn choose_models(
     Ok((chosen, fallbacks))
 }
 
-/// Creates an approver that first uses the decisions in `preset` and then asks through `lines`.
+/// Creates an approver that uses the decisions in `preset` first, and then asks the user.
 pub(crate) fn create_approver(
     context: &Context,
     host: &Arc<McpHost>,
@@ -230,13 +230,13 @@ pub(crate) fn create_approver(
         screen: screen.clone(),
         lines: Arc::clone(lines),
         tools: context.recording.wrap_tools(Arc::clone(host) as _),
-        hidden: context_values::configured_context_values(&context.config),
+        hidden: context_values::configured_values(&context.config),
         later,
         preset: Mutex::new(preset),
     })
 }
 
-/// Reads a recipe and warns about ignored keys.
+/// Reads a recipe. Prints a warning for each key in the file that is ignored.
 pub(crate) fn load_recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, Failure> {
     let found = recipes::find_recipe(name, &context.environment).map_err(Failure::usage_error)?;
     if !found.recipe.ignored.is_empty() {
@@ -249,24 +249,24 @@ pub(crate) fn load_recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, 
     Ok(Arc::new(found.recipe))
 }
 
-/// Settings of an agent, resolved before servers start.
+/// Everything that an agent needs except running servers, resolved before servers start.
 pub(crate) struct AgentPlan {
     pub(crate) chosen: ChosenModel,
     /// Model for sampling requests of MCP servers. Its responses are not recorded: they are part of
-    /// tool results, and `--match order` would count them as answers of the run.
+    /// tool results, and `--match order` would confuse them with answers of the run.
     pub(crate) sampled: Arc<dyn ChatModel>,
     pub(crate) fallbacks: Vec<Arc<dyn ChatModel>>,
     pub(crate) recipe: Option<Arc<Recipe>>,
     pub(crate) options: RunOptions,
     pub(crate) later: bool,
-    /// Decisions about pending approval requests that the user made beforehand, by tool use id.
+    /// Decisions that the user made before the approval request is shown, by tool use id.
     pub(crate) preset: HashMap<String, PresetDecision>,
     pub(crate) no_tools: bool,
 }
 
 impl AgentArgs {
-    /// Chooses the models, reads the recipe and resolves the options. Errors appear before a server
-    /// starts.
+    /// Chooses the models, reads the recipe and resolves the options. This happens before servers
+    /// start, so that errors appear early.
     pub(crate) async fn plan_agent(&self, context: &Context) -> Result<AgentPlan, Failure> {
         let config = &context.config;
         let named = self.recipe.as_deref().or(config.recipe.as_deref());
@@ -277,7 +277,7 @@ impl AgentArgs {
         self.build_plan(context, recipe, chosen, fallbacks)
     }
 
-    /// Creates the plan from a recipe and chosen models.
+    /// Creates the agent's plan from a recipe and models that the caller has chosen.
     pub(crate) fn build_plan(
         &self,
         context: &Context,
@@ -299,13 +299,13 @@ impl AgentArgs {
         })
     }
 
-    /// Returns the recipe name from `--recipe` or the configuration.
+    /// Returns the recipe name from the option `--recipe`, or else from the configuration.
     pub(crate) fn recipe_name(&self, context: &Context) -> Option<String> {
         let named = self.recipe.as_ref().or(context.config.recipe.as_ref());
         named.cloned()
     }
 
-    /// Returns the parameters that are stored with a run.
+    /// Returns the parameters that are stored with a run, for the case that it is resumed.
     pub(crate) fn run_parameters(&self, context: &Context, agent: &Agent) -> RunParameters {
         let mut run_parameters = RunParameters::from_agent(agent);
         run_parameters.recipe = self.recipe_name(context);
@@ -313,7 +313,7 @@ impl AgentArgs {
         run_parameters
     }
 
-    /// Resolves the options of a run. A flag takes precedence over the recipe, and the recipe over
+    /// Resolves the options of a run. Flags take precedence over the recipe, and the recipe over
     /// the configuration. A recipe can only lower limits and tighten approvals.
     fn resolve_options(
         &self,
@@ -376,7 +376,7 @@ impl AgentArgs {
 }
 
 impl AgentPlan {
-    /// Starts the recording of `--record`.
+    /// Opens the recording of `--record`, if the option is set, and records the models' responses.
     pub(crate) fn start_recording(
         &mut self,
         args: &RecordingArgs,
@@ -389,7 +389,7 @@ impl AgentPlan {
         Ok(())
     }
 
-    /// Records the responses of the models, except those for sampling.
+    /// Wraps the models to record their responses. The model for sampling is not wrapped.
     pub(crate) fn record_models(&mut self, recording: &RecordingMode) {
         let models = std::iter::once(&mut self.chosen.model).chain(&mut self.fallbacks);
         for model in models {
@@ -397,7 +397,7 @@ impl AgentPlan {
         }
     }
 
-    /// Builds the agent of a terminal command. Approval decisions are read from `lines`.
+    /// Builds the agent of a terminal command. The user's approval decisions come from `lines`.
     pub(crate) fn build_terminal_agent(
         mut self,
         context: &Context,
@@ -411,7 +411,7 @@ impl AgentPlan {
             .with_approver(approver)
     }
 
-    /// Builds an agent without an approver. It denies calls that need approval.
+    /// Builds an agent without an approver. The agent denies tool calls that need approval.
     pub(crate) fn build_agent(
         self,
         context: &Context,
@@ -431,7 +431,7 @@ impl AgentPlan {
             .with_steady_clock(context.steady.clone())
             .with_decisions(decisions.shared.clone())
             .with_prices(find_list_price)
-            .with_context(context_values::configured_context_values(config));
+            .with_context(context_values::configured_values(config));
         for fallback in self.fallbacks {
             agent = agent.with_fallback(fallback);
         }

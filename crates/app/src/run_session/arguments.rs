@@ -1,4 +1,4 @@
-//! Command line arguments that several commands share.
+//! Command-line arguments that several commands share.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use switchboard_orchestration::ApprovalPolicy;
 use super::failure::Failure;
 use crate::config::environment::Environment;
 
-/// The sources of the configuration.
+/// Command-line arguments that select configuration files and MCP server files.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalArgs {
     /// Read this file instead of the project's switchboard.yaml (.toml, .json)
@@ -32,7 +32,7 @@ pub(crate) struct GlobalArgs {
     pub(crate) mcp_config: Vec<PathBuf>,
 }
 
-/// Which tool calls need approval.
+/// Values of `--approve`, which select the tool calls that need an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Approve {
     /// Ask, except for read-only tools
@@ -45,12 +45,12 @@ pub(crate) enum Approve {
     Later,
 }
 
-/// Environment variable for `--approve`. clap does not read it, because only the flag may approve
-/// calls in advance.
+/// Environment variable for `--approve`. clap does not read it, because only the flag itself
+/// approves calls in advance.
 pub(crate) const APPROVE: &str = "SWITCHBOARD_APPROVE";
 
 impl Approve {
-    /// Reads the environment variable `SWITCHBOARD_APPROVE`.
+    /// Reads the environment variable `SWITCHBOARD_APPROVE`. Returns an error for an unknown value.
     pub(crate) fn read_approval_variable(
         environment: &Environment,
     ) -> Result<Option<Self>, Failure> {

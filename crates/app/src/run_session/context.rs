@@ -22,16 +22,16 @@ use crate::{
     observe, terminal,
 };
 
-/// Configuration of a command, and values derived from it. Loading it starts no server.
+/// The loaded configuration of a command, with values derived from it. No server is started.
 pub(crate) struct Context {
     pub(crate) environment: Environment,
     pub(crate) config: Config,
     pub(crate) providers: Providers,
-    /// Whether traffic of models and tools is recorded, replayed or neither.
+    /// Whether the traffic of models and tools is recorded, replayed or neither.
     pub(crate) recording: RecordingMode,
     /// Clock that measures the age of approval requests in all agents of the process.
     pub(crate) steady: SteadyClock,
-    /// Redactor for secrets that HTTP clients send. Logs and server output use it.
+    /// Redactor for the secrets of HTTP clients. Log lines and server output are redacted with it.
     pub(crate) live_secrets: Redactor,
 }
 
@@ -54,8 +54,8 @@ impl Context {
         Ok(context)
     }
 
-    /// Loads the configuration for a command that may replay a recording. A replay uses no servers
-    /// and no providers.
+    /// Loads the configuration of a command that can replay a recording. For a replay, servers and
+    /// providers are not read.
     pub(crate) fn load_context_for_recording(
         global: &GlobalArgs,
         recording: &RecordingArgs,
@@ -80,8 +80,8 @@ impl Context {
         })
     }
 
-    /// Returns the model that `flag` names, the configured model or the first available model. A
-    /// replay returns a model of its recording.
+    /// Returns the model that `flag` names, else the configured model, else the first available
+    /// model. In a replay, the model is one of the recording.
     pub(crate) async fn choose_model(&self, flag: Option<&str>) -> Result<ChosenModel, Failure> {
         if let Some(chosen) = self
             .recording
@@ -95,7 +95,7 @@ impl Context {
             .map_err(Failure::usage_error)
     }
 
-    /// Returns the servers to start. A replay starts none.
+    /// Returns the MCP servers that the command starts. A replay starts no servers.
     pub(crate) fn servers_to_start(&self) -> Result<Servers, Failure> {
         if self.recording.is_replay() {
             return Ok(Servers::default());
@@ -103,7 +103,7 @@ impl Context {
         let program = program_path()?;
         let mut servers = Servers::from_config(&self.config, &program, &self.environment);
         self.check_context_servers(&servers)?;
-        // Redacts server output, because a server may print the context values that it receives.
+        // A server may print the context values that it receives, so its output is redacted.
         for server in &mut servers.configs {
             server.secrets.extend(self.config.context_secrets());
             server.redactor = self.live_secrets.clone();
@@ -111,8 +111,8 @@ impl Context {
         Ok(servers)
     }
 
-    /// Checks the server names in `context_servers`. A misspelled name would leave a server without
-    /// its context values. A configuration without servers is valid.
+    /// Checks that the servers in `context_servers` exist, because a server with a misspelled name
+    /// would get no context values. A configuration without servers is valid.
     fn check_context_servers(&self, servers: &Servers) -> Result<(), Failure> {
         let known: Vec<&str> = servers.configs.iter().map(|it| it.name.as_str()).collect();
         let mut named = self.config.context_servers.iter().flatten();
@@ -126,7 +126,7 @@ impl Context {
     }
 }
 
-/// Starts MCP servers in the background. The returned host does not wait for them.
+/// Starts MCP servers in the background. Returns the host before the servers are ready.
 pub(crate) fn start_servers(servers: Servers) -> Result<McpHost, Failure> {
     if let Some(error) = &servers.pin_error {
         terminal::print_warning(&error.to_string());
@@ -134,7 +134,7 @@ pub(crate) fn start_servers(servers: Servers) -> Result<McpHost, Failure> {
     McpHost::start(servers.configs, servers.options).map_err(Failure::usage_error)
 }
 
-/// Closes the servers. A second interruption by the user kills them.
+/// Closes the MCP servers. If the user interrupts again, the servers are killed.
 pub(crate) async fn close_servers(host: &McpHost, interrupts: &Interrupts) {
     tokio::select! {
         biased;
@@ -143,7 +143,7 @@ pub(crate) async fn close_servers(host: &McpHost, interrupts: &Interrupts) {
     }
 }
 
-/// Removes all servers except `name`. Returns a usage error if no such server is configured.
+/// Removes all servers except `name`. Returns a usage error if `name` is not configured.
 pub(crate) fn keep_only_server(servers: &mut Servers, name: &str) -> Result<(), Failure> {
     let known: Vec<&str> = servers.configs.iter().map(|it| it.name.as_str()).collect();
     if !known.contains(&name) {
@@ -159,8 +159,8 @@ pub(crate) fn keep_only_server(servers: &mut Servers, name: &str) -> Result<(), 
     Ok(())
 }
 
-/// Checks that a server takes calls after its start. The error contains the last output of the
-/// server.
+/// Returns an error if a server does not accept calls after its start. The error message contains
+/// the last output of the server.
 pub(crate) fn check_server_ready(host: &McpHost, name: &str) -> Result<(), Failure> {
     let mut statuses = host.server_statuses().into_iter();
     match statuses.find(|status| status.name == name && !status.state.takes_calls()) {
@@ -169,7 +169,7 @@ pub(crate) fn check_server_ready(host: &McpHost, name: &str) -> Result<(), Failu
     }
 }
 
-/// Describes why a server takes no calls, with its last output.
+/// Returns the error for a server that does not accept calls, with its last output.
 fn not_ready_error(status: &ServerStatus) -> anyhow::Error {
     let (name, state) = (&status.name, status.state.as_str());
     let mut text = format!("server `{name}` is {state} ({})", status.transport);

@@ -1,4 +1,4 @@
-//! Saved conversations of the terminal user.
+//! The saved conversations that belong to the terminal user.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use crate::{
     terminal::to_one_line,
 };
 
-/// Maximum length of a session title in characters.
+/// Maximum length of a session title in characters. Longer titles are cut.
 const MAX_TITLE_LENGTH: usize = 80;
-/// Maximum length of a session id in characters.
+/// Maximum length of a session id in characters. Longer ids are an error.
 const MAX_ID_LENGTH: usize = 128;
 
-/// Saved conversations of the terminal user, with their durable runs.
+/// The saved conversations of the terminal user, and the durable runs that continue them.
 #[derive(Clone)]
 pub(crate) struct SavedConversations {
     pub(crate) sessions: Sessions,
@@ -58,7 +58,7 @@ impl SavedConversations {
         }
     }
 
-    /// Returns the session with exactly this id.
+    /// Returns the session with exactly this id. `None` if it does not exist.
     pub(crate) async fn find_session(&self, id: &str) -> Result<Option<Session>, SessionsError> {
         let id = SessionId(id.to_owned());
         Ok(self
@@ -68,7 +68,7 @@ impl SavedConversations {
             .await?)
     }
 
-    /// Returns the sessions, newest first.
+    /// Returns at most `limit` sessions of the terminal user, newest first.
     pub(crate) async fn list_sessions(&self, limit: u32) -> Result<Vec<Session>, SessionsError> {
         let store = self.sessions.shared_store();
         Ok(store.list_sessions(&self.owner, limit).await?)
@@ -89,14 +89,14 @@ impl SavedConversations {
         let store = self.sessions.shared_store();
         let created = store.create_session(&self.owner, &session).await;
         match created {
-            // Another process has just created a session with this id, which is used instead.
+            // Another process has just created the requested session, so it exists.
             Err(SessionStoreError::Exists { .. }) if id.is_some() => {}
             created => created?,
         }
         Ok(session)
     }
 
-    /// Begins a run that answers a question of a session.
+    /// Begins a durable run that answers a question in a session.
     pub(crate) async fn begin_run(
         &self,
         agent: &Agent,
@@ -112,7 +112,7 @@ impl SavedConversations {
         begun.await
     }
 
-    /// Returns the unfinished run of a session.
+    /// Returns the run of a session that is waiting, interrupted or in progress, if there is one.
     pub(crate) async fn find_unfinished_run(
         &self,
         session: &SessionId,
@@ -123,7 +123,7 @@ impl SavedConversations {
         Ok(runs.find(|run| run.state != RunState::Finished))
     }
 
-    /// Returns an error if a session has an unfinished run.
+    /// Returns an error if a session has a run that is not finished.
     pub(crate) async fn check_no_unfinished_run(&self, session: &SessionId) -> anyhow::Result<()> {
         match self.find_unfinished_run(session).await? {
             Some(run) => Err(session_busy_error(session, &run.id, Some(run.state))),
@@ -132,7 +132,7 @@ impl SavedConversations {
     }
 }
 
-/// Checks the length and the characters of a session id.
+/// Returns an error if a session id is too long or contains invalid characters.
 pub(crate) fn check_session_id(id: &str) -> anyhow::Result<()> {
     let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@');
     if id.is_empty() || id.chars().count() > MAX_ID_LENGTH || !id.chars().all(is_fine) {
@@ -163,7 +163,7 @@ fn session_busy_error(session: &SessionId, run: &str, state: Option<RunState>) -
     anyhow!("session `{session}` {how} ({run}): {way_out}")
 }
 
-/// Converts an error of a durable run to a message that says what the user can do.
+/// Converts an error of a durable run to a message that also states what the user can do.
 pub(crate) fn add_error_remedy(error: DurableRunError) -> anyhow::Error {
     match error {
         DurableRunError::Store(SessionStoreError::Busy { session, run }) => {

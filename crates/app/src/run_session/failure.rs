@@ -1,22 +1,22 @@
-//! Exit codes and errors of commands.
+//! Exit codes of commands, and the errors that cause them.
 
 use std::{fmt, process::ExitCode};
 
-/// Exit codes of commands. Scripts rely on their values.
+/// Exit codes of commands. Their values must not change, because scripts depend on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Code {
     /// The command succeeded.
     Success = 0,
-    /// The run failed.
+    /// The run or the command failed.
     Failed = 1,
-    /// Wrong usage or configuration.
+    /// The command line or the configuration is invalid.
     Usage = 2,
-    /// A limit was reached.
+    /// The run stopped at a limit, such as the maximum number of steps.
     Limited = 3,
-    /// The run is stored and waits for an approval decision.
+    /// The run is stored and waits for an approval decision of the user.
     Waiting = 4,
-    /// A signal interrupted the command.
+    /// A signal or Ctrl-C interrupted the command.
     Interrupted = 130,
 }
 
@@ -29,9 +29,9 @@ impl From<Code> for ExitCode {
 /// An error that ends a command, and its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Exit code of the command.
+    /// Exit code that the process returns.
     pub(crate) code: Code,
-    /// Message about what happened and what the user can do.
+    /// Message that states what happened and what the user can do.
     pub(crate) error: anyhow::Error,
 }
 
@@ -42,7 +42,7 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
 }
 
 impl Failure {
-    /// Creates an error that the user must fix: exit code 2.
+    /// Creates an error of the command line or the configuration, with exit code 2.
     pub(crate) fn usage_error(error: impl Into<anyhow::Error>) -> Self {
         Self {
             code: Code::Usage,
@@ -50,7 +50,7 @@ impl Failure {
         }
     }
 
-    /// Creates a runtime error: exit code 1.
+    /// Creates an error that occurred while the command ran, with exit code 1.
     pub(crate) fn runtime_error(error: impl Into<anyhow::Error>) -> Self {
         Self {
             code: Code::Failed,
@@ -58,7 +58,7 @@ impl Failure {
         }
     }
 
-    /// Returns whether the error is a broken pipe: the reader of standard output has exited.
+    /// Returns whether the error is that the reader of standard output has exited.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.error.chain().any(|cause| {
             cause
@@ -67,7 +67,7 @@ impl Failure {
         })
     }
 
-    /// Prefixes the error message with a description of the failed operation.
+    /// Adds a description of the failed operation at the start of the error message.
     #[must_use]
     pub(crate) fn add_context(self, context: impl fmt::Display + Send + Sync + 'static) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Executes a run in the terminal: starts servers, prints events and returns the exit code.
+//! Executes a run at the terminal: starts servers, prints events and returns the exit code.
 
 pub(crate) mod active_run;
 
@@ -33,17 +33,17 @@ use crate::{
     },
 };
 
-/// How a run starts.
+/// Source of a run: a new question, with or without a session, or a stored run.
 pub(crate) enum RunStart {
-    /// A question without a session.
+    /// A question outside a session. Its run is not stored.
     Question(String),
-    /// The next question of a session.
+    /// The next question of a stored session. Its run is stored in the session.
     InSession(SavedConversations, SessionId, String, Box<AgentArgs>),
-    /// A stored run, which is resumed under its lease.
+    /// A stored run that is resumed. Its lease excludes other processes.
     Resumed(SavedConversations, Box<LeasedRun>),
 }
 
-/// Resumes a stored run. `answer` decides every pending approval request.
+/// Resumes a stored run. The decision in `answer` applies to all pending approval requests.
 pub(crate) async fn resume_run(
     conversations: &SavedConversations,
     mut taken: LeasedRun,
@@ -110,7 +110,7 @@ pub(crate) async fn execute_run(
         .await
     {
         Ok(()) => {
-            // Changed tool definitions are known only after the servers have started.
+            // The agent is built now, because the servers report changed tools when they start.
             let lines = Arc::new(StdinLineReader) as Arc<dyn LineReader>;
             let agent = plan.build_terminal_agent(context, &resources, &screen, &lines);
             match start_run(&agent, start, context).await {
@@ -147,7 +147,7 @@ impl RunStart {
         }
     }
 
-    /// Releases the lease of a resumed run.
+    /// Releases the lease of a resumed run, so that another process can resume the run.
     async fn release_lease(self) {
         if let Self::Resumed(_, taken) = self {
             taken.release_run().await;
@@ -177,8 +177,8 @@ async fn start_run(
     Ok(ActiveRun::Persisted(Box::new(run)))
 }
 
-/// Creates the report of a run that ended before its first step, because a server did not start
-/// or the user interrupted it.
+/// Creates the report of a run that ended before its first step: a server did not start, or the
+/// user interrupted the command.
 fn startup_failure_report(
     early: StartupFailure,
     session_id: Option<String>,
@@ -228,7 +228,7 @@ fn print_run_report(
     Ok(code)
 }
 
-/// Prints the name of an automatically chosen model.
+/// Prints the name of a model that was chosen automatically, and the reason.
 pub(crate) fn print_chosen_model(chosen: &ChosenModel) {
     match chosen.reason {
         ChoiceReason::NothingElse => terminal::print_note(
@@ -253,7 +253,7 @@ async fn follow_run(
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let mut run_id = None;
-    // If standard output is closed, this returns an error, which drops and so cancels the run.
+    // If standard output is closed, `show` returns an error. Then the run is dropped and cancelled.
     let show = |event: &RunEvent| {
         run_id.get_or_insert_with(|| Arc::clone(&event.run_id));
         answer.show_event(event, screen)
@@ -277,23 +277,23 @@ async fn follow_run(
     Ok(code)
 }
 
-/// Why a run stopped before its normal end.
+/// Reason why a run stopped before its normal end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopReason {
     No,
-    /// A signal interrupted the program.
+    /// A signal interrupted the program, which therefore ends.
     Interrupted,
-    /// Ctrl-C cancelled the run.
+    /// The user cancelled the run with Ctrl-C. The program continues.
     Cancelled,
-    /// The user pressed Ctrl-C again and did not wait for the end of the run.
+    /// The user pressed Ctrl-C a second time and does not wait until the run has ended.
     Paused,
 }
 
-/// Passes the events of a run to `show` and the audit. Returns the exit code of the run. Events are
-/// held back while a question is on the screen, because output would be mixed into it.
+/// Passes the events of a run to `show` and the audit. Returns the exit code of the run. While a
+/// question is on the screen, events are delayed, so that they do not disturb it.
 ///
-/// The first interruption cancels the run, and the second one returns at once. Captured presses of
-/// Ctrl-C do the same without ending the program.
+/// The first interruption cancels the run, and the second one returns immediately. Captured presses
+/// of Ctrl-C have the same effects without ending the program.
 pub(crate) async fn process_events(
     run: &mut ActiveRun,
     recorder: &mut AuditRecorder,
@@ -351,7 +351,7 @@ pub(crate) async fn process_events(
     }
 }
 
-/// Prints the calls that were not approved because no person was present, and how to allow them.
+/// Prints the tool calls that were denied because no person was present, and how to allow them.
 fn print_unapproved_calls(report: &RunReport) {
     let calls = report.tool_calls.iter();
     let mut tools: Vec<String> = calls

@@ -1,4 +1,4 @@
-//! Handles signals: Ctrl-C, `SIGTERM` from a supervisor, `SIGHUP` from a closed terminal.
+//! Handles interruptions: Ctrl-C, `SIGTERM` from a supervisor, `SIGHUP` from a closed terminal.
 
 use std::{
     io,
@@ -14,22 +14,22 @@ use tokio::sync::watch;
 
 use super::failure::Code;
 
-/// Interval of the checks whether the terminal is still open.
+/// Interval of the checks whether the terminal of the program is still open.
 #[cfg(unix)]
 const TERMINAL_CHECK: Duration = Duration::from_secs(1);
 
-/// Time from the second interruption to the forced exit of the process. It is forced, because a
-/// write to a pipe that nobody reads may never return.
+/// Time from the second interruption until the process is ended by force, because a write to a pipe
+/// without a reader may never return.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(800);
 
-/// Counter of interruptions since the start of the program. Clones share the count.
+/// Counter of the interruptions since the program started. All clones share the counter.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupts(Arc<InterruptState>);
 
 #[derive(Debug)]
 struct InterruptState {
     count: watch::Sender<u32>,
-    /// Number of Ctrl-C presses while Ctrl-C cancels a run and does not end the program.
+    /// Number of Ctrl-C presses that cancelled a run and did not end the program.
     presses: watch::Sender<u32>,
     captures_keys: AtomicBool,
 }
@@ -41,7 +41,7 @@ pub(crate) struct KeyPresses {
     seen: watch::Receiver<u32>,
 }
 
-/// Waits for the next Ctrl-C press. Never returns if `presses` is `None`.
+/// Waits for the next Ctrl-C press. Waits forever if `presses` is `None`.
 pub(crate) async fn wait_for_key_press(presses: Option<&mut KeyPresses>) {
     match presses {
         // An error is impossible: `presses` owns the sender, so the channel stays open.
@@ -53,19 +53,19 @@ pub(crate) async fn wait_for_key_press(presses: Option<&mut KeyPresses>) {
 }
 
 impl KeyPresses {
-    /// Discards earlier Ctrl-C presses.
+    /// Marks the Ctrl-C presses so far as handled, so that only later presses cancel the next run.
     pub(crate) fn clear_key_presses(&mut self) {
         self.seen.borrow_and_update();
     }
 
-    /// Counts a Ctrl-C that the line editor received as a key.
+    /// Counts a Ctrl-C press that the line editor received as a key and not as a signal.
     pub(crate) fn count_key_press(&self) {
         self.state.presses.send_modify(|count| *count += 1);
     }
 }
 
 impl Interrupts {
-    /// Starts to listen for signals. Needs a runtime with more than one worker.
+    /// Starts to listen for signals. Needs a Tokio runtime with more than one worker thread.
     pub(crate) fn listen_for_signals() -> io::Result<Self> {
         let state = Arc::new(InterruptState {
             count: watch::Sender::new(0),
@@ -76,7 +76,7 @@ impl Interrupts {
         Ok(Self(state))
     }
 
-    /// Captures Ctrl-C. The returned value receives the presses, and they do not end the program.
+    /// Captures Ctrl-C, so that a press does not end the program. The result receives the presses.
     pub(crate) fn capture_ctrl_c(&self) -> KeyPresses {
         self.0.captures_keys.store(true, Ordering::Relaxed);
         KeyPresses {
@@ -85,13 +85,13 @@ impl Interrupts {
         }
     }
 
-    /// Ends the capture of Ctrl-C, so that Ctrl-C ends the program again.
+    /// Ends the capture of Ctrl-C, so that the next press ends the program.
     pub(crate) fn release_ctrl_c(&self) {
         self.0.captures_keys.store(false, Ordering::Relaxed);
     }
 
-    /// Counts an interruption when the terminal of standard input is closed. A closed terminal does
-    /// not always send `SIGHUP`, and a line editor would read it forever.
+    /// Counts an interruption when the terminal of standard input is closed. Not every closed
+    /// terminal sends `SIGHUP`, and a line editor would read a closed terminal forever.
     #[cfg(unix)]
     pub(crate) fn watch_terminal(&self) {
         let state = Arc::clone(&self.0);
@@ -110,7 +110,7 @@ impl Interrupts {
         *self.0.count.borrow() > 0
     }
 
-    /// Waits for the first interruption. Returns immediately if it has happened.
+    /// Waits for the first interruption. Returns at once if the program was already interrupted.
     pub(crate) async fn wait_for_first_interruption(&self) {
         self.wait_for_interruptions(1).await;
     }
@@ -127,7 +127,7 @@ impl Interrupts {
 }
 
 impl InterruptState {
-    /// Counts a Ctrl-C as a key press if keys are captured, and as an interruption otherwise.
+    /// Counts a Ctrl-C: as a key press while Ctrl-C is captured, otherwise as an interruption.
     fn count_ctrl_c(&self) {
         if self.captures_keys.load(Ordering::Relaxed) {
             self.presses.send_modify(|count| *count += 1);
@@ -143,7 +143,7 @@ impl InterruptState {
         }
     }
 
-    /// Counts a closed terminal once, because the shell and the system may both send a signal.
+    /// Counts a closed terminal only once, because the shell and the system may both report it.
     #[cfg(unix)]
     fn count_hang_up(&self) {
         self.count.send_modify(|count| *count = (*count).max(1));
@@ -159,7 +159,7 @@ fn exit_after_timeout() {
     std::process::exit(i32::from(Code::Interrupted as u8));
 }
 
-/// Starts a task for each kind of signal.
+/// Starts a task for each kind of signal that counts the received signals.
 #[cfg(unix)]
 fn receive_signals(state: &Arc<InterruptState>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -1,4 +1,4 @@
-//! Code that every command shares: it starts servers, builds an agent and follows a run.
+//! Code that several commands share: starts servers, builds an agent and follows a run.
 
 pub(crate) mod agent;
 pub(crate) mod arguments;

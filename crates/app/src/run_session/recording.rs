@@ -1,4 +1,4 @@
-//! Recording and replay of model and tool traffic: `--record` and `--replay`.
+//! Recording and replay of the traffic of models and tools: `--record` and `--replay`.
 
 mod recording_file;
 
@@ -28,7 +28,7 @@ use crate::{
 };
 use recording_file::RecordingFile;
 
-/// Options of recording and replay.
+/// Command-line options for recording and replay.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Recordings")]
 pub(crate) struct RecordingArgs {
@@ -50,7 +50,7 @@ pub(crate) struct RecordingArgs {
     matching: String,
 }
 
-/// Recording mode: record, replay or off.
+/// Recording mode of a command: record, replay or off.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum RecordingMode {
     #[default]
@@ -60,7 +60,7 @@ pub(crate) enum RecordingMode {
 }
 
 impl RecordingArgs {
-    /// Opens the recording that `--replay` names.
+    /// Opens the recording that `--replay` names. Without this option, the recording is off.
     pub(crate) fn open_replay(
         &self,
         config: &Config,
@@ -72,15 +72,12 @@ impl RecordingArgs {
         let open = || -> anyhow::Result<Player> {
             let opened =
                 File::open(environment.working_dir.join(file)).map_err(simplify_io_error)?;
-            // On some systems, opening a folder succeeds and only reading it fails.
+            // On some systems, a folder can be opened like a file, and only reading it fails.
             if opened.metadata().is_ok_and(|it| it.is_dir()) {
                 return Err(simplify_io_error(io::ErrorKind::IsADirectory.into()));
             }
             let redactor = build_redactor(config, environment);
-            Ok(Player::read_with_redactor(
-                BufReader::new(opened),
-                redactor,
-            )?)
+            Ok(Player::read_redacted(BufReader::new(opened), redactor)?)
         };
         let player = open().map_err(|error| {
             Failure::usage_error(error)
@@ -92,17 +89,17 @@ impl RecordingArgs {
         };
         let player = player.with_matching(matching);
         Ok(RecordingMode::Replay(player.with_hidden_arguments(
-            context_values::configured_context_values(config),
+            context_values::configured_values(config),
         )))
     }
 
-    /// Returns whether a recording is replayed.
+    /// Returns whether this command replays a recording.
     pub(crate) fn is_replay(&self) -> bool {
         self.replay.is_some()
     }
 
-    /// Opens the recording that `--record` names. Callers do this last before servers start,
-    /// because the first response replaces an existing recording.
+    /// Opens the recording that `--record` names. Callers open it as the last step before servers
+    /// start, because the first response replaces an older recording in the file.
     pub(crate) fn open_recording(
         &self,
         config: &Config,
@@ -125,12 +122,12 @@ impl RecordingArgs {
             Failure::usage_error(error).add_context(format!("cannot record to {}", file.display()))
         })?;
         Ok(Some(RecordingMode::Recording(
-            recorder.with_hidden_arguments(context_values::configured_context_values(config)),
+            recorder.with_hidden_arguments(context_values::configured_values(config)),
         )))
     }
 }
 
-/// Converts an I/O error to an error whose message users understand.
+/// Replaces technical I/O errors by errors whose messages users understand.
 fn simplify_io_error(error: io::Error) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::NotFound => anyhow!("file or folder not found"),
@@ -139,7 +136,7 @@ fn simplify_io_error(error: io::Error) -> anyhow::Error {
     }
 }
 
-/// Returns the program's name and version for recordings and reports.
+/// Returns the program's name and version, as recordings and reports store them.
 pub(crate) fn program_name_and_version() -> String {
     format!("switchboard {}", env!("CARGO_PKG_VERSION"))
 }
@@ -158,7 +155,7 @@ impl RecordingMode {
         }
     }
 
-    /// Returns a recording mode that omits the tool arguments in `hidden`.
+    /// Returns a recording mode that does not record the tool arguments in `hidden`.
     fn with_hidden_arguments(&self, hidden: &ContextInjection) -> Self {
         let hidden = hidden.clone();
         match self {
@@ -170,8 +167,8 @@ impl RecordingMode {
         }
     }
 
-    /// Returns the part of the recording for one run of the HTTP server. A replay ignores `number`
-    /// and finds the part by its requests, because runs may start in another order.
+    /// Returns the part of the recording that belongs to one run of the HTTP server. A replay finds
+    /// the part by its requests and ignores `number`, because runs may start in another order.
     pub(crate) fn select_run(&self, number: u64) -> Self {
         match self {
             Self::Replay(player) => Self::Replay(player.detect_conversation()),
@@ -179,14 +176,14 @@ impl RecordingMode {
         }
     }
 
-    /// Wraps the models and tools of an agent, so that they are recorded or replayed.
+    /// Wraps the models and tools of an agent, so that their traffic is recorded or replayed.
     pub(crate) fn wrap_agent(&self, agent: Agent, has_tools: bool) -> Agent {
         if matches!(self, Self::Off) {
             return agent;
         }
         let tools = agent.tool_host().filter(|_| has_tools).cloned();
         let agent = agent.with_wrapped_models(|model| self.wrap_model(model));
-        // Context values that the client sent for this run are not recorded.
+        // Context values that the client sent for this run are hidden from the recording.
         let hiding = self.with_hidden_arguments(agent.context_injection());
         match tools {
             Some(tools) => agent.with_tools(hiding.wrap_tools(tools)),
@@ -194,7 +191,7 @@ impl RecordingMode {
         }
     }
 
-    /// Returns the models of a replayed recording, with their capabilities.
+    /// Returns the models of a replayed recording with their capabilities. `None` if not a replay.
     pub(crate) fn recorded_models(&self) -> Option<Vec<(ModelId, ModelCapabilities)>> {
         let Self::Replay(player) = self else {
             return None;
@@ -207,7 +204,7 @@ impl RecordingMode {
         Some(models.collect())
     }
 
-    /// Wraps a model, so that its responses are recorded or replayed.
+    /// Wraps a model, so that its responses are recorded, or are replayed ones.
     pub(crate) fn wrap_model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         match self {
             Self::Off => model,
@@ -216,7 +213,7 @@ impl RecordingMode {
         }
     }
 
-    /// Wraps the tools of a host, so that their results are recorded or replayed.
+    /// Wraps a tool host, so that its results are recorded, or are replayed ones.
     pub(crate) fn wrap_tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
         match self {
             Self::Off => host,
@@ -225,7 +222,7 @@ impl RecordingMode {
         }
     }
 
-    /// Returns the current tools of a host, or the recorded ones in a replay.
+    /// Returns the tools of a host. In a replay, returns the tools in the recording instead.
     pub(crate) async fn list_tools(&self, host: &Arc<McpHost>) -> ToolCatalog {
         match self {
             Self::Replay(_) => self.wrap_tools(Arc::clone(host) as _).list_tools().await,
@@ -233,7 +230,7 @@ impl RecordingMode {
         }
     }
 
-    /// Returns whether a replayed recording has no response of this model.
+    /// Returns whether a replay has no recorded response of the model. `false` without a replay.
     pub(crate) fn lacks_model(&self, name: &str) -> bool {
         match self {
             Self::Replay(player) => find_recorded_model(player, name).is_none(),
@@ -241,8 +238,8 @@ impl RecordingMode {
         }
     }
 
-    /// Returns the model of a replay: the model that `flag` names, the configured model, or the
-    /// first model of the recording. Returns `None` without a replay.
+    /// Returns the model of a replay: the model that `flag` names, else the configured model, else
+    /// the first model of the recording. Returns `None` if nothing is replayed.
     pub(crate) fn choose_recorded_model(
         &self,
         flag: Option<&str>,
@@ -265,15 +262,15 @@ impl RecordingMode {
         Some(chosen.ok_or_else(|| Failure::usage_error(missing_model_error(player, flag))))
     }
 
-    /// Flushes the recording and returns the result of the command.
+    /// Flushes the recording. Returns the result of the command, or the error of the recording.
     pub(crate) fn finish_recording(&self, result: Result<Code, Failure>) -> Result<Code, Failure> {
         let Self::Recording(recorder) = self else {
             return result;
         };
         match (recorder.finish_recording(), result) {
             (Ok(()), result) => result,
-            // Only the text of the error is kept: a broken pipe of the recording is a failure, but
-            // the program ignores broken pipes of standard output.
+            // The error becomes text, because a broken pipe of the recording is a failure, while
+            // the program ignores a broken pipe of standard output.
             (Err(error), Ok(Code::Success)) => Err(Failure::runtime_error(anyhow!("{error}"))),
             (Err(error), result) => {
                 terminal::print_warning(&error.to_string());
@@ -283,14 +280,14 @@ impl RecordingMode {
     }
 }
 
-/// Finds a recorded model by `PROVIDER/MODEL`, by its name or by its provider.
+/// Returns the recorded model that has this id (`PROVIDER/MODEL`), model name or provider.
 fn find_recorded_model(player: &Player, name: &str) -> Option<ModelId> {
     let name = name.trim_end_matches('/');
     let mut models = player.recorded_models().into_iter();
     models.find(|id| id.to_string() == name || &*id.name == name || &*id.provider == name)
 }
 
-/// Returns the error for a model without recorded responses.
+/// Returns the error for a model that the replayed recording does not contain.
 fn missing_model_error(player: &Player, name: Option<&str>) -> anyhow::Error {
     let models: Vec<String> = player
         .recorded_models()

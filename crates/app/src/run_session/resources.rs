@@ -1,4 +1,4 @@
-//! Opens and closes the MCP servers, the audit and the saved decisions of a command.
+//! Opens and closes what a run needs: MCP servers, the audit and the saved decisions.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -21,20 +21,20 @@ use crate::{
     terminal::{Screen, print_warning},
 };
 
-/// Why a run ended before its first step.
+/// Reason why a run ended before its first step.
 pub(crate) enum StartupFailure {
     Interrupted,
     Server(HostError),
 }
 
-/// Default time to wait for optional servers before a question is sent.
+/// Default time that a question waits for optional servers that are still starting.
 const STARTUP_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) fn startup_wait_time(context: &Context) -> Duration {
     context.config.startup_wait.unwrap_or(STARTUP_WAIT)
 }
 
-/// The started MCP servers of a command, its audit log and the saved approval decisions.
+/// What a run needs besides its agent: MCP servers, audit log and saved approval decisions.
 pub(crate) struct RunResources {
     pub(crate) host: Arc<McpHost>,
     pub(crate) audit: AuditLog,
@@ -42,7 +42,7 @@ pub(crate) struct RunResources {
 }
 
 impl RunResources {
-    /// Opens the audit and decision files, and starts the servers in the background. Servers send
+    /// Opens the audit and decision files and starts the servers in the background. Servers send
     /// elicitation requests to `elicitor` and sampling requests to `sampler`.
     pub(crate) fn start_resources(
         context: &Context,
@@ -60,7 +60,7 @@ impl RunResources {
             sampler: Some(Arc::new(sampler)),
             ..ClientHandlers::default()
         };
-        let audit = AuditLog::open_audit_log(&context.config, &context.environment);
+        let audit = AuditLog::open_audit(&context.config, &context.environment);
         let decisions = SavedDecisions::load_decisions(&context.environment);
         Ok(Self {
             audit: audit.map_err(Failure::usage_error)?,
@@ -69,8 +69,8 @@ impl RunResources {
         })
     }
 
-    /// Waits for required servers without a limit, and for optional servers at most `startup_wait`.
-    /// A server that starts later is used from the next step on.
+    /// Waits for required servers as long as necessary, and for optional servers at most
+    /// `startup_wait`. A run uses a server that starts later from its next step on.
     pub(crate) async fn wait_for_servers(
         &self,
         context: &Context,
@@ -87,20 +87,20 @@ impl RunResources {
         screen.remove_spinner();
         if result.is_ok() {
             warn_of_changed_tools(&self.host);
-            unmatched_rules::warn_of_unmatched_rules(&context.config, &self.host).await;
+            unmatched_rules::warn_unmatched_rules(&context.config, &self.host).await;
         }
         result
     }
 
-    /// Saves remembered approval decisions. An error is only a warning, because the answer is
-    /// already printed.
+    /// Saves the approval decisions that are remembered. Prints an error as a warning, because the
+    /// run has already ended.
     pub(crate) fn save_decisions(&self) {
         if let Err(error) = self.decisions.save_decisions() {
             print_warning(&format!("failed to save your approval decisions: {error}"));
         }
     }
 
-    /// Saves the decisions and closes the servers and the audit.
+    /// Saves the approval decisions, and closes the MCP servers and the audit.
     pub(crate) async fn close_resources(&self, interrupts: &Interrupts) {
         self.save_decisions();
         tokio::join!(

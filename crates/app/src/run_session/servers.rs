@@ -17,27 +17,27 @@ use switchboard_mcp_client::{
 use super::failure::Failure;
 use crate::config::{Config, environment::Environment};
 
-/// The bundled server that runs if no server is configured.
+/// Name of the bundled server that a command starts if no server is configured.
 const DEFAULT_BUNDLED: &str = "customer-service";
 
-/// The MCP servers to start, with their options.
+/// The MCP servers that a command starts, and their common options.
 #[derive(Debug, Default)]
 pub(crate) struct Servers {
     pub(crate) configs: Vec<ServerConfig>,
-    /// `true` if no server is configured, so that the bundled server runs.
+    /// `true` if no server is configured, so that the bundled server is started instead.
     pub(crate) bundled: bool,
     pub(crate) options: HostOptions,
-    /// Error if the stored tool definitions of earlier runs could not be read.
+    /// Error if the tool definitions that earlier runs stored could not be read.
     pub(crate) pin_error: Option<ToolPinStoreError>,
 }
 
 impl Servers {
-    /// Returns the configured servers. If no file configures servers, returns the bundled server as
-    /// a process of `program`.
+    /// Returns the configured servers. If no file configures servers, returns the bundled server,
+    /// which runs as a process of `program`.
     pub(crate) fn from_config(config: &Config, program: &Path, environment: &Environment) -> Self {
         let mut options = HostOptions::default();
         let mut pin_error = None;
-        // Without a data folder, logins are lost at the end of the process.
+        // Without a data folder, logins to servers are lost when the process ends.
         if let Some(folder) = &environment.data_dir {
             let store = FileStore::new(folder.join("logins"));
             options.auth = AuthOptions::with_store(Arc::new(store));
@@ -71,13 +71,13 @@ impl Servers {
     }
 }
 
-/// Returns the configuration file of each server. The bundled server has no entry, because its
-/// tools change with this program.
+/// Returns the configuration file of each server. The bundled server is omitted, because its tools
+/// change with this program and not with a file.
 fn server_config_files(config: &Config) -> BTreeMap<String, String> {
     let servers = config.servers.iter().flatten();
     let files = servers.filter_map(|server| {
         let file = config.server_files.get(&server.name)?;
-        // Canonical paths, so that different paths to one file compare equal.
+        // The paths are canonical, so that two paths to one file are equal.
         let file = file.canonicalize().unwrap_or_else(|_| file.clone());
         Some((server.name.clone(), file.display().to_string()))
     });
@@ -88,7 +88,7 @@ pub(crate) fn program_path() -> Result<PathBuf, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::runtime_error(error).add_context("this program cannot find itself")
     })?;
-    // After an update the path contains another program. The kernel still provides the running one.
+    // After an update, this program's file no longer exists at its path. Linux keeps it accessible.
     let replaced = cfg!(target_os = "linux") && !program.exists();
     Ok(if replaced {
         "/proc/self/exe".into()

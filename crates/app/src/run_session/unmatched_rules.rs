@@ -1,10 +1,10 @@
-//! Warnings about rules of the configuration that match no server or tool.
+//! Warns about rules in the configuration that match no server or tool, such as misspelled ones.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use switchboard_domain::{
     ToolDefinition, ToolHost as _,
-    nearest::{did_you_mean, find_most_similar},
+    nearest::{did_you_mean, find_nearest},
 };
 use switchboard_mcp_client::{McpHost, ServerStatus};
 use switchboard_orchestration::{
@@ -14,34 +14,34 @@ use switchboard_orchestration::{
 
 use crate::{config::Config, terminal};
 
-/// Names that the configured rules can match.
+/// The existing servers and tools, with whose names the rules are compared.
 struct KnownNames {
     servers: Vec<ServerStatus>,
     tools: Vec<Arc<ToolDefinition>>,
 }
 
-/// Prints a warning for every rule that matches nothing, and logs it.
-pub(crate) async fn warn_of_unmatched_rules(config: &Config, host: &McpHost) {
+/// Prints and logs a warning for each configured rule that matches no server or tool.
+pub(crate) async fn warn_unmatched_rules(config: &Config, host: &McpHost) {
     for message in find_unmatched_rules(config, host).await {
         tracing::warn!("{message}");
         terminal::print_warning(&message);
     }
 }
 
-/// Returns a message for every name in `approvals` and `guards` that matches nothing.
+/// Returns a message for each name in `approvals` and `guards` that matches no server or tool.
 ///
-/// The tools of a server that did not start are unknown, so names that may belong to it are not
+/// The tools of a server that did not start are unknown, so names that may belong to them are not
 /// reported. A name without a server may belong to any server.
 pub(crate) async fn find_unmatched_rules(config: &Config, host: &McpHost) -> Vec<String> {
     let guards = config.guards.as_deref().unwrap_or_default();
     if config.approvals.is_none() && guards.is_empty() {
         return Vec::new();
     }
-    // Reads the server states before the tools, so that a server that becomes ready in between
-    // counts as not ready.
+    // Server states are read before tools. A server that becomes ready in between counts as not
+    // ready, so its missing tools cause no warning.
     let servers = host.server_statuses();
     if servers.is_empty() {
-        // Without servers, for example with `--no-tools`, rules are not checked.
+        // If there are no servers, for example with `--no-tools`, no rule can be checked.
         return Vec::new();
     }
     let tools = host.list_tools().await.tools;
@@ -94,14 +94,14 @@ impl KnownNames {
         if names().any(|name| pattern.matches(name)) {
             return None;
         }
-        let near = did_you_mean(find_most_similar(pattern.as_str(), names()));
+        let near = did_you_mean(find_nearest(pattern.as_str(), names()));
         Some(format!(
             "`{pattern}`, and no configured server has this name{near}"
         ))
     }
 
-    /// Describes the problem if no tool matches `name`, the name that the model sees. With `own`,
-    /// the name on the server may match instead.
+    /// Returns a message if no tool matches `name`, which is compared with the name that the model
+    /// sees. With `own`, `name` is also compared with the tool's name on its server.
     fn describe_unknown_tool(
         &self,
         name: &Pattern,
@@ -125,7 +125,7 @@ impl KnownNames {
         if names.iter().any(|known| name.matches(known)) {
             return None;
         }
-        let near = did_you_mean(find_most_similar(name.as_str(), names.iter().copied()));
+        let near = did_you_mean(find_nearest(name.as_str(), names.iter().copied()));
         Some(match of {
             Some(server) => {
                 format!("`{name}`, and no tool of server `{server}` has this name{near}")

@@ -1,4 +1,4 @@
-//! A cache of agents for requests with the same settings.
+//! A cache of agents, which requests with the same settings share.
 
 use std::{
     collections::HashMap,
@@ -9,11 +9,11 @@ use std::{
 use switchboard_orchestration::{Agent, RunOptions};
 
 const MAX_AGENTS: usize = 64;
-/// Lifetime of a cached agent. It is short, because recipe files and the automatically chosen model
-/// may change.
+/// Time for which a cached agent is used. It is short, because recipe files and the automatically
+/// chosen model may change.
 const LIFETIME: Duration = Duration::from_mins(1);
 
-/// The settings that select an agent.
+/// The settings of a request that determine which agent it gets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct AgentKey {
     pub(super) model: Option<String>,
@@ -21,7 +21,7 @@ pub(super) struct AgentKey {
     pub(super) without_tools: bool,
 }
 
-/// An agent with its default options.
+/// A cached agent with its default run options.
 #[derive(Clone)]
 pub(super) struct CachedAgent {
     pub(super) agent: Agent,
@@ -29,7 +29,7 @@ pub(super) struct CachedAgent {
     pub(super) has_tools: bool,
 }
 
-/// Cached agents and their creation times, by the settings that select them.
+/// Cached agents with their creation times, by the settings of the requests that they serve.
 #[derive(Default)]
 pub(super) struct AgentCache(Mutex<HashMap<AgentKey, (Instant, CachedAgent)>>);
 
@@ -44,7 +44,7 @@ impl AgentCache {
         let mut agents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         agents.retain(|_, (created_at, _)| created_at.elapsed() < LIFETIME);
         if agents.len() >= MAX_AGENTS {
-            // A full cache is rare, because unknown names are rejected earlier.
+            // Removes all agents. The cache is rarely full, because unknown names are rejected.
             agents.clear();
         }
         agents.insert(key, (Instant::now(), cached));

@@ -1,4 +1,4 @@
-//! The engine of the HTTP server: agents, models, recipes and servers.
+//! The engine of the HTTP server, which provides agents, models, recipes and servers.
 
 mod agent_cache;
 mod run_observer;
@@ -35,23 +35,23 @@ pub(crate) use run_parameters::apply_client_parameters;
 /// Implementation of [`Engine`] that creates the agents for requests to the HTTP server.
 pub(crate) struct AppEngine {
     pub(crate) parts: EngineParts,
-    /// Number of started runs, which identifies them in a recording.
+    /// Number of runs started so far, from which each run gets its name in a recording.
     started_runs: AtomicU64,
     agents: AgentCache,
-    /// Future that completes when the MCP servers have started, or after their startup time-out.
+    /// Future that completes when all MCP servers have started or the time to wait has passed.
     settled: Shared<BoxFuture<'static, ()>>,
 }
 
-/// Parts from which [`AppEngine`] is created.
+/// Components of [`AppEngine`] that the command `serve` creates.
 pub(crate) struct EngineParts {
-    /// Configuration. The recording in it is off, because `recording` has one part for each run.
+    /// Loaded configuration. Its recording is off, because `recording` has one part for each run.
     pub(crate) context: Context,
-    /// The recording of all runs.
+    /// Recording from which each run gets its own part.
     pub(crate) recording: RecordingMode,
-    /// Options of the command line. A request may override them.
+    /// Options of the command line, which the parameters of a request may override.
     pub(crate) args: AgentArgs,
     pub(crate) host: Arc<McpHost>,
-    /// Host without servers, for runs without tools.
+    /// Tool host without MCP servers, for runs without tools.
     pub(crate) no_host: Arc<McpHost>,
     pub(crate) questions: Questions,
     pub(crate) decisions: Arc<SavedDecisions>,
@@ -74,14 +74,13 @@ impl AppEngine {
         }
     }
 
-    /// Warns about rules that match nothing, after the servers had time to start.
-    pub(crate) async fn warn_of_unmatched_rules(&self) {
+    /// Warns about rules that match no server or tool, after the servers had time to start.
+    pub(crate) async fn warn_unmatched_rules(&self) {
         self.settled.clone().await;
-        unmatched_rules::warn_of_unmatched_rules(&self.parts.context.config, &self.parts.host)
-            .await;
+        unmatched_rules::warn_unmatched_rules(&self.parts.context.config, &self.parts.host).await;
     }
 
-    /// Returns the model for requests that name no model.
+    /// Returns the model for requests that name no model. `None` if no model is available.
     async fn default_model(&self) -> Option<ModelId> {
         let chosen = self
             .parts
@@ -95,7 +94,7 @@ impl AppEngine {
         self.parts.recording.list_tools(&self.parts.host).await
     }
 
-    /// Returns an error message for a required server that takes no calls.
+    /// Returns an error message if a required server does not accept calls.
     fn missing_server_error(&self) -> Option<String> {
         let servers = self.parts.host.server_statuses().into_iter();
         let mut missing = servers.filter(|it| it.required && !it.state.takes_calls());
@@ -111,8 +110,8 @@ impl AppEngine {
 
 #[async_trait]
 impl Engine for AppEngine {
-    // The principal and the session are not needed here: each run fills the placeholders of its
-    // context values itself.
+    // The principal and the session are unused: the run itself fills the placeholders of its
+    // context values with them.
     async fn create_agent(
         &self,
         settings: &RunSettings,
@@ -161,7 +160,7 @@ impl Engine for AppEngine {
                 });
             }
         }
-        // Adds the default model, because it may be a model that no provider lists.
+        // The default model is added, because a provider's list may not contain it.
         if let Some(id) = default
             && !models.iter().any(|model| model.default)
         {
@@ -210,7 +209,7 @@ impl Engine for AppEngine {
             if !server.state.takes_calls() {
                 continue;
             }
-            // An error means that the server does not provide pages.
+            // An error means that the server does not provide app pages, so it is skipped.
             let Ok(apps) = self.parts.host.list_apps(&server.name).await else {
                 continue;
             };
@@ -244,7 +243,7 @@ impl Engine for AppEngine {
         }
         let providers = &self.parts.context.providers;
         providers.get(&model.provider).is_some_and(|provider| {
-            // The lookup also accepts aliases, so the names must be compared.
+            // The catalogue lookup accepts aliases, so only an entry with the same name is used.
             let entry = provider.find_catalogue_entry(&model.name);
             let known = || provider.known_models().into_iter();
             entry.is_some_and(|entry| entry.name == &*model.name)

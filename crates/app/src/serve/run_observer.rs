@@ -1,4 +1,4 @@
-//! Records runs in the audit and saves remembered decisions.
+//! Records the runs of the HTTP server in the audit and saves remembered decisions.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use switchboard_server::Observer;
 
 use crate::{observe::AuditRecorder, storage::decisions::SavedDecisions};
 
-/// Observer that records one run in the audit and saves new decisions.
+/// Observer of one run: writes its events to the audit and saves new approval decisions.
 pub(super) struct RunObserver {
     recorder: AuditRecorder,
     decisions: Arc<SavedDecisions>,
@@ -32,7 +32,7 @@ impl Observer for RunObserver {
             RunEventKind::ToolApproved {
                 scope, remembered, ..
             } => *scope == ApprovalScope::Always && !remembered,
-            // The event does not tell whether the denial is remembered, so decisions are saved.
+            // The event does not show whether the denial is remembered, so decisions are saved.
             RunEventKind::ToolDenied { .. } => true,
             _ => false,
         };

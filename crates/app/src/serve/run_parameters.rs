@@ -1,10 +1,10 @@
-//! Creates agents from the parameters of a client.
+//! Creates the agent for a request from the run parameters that the client sent.
 
 use std::sync::atomic::Ordering;
 
 use switchboard_domain::{
     ToolChoice,
-    nearest::{did_you_mean, find_most_similar},
+    nearest::{did_you_mean, find_nearest},
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunOptions, tools::arguments::ClientContext,
@@ -50,10 +50,10 @@ impl AppEngine {
         }
         let agent = agent
             .with_options(options)
-            // Tool definitions may change while the HTTP server runs.
+            // Servers may redefine tools at any time, so a cached agent gets the current list.
             .with_redefined_tools(self.parts.host.redefined_tools());
-        // Context values of a client are added after the cache lookup, so that no other client gets
-        // them.
+        // Context values of a client are added after the cache lookup, so that the agents of other
+        // clients do not contain them.
         let agent = if settings.context.is_empty() {
             agent
         } else {
@@ -102,7 +102,7 @@ impl AppEngine {
             &self.parts.no_host
         };
         let options = plan.options.clone();
-        // Has no approver: the HTTP server sets one for every run.
+        // The agent gets no approver, because the HTTP server sets one for each run.
         let agent = plan
             .build_agent(&self.parts.context, host, &self.parts.decisions)
             .with_questions(self.parts.questions.clone());
@@ -113,7 +113,7 @@ impl AppEngine {
         })
     }
 
-    /// Returns the model name of the client, with the provider if it is a separate field.
+    /// Returns the model that the client requested. A separate provider field is put before it.
     fn read_model_name(settings: &RunSettings) -> Result<Option<String>, RunSettingsError> {
         let read = |field: &str, text: &Option<String>| {
             let Some(name) = text.as_deref().map(str::trim) else {
@@ -138,8 +138,8 @@ impl AppEngine {
         })
     }
 
-    /// Checks the recipe name of a client. File names are rejected, so that a client cannot read
-    /// other files.
+    /// Checks the recipe name that a client sent. A file name is an error, because a client must
+    /// not read files of the server.
     async fn check_recipe_name(&self, name: &str) -> Result<(), RunSettingsError> {
         let environment = self.parts.context.environment.clone();
         let wanted = name.to_owned();
@@ -175,14 +175,14 @@ impl AppEngine {
                 field: "parameters.tool_choice".to_owned(),
                 message: format!(
                     "unknown tool `{unknown}`{}. See GET /mcp/tools",
-                    did_you_mean(find_most_similar(unknown, known.iter().copied()))
+                    did_you_mean(find_nearest(unknown, known.iter().copied()))
                 ),
             }),
         }
     }
 }
 
-/// Adds the context values that a client sent for one run.
+/// Adds the context values that a client sent for one run. Returns an error for unknown names.
 fn add_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, RunSettingsError> {
     let context = agent
         .context_injection()
@@ -196,10 +196,10 @@ fn add_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, RunS
     Ok(agent.with_context(context))
 }
 
-/// Maximum length of model and provider names in characters.
+/// Maximum length in characters of a model or provider name that a client sends.
 const MAX_NAME_LENGTH: usize = 256;
 
-/// Rejects long names and control characters, because the name appears in events and metrics.
+/// Checks a name that is used in events and metrics. Long names and control characters are errors.
 fn check_name_format(field: &str, name: &str) -> Result<(), RunSettingsError> {
     if name.chars().count() <= MAX_NAME_LENGTH && !name.contains(char::is_control) {
         return Ok(());
@@ -212,7 +212,7 @@ fn check_name_format(field: &str, name: &str) -> Result<(), RunSettingsError> {
     })
 }
 
-/// Applies the parameters of a client. They can only lower limits and tighten approvals.
+/// Applies the run parameters of a client, which can only lower limits and tighten approvals.
 pub(crate) fn apply_client_parameters(parameters: &Parameters, options: &mut RunOptions) {
     let sampling = &mut options.sampling;
     sampling.temperature = parameters.temperature.or(sampling.temperature);
@@ -242,7 +242,7 @@ pub(crate) fn apply_client_parameters(parameters: &Parameters, options: &mut Run
     if policy_strictness(wanted) > policy_strictness(approval.policy) {
         approval.policy = wanted;
     }
-    // The policy `none` takes precedence over approval rules in configuration files.
+    // If a client requests `none`, approval rules of configuration files allow no calls.
     approval.policy_overrides_rules |= wanted == ApprovalPolicy::None;
 }
 

@@ -1,4 +1,4 @@
-//! Remembered approval decisions, in a file of the user's data folder.
+//! Stores remembered approval decisions in a file of the user's data folder.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,18 +12,18 @@ use switchboard_orchestration::{SharedDecisions, policy::approval::Decisions};
 use super::private_file;
 use crate::config::environment::Environment;
 
-/// Remembered approval decisions of the user.
+/// The user's remembered approval decisions, loaded from a file.
 #[derive(Debug)]
 pub(crate) struct SavedDecisions {
-    /// Approval decisions that are shared with agents.
+    /// Current approval decisions, which the agents use and change.
     pub(crate) shared: SharedDecisions,
     path: Option<PathBuf>,
-    /// Content of the file when this process last read or wrote it.
+    /// Content of the file after this process last read or wrote it, to find later changes.
     before: Mutex<Decisions>,
 }
 
 impl SavedDecisions {
-    /// Reads the saved decisions. Without a data folder, decisions are kept until the process ends.
+    /// Reads the saved decisions. Without a data folder, decisions are never saved to a file.
     pub(crate) fn load_decisions(environment: &Environment) -> anyhow::Result<Self> {
         let path = environment
             .data_dir
@@ -41,10 +41,10 @@ impl SavedDecisions {
         })
     }
 
-    /// Writes changed decisions to the file. Entries that another process added are kept, and
-    /// entries that it removed are removed here too.
+    /// Writes changed decisions to the file. Decisions that another process added to the file are
+    /// kept, and decisions that it removed are also removed here.
     pub(crate) fn save_decisions(&self) -> anyhow::Result<()> {
-        // The lock is held until this function returns, so that concurrent saves do not overlap.
+        // The lock is held until the function returns, so that concurrent saves wait.
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let mut snapshot = self.shared.change_decisions(|decisions| {
             decisions.remove_expired_decisions(Timestamp::now());
@@ -54,11 +54,11 @@ impl SavedDecisions {
             return Ok(());
         };
         let failed = |error| anyhow!("{}: {error}", path.display());
-        // The file is locked from reading until writing.
+        // The file stays locked from reading to writing, because other processes use it.
         let _lock = private_file::lock_file(path).map_err(failed)?;
         let stored = read_decisions(path)?;
         let (known, stored) = (before.remembered_decisions(), stored.remembered_decisions());
-        // Decisions that apply to one session only are not saved.
+        // Decisions that apply only to one session are removed before saving.
         let mut own = snapshot.remembered_decisions().to_vec();
         own.retain(|it| it.session.is_none());
         let unchanged = stored.iter();
@@ -80,7 +80,7 @@ impl SavedDecisions {
     }
 }
 
-/// Reads the decisions in a file. A missing file has no decisions. An invalid file is an error.
+/// Reads the approval decisions in a file. A missing file has none, an invalid file is an error.
 fn read_decisions(path: &Path) -> anyhow::Result<Decisions> {
     let text = private_file::read_if_exists(path);
     let text = text.map_err(|error| anyhow!("{}: {error}", path.display()))?;

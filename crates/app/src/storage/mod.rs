@@ -1,4 +1,4 @@
-//! Files and databases that keep a user's data between runs of the program.
+//! Files and databases that store a user's data between runs of the program.
 
 pub(crate) mod decisions;
 pub(crate) mod private_file;

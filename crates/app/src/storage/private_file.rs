@@ -1,4 +1,4 @@
-//! Files with private access that are replaced atomically.
+//! Files that only their owner can read, and that are replaced atomically.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -10,8 +10,8 @@ use std::{
 
 use uuid::Uuid;
 
-/// Replaces a file atomically: a reader sees the old or the new content. Creates the folder if
-/// necessary. The file has mode 0600, a new folder 0700.
+/// Replaces the content of a file atomically: a reader sees the old or the new content. Creates the
+/// folder if necessary. The file has mode 0600, a new folder 0700.
 pub(crate) fn write_atomically(path: &Path, text: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     create_private_folder(folder)?;
@@ -27,13 +27,13 @@ pub(crate) fn write_atomically(path: &Path, text: &[u8]) -> io::Result<()> {
         })
         .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        // An error is ignored, because a remaining temporary file is harmless.
+        // An error is ignored: the temporary file then remains, which is harmless.
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-/// Creates a folder that only its owner can access.
+/// Creates a folder that only its owner can access, unless it exists.
 pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -50,7 +50,7 @@ pub(crate) fn owner_only_options() -> OpenOptions {
     options
 }
 
-/// Opens a file for reading and writing. A new file has mode 0600.
+/// Opens a file for reading and writing, and creates it with mode 0600 if it does not exist.
 pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     create_private_folder(path.parent().unwrap_or(Path::new(".")))?;
     let mut options = owner_only_options();
@@ -58,13 +58,13 @@ pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Time limit for locking a file. Other processes hold the lock for milliseconds only.
+/// Time limit for locking a file. Usually, other processes hold the lock only for milliseconds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Locks a file until the returned value is dropped.
 ///
-/// The lock is on a separate file, because the file itself is replaced. The lock file is never
-/// removed, because then two processes could lock two different files with one name.
+/// A separate file is locked, because the file itself is replaced. The separate file is never
+/// removed, because then two processes could each lock a different file of this name.
 pub(crate) fn lock_file(path: &Path) -> io::Result<File> {
     lock_file_within(path, LOCK_TIMEOUT)
 }
@@ -76,8 +76,8 @@ fn lock_file_within(path: &Path, timeout: Duration) -> io::Result<File> {
         Err(TryLockError::WouldBlock) => {}
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // `File::lock` has no time limit, so a thread waits for the lock. After a time-out, the thread
-    // acquires and then releases the lock.
+    // `File::lock` cannot time out, so another thread waits for the lock. After the time-out, that
+    // thread releases the lock as soon as it gets it.
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let _ = sender.send(file.lock().map(|()| file));
@@ -90,7 +90,7 @@ fn lock_file_within(path: &Path, timeout: Duration) -> io::Result<File> {
     })
 }
 
-/// Reads a file. Returns `None` if the file does not exist.
+/// Reads the text of a file. Returns `None` if the file does not exist.
 pub(crate) fn read_if_exists(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

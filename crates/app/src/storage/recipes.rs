@@ -17,21 +17,21 @@ use switchboard_orchestration::recipe::{Recipe, SHIPPED};
 
 use crate::config::{self, environment::Environment};
 
-/// Name of the folders that contain recipes.
+/// Name of the folders in which recipe files are searched for.
 pub(crate) const FOLDER: &str = "recipes";
-/// File extensions of recipes.
+/// File extensions of recipes. An argument with such an extension is a file, not a name.
 const ENDINGS: [&str; 4] = ["yaml", "yml", "json", "toml"];
 
-/// A recipe, the text of its file and its source.
+/// A recipe with the text of its file and the place where it was found.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FoundRecipe {
     pub(crate) recipe: Recipe,
     pub(crate) source: RecipeSource,
-    /// Unparsed content of the recipe file.
+    /// Text of the recipe file as `switchboard recipes show` prints it.
     pub(crate) text: String,
 }
 
-/// Where a recipe is stored.
+/// Place where a recipe was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RecipeSource {
     File(PathBuf),
@@ -59,15 +59,15 @@ pub(crate) fn find_recipe(
     find_recipe_by_name(name_or_file, environment)
 }
 
-/// Finds a recipe by name only. Reads nothing outside the recipe folders, so that remote clients
-/// may give the name.
+/// Finds a recipe by its name. Reads only files in recipe folders, so that a remote client may
+/// choose the name.
 pub(crate) fn find_recipe_by_name(
     name: &str,
     environment: &Environment,
 ) -> anyhow::Result<FoundRecipe> {
     let mut entries = list_recipes(environment)?;
     let has_file_name = |entry: &RecipeEntry| entry.name == name;
-    // The name in a recipe file may differ from the file name. Invalid files are skipped.
+    // The `name` in a recipe file may differ from the file name. Invalid files are skipped here.
     let has_own_name = |entry: &RecipeEntry| {
         let found = entry.recipe.as_ref();
         found.is_ok_and(|found| found.recipe.name == name)
@@ -83,16 +83,16 @@ pub(crate) fn find_recipe_by_name(
     )
 }
 
-/// An entry in the list of recipes.
+/// A recipe or an invalid recipe file in the list of recipes.
 #[derive(Debug)]
 pub(crate) struct RecipeEntry {
     pub(crate) name: String,
-    /// The parsed recipe, or the error in its file.
+    /// The parsed recipe, or the error in its file, which the list shows.
     pub(crate) recipe: anyhow::Result<FoundRecipe>,
     pub(crate) source: RecipeSource,
 }
 
-/// Lists all recipes. Each name occurs once.
+/// Lists all recipes. If several have the same name, only the one that is used is listed.
 pub(crate) fn list_recipes(environment: &Environment) -> anyhow::Result<Vec<RecipeEntry>> {
     let mut entries: Vec<RecipeEntry> = Vec::new();
     for folder in recipe_folders(environment) {
@@ -136,7 +136,7 @@ fn recipe_folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
     folders.map(|folder| folder.join(FOLDER))
 }
 
-/// Returns the recipe files of a folder, sorted by name.
+/// Returns the paths of the recipe files in a folder, sorted by file name.
 fn list_recipe_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let failed = |error| anyhow!("{}: cannot be read: {error}", folder.display());
     if !folder.is_dir() {
@@ -166,7 +166,7 @@ fn parse_shipped_recipe(name: &str, text: &str) -> anyhow::Result<FoundRecipe> {
 
 fn parse_recipe(file: &Path, text: String, source: RecipeSource) -> anyhow::Result<FoundRecipe> {
     let mut value = config::parse_document(file, &text)?;
-    // The file name is the default name of a recipe.
+    // A recipe without the field `name` gets the name of its file.
     if let (Value::Object(fields), Some(stem)) = (&mut value, file_stem(file))
         && !["name", "uniqueId", "unique_id", "unique-id"]
             .iter()

@@ -1,4 +1,4 @@
-//! The configured session store.
+//! Opens the session store that the configuration selects.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::config::{Config, SessionsConfig, StorePlace, environment::Environment
 
 const FILE_NAME: &str = "sessions.db";
 
-/// Maximum number of sessions that are searched for an id prefix.
+/// Maximum number of sessions that are compared with an id prefix. Later ones are not found.
 const MAX_SESSIONS: u32 = 10_000;
 
-/// The configured session store and its location. Cheap to clone.
+/// The configured session store with its location for messages. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Sessions {
     store: Arc<Store>,
     place: Arc<str>,
 }
 
-/// An error of the session store or of one session.
+/// An error of the whole session store or of the request for one session.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionsError {
-    /// The platform has no data folder.
+    /// The store needs the user's data folder, which the platform does not have.
     #[error(
         "this platform has no folder for the data of users: name a file with `sessions: {{store: \
          FILE}}` in \
@@ -37,14 +37,14 @@ pub(crate) enum SessionsError {
          another place"
     )]
     Open {
-        /// Location of the store, without a password.
+        /// Location of the store for the message, without a password.
         place: String,
         #[source]
         source: Box<OpenError>,
     },
     #[error("unknown session `{id}`. See `switchboard sessions`")]
     NotFound { id: String },
-    /// The id prefix matches several sessions.
+    /// Several sessions have ids that begin with this prefix.
     #[error("several sessions begin with `{id}`: write more of the id")]
     Ambiguous { id: String },
     #[error(transparent)]
@@ -52,8 +52,8 @@ pub(crate) enum SessionsError {
 }
 
 impl Sessions {
-    /// Opens or creates the session store and deletes sessions that exceed the configured
-    /// retention. Needs a Tokio runtime.
+    /// Opens or creates the session store. Deletes the sessions that the configured retention no
+    /// longer keeps. Needs a Tokio runtime.
     pub(crate) async fn open_and_prune(
         config: &Config,
         environment: &Environment,
@@ -65,7 +65,7 @@ impl Sessions {
         Ok(sessions)
     }
 
-    /// Opens the session store if it exists. Creates no store and deletes no sessions.
+    /// Opens the session store if it exists. Does not create a store and does not delete sessions.
     pub(crate) async fn open_if_exists(
         config: &Config,
         environment: &Environment,
@@ -80,7 +80,7 @@ impl Sessions {
             .map(Some)
     }
 
-    /// Opens or creates the session store without deleting sessions.
+    /// Opens or creates the session store. Does not delete sessions.
     pub(crate) async fn open_without_pruning(
         config: &Config,
         environment: &Environment,
@@ -124,7 +124,7 @@ impl Sessions {
         &self.place
     }
 
-    /// Returns the session with an id or a unique id prefix.
+    /// Returns the session with this id, or the only session whose id begins with this text.
     pub(crate) async fn find_session(
         &self,
         owner: &Principal,
@@ -150,7 +150,7 @@ impl Sessions {
     }
 }
 
-/// Returns the configured retention. `None` means that all sessions are kept.
+/// Returns the configured limits of age and number of sessions. `None` keeps all sessions.
 pub(crate) fn configured_retention(config: &SessionsConfig) -> Option<Retention> {
     let retention = Retention {
         unused_for: config.unused_retention(),
@@ -159,7 +159,7 @@ pub(crate) fn configured_retention(config: &SessionsConfig) -> Option<Retention>
     (retention.unused_for.is_some() || retention.at_most.is_some()).then_some(retention)
 }
 
-/// Returns the configured store, or a file in the user's data folder.
+/// Returns the location of the configured store. The default is a file in the user's data folder.
 fn find_store_place(
     config: &SessionsConfig,
     environment: &Environment,

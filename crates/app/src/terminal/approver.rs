@@ -1,4 +1,4 @@
-//! Asks the person at the terminal for approval decisions.
+//! Asks the person at the terminal whether tool calls may run.
 
 use std::{
     collections::HashMap,
@@ -17,28 +17,28 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::tools::arguments::{ContextInjection, InputValidators};
 
-/// Maximum time to wait for earlier output of the run before a question is shown.
+/// Maximum time that an approval question waits until earlier output of the run is printed.
 const DISPLAY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An approval decision that the user made before the request, for example with `--allow`.
+/// An approval decision that the user made before the question, for example with `--allow`.
 #[derive(Debug, Clone)]
 pub(crate) struct PresetDecision {
-    /// The fingerprint of the tool definition at the time of the decision.
+    /// Fingerprint of the tool's definition at the decision. It detects a later change of the tool.
     pub(crate) fingerprint: Option<String>,
     pub(crate) decision: ApprovalDecision,
 }
 
 /// Approver that asks on standard error and reads from standard input. Both must be terminals.
 pub(crate) struct TerminalApprover {
-    /// Screen that is paused during a question.
+    /// Output on standard error, whose spinner is hidden while a question is shown.
     pub(crate) screen: Screen,
     pub(crate) lines: Arc<dyn LineReader>,
-    /// Tool definitions that validate edited input.
+    /// Tools with whose schemas the approver checks an input that the user edited.
     pub(crate) tools: Arc<dyn ToolHost>,
     pub(crate) hidden: ContextInjection,
-    /// `true` to leave approval requests open, so that the run is stored.
+    /// `true` if approval requests are not answered now, so that the run is stored until later.
     pub(crate) later: bool,
-    /// Decisions made before the request, by tool use id. Each decision is used once.
+    /// Decisions that the user made before the question, by tool use id. Each is used once.
     pub(crate) preset: Mutex<HashMap<String, PresetDecision>>,
 }
 
@@ -63,7 +63,7 @@ impl Approver for TerminalApprover {
             if !is_allowed || preset.fingerprint == request.fingerprint {
                 return preset.decision;
             }
-            // The tool has changed since the run was stored, so the decision is ignored.
+            // The tool has changed after the user allowed the call, so the user must decide again.
             if !self.lines.is_interactive() {
                 return ApprovalDecision::Later;
             }
@@ -74,8 +74,8 @@ impl Approver for TerminalApprover {
         if !self.lines.is_interactive() {
             return ApprovalDecision::NobodyThere;
         }
-        // Waits until earlier events are printed. A stored run prints an event only after it is
-        // saved.
+        // Waits until earlier events of the run are printed. Events of a stored run are printed
+        // only after they are saved.
         let shown = self.screen.wait_until_question_shown(&request.tool_use.id);
         let _ = tokio::time::timeout(DISPLAY_TIMEOUT, shown).await;
         let _turn = self.screen.wait_for_question_turn().await;
@@ -104,7 +104,7 @@ impl Approver for TerminalApprover {
                     }
                 }
                 Ok(ApprovalReply::Unclear | ApprovalReply::Edit) => {}
-                // Ctrl-C also cancels the run, which drops this future.
+                // Ctrl-C also cancels the run, which drops this future, so no decision is returned.
                 Err(UnansweredReason::Interrupted) => std::future::pending().await,
                 Err(UnansweredReason::Ended) => return ApprovalDecision::NobodyThere,
             }
@@ -124,7 +124,7 @@ impl TerminalApprover {
         })
     }
 
-    /// Asks one question and returns the reply.
+    /// Asks the user whether the tool call may run, and returns the parsed reply.
     async fn ask_for_reply(&self) -> Result<ApprovalReply, UnansweredReason> {
         let question = if self.lines.can_edit_text() {
             "  Run it? [y]es, [s]ession, [a]lways, [e]dit, [n]o (or no: REASON)"
@@ -149,7 +149,7 @@ impl TerminalApprover {
         }
     }
 
-    /// Validates an input against the schema of the tool and prints the error.
+    /// Returns whether an input is valid by the schema of the tool. If not, prints the errors.
     async fn is_valid_input(&self, request: &ApprovalRequest, input: &JsonObject) -> bool {
         let catalog = self.tools.list_tools().await;
         let mut tools = catalog.tools.iter();

@@ -1,4 +1,4 @@
-//! Removes control characters from text.
+//! Removes control characters from text, because they could change the terminal.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ pub(crate) fn strip_control_characters(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the start of the text on one line with at most `width` characters. `…` marks omitted
+/// Returns the start of a text as one line of at most `width` characters. `…` replaces omitted
 /// text.
 pub(crate) fn to_one_line(text: &str, width: usize) -> String {
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! Asks the person at the terminal for information that a server requests.
+//! Asks the person at the terminal for information that an MCP server requests.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -20,7 +20,7 @@ pub(crate) struct TerminalElicitor {
 }
 
 impl TerminalElicitor {
-    /// Creates an elicitor that pauses `screen` during a question.
+    /// Creates an elicitor that hides the spinner of `screen` while it asks a question.
     pub(crate) fn new(screen: Screen, lines: Arc<dyn LineReader>) -> Self {
         Self { screen, lines }
     }
@@ -38,14 +38,14 @@ impl Elicitor for TerminalElicitor {
         let content = match &elicitation.form {
             ElicitationForm::Fields { schema } => ask_for_fields(schema, &*self.lines).await,
             ElicitationForm::Url { url, .. } => ask_to_open_url(url, &*self.lines).await,
-            // Other kinds of elicitation cannot be shown, so they are cancelled.
+            // A kind of elicitation that the terminal cannot show is cancelled.
             _ => return ElicitationAnswer::Cancel,
         };
         content.map_or_else(|end| end, |content| ElicitationAnswer::Accept { content })
     }
 }
 
-/// Formats the name of the server and its message.
+/// Formats the heading of an elicitation: the name of the server, and the server's message.
 fn format_heading(elicitation: &Elicitation) -> String {
     format!(
         "{DOUBTFUL}?{DOUBTFUL:#} {STRONG}{}{STRONG:#} asks: {}",
@@ -56,7 +56,7 @@ fn format_heading(elicitation: &Elicitation) -> String {
 
 const WAYS_OUT: &str = "  (:decline to refuse, :cancel to skip)";
 
-/// Repeats a question until `read` accepts the line. Returns early if the user declines or cancels.
+/// Repeats a question until `read` accepts the answer, or until the user declines or cancels.
 async fn ask_until_valid<T>(
     lines: &dyn LineReader,
     question: &str,
@@ -119,14 +119,14 @@ fn parse_yes_or_no(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A field of an elicitation form.
+/// A field of the form that an MCP server requests, with its JSON Schema.
 struct FormField<'s> {
     name: &'s str,
     schema: &'s Value,
     required: bool,
 }
 
-/// Value and display title of one choice of a form field.
+/// One choice of a form field: the value in the schema, and the title that the user sees.
 type Choice<'s> = (&'s str, &'s str);
 
 impl<'s> FormField<'s> {
@@ -149,8 +149,8 @@ impl<'s> FormField<'s> {
         self.schema["type"].as_str().unwrap_or("string")
     }
 
-    /// Returns the choices of a field. They are in `enum` with `enumNames`, or in `oneOf` or
-    /// `anyOf` as constants with titles. A list has them in its items.
+    /// Returns the choices of a field. Its schema has them in `enum` with `enumNames`, or in
+    /// `oneOf` or `anyOf` as constants with titles. A list has them in the schema of its items.
     fn list_choices(&self) -> Vec<Choice<'s>> {
         let options = self.schema.get("items").unwrap_or(self.schema);
         let titled = options["oneOf"].as_array().or(options["anyOf"].as_array());
@@ -241,7 +241,7 @@ impl<'s> FormField<'s> {
     }
 }
 
-/// Returns the choice with this number, value or title.
+/// Returns the choice that the user's answer selects by its number, value or title.
 fn find_choice(choices: &[Choice<'_>], text: &str) -> Result<Value, String> {
     let by_word = choices.iter().find(|(value, shown)| {
         value.eq_ignore_ascii_case(text) || shown.eq_ignore_ascii_case(text)

@@ -1,7 +1,7 @@
-//! Terminal output and questions.
+//! Output and questions at the terminal.
 //!
-//! Answers go to standard output and everything else to standard error. Text of models and servers
-//! is cleaned first, because it may contain escape sequences.
+//! Answers go to standard output and everything else to standard error. Control characters in text
+//! of models and servers are removed, because they could change the terminal.
 
 mod approver;
 mod control_characters;
@@ -29,10 +29,10 @@ pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
-/// Writes a line to standard error, with colours if the terminal supports them. Ignores a closed
-/// standard error.
+/// Writes a line to standard error, with colours if the terminal supports them. Ignores write
+/// errors.
 ///
-/// The line is a single write, so that output of servers does not mix into it.
+/// The line is a single write, so that output of MCP servers does not mix into it.
 pub(crate) fn print_line(line: impl std::fmt::Display) {
     let mut error = anstream::stderr();
     let mut text = format!("{line}\n");
@@ -42,13 +42,13 @@ pub(crate) fn print_line(line: impl std::fmt::Display) {
     let _ = error.write_all(text.as_bytes());
 }
 
-/// Prints an error and its causes on standard error.
+/// Prints an error message with its causes on standard error.
 pub(crate) fn print_error(error: &anyhow::Error) {
     let mut text = strip_control_characters(&error.to_string()).into_owned();
     let mut last = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
-        // Many error messages already contain their cause.
+        // Many error messages already contain their cause, which is then not repeated.
         if !last.contains(&cause) {
             text.push_str(": ");
             text.push_str(&strip_control_characters(&cause));
@@ -58,7 +58,7 @@ pub(crate) fn print_error(error: &anyhow::Error) {
     print_line(format_args!("{BAD}error:{BAD:#} {text}"));
 }
 
-/// Prints a warning on standard error.
+/// Prints a warning on standard error, with the prefix `warning:`.
 pub(crate) fn print_warning(text: &str) {
     print_line(format_args!(
         "{DOUBTFUL}warning:{DOUBTFUL:#} {}",
@@ -66,7 +66,7 @@ pub(crate) fn print_warning(text: &str) {
     ));
 }
 
-/// Prints a note on standard error.
+/// Prints a note on standard error, with the prefix `note:`.
 pub(crate) fn print_note(text: &str) {
     print_line(format_args!(
         "{FAINT}note: {}{FAINT:#}",

@@ -1,4 +1,4 @@
-//! Writes answers and lists to standard output.
+//! Writes the answers and lists of commands to standard output.
 
 use std::{
     fmt::Write as _,
@@ -12,7 +12,7 @@ use switchboard_orchestration::{RunEvent, RunEventKind};
 
 use super::{Screen, is_control_character, strip_control_characters};
 
-/// Output format of an answer.
+/// Output format of the answer of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum AnswerFormat {
     /// The answer as text, streamed
@@ -24,7 +24,7 @@ pub(crate) enum AnswerFormat {
     Jsonl,
 }
 
-/// Output format of a list.
+/// Output format of a list, such as the list of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum ListFormat {
     /// Text for people
@@ -34,12 +34,12 @@ pub(crate) enum ListFormat {
     Json,
 }
 
-/// Writes the events of a run to standard output.
+/// Writer that prints the events of a run to standard output in the selected format.
 #[derive(Debug)]
 pub(crate) struct AnswerWriter {
     form: AnswerFormat,
     terminal: bool,
-    /// `true` if the last written line has no line break yet.
+    /// `true` while the last line on standard output does not end with a line break.
     open_line: bool,
 }
 
@@ -54,8 +54,8 @@ impl AnswerWriter {
 
     /// Writes an event to standard output and shows it on `screen`. Fails if the output is closed.
     pub(crate) fn show_event(&mut self, event: &RunEvent, screen: &Screen) -> io::Result<()> {
-        // `screen` removes its spinner before text is written. It prints other messages after
-        // `write_event` has ended the line of the answer.
+        // The order matters: `screen` removes its spinner before text is written, and prints other
+        // messages after `write_event` has ended the line of the answer.
         let is_text = matches!(event.kind, RunEventKind::TextDelta { .. });
         if is_text {
             screen.show_event(&event.kind);
@@ -79,12 +79,13 @@ impl AnswerWriter {
                 }))
             }
             (AnswerFormat::Text, RunEventKind::TextDelta { text }) => self.write_answer_text(text),
-            // Ends the line of the answer, because `screen` prints a line about the provider's tool
-            // next.
+            // `screen` prints a line about the provider's tool next, so the line of the answer ends
+            // here.
             (AnswerFormat::Text, RunEventKind::ProviderBlock { .. }) if self.terminal => {
                 self.end_open_line()
             }
-            // Text after one of these events starts on a new line.
+            // The line of the answer ends with the model call, so that later text starts a new
+            // line.
             (
                 AnswerFormat::Text,
                 RunEventKind::ModelCallFinished { .. }
@@ -121,14 +122,13 @@ fn write_text(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Escapes characters that control a terminal as `\uXXXX`. The JSON value stays the same, because
+/// Escapes characters that control a terminal as `\uXXXX`. The parsed JSON stays equal, because
 /// these characters occur only in strings.
 fn escape_control_characters(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + 1);
     for c in json.chars() {
         if is_control_character(c) {
-            // All control characters are in the Basic Multilingual Plane, so four digits are
-            // enough.
+            // Four hexadecimal digits are enough, because all control characters are below U+10000.
             let _ = write!(text, "\\u{:04x}", u32::from(c));
         } else {
             text.push(c);
@@ -146,7 +146,7 @@ pub(crate) fn write_pretty_json(value: &impl Serialize) -> io::Result<()> {
     write_json(serde_json::to_string_pretty(value))
 }
 
-/// Writes a value as JSON, or as text for people.
+/// Writes a value as JSON, or as `text` if the output format is for people.
 pub(crate) fn print_json_or_text(
     form: ListFormat,
     value: &impl Serialize,
@@ -158,7 +158,7 @@ pub(crate) fn print_json_or_text(
     }
 }
 
-/// Writes text of a server: unchanged for a program, without control characters for a terminal.
+/// Writes text of an MCP server. At a terminal, control characters are removed.
 pub(crate) fn print_server_text(text: &str) -> io::Result<()> {
     if io::stdout().is_terminal() {
         return print_lines(&strip_control_characters(text));

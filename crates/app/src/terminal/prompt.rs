@@ -1,39 +1,39 @@
-//! Reads replies to questions at the terminal.
+//! Reads the user's replies to questions at the terminal.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use async_trait::async_trait;
 
-/// Why a question has no answer.
+/// Reason why a question to the user has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnansweredReason {
-    /// The user pressed Ctrl-C, which cancels the run.
+    /// The user pressed Ctrl-C, which also cancels the run.
     Interrupted,
-    /// Standard input has ended.
+    /// Standard input ended before the user answered.
     Ended,
 }
 
-/// Reader that asks the user for a line of text.
+/// Reader that asks the user a question and returns the reply.
 #[async_trait]
 pub(crate) trait LineReader: Send + Sync {
-    /// Returns whether a person can answer at the terminal.
+    /// Returns whether a person is present who can answer at the terminal.
     fn is_interactive(&self) -> bool;
 
-    /// Prints `question` and reads the answer. Dropping the future withdraws the question.
+    /// Prints `question` and reads one line. Dropping the future withdraws the question.
     async fn ask_line(&self, question: String) -> Result<String, UnansweredReason>;
 
-    /// Returns whether [`Self::edit_text`] is supported.
+    /// Returns whether the reader has an editor, so that [`Self::edit_text`] works.
     fn can_edit_text(&self) -> bool {
         false
     }
 
-    /// Lets the user edit a text of several lines. Returns `None` if the user cancels.
+    /// Lets the user edit a text of several lines. Returns `None` if this is not possible.
     async fn edit_text(&self, _question: String, _text: String) -> Option<String> {
         None
     }
 }
 
-/// Reads answers from standard input without a line editor.
+/// Line reader that reads replies from standard input without a line editor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StdinLineReader;
 
@@ -59,16 +59,16 @@ impl LineReader for StdinLineReader {
     }
 }
 
-/// Returns whether a person can answer: standard input and standard error are terminals.
+/// Returns whether a person can answer: standard input and standard error are both terminals.
 pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Discards input that was typed before the question.
+/// Discards typed characters before a question, so that they do not answer it by accident.
 #[cfg(unix)]
 fn discard_typed_input() {
     use rustix::termios::{QueueSelector, tcflush};
-    // `tcflush` fails only without a terminal.
+    // An error is ignored: it means that standard input is not a terminal.
     let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
 }
 

@@ -17,30 +17,30 @@ use super::{
     tool_card::{CallEnd, ToolCard, format_provider_block},
 };
 
-/// Interval of progress updates.
+/// Interval at which the spinner on standard error is redrawn.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Output on standard error during a run. Clones share one spinner, which questions can remove.
+/// Output on standard error during a run. All clones share one spinner, which questions hide.
 #[derive(Clone)]
 pub(crate) struct Screen {
     state: Arc<Mutex<ScreenState>>,
-    /// Lock held during a question, so that only one question is shown at a time.
+    /// Lock that a question holds, so that only one question is on the screen at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Ids of the tool calls whose approval request was shown.
+    /// Ids of the tool calls whose approval request was already shown.
     questions: Arc<watch::Sender<HashSet<String>>>,
 }
 
 struct ScreenState {
     is_terminal: bool,
-    /// Whether tool calls are shown in addition to warnings and errors.
+    /// Whether tool calls are printed. Warnings and errors are always printed.
     shows_cards: bool,
     spinner: Option<ProgressBar>,
-    /// Cards of the planned and running calls.
+    /// Texts of the planned and running tool calls, by tool use id.
     calls: HashMap<String, ToolCard>,
 }
 
 impl Screen {
-    /// Creates a screen. `shows_cards` selects whether tool calls are shown.
+    /// Creates the output. `shows_cards` selects whether tool calls are printed.
     pub(crate) fn new(shows_cards: bool) -> Self {
         let state = ScreenState {
             is_terminal: std::io::stderr().is_terminal(),
@@ -55,7 +55,7 @@ impl Screen {
         }
     }
 
-    /// Shows a spinner with a message until the next event.
+    /// Shows a spinner with this message until the next event of the run.
     pub(crate) fn show_progress(&self, what: &str) {
         self.lock_state().show_spinner(what);
     }
@@ -75,29 +75,29 @@ impl Screen {
         }
     }
 
-    /// Waits until the approval request of this call was shown.
+    /// Waits until the request for approval of the tool call `id` was shown.
     pub(super) async fn wait_until_question_shown(&self, id: &str) {
         let mut questions = self.questions.subscribe();
         // An error is impossible: `self` owns the sender, so the channel stays open.
         let _ = questions.wait_for(|all| all.contains(id)).await;
     }
 
-    /// Waits for other questions to end. The returned guard marks a question in progress.
+    /// Waits until no other question is on the screen. The returned guard reserves the screen.
     pub(super) async fn wait_for_question_turn(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.turn).lock_owned().await
     }
 
-    /// Returns whether a question is in progress.
+    /// Returns whether a question is on the screen at the moment.
     pub(crate) fn is_question_open(&self) -> bool {
         self.turn.try_lock().is_err()
     }
 
-    /// Waits until no question is in progress.
+    /// Waits until no question is on the screen.
     pub(crate) async fn wait_for_no_question(&self) {
         drop(self.turn.lock().await);
     }
 
-    /// Returns the text of the tool call that an approval request asks about.
+    /// Returns the question whether the tool call `id` may run. `None` if the call is unknown.
     pub(super) fn format_question_about(&self, id: &str) -> Option<String> {
         let state = self.lock_state();
         state.calls.get(id).map(ToolCard::format_approval_question)
@@ -219,7 +219,7 @@ impl ScreenState {
         }
     }
 
-    /// Calls `write` while the spinner is hidden, so that its output appears above it.
+    /// Calls `write` while the spinner is hidden, so that the output of `write` is above it.
     fn print_above_spinner(&self, write: impl FnOnce()) {
         match &self.spinner {
             Some(spinner) => spinner.suspend(write),
@@ -234,7 +234,7 @@ impl Drop for ScreenState {
     }
 }
 
-/// Returns the line about a model call that is repeated after a pause.
+/// Returns the message about a failed model call that is repeated after a pause.
 fn format_retry(reason: &str, delay_ms: u64, attempt: u32) -> String {
     let pause = match delay_ms {
         0..1000 => String::new(),
@@ -243,7 +243,7 @@ fn format_retry(reason: &str, delay_ms: u64, attempt: u32) -> String {
     format!("{reason}. The model is asked again{pause} (attempt {attempt}).")
 }
 
-/// Prints why a run ended without a complete answer.
+/// Prints the reason why a run ended without a complete answer.
 fn print_run_end(report: &RunReport) {
     let message = report
         .error

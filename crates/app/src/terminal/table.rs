@@ -1,4 +1,4 @@
-//! Formats tables with aligned columns.
+//! Formats tables with aligned columns for the terminal.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Formats tool calls for the terminal.
+//! Formats tool calls for display at the terminal.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -7,9 +7,9 @@ use switchboard_domain::ToolContent;
 
 use super::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, strip_control_characters, to_one_line};
 
-/// Maximum length of a shown tool input in characters.
+/// Maximum length in characters of a tool input in one line. Longer inputs are cut.
 const INPUT_WIDTH: usize = 120;
-/// Maximum length of a shown tool result in characters.
+/// Maximum length in characters of a tool result in one line. Longer results are cut.
 const RESULT_WIDTH: usize = 120;
 
 /// Texts of one tool call for display at the terminal.
@@ -17,11 +17,11 @@ const RESULT_WIDTH: usize = 120;
 pub(super) struct ToolCard {
     tool: String,
     input: String,
-    /// Complete input, shown when the user must approve the call.
+    /// Complete input of the call, which is shown when the user must approve the call.
     whole_input: String,
 }
 
-/// How a tool call ended.
+/// Way in which a tool call ended, shown by a mark before the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallEnd {
     Done(Duration),
@@ -42,7 +42,7 @@ impl ToolCard {
         }
     }
 
-    /// Formats a running call without colours, because the spinner draws it.
+    /// Formats a running call without colours, because the spinner line has no colours.
     pub(super) fn format_running_call(&self, progress: Option<&str>) -> String {
         let mut line = format!("{} {}", self.tool, self.input);
         if let Some(progress) = progress {
@@ -80,7 +80,7 @@ impl ToolCard {
     }
 }
 
-/// Formats a call of a tool that runs at the model provider.
+/// Formats a tool call that the model provider ran itself, such as a web search.
 pub(super) fn format_provider_block(kind: &str, text: Option<&str>) -> String {
     let mut line = format!(
         "{FAINT}◇{FAINT:#} {STRONG}{}{STRONG:#}",
@@ -93,7 +93,7 @@ pub(super) fn format_provider_block(kind: &str, text: Option<&str>) -> String {
     line
 }
 
-/// Formats a complete input: on one line if it is short, otherwise indented.
+/// Formats the complete input of a tool call: on one line if it is short, otherwise indented.
 fn format_whole_input(input: &Value) -> String {
     let short = input.to_string();
     let text = if short.chars().count() <= INPUT_WIDTH {

@@ -287,9 +287,7 @@ async fn stored(store: &Arc<Store>, owner: &Principal, session: SessionId, deep:
     let taken = durable_runs.acquire_run(&run).await.unwrap();
     driven(durable_runs.resume_run(&agent, taken)).await;
     let messages = read_all(store, owner, &session.id).await;
-    let results = messages
-        .iter()
-        .flat_map(|message| message.iter_tool_results());
+    let results = messages.iter().flat_map(|message| message.tool_results());
     let good: Vec<bool> = results.map(|result| !result.is_error).collect();
     assert_eq!(good, calls, "{messages:?}");
     let record = store.find_run(owner, &run).await.unwrap().unwrap();

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::references::References;
 
-/// Maximum recursion depth of a check. Each reference and each level of the value counts as one.
-/// The validator recurses as deeply, on a stack of 2 MiB.
+/// Maximum recursion depth of a check. A deeper check is refused, because the validator recurses as
+/// deeply, on a stack of 2 MiB.
 const MAX_NESTING: usize = 400;
 /// Number of bytes of a text that count as one step.
 const BYTES_PER_STEP: usize = 64;
@@ -15,25 +15,20 @@ const BYTES_PER_STEP: usize = 64;
 /// are hashed.
 const UNIQUE_STEPS: u64 = 16;
 
-/// Returns an upper bound of the steps of a check of this value, or `None` if it exceeds `max`. The
-/// count itself takes at most `max` steps.
+/// Returns an upper bound of the steps to check this value, or `None` if it exceeds `max`. Counting
+/// takes at most `max` steps.
 pub(super) fn count_check_steps(schema: &Value, value: &Value, max: u64) -> Option<u64> {
-    Some(estimate_total_cost(schema, value, max, false)?.check)
+    Some(total_cost(schema, value, max, false)?.check)
 }
 
-/// Returns an upper bound of the steps of listing the errors of this value, or `None` if the count
+/// Returns an upper bound of the steps to list all errors of this value, or `None` if the count
 /// takes more than `max` steps.
 pub(super) fn count_error_steps(schema: &Value, value: &Value, max: u64) -> Option<u64> {
-    let total = estimate_total_cost(schema, value, max, true)?;
+    let total = total_cost(schema, value, max, true)?;
     Some(total.check.saturating_add(total.copies))
 }
 
-fn estimate_total_cost(
-    schema: &Value,
-    value: &Value,
-    max: u64,
-    counts_copies: bool,
-) -> Option<Cost> {
+fn total_cost(schema: &Value, value: &Value, max: u64, counts_copies: bool) -> Option<Cost> {
     let mut counter = CostCounter {
         root: schema,
         references: None,
@@ -48,7 +43,7 @@ fn estimate_total_cost(
 /// Numbers of steps to check one value against one schema.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
-    /// Steps of the check itself.
+    /// Steps to decide whether the value fits the schema.
     check: u64,
     /// Steps to find the evaluated members, for `unevaluatedProperties` in an outer schema.
     mark: u64,
@@ -56,14 +51,14 @@ struct Cost {
     copies: u64,
 }
 
-/// Nesting of an evaluation, and how its schema and value were reached.
+/// Nesting of a subschema, and how the count reached the subschema and its value.
 #[derive(Clone, Copy, Default)]
 struct VisitContext {
     nesting: usize,
     /// Whether a reference leads to the schema. Only such schemas can be reached repeatedly, so
     /// only their costs are stored.
     is_referenced: bool,
-    /// Whether the value is not part of the checked document, so that its address is not unique.
+    /// Whether the value is a temporary copy. Its cost is not stored, because addresses are reused.
     is_temporary: bool,
 }
 
@@ -73,12 +68,12 @@ struct CostCounter<'s> {
     max: u64,
     counts_copies: bool,
     steps: u64,
-    /// Known costs, by the addresses of a schema and a value.
+    /// Costs that were computed before, by the addresses of a schema and a value.
     known: HashMap<(*const Value, *const Value), Cost>,
 }
 
 impl<'s> CostCounter<'s> {
-    /// Returns the cost of checking a value against a schema. Ignores keywords without cost.
+    /// Returns the cost of checking a value against a schema, or `None` if it exceeds a limit.
     fn estimate_cost(
         &mut self,
         schema: &'s Value,
@@ -226,7 +221,7 @@ impl<'s> CostCounter<'s> {
         }
     }
 
-    /// Adds the cost of schemas that are applied to the same value.
+    /// Adds the cost of subschemas that apply to the whole value, such as those of `allOf`.
     fn add_same_value_costs(
         &mut self,
         cost: &mut Cost,
@@ -244,7 +239,7 @@ impl<'s> CostCounter<'s> {
         Some(())
     }
 
-    /// Adds the cost of schemas that are applied to members of the value.
+    /// Adds the cost of subschemas that apply to members of the value, such as `properties`.
     fn add_member_costs<'v>(
         &mut self,
         cost: &mut Cost,
@@ -273,7 +268,7 @@ impl<'s> CostCounter<'s> {
         Some(())
     }
 
-    /// Adds steps to the cost, and the same number to the steps of the computation.
+    /// Adds steps to the cost of the check, and to the steps that this estimate itself has taken.
     fn add_counted_steps(&mut self, cost: &mut Cost, steps: u64) -> Option<()> {
         self.count_steps(steps)?;
         self.add_check_steps(cost, steps)
@@ -322,7 +317,7 @@ pub(super) fn pattern_size(pattern: &str) -> u64 {
     while let Some(char) = chars.next() {
         let mut added = 1;
         match char {
-            // A Unicode class such as `\p{L}` has some hundred ranges.
+            // A Unicode class such as `\p{L}` counts as eight states: it has hundreds of ranges.
             '\\' if matches!(chars.next(), Some('p' | 'P' | 'w' | 'W' | 'd' | 'D')) => added = 8,
             '[' => skip_character_class(&mut chars),
             '(' => {

@@ -34,9 +34,9 @@ pub const MAX_VISITS: u64 = 1_000_000;
 /// Maximum number of steps to list errors. Each error below `anyOf` and `oneOf` copies the value
 /// that it describes, and each JSON value in the copy counts as one step.
 const MAX_ERROR_STEPS: u64 = 2_000_000;
-/// Maximum number of JSON values in a schema.
+/// Maximum number of JSON values in a schema. A larger schema is refused.
 const MAX_SCHEMA_VALUES: usize = 20_000;
-/// Maximum nesting of a schema.
+/// Maximum nesting of a schema, in levels. A deeper schema is refused.
 const MAX_SCHEMA_DEPTH: usize = 100;
 /// Maximum size of one compiled pattern in bytes. For comparison, `\p{L}{1,64}` takes 1 MB.
 const MAX_PATTERN_BYTES: usize = 2 << 20;
@@ -53,32 +53,32 @@ pub struct SchemaValidator {
 /// that `$schema` names, or 2020-12, and the rule of this draft for `format`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SchemaOptions {
-    /// The draft. It overrides `$schema`.
+    /// The JSON Schema draft. It overrides `$schema`.
     pub draft: Option<Draft>,
-    /// Whether `format` is asserted. It overrides the rule of the draft.
+    /// Whether a violation of `format` is an error. It overrides the rule of the draft.
     pub assert_formats: Option<bool>,
 }
 
-/// A schema that cannot be used.
+/// The error for a schema that cannot be compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// The schema has too many values.
+    /// The schema has more than `max` JSON values.
     #[error("the schema is too large: it has more than {max} values")]
     TooLarge { max: usize },
-    /// The schema is nested too deeply.
+    /// The schema has more than `max` levels of nesting.
     #[error("the schema is nested more than {max} levels deep")]
     TooDeep { max: usize },
-    /// The schema is not valid, or refers to a schema outside of itself.
+    /// The schema is not valid, or refers to another document.
     #[error("{reason}")]
     Invalid {
-        /// Description of the fault, without values.
+        /// Description of the fault, without values from the schema.
         reason: String,
     },
 }
 
-/// A check that was refused because it needs too many steps.
+/// The error for a check that needs too many steps and was therefore not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message explains the fields")]
 #[error("checking this value against the schema takes too many steps (maximum {max})")]
@@ -92,10 +92,8 @@ impl SchemaValidator {
         Self::compile_with_options(schema, SchemaOptions::default())
     }
 
-    /// Compiles a schema.
-    ///
-    /// Patterns that need look-around or back-references have no linear-time form. They are
-    /// ignored; the rest of the schema is checked.
+    /// Compiles a schema. Ignores patterns that need look-around or back-references, because they
+    /// cannot be matched in linear time.
     pub fn compile_with_options(
         schema: &Value,
         options: SchemaOptions,
@@ -113,7 +111,7 @@ impl SchemaValidator {
         Ok(Self { validator, schema })
     }
 
-    /// Returns whether the value fits the schema.
+    /// Returns whether the value fits the schema. Fails if the check takes too many steps.
     pub fn is_valid(&self, value: &Value) -> Result<bool, TooExpensive> {
         self.check_step_limit(value)?;
         Ok(self.validator.is_valid(value))
@@ -169,7 +167,7 @@ fn invalid_schema_error(error: &ValidationError<'_>) -> SchemaError {
     SchemaError::Invalid { reason }
 }
 
-/// Checks the size of a schema without recursion.
+/// Checks size and nesting of a schema iteratively, because recursion could overflow the stack.
 fn check_schema_size(schema: &Value) -> Result<(), SchemaError> {
     let mut values = 0_usize;
     let mut open = vec![(schema, 1_usize)];

@@ -5,14 +5,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The content of a medium: its bytes or an address.
+/// The content of an image, audio or document: its bytes or an address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MediaSource {
-    /// Standard base64 with padding (RFC 4648 section 4), no line breaks.
+    /// The bytes as standard base64 with padding (RFC 4648 section 4), without line breaks.
     Base64(String),
-    /// An address that the provider itself fetches.
+    /// The URL of the content, which the provider fetches.
     Url(String),
 }
 
@@ -46,10 +46,10 @@ impl Media {
 /// A document, such as a PDF or a plain text file, given to the model to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
-    /// The bytes and their media type, such as `application/pdf`.
+    /// The content of the document and its media type, such as `application/pdf`.
     #[serde(flatten)]
     pub media: Media,
-    /// The title or file name shown to the model.
+    /// The title or file name of the document, which the model sees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }

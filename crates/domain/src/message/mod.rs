@@ -16,26 +16,26 @@ pub use tool_use::{JsonObject, ToolInput, ToolUse};
 
 use serde::{Deserialize, Serialize};
 
-/// The author of a message.
+/// The author of a message: the program, the user, the model or a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Instructions from the program. Adapters place leading instructions as the API requires.
+    /// The program wrote the message as an instruction. Adapters place it as the API requires.
     System,
-    /// The person who uses the program.
+    /// The person who uses the program wrote the message.
     User,
-    /// The model.
+    /// The model wrote the message.
     Assistant,
-    /// Tool results. The message contains only [`Part::ToolResult`].
+    /// The message contains only results of tool uses ([`Part::ToolResult`]).
     Tool,
 }
 
 /// A message of a conversation: its author and its parts, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// The author.
+    /// The author of the message.
     pub role: Role,
-    /// The content.
+    /// The content of the message.
     pub parts: Vec<Part>,
 }
 
@@ -48,17 +48,17 @@ impl Message {
         }
     }
 
-    /// Returns a system message.
+    /// Returns a system message with one text part.
     pub fn system(text: impl Into<String>) -> Self {
         Self::new(Role::System, [Part::text(text)])
     }
 
-    /// Returns a user message.
+    /// Returns a user message with one text part.
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(Role::User, [Part::text(text)])
     }
 
-    /// Returns an assistant message.
+    /// Returns an assistant message with one text part.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::new(Role::Assistant, [Part::text(text)])
     }
@@ -68,12 +68,12 @@ impl Message {
         Self::new(Role::Tool, results.into_iter().map(Part::ToolResult))
     }
 
-    /// Returns the joined text parts, without reasoning.
+    /// Returns the joined text parts of the message, without reasoning.
     pub fn text(&self) -> String {
         self.parts.iter().filter_map(Part::as_text).collect()
     }
 
-    /// Returns the tool uses, in order.
+    /// Returns the tool uses of the message, in order.
     pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUse> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolUse(tool_use) => Some(tool_use),
@@ -81,8 +81,8 @@ impl Message {
         })
     }
 
-    /// Returns the tool results, in order.
-    pub fn iter_tool_results(&self) -> impl Iterator<Item = &ToolResult> {
+    /// Returns the tool results of the message, in order.
+    pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolResult(result) => Some(result),
             _ => None,
@@ -90,24 +90,24 @@ impl Message {
     }
 }
 
-/// One piece of a message.
+/// One part of a message: text, media, reasoning, a tool use or a tool result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Part {
-    /// Text.
+    /// Text of the author of the message.
     Text(Text),
-    /// An image.
+    /// An image for the model to see.
     Image(Media),
-    /// A document.
+    /// A document for the model to read.
     Document(Document),
-    /// Audio.
+    /// Audio for the model to process.
     Audio(Media),
-    /// The model's reasoning.
+    /// The model's reasoning, as text or as opaque provider data.
     Reasoning(Reasoning),
     /// A call of a tool, requested by the model.
     ToolUse(ToolUse),
-    /// The result of a tool use.
+    /// The result of a tool use, for the model.
     ToolResult(ToolResult),
     /// A provider-specific block. The program stores, sends and displays it, but never executes it.
     Opaque(Opaque),
@@ -137,7 +137,7 @@ impl Part {
         }
     }
 
-    /// Returns the text of a text part.
+    /// Returns the text of a text part, or `None` for another part.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(&text.text),
@@ -160,7 +160,7 @@ impl Part {
 /// Text with optional provider state (citations, a trailing signature).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Text {
-    /// The text.
+    /// The text of the part.
     pub text: String,
     /// Opaque provider data that later requests must contain unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]

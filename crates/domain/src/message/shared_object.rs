@@ -1,4 +1,4 @@
-//! Shared JSON objects.
+//! JSON objects that several owners share without copies.
 
 use std::{
     fmt,
@@ -45,7 +45,7 @@ impl SharedObject {
         &self.value
     }
 
-    /// Returns the object itself. Copies it only if it is shared.
+    /// Returns the owned object. Copies the object only if it has other owners.
     pub fn into_object(self) -> JsonObject {
         match Arc::unwrap_or_clone(self.value) {
             Value::Object(object) => object,

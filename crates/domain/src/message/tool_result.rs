@@ -26,7 +26,7 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// Returns a result with text.
+    /// Returns a successful result with one text.
     pub fn text(
         tool_use_id: impl Into<String>,
         name: impl Into<String>,
@@ -79,14 +79,14 @@ impl ToolResult {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolContent {
-    /// Text.
+    /// A text that the tool returned.
     Text {
-        /// The text.
+        /// The text for the model.
         text: String,
     },
-    /// An image.
+    /// An image that the tool returned.
     Image(Media),
-    /// Audio.
+    /// Audio that the tool returned.
     Audio(Media),
     /// An embedded resource with its text or bytes.
     Resource {
@@ -102,7 +102,7 @@ pub enum ToolContent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<String>,
     },
-    /// A link to a resource.
+    /// A link to a resource, without its content.
     ResourceLink {
         /// The URI of the resource.
         uri: String,
@@ -115,9 +115,9 @@ pub enum ToolContent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
     },
-    /// Content of an unknown type, unchanged.
+    /// Content of a type that this program does not support.
     Unknown {
-        /// The content.
+        /// The content, unchanged as the server sent it.
         value: Value,
     },
 }

@@ -16,7 +16,7 @@ pub struct ToolUse {
     /// The id, unique within the conversation. The [`ToolResult`](crate::ToolResult) refers to it.
     /// It is generated locally if the provider sends no ids.
     pub id: String,
-    /// The tool's name as declared.
+    /// The tool's name, as the request declared it.
     pub name: String,
     /// The input of the tool.
     pub input: ToolInput,
@@ -42,13 +42,13 @@ impl ToolUse {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolInput {
-    /// A JSON object.
+    /// The input is a JSON object.
     Object(SharedObject),
-    /// Text that is not a usable JSON object.
+    /// The input is not a usable JSON object.
     Malformed {
         /// The text of the model, truncated if it is too long.
         raw: String,
-        /// The reason, for the model and the person.
+        /// The reason why the input is malformed, for the model and the person.
         reason: String,
     },
 }
@@ -81,7 +81,7 @@ impl ToolInput {
         }
     }
 
-    /// Returns malformed input with a reason.
+    /// Returns malformed input with the text of the model and a reason.
     pub fn malformed_input(raw: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Malformed {
             raw: raw.into(),
@@ -105,7 +105,7 @@ impl ToolInput {
         }
     }
 
-    /// Converts a value that has no input fault.
+    /// Converts a value for which `find_input_fault` returns `None`.
     fn from_valid_value(value: Value) -> Self {
         match value {
             Value::Object(object) => object.into(),

@@ -6,10 +6,10 @@ use crate::{
     Warning, check_depth,
 };
 
-/// Maximum size of one tool input in bytes. A longer input becomes [`ToolInput::Malformed`].
+/// Default maximum size of one tool input in bytes. Longer input is [`ToolInput::Malformed`].
 pub const DEFAULT_MAX_TOOL_INPUT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Assembler of a streamed answer. It also checks the order of the events.
+/// Assembler of a streamed answer, which also checks the order of the events.
 ///
 /// It applies the rules that are common to all providers: when a tool input is malformed, which
 /// empty parts are dropped, and that the finish reason agrees with the output.
@@ -28,7 +28,7 @@ pub const DEFAULT_MAX_TOOL_INPUT_BYTES: usize = 4 * 1024 * 1024;
 pub struct ResponseAccumulator {
     max_tool_input_bytes: usize,
     grammar: EventGrammar,
-    /// One slot for each started part, in the order of their starts.
+    /// The content of each started part, in the order in which the parts started.
     slots: Vec<PartBuffer>,
     usage: Usage,
     warnings: Vec<Warning>,
@@ -66,7 +66,7 @@ enum PartContent {
 }
 
 impl ResponseAccumulator {
-    /// Returns an accumulator with a maximum size of one tool input in bytes.
+    /// Returns an empty accumulator for tool inputs of at most `bytes` bytes.
     pub fn with_max_tool_input(bytes: usize) -> Self {
         Self {
             max_tool_input_bytes: bytes,
@@ -81,9 +81,7 @@ impl ResponseAccumulator {
         }
     }
 
-    /// Adds the next event.
-    ///
-    /// Fails if the event violates the grammar or nests too deeply.
+    /// Adds the next event. Fails if the event violates the grammar or nests JSON too deeply.
     pub fn push(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
         check_event_depth(event)?;
         let at = self.grammar.check_and_find_part(event)?;
@@ -100,7 +98,7 @@ impl ResponseAccumulator {
             ModelEvent::PartStarted { part, .. } => self.start_part(part),
             ModelEvent::Usage { usage } => self.usage.update_counts(**usage),
             ModelEvent::Warning { warning } => self.warnings.push(warning.clone()),
-            // A retry starts the answer again. The grammar has already discarded its own parts.
+            // A retry starts the answer again, so everything that was received before is discarded.
             ModelEvent::Retrying { .. } => {
                 *self = Self::with_max_tool_input(self.max_tool_input_bytes);
             }
@@ -116,12 +114,12 @@ impl ResponseAccumulator {
         Ok(())
     }
 
-    /// Returns whether [`ModelEvent::Finished`] was received.
+    /// Returns whether the accumulator has received [`ModelEvent::Finished`].
     pub fn is_finished(&self) -> bool {
         self.finished.is_some()
     }
 
-    /// Returns whether any visible output was received.
+    /// Returns whether the accumulator has received any part.
     pub fn has_output(&self) -> bool {
         !self.slots.is_empty()
     }
@@ -134,8 +132,8 @@ impl ResponseAccumulator {
 
     /// Returns the received part of an interrupted answer.
     ///
-    /// Open tool uses are malformed. The finish reason is [`FinishReason::Interrupted`] unless the
-    /// provider has already sent one.
+    /// Tool uses that are still open become malformed. The finish reason is
+    /// [`FinishReason::Interrupted`] unless the provider has already sent one.
     pub fn into_interrupted_response(mut self) -> ChatResponse {
         let (reason, raw) = self
             .finished
@@ -146,7 +144,7 @@ impl ResponseAccumulator {
 
     fn assemble_response(self, reason: FinishReason, finish_raw: Option<String>) -> ChatResponse {
         let limit = self.max_tool_input_bytes;
-        // The capacity is exact, because the conversation keeps the parts until its end.
+        // The capacity is exact, because the parts stay in memory as long as the conversation.
         let mut parts = Vec::with_capacity(self.slots.len());
         parts.extend(
             self.slots
@@ -228,7 +226,7 @@ impl PartBuffer {
         }
     }
 
-    /// Returns the part, or `None` if it has neither text nor provider state.
+    /// Returns the complete part, or `None` for empty text or reasoning without provider state.
     fn into_part(self, max_tool_input: usize) -> Option<Part> {
         let provider_state = self.state;
         match self.content {

@@ -1,4 +1,4 @@
-//! Size of a streamed answer.
+//! Counter for the size of a streamed answer. The caller compares the size with its limit.
 
 use serde::Serialize;
 

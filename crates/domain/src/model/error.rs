@@ -13,7 +13,7 @@ use crate::GrammarViolation;
 /// from the request.
 #[derive(Debug)]
 pub struct ModelError {
-    /// The kind of the failure, classified in the same way for all providers.
+    /// The kind of the failure, which decides whether a retry may succeed.
     pub kind: ModelErrorKind,
     context: Box<ErrorContext>,
 }
@@ -44,22 +44,22 @@ pub enum ModelErrorKind {
     /// The API key is missing or wrong.
     #[error("the API key was not accepted")]
     Authentication,
-    /// The API key lacks the permission.
+    /// The API key has no permission for the request.
     #[error("not permitted")]
     Permission,
-    /// The model or the address does not exist.
+    /// The model or the address of the request does not exist.
     #[error("not found")]
     NotFound,
     /// The provider rejects the request as invalid.
     #[error("the request was refused{}", format_field_reason(field.as_deref()))]
     InvalidRequest {
-        /// The offending field, where the provider names it.
+        /// The invalid field of the request, if the provider names one.
         field: Option<String>,
     },
-    /// Too many requests or tokens per time.
+    /// The provider received too many requests or tokens in a period of time.
     #[error("rate limit reached{}", format_retry_delay(*retry_after))]
     RateLimited {
-        /// The delay that the provider requests.
+        /// The delay before the next attempt, if the provider requests one.
         retry_after: Option<Duration>,
     },
     /// The account's credit or quota is used up. A retry does not help.
@@ -68,15 +68,15 @@ pub enum ModelErrorKind {
     /// The provider is overloaded or has an internal error.
     #[error("overloaded or failing")]
     Overloaded {
-        /// The delay that the provider requests.
+        /// The delay before the next attempt, if the provider requests one.
         retry_after: Option<Duration>,
     },
     /// The provider did not respond in time.
     #[error("{} within {after:?}", phase.describe_timeout())]
     Timeout {
-        /// The phase of the request.
+        /// The phase in which the request timed out.
         phase: TimeoutPhase,
-        /// The time limit that passed.
+        /// The time limit that was exceeded.
         after: Duration,
     },
     /// The connection failed before the answer began.
@@ -94,7 +94,7 @@ pub enum ModelErrorKind {
     /// The adapter or the provider's API does not support a requested feature.
     #[error("{feature} is not supported")]
     Unsupported { feature: String },
-    /// The provider violated its protocol.
+    /// The provider's response violates its protocol, so it could not be read.
     #[error("the provider's answer could not be read")]
     Protocol,
     /// A configuration value is missing or wrong.
@@ -106,11 +106,11 @@ pub enum ModelErrorKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeoutPhase {
-    /// Waiting for a connection.
+    /// The client waited for a connection.
     Connect,
-    /// Waiting for the first byte of the answer.
+    /// The client waited for the first byte of the answer.
     FirstByte,
-    /// Waiting for the next byte of the answer.
+    /// The client waited for the next byte of the answer.
     Idle,
 }
 
@@ -135,23 +135,22 @@ impl ModelError {
         }
     }
 
-    /// Adds the HTTP status.
+    /// Adds the HTTP status of the response to the error.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.context.status = Some(status);
         self
     }
 
-    /// Adds the provider's id of the request.
+    /// Adds the provider's id of the request to the error.
     #[must_use]
     pub fn with_request_id(mut self, id: Option<String>) -> Self {
         self.context.request_id = id;
         self
     }
 
-    /// Adds whether a retry may succeed, and the delay that the provider requests.
-    ///
-    /// Overrides the default of the error kind.
+    /// Adds to the error whether a retry may succeed, and the delay that the provider requests.
+    /// Both override the defaults of the error kind.
     #[must_use]
     pub fn with_retry_hint(mut self, is_worthwhile: bool, after: Option<Duration>) -> Self {
         self.context.retry = Some(RetryHint {
@@ -161,14 +160,14 @@ impl ModelError {
         self
     }
 
-    /// Replaces the message.
+    /// Replaces the message of the error.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.context.message = message.into();
         self
     }
 
-    /// Adds the underlying error.
+    /// Adds the underlying error as the source.
     #[must_use]
     pub fn with_source(
         mut self,
@@ -188,17 +187,17 @@ impl ModelError {
         &self.context.message
     }
 
-    /// Returns the HTTP status.
+    /// Returns the HTTP status of the response, if there is one.
     pub fn http_status(&self) -> Option<u16> {
         self.context.status
     }
 
-    /// Returns the provider's request id, which its support asks for.
+    /// Returns the provider's id of the request, which the provider's support asks for.
     pub fn request_id(&self) -> Option<&str> {
         self.context.request_id.as_deref()
     }
 
-    /// Returns whether the same request may succeed later.
+    /// Returns whether the failure is temporary, so that the same request may succeed later.
     ///
     /// The caller's policy decides when to retry. [`ModelError::retry_after`] is the delay that the
     /// provider requests.
@@ -212,9 +211,9 @@ impl ModelError {
         )
     }
 
-    /// Returns whether a retry may succeed. Retry only while no output was shown.
+    /// Returns whether a retry may succeed. Retry only if no output was shown.
     ///
-    /// The retry hint decides. Without one, transient errors, interrupted answers and protocol
+    /// The retry hint decides. Without a hint, transient errors, interrupted answers and protocol
     /// errors are worth a retry.
     pub fn is_worth_retrying(&self) -> bool {
         let by_kind = || {
@@ -239,10 +238,7 @@ impl ModelError {
     }
 
     /// Returns an error for a violation of the grammar of [`ModelEvent`](crate::ModelEvent).
-    pub fn from_grammar_violation(
-        provider: impl Into<String>,
-        violation: GrammarViolation,
-    ) -> Self {
+    pub fn from_violation(provider: impl Into<String>, violation: GrammarViolation) -> Self {
         let kind = match violation {
             GrammarViolation::NoFinish => ModelErrorKind::Interrupted,
             _ => ModelErrorKind::Protocol,

@@ -27,48 +27,48 @@ use crate::{FinishReason, Part, ProviderState, ToolChoiceOutcome, Usage, Warning
 pub enum ModelEvent {
     /// The provider started the answer.
     Started {
-        /// The provider's response id.
+        /// The provider's id of the response.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         response_id: Option<String>,
-        /// The provider's name of the answering model.
+        /// The provider's name of the model that answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
         /// How the provider treated the request's tool choice.
         tool_choice: ToolChoiceOutcome,
     },
-    /// Start of a part.
+    /// A part of the answer starts.
     PartStarted { index: u32, part: PartStart },
     /// Text to append to a text part.
     TextDelta {
-        /// The index of the part.
+        /// The index of the text part.
         index: u32,
         /// The text to append.
         text: String,
     },
     /// Text to append to a reasoning part.
     ReasoningDelta {
-        /// The index of the part.
+        /// The index of the reasoning part.
         index: u32,
-        /// The text to append.
+        /// The text to append to the reasoning.
         text: String,
     },
     /// JSON text to append to the input of a tool use.
     ToolInputDelta {
-        /// The index of the part.
+        /// The index of the tool use.
         index: u32,
         /// The JSON text to append.
         json: String,
     },
     /// Provider state of an open part. It replaces earlier state of the part.
     PartState {
-        /// The index of the part.
+        /// The index of the open part.
         index: u32,
-        /// The provider state.
+        /// The new provider state of the part.
         state: Box<ProviderState>,
     },
-    /// End of a part.
+    /// A part of the answer is complete.
     PartFinished {
-        /// The index of the part.
+        /// The index of the complete part.
         index: u32,
     },
     /// Cumulative token counts. Counts that are missing in a later event keep their value.
@@ -88,7 +88,7 @@ pub enum ModelEvent {
     Finished {
         /// The reason why the model stopped.
         reason: FinishReason,
-        /// The provider's name of the reason.
+        /// The provider's own name of the finish reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<String>,
     },
@@ -111,7 +111,7 @@ impl ModelEvent {
     }
 }
 
-/// A repetition of a model request.
+/// Information about the repetition of a failed model request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelRetry {
     /// Number of the next attempt: 2 for the first repetition.
@@ -122,7 +122,7 @@ pub struct ModelRetry {
     pub reason: String,
 }
 
-/// The part of a [`ModelEvent::PartStarted`].
+/// The kind of a part that [`ModelEvent::PartStarted`] starts, and its first data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -136,7 +136,7 @@ pub enum PartStart {
     ToolUse {
         /// The id of the tool use.
         id: String,
-        /// The tool's name as declared.
+        /// The tool's name, as the request declared it.
         name: String,
     },
     /// A complete part without deltas.

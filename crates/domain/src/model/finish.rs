@@ -1,8 +1,8 @@
-//! Why a model stopped.
+//! Reasons why a model stopped.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 ///
 /// [`ChatResponse::finish_raw`](crate::ChatResponse::finish_raw) contains the provider's own value.
 /// If that value contradicts the output, the reason is derived from the output: see
@@ -15,7 +15,7 @@ pub enum FinishReason {
     Stop,
     /// The model requests tool calls.
     ToolUse,
-    /// The answer reached the output limit. An incomplete tool input is cut off.
+    /// The answer reached the limit of output tokens. Its last tool input may be incomplete.
     Length,
     /// The provider's filter withheld the output.
     ContentFilter,
@@ -29,7 +29,7 @@ pub enum FinishReason {
     MalformedToolCall,
     /// The answer is incomplete: an error occurred after its start, or its stream ended early.
     Interrupted,
-    /// Another reason, with the provider's own name for it.
+    /// The model stopped for another reason, for which the text is the provider's name.
     Other(String),
 }
 

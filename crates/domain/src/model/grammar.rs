@@ -13,7 +13,7 @@ pub enum GrammarViolation {
     /// A part started with an index that is not greater than all earlier ones.
     #[error("part {index} began out of order")]
     IndexOutOfOrder { index: u32 },
-    /// An event refers to a part that did not start or is complete.
+    /// An event refers to a part that did not start or is already complete.
     #[error("`{event}` for part {index}, which is not open")]
     NotOpen { index: u32, event: &'static str },
     /// A delta does not match the kind of its part, such as text for a tool use.
@@ -33,13 +33,13 @@ pub enum GrammarViolation {
     NoFinish,
 }
 
-/// Checker of the order of an answer's events. It stores none of their content.
+/// Checker of the order of an answer's events, which does not store the content of the events.
 /// [`ResponseAccumulator`](crate::ResponseAccumulator) also assembles the answer.
 #[derive(Debug, Clone, Default)]
 pub struct EventGrammar {
     started: bool,
     finished: bool,
-    /// Whether visible output was emitted.
+    /// Whether visible output was emitted, after which `Retrying` is a violation.
     has_shown: bool,
     parts: Vec<StartedPart>,
 }

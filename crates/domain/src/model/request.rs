@@ -11,21 +11,21 @@ use crate::{JsonObject, Message, ToolChoice, ToolDefinition};
 /// does not copy their text.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ChatRequest {
-    /// The conversation, oldest first.
+    /// The messages of the conversation, oldest first.
     pub messages: Vec<Arc<Message>>,
-    /// The declared tools.
+    /// The tools that the request declares to the model.
     #[serde(default)]
     pub tools: Vec<Arc<ToolDefinition>>,
-    /// The tools that the model may or must use.
+    /// Whether the model may or must use tools, and which of them.
     #[serde(default)]
     pub tool_choice: ToolChoice,
     /// Whether one answer may contain several tool uses. `None` means the provider's default.
     #[serde(default)]
     pub parallel_tool_use: Option<bool>,
-    /// The format of the answer.
+    /// The format of the answer: free text, or JSON that conforms to a schema.
     #[serde(default)]
     pub response_format: ResponseFormat,
-    /// The sampling parameters.
+    /// The sampling parameters, such as the temperature.
     #[serde(default)]
     pub sampling: Sampling,
     /// Maximum number of output tokens. `None` means the adapter's default for the model.
@@ -52,7 +52,7 @@ impl ChatRequest {
         }
     }
 
-    /// Sets the declared tools.
+    /// Sets the tools that the request declares to the model.
     #[must_use]
     pub fn with_tools<T: Into<Arc<ToolDefinition>>>(
         mut self,
@@ -62,7 +62,7 @@ impl ChatRequest {
         self
     }
 
-    /// Sets the tools that the model may or must use.
+    /// Sets whether the model may or must use tools, and which of them.
     #[must_use]
     pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = choice;
@@ -70,17 +70,17 @@ impl ChatRequest {
     }
 }
 
-/// The delivery of an answer.
+/// The way in which the provider delivers an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Delivery {
-    /// As a stream, while the model generates the answer.
+    /// The answer arrives as a stream, while the model generates it.
     #[default]
     Streamed,
-    /// As one document, when the answer is complete. This is less work for both sides, and some
-    /// servers and models support nothing else. The time limit for the first byte then applies to
-    /// the whole answer. Servers that stream regardless are supported.
+    /// The answer arrives as one document, when it is complete. This is less work for both sides,
+    /// and some servers and models support nothing else. The time limit for the first byte then
+    /// applies to the whole answer. Servers that stream regardless are supported.
     Whole,
 }
 
@@ -97,19 +97,19 @@ impl Delivery {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ResponseFormat {
-    /// Free text.
+    /// The answer is free text, without a schema.
     #[default]
     Text,
-    /// JSON that conforms to a schema.
+    /// The answer is JSON that conforms to a schema.
     JsonSchema {
         /// The name of the schema, `[A-Za-z0-9_-]{1,64}`.
         name: String,
-        /// The schema.
+        /// The JSON Schema of the answer.
         schema: Value,
     },
 }
 
-/// Sampling parameters. `None` means the provider's default.
+/// Sampling parameters of a model request. `None` means the provider's default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sampling {
     /// Sampling temperature: 0.0 (most predictable) to 1.0 or 2.0, depending on the provider.
@@ -118,7 +118,7 @@ pub struct Sampling {
     /// Probability mass for nucleus sampling, 0.0 to 1.0.
     #[serde(default)]
     pub top_p: Option<f64>,
-    /// Texts at which the model stops.
+    /// Stop sequences: texts that end the answer when the model generates them.
     #[serde(default)]
     pub stop: Vec<String>,
     /// The seed for reproducible answers, where the provider supports one.
@@ -131,12 +131,12 @@ pub struct Sampling {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReasoningEffort {
-    /// No reasoning, where the model can switch it off.
+    /// The model does not reason, if its reasoning can be disabled.
     None,
-    /// Little reasoning.
+    /// The model uses few tokens for reasoning.
     Low,
-    /// A medium amount of reasoning.
+    /// The model uses a medium number of tokens for reasoning.
     Medium,
-    /// Much reasoning.
+    /// The model uses many tokens for reasoning.
     High,
 }

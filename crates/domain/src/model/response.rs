@@ -7,23 +7,23 @@ use crate::{FinishReason, Message, ToolChoiceOutcome, Usage};
 /// A complete answer, assembled from [`ModelEvent`](crate::ModelEvent)s.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChatResponse {
-    /// The assistant's message.
+    /// The assistant's message, with all parts of the answer.
     pub message: Message,
     /// The reason why the model stopped.
     pub finish: FinishReason,
-    /// The provider's name of the finish reason.
+    /// The provider's own name of the finish reason.
     #[serde(default)]
     pub finish_raw: Option<String>,
-    /// The token counts.
+    /// The token counts of the request and its answer.
     #[serde(default)]
     pub usage: Usage,
     /// How the provider treated the request's tool choice.
     #[serde(default)]
     pub tool_choice: ToolChoiceOutcome,
-    /// Deviations from the request, and unknown values from the provider.
+    /// Deviations of the answer from the request, and unknown values from the provider.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// The provider's response id.
+    /// The provider's id of the response.
     #[serde(default)]
     pub response_id: Option<String>,
     /// The provider's name of the model that answered.
@@ -41,7 +41,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Returns a warning.
+    /// Returns a warning of this kind with a message.
     pub fn new(kind: WarningKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -50,7 +50,7 @@ impl Warning {
     }
 }
 
-/// The kind of a [`Warning`].
+/// The kind of deviation that a [`Warning`] reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -59,11 +59,11 @@ pub enum WarningKind {
     ToolChoiceRelaxed,
     /// An option that the model or the provider's API does not support was omitted.
     OptionDropped,
-    /// A part that the API does not support, or that another provider issued, was omitted.
+    /// A message part that the API does not support, or that another provider issued, was omitted.
     PartDropped,
-    /// A part was sent in a simpler form, such as text.
+    /// A message part was sent in a simpler form, such as text.
     PartDowngraded,
-    /// The provider sent an unknown value.
+    /// The provider sent a value that the adapter does not support.
     UnknownWireValue,
     /// A server or tool is not available.
     ToolUnavailable,

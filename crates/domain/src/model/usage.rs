@@ -9,23 +9,23 @@ use serde::{Deserialize, Serialize};
 /// candidate count excludes it).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens of the whole prompt.
+    /// Number of tokens of the whole prompt, including cached tokens.
     #[serde(default)]
     pub input_tokens: Option<u64>,
-    /// Output tokens, including reasoning.
+    /// Number of output tokens, including reasoning.
     #[serde(default)]
     pub output_tokens: Option<u64>,
-    /// Input tokens that were read from a prompt cache.
+    /// Number of input tokens that were read from a prompt cache.
     #[serde(default)]
     pub cache_read_tokens: Option<u64>,
-    /// Input tokens that were written to a prompt cache.
+    /// Number of input tokens that were written to a prompt cache.
     #[serde(default)]
     pub cache_write_tokens: Option<u64>,
-    /// Tokens among `cache_write_tokens` with the longer and more expensive of two cache lifetimes
-    /// (Anthropic: one hour instead of five minutes).
+    /// Number of tokens among `cache_write_tokens` with the longer and more expensive of two cache
+    /// lifetimes (Anthropic: one hour instead of five minutes).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_long_tokens: Option<u64>,
-    /// Output tokens for reasoning.
+    /// Number of output tokens for reasoning.
     #[serde(default)]
     pub reasoning_tokens: Option<u64>,
     /// Number of requests of the provider's own tools, such as web searches, which are billed
@@ -40,7 +40,7 @@ impl Usage {
         self.combine_counts(later, |_, new| new);
     }
 
-    /// Adds the usage of *another* answer.
+    /// Adds the token counts of *another* answer, for the total of several answers.
     pub fn add_usage(&mut self, other: Self) {
         self.combine_counts(other, u64::saturating_add);
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{JsonObject, SharedObject, ToolAnnotations, ToolOrigin, ToolUse};
 
-/// Requests decisions whether tools may run, from a person or a program.
+/// Requests decisions on whether tool calls may run, from a person or a program.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Approver: Send + Sync {
@@ -17,10 +17,7 @@ pub trait Approver: Send + Sync {
     ///
     /// Dropping the future withdraws all requests. The default implementation requests only the
     /// first decision, for approvers that show one request at a time.
-    async fn await_first_decision(
-        &self,
-        requests: &[ApprovalRequest],
-    ) -> (usize, ApprovalDecision) {
+    async fn await_decision(&self, requests: &[ApprovalRequest]) -> (usize, ApprovalDecision) {
         match requests.first() {
             Some(first) => (0, self.decide(first).await),
             None => (0, ApprovalDecision::NobodyThere),
@@ -44,15 +41,15 @@ pub trait Approver: Send + Sync {
 pub struct ApprovalRequest {
     /// Id of the run that waits for the decision.
     pub run_id: String,
-    /// The call with its input.
+    /// The tool call that needs a decision, with its input.
     pub tool_use: ToolUse,
     /// The server of the tool, and the tool's name there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
-    /// The annotations of the tool. Untrusted.
+    /// The annotations of the tool. They are untrusted, because the server supplies them.
     #[serde(default)]
     pub annotations: ToolAnnotations,
-    /// The description of the tool. Untrusted.
+    /// The description of the tool. It is untrusted, because the server supplies it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The repaired input that will run, if it differs from the one in `tool_use`.
@@ -118,10 +115,10 @@ pub enum ApprovalDecision {
         #[serde(default)]
         scope: ApprovalScope,
     },
-    /// No person is available. The tool does not run, and the model receives a result that says so.
+    /// No person is available. The tool does not run, and the tool result states the reason.
     NobodyThere,
-    /// No decision before [`ApprovalRequest::expires_at`]. The tool does not run, and the model
-    /// receives a result that states the reason.
+    /// The request expired at [`ApprovalRequest::expires_at`] without a decision. The tool does not
+    /// run, and the tool result states the reason.
     Expired,
     /// The decision comes later. The run stops here and can be stored. When it is resumed, it
     /// requests the decision again.

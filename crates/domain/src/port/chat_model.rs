@@ -48,11 +48,11 @@ pub async fn collect_stream(
         }
         answer
             .push(&event)
-            .map_err(|fault| ModelError::from_grammar_violation(provider, fault))?;
+            .map_err(|fault| ModelError::from_violation(provider, fault))?;
     }
     answer
         .finish()
-        .map_err(|fault| ModelError::from_grammar_violation(provider, fault))
+        .map_err(|fault| ModelError::from_violation(provider, fault))
 }
 
 #[cfg(test)]

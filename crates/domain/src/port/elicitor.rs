@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::JsonObject;
 
-/// Requests input from the person for a server that needs it during a call.
+/// Requests input from the person for an MCP server that needs it during a tool call.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Elicitor: Send + Sync {
@@ -12,12 +12,12 @@ pub trait Elicitor: Send + Sync {
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer;
 }
 
-/// A request of a server for input from the person.
+/// A request of an MCP server for input from the person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Elicitation {
     /// The configured name of the server. The person must see it.
     pub server: String,
-    /// The message of the server. Untrusted.
+    /// The message of the server to the person. It is untrusted.
     pub message: String,
     /// The [`ToolCall::idempotency_key`](super::ToolCall) of the call that the request belongs to,
     /// if it is known. Several runs may use one server, and only the person of the call's run may
@@ -58,7 +58,8 @@ pub enum ElicitationForm {
     Url {
         /// The address of the page. Untrusted, because the server supplies it.
         url: String,
-        /// The server's id of the elicitation. A later notification with this id completes it.
+        /// The server's id of the elicitation. A later notification with this id completes the
+        /// request.
         id: String,
     },
 }

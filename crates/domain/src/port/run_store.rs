@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{Principal, Session, SessionId, SessionStoreError};
 use crate::Message;
 
-/// The state of a run.
+/// The state of a stored run, which decides whether a process may continue it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -29,7 +29,7 @@ pub enum RunState {
     Finished,
 }
 
-/// A stored run.
+/// The stored metadata of a run, without its events and messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The id of the run, unique within a store. Ids sort by creation time.
@@ -44,23 +44,23 @@ pub struct RunRecord {
     pub created_at: String,
     /// Time at which the run was last written (RFC 3339, UTC).
     pub updated_at: String,
-    /// The number of events of the earlier runs of its session. An event has the number
+    /// The number of events of all earlier runs of the session. An event has the number
     /// `events_before + seq` in its session. Set by [`RunStore::begin_run`].
     #[serde(default)]
     pub events_before: u64,
-    /// Number of the run's last event; 0 before the first event.
+    /// Number of the run's last event. It is 0 before the first event.
     pub last_event: u64,
     /// The outcome of the run: `completed`, `limited`, `failed` or `cancelled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// The parameters of the run, for the process that continues it. The store does not interpret
     /// them. At most [`MAX_RUN_PARAMETERS_BYTES`] and [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)
-    /// levels; `null` counts as none. Stored by [`RunStore::begin_run`] and never changed.
+    /// levels; `null` counts as none. [`RunStore::begin_run`] stores them; they never change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
 }
 
-/// Maximum size of [`RunRecord::parameters`] as JSON, in bytes. Lists of runs contain them.
+/// Maximum size of [`RunRecord::parameters`] as JSON, in bytes, because lists of runs contain them.
 pub const MAX_RUN_PARAMETERS_BYTES: usize = 64 << 10;
 
 /// One event of a run. The store does not interpret it.
@@ -76,12 +76,12 @@ pub struct StoredEvent {
 /// not store the conversation again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSnapshot {
-    /// The state without the conversation, as one JSON object.
+    /// The state of the run without its conversation, as one JSON object.
     pub state: Arc<str>,
     /// The position of the first of `messages` in the run's conversation. They replace the stored
     /// messages from this position.
     pub from: u64,
-    /// The conversation from the position `from` on.
+    /// The messages of the run's conversation from the position `from` on.
     pub messages: Vec<Arc<Message>>,
 }
 

@@ -14,10 +14,10 @@ pub trait Sampler: Send + Sync {
     async fn sample(&self, sample: &SampleRequest) -> Result<ChatResponse, SampleError>;
 }
 
-/// A sampling request of a server.
+/// A request of an MCP server for a model answer (sampling).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampleRequest {
-    /// The configured name of the server.
+    /// The configured name of the server that requests the answer.
     pub server: String,
     /// The model request of the server, without messages of the run. Untrusted.
     pub request: ChatRequest,
@@ -31,7 +31,7 @@ pub struct SampleRequest {
 #[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
 pub enum SampleError {
-    /// The server lacks permission or exceeded a limit.
+    /// The server lacks permission to request answers, or exceeded a limit.
     #[error("{server} may not ask a model: {reason}")]
     NotAllowed {
         server: String,

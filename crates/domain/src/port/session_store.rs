@@ -9,10 +9,10 @@ use crate::Message;
 /// separate for each principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Principal {
-    /// The organisation; empty if there is only one.
+    /// The organisation of the user; empty if there is only one.
     #[serde(default)]
     pub tenant: String,
-    /// The person; empty if there is only one.
+    /// The user within the organisation; empty if there is only one.
     #[serde(default)]
     pub user: String,
 }
@@ -39,7 +39,7 @@ impl IdKey {
         Self(key.into())
     }
 
-    /// Returns the secret bytes.
+    /// Returns the bytes of the secret key.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
@@ -51,7 +51,7 @@ impl fmt::Debug for IdKey {
     }
 }
 
-/// A stored conversation.
+/// The stored metadata of a conversation, without its messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     /// The id of the session.
@@ -112,8 +112,8 @@ pub trait SessionStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<u64, SessionStoreError>;
 
-    /// Changes the title of a session. Fails with [`SessionStoreError::NotFound`] if it does not
-    /// exist.
+    /// Changes the title of a session. Fails with [`SessionStoreError::NotFound`] if the session
+    /// does not exist.
     async fn rename_session(
         &self,
         owner: &Principal,
@@ -144,13 +144,13 @@ pub trait SessionStore: Send + Sync {
 #[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
 pub enum SessionStoreError {
-    /// No such session for this principal.
+    /// The principal has no session with this id.
     #[error("session `{id}` does not exist")]
     NotFound { id: SessionId },
-    /// A session with this id exists already.
+    /// The session cannot be created, because its id exists already.
     #[error("session `{id}` exists already")]
     Exists { id: SessionId },
-    /// Another writer appended messages meanwhile.
+    /// The session has another number of messages than the writer expected.
     #[error("session `{id}` holds {actual} messages, not {expected}: it was changed meanwhile")]
     Conflict {
         id: SessionId,
@@ -158,16 +158,16 @@ pub enum SessionStoreError {
         expected: u64,
         actual: u64,
     },
-    /// The session has an unfinished run.
+    /// The operation is refused, because the session has an unfinished run.
     #[error("run `{run}` of session `{session}` is not over")]
     Busy { session: SessionId, run: String },
-    /// No such run for this principal.
+    /// The principal has no run with this id.
     #[error("run `{run}` does not exist")]
     NoSuchRun { run: String },
-    /// The write does not follow the stored state, or another process has the run.
+    /// The write does not follow the stored state, or another process has acquired the run.
     #[error("run `{run}` was changed meanwhile: {reason}")]
     RunConflict { run: String, reason: String },
-    /// A document exceeds a limit of the store.
+    /// The document exceeds a size limit of the store.
     #[error("{what} has {actual} {unit}, and {most} are kept at most")]
     TooLarge {
         what: &'static str,
@@ -190,7 +190,7 @@ pub enum SessionStoreError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The storage failed.
+    /// The storage failed for another reason.
     #[error("the session store failed to {operation}")]
     Storage {
         operation: &'static str,

@@ -31,30 +31,30 @@ pub type ToolHostChanges = Pin<Box<dyn Stream<Item = ToolHostChange> + Send>>;
 pub struct ToolCatalog {
     /// The tools with unique names, in a stable order.
     pub tools: Vec<Arc<ToolDefinition>>,
-    /// The servers whose tools are missing.
+    /// The servers whose tools are missing in `tools`, because they are unavailable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<ServerProblem>,
 }
 
-/// A server with missing tools.
+/// An MCP server whose tools are missing in the catalog, because the server is unavailable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerProblem {
     /// The server's name in the configuration.
     pub server: String,
-    /// Description of the problem and its remedy.
+    /// Description of the problem and its remedy, for the person.
     pub message: String,
 }
 
-/// A change of a tool host.
+/// A change of the servers or tools of a tool host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the variant explains its field")]
 pub enum ToolHostChange {
-    /// The list of a server's tools may differ from before.
+    /// The list of a server's tools may have changed.
     ToolsChanged { server: String },
-    /// A tool's definition has changed since it was last seen. Earlier approvals concern another
-    /// definition.
+    /// A tool's definition has changed since it was last seen. Earlier approvals do not apply to
+    /// the new definition.
     ToolRedefined {
         /// The name of the server.
         server: String,
@@ -65,9 +65,9 @@ pub enum ToolHostChange {
         /// A fingerprint of the current definition.
         now: String,
     },
-    /// The list of a server's prompts may differ from before.
+    /// The list of a server's prompts may have changed.
     PromptsChanged { server: String },
-    /// The list of a server's resources, or of their templates, may differ from before.
+    /// The list of a server's resources, or of their templates, may have changed.
     ResourcesChanged { server: String },
     /// A server started, stopped or failed.
     ServerState {
@@ -75,20 +75,20 @@ pub enum ToolHostChange {
         server: String,
         /// The state of the server, such as `ready` or `failed`.
         state: String,
-        /// The reason for the state.
+        /// The reason for the state, such as an error message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
 }
 
-/// One call of one tool.
+/// A call of one tool, as the tool host receives it.
 #[derive(Debug, Clone, Default)]
 pub struct ToolCall {
     /// The tool's name as in the catalog.
     pub name: String,
     /// The input of the tool.
     pub input: SharedObject,
-    /// Maximum time of the call. `None` means the limit of the host.
+    /// Maximum duration of the call. `None` means the limit of the host.
     pub deadline: Option<Duration>,
     /// The key for all attempts of one call, so that a server recognizes a repetition.
     pub idempotency_key: Option<String>,
@@ -96,7 +96,7 @@ pub struct ToolCall {
     pub progress: ProgressSink,
 }
 
-/// The output of a tool.
+/// The output of one tool call, before it becomes a [`ToolResult`] of a conversation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolOutput {
     /// The content for the model.
@@ -162,7 +162,7 @@ impl From<&ToolResult> for ToolOutput {
     }
 }
 
-/// The progress of a tool call.
+/// A progress report of a running tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolProgress {
     /// Completed work in the tool's own unit. The number increases during the call.
@@ -200,12 +200,9 @@ impl ProgressSink {
         }
     }
 
-    /// Also calls `listener` before the host repeats the call. `listener` must not block.
+    /// Returns a sink that also calls `listener` before a call is repeated. It must not block.
     #[must_use]
-    pub fn with_retry_listener(
-        mut self,
-        listener: impl Fn(ToolRetry) + Send + Sync + 'static,
-    ) -> Self {
+    pub fn on_retry(mut self, listener: impl Fn(ToolRetry) + Send + Sync + 'static) -> Self {
         self.retries = Some(Arc::new(listener));
         self
     }
@@ -224,7 +221,8 @@ impl ProgressSink {
         }
     }
 
-    /// Returns whether a listener receives progress. If not, a host requests none from its server.
+    /// Returns whether a listener receives progress. Otherwise a host requests no progress from its
+    /// server.
     pub fn is_listening(&self) -> bool {
         self.progress.is_some()
     }

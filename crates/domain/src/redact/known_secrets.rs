@@ -35,7 +35,7 @@ pub(super) enum TextKind {
     Name,
 }
 
-/// Known secrets, the oldest first.
+/// The secrets that a redactor replaces, the oldest first.
 #[derive(Clone, Default)]
 pub(super) struct KnownSecrets {
     secrets: Vec<Secret>,
@@ -51,7 +51,7 @@ struct Secret {
 }
 
 struct SecretSearch {
-    /// Finds all spellings of all secrets. `None` if there are too many.
+    /// Finder of all spellings. `None` if it could not be built; whole texts are then redacted.
     automaton: Option<AhoCorasick>,
     /// For each spelling, whether it is redacted only where it is a whole word.
     is_word: Vec<bool>,

@@ -5,7 +5,7 @@ use super::{
     secret_names::{is_secret_name, is_secret_parameter},
 };
 
-/// Prefixes of keys of well-known issuers.
+/// Prefixes of the API keys of well-known issuers.
 const KEY_PREFIXES: [&str; 14] = [
     "sk-",
     "sk_live_",
@@ -88,7 +88,7 @@ fn is_auth_scheme(word: &str) -> bool {
     word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic")
 }
 
-/// Returns the prefix of a key, such as `sk-`, which may be shown; `None` for other words.
+/// Returns the prefix of an API key, such as `sk-`, which stays visible; `None` for other words.
 fn find_key_prefix(word: &str) -> Option<&'static str> {
     KEY_PREFIXES.into_iter().find(|prefix| {
         word.strip_prefix(prefix).is_some_and(|rest| {
@@ -119,7 +119,7 @@ fn find_named_value(after: &str) -> Option<(usize, usize)> {
     let value = rest.strip_prefix(['=', ':'])?.trim_start_matches(' ');
     let unquoted = value.trim_start_matches(is_quote);
     let is_quoted = unquoted.len() < value.len();
-    // In `Authorization: Bearer abc`, the scheme `Bearer` may be shown.
+    // In `Authorization: Bearer abc`, only `abc` is secret, not the scheme `Bearer`.
     let (scheme, token) = unquoted.split_at(matching_prefix_length(unquoted, char::is_alphabetic));
     let token = token.strip_prefix(' ').filter(|_| is_auth_scheme(scheme));
     let secret = token.unwrap_or(unquoted);

@@ -10,10 +10,10 @@ use serde_json::Value;
 pub struct ToolDefinition {
     /// The name, unique among the tools of one request, `[A-Za-z0-9_-]{1,64}`.
     pub name: String,
-    /// The display name for people.
+    /// The display name of the tool for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The description for the model.
+    /// The description of the tool for the model.
     #[serde(default)]
     pub description: String,
     /// JSON Schema of the input object (2020-12 unless `$schema` names another draft).
@@ -101,9 +101,9 @@ pub enum ToolChoiceOutcome {
     /// The provider's API supports the choice, and the request contains it.
     #[default]
     Native,
-    /// The adapter enforces the choice by other means.
+    /// The API does not support the choice, but the adapter enforces it, as `how` describes.
     Emulated {
-        /// Description of the means.
+        /// Description of how the adapter enforces the choice.
         how: String,
     },
     /// The choice is not enforced. The model may choose differently.

@@ -1,4 +1,4 @@
-//! Converts a benchmark entry to a scenario.
+//! Converts an entry of the benchmark data to a scenario.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use crate::suite::{
     Scenario, ScoringRules, Turn,
 };
 
-/// An entry of a benchmark question file. Fields for unsupported categories are ignored.
+/// An entry of a question file of the benchmark. Fields for unsupported categories are ignored.
 #[derive(Debug, Deserialize)]
 pub(super) struct BenchmarkQuestion {
     pub(super) id: String,
-    /// The user and system messages of the question, grouped by turn.
+    /// User and system messages of the question, as one list for each turn.
     #[serde(rename = "question")]
     turns: Vec<Vec<QuestionMessage>>,
-    /// The functions that the model may call. `None` in unsupported categories.
+    /// Functions that the model may call. `None` in categories that are not supported.
     #[serde(rename = "function")]
     functions: Option<Vec<FunctionDefinition>>,
 }
@@ -37,24 +37,24 @@ struct FunctionDefinition {
     parameters: Map<String, Value>,
 }
 
-/// An entry of a benchmark answer file: the right calls of one question, with the accepted values
-/// of each argument.
+/// An entry of an answer file of the benchmark: the right calls for one question, with the accepted
+/// values of each argument.
 #[derive(Debug, Deserialize)]
 pub(super) struct BenchmarkAnswer {
     pub(super) id: String,
     ground_truth: Vec<Map<String, Value>>,
 }
 
-/// The benchmark category of a question, which determines how many calls are expected.
+/// Category of a benchmark question. It determines how many calls the model must make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BenchmarkCategory {
-    /// The model must call the only function once.
+    /// The question has one function, which the model must call once.
     Simple,
-    /// The model must call one of several functions once.
+    /// The question has several functions, and the model must call one of them once.
     Multiple,
-    /// The model must make several calls, in any order.
+    /// The model must call functions several times, in any order.
     Parallel,
-    /// The model must not call any function.
+    /// The model must not call a function, because no function fits the question.
     Irrelevance,
 }
 
@@ -72,11 +72,11 @@ const CATEGORIES: [(&str, BenchmarkCategory); 11] = [
     ("live_irrelevance", BenchmarkCategory::Irrelevance),
 ];
 
-/// Supported categories, as text for error messages. `simple` is an older name of `simple_python`.
+/// Supported categories for error messages. `simple` is an older name of `simple_python`.
 const SUPPORTED: &str = "simple_python, multiple, parallel, parallel_multiple, irrelevance, \
     live_simple, live_multiple, live_parallel, live_parallel_multiple, live_irrelevance";
 
-/// Parses the entries of a benchmark file, which is JSON Lines or a JSON array.
+/// Parses the entries of a benchmark file, which contains JSON Lines or a JSON array.
 pub(super) fn parse_entries<T: DeserializeOwned>(
     text: &str,
     file: &'static str,
@@ -115,7 +115,7 @@ impl BenchmarkQuestion {
         &self,
         answer: Option<&BenchmarkAnswer>,
     ) -> Result<Scenario, BfclError> {
-        // An entry id ends with `_` and a number, such as `simple_python_0`.
+        // The id of an entry is its category, `_` and a number, such as `simple_python_0`.
         let kind = self.id.rsplit_once('_').map_or("", |(kind, _)| kind);
         let Some((_, category)) = CATEGORIES.iter().find(|(name, _)| *name == kind) else {
             return Err(BfclError(format!(
@@ -199,8 +199,8 @@ impl BenchmarkQuestion {
                 );
             };
             let function = match category {
-                // The function name in the answer is ignored, because the question has only one
-                // function.
+                // The question has only one function, so the function name in the answer is
+                // ignored, as in the benchmark.
                 BenchmarkCategory::Simple => self.question_functions().first(),
                 _ => self.question_functions().iter().find(|it| it.name == *name),
             };
@@ -235,10 +235,7 @@ impl BenchmarkQuestion {
                 );
             };
             let property = declared.and_then(|it| it.get(name));
-            let of = |place: &str| {
-                self.parse_parameter_type(name, property?.pointer(place)?)
-                    .transpose()
-            };
+            let of = |place: &str| self.parse_type(name, property?.pointer(place)?).transpose();
             let declared = of("/type").transpose()?;
             let items = match declared {
                 Some(BfclType::Array | BfclType::Tuple) => {
@@ -259,7 +256,7 @@ impl BenchmarkQuestion {
             };
             expect(name, &parameter);
         }
-        // No call is right if the answer has no accepted value for a required parameter.
+        // If the answer has no value for a required parameter, no call is right.
         for name in required.iter().filter(|it| !arguments.contains_key(**it)) {
             let parameter = BfclParameter {
                 declared: None,
@@ -279,11 +276,7 @@ impl BenchmarkQuestion {
         })
     }
 
-    fn parse_parameter_type(
-        &self,
-        name: &str,
-        value: &Value,
-    ) -> Result<Option<BfclType>, BfclError> {
+    fn parse_type(&self, name: &str, value: &Value) -> Result<Option<BfclType>, BfclError> {
         let read = BfclType::deserialize(value).map(Some);
         read.map_err(|_| self.invalid_entry_error(format!("`{name}` has the unknown type {value}")))
     }

@@ -1,17 +1,17 @@
-//! Converts the description and the parameters of a benchmark function to those of a tool.
+//! Converts a function of the benchmark data to a tool description with a JSON Schema.
 
 use serde_json::{Map, Value};
 
-/// Sentence that the benchmark adds to every function description in Python categories.
+/// Sentence that the benchmark adds to the description of each function in Python categories.
 const PYTHON: &str = " Note that the provided function is in Python 3 syntax.";
-/// Sentence that the benchmark adds to the description of every float parameter.
+/// Sentence that the benchmark adds to the description of each float parameter.
 const FLOAT: &str = " This is a float type value.";
 
 pub(super) fn clean_description(text: &str) -> String {
     format!("{text}{PYTHON}")
 }
 
-/// Returns the JSON Schema of a function's parameters.
+/// Converts the parameters of a benchmark function to a JSON Schema.
 pub(super) fn convert_parameters(parameters: &Map<String, Value>) -> Value {
     let mut schema = parameters.clone();
     schema.insert("type".to_owned(), Value::from("object"));
@@ -19,7 +19,7 @@ pub(super) fn convert_parameters(parameters: &Map<String, Value>) -> Value {
     Value::Object(schema)
 }
 
-/// Converts the types in the `properties` and `items` of a schema.
+/// Converts the type names in the `properties` and `items` of a schema to JSON Schema types.
 fn convert_subschemas(schema: &mut Map<String, Value>) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         for (_, property) in properties {
@@ -49,8 +49,8 @@ fn convert_type(schema: &mut Map<String, Value>) {
     convert_subschemas(schema);
 }
 
-/// Returns the JSON Schema type for a Python, Java or benchmark type name. Unknown types become
-/// strings.
+/// Converts a type name of Python, Java or the benchmark to a JSON Schema type. Unknown names
+/// become `string`.
 fn json_type(name: &str) -> &'static str {
     match name {
         "integer" => "integer",

@@ -1,4 +1,4 @@
-//! Format of the lines in a recording file.
+//! Defines the lines of a recording file and reads them.
 
 use std::{
     collections::BTreeMap,
@@ -18,13 +18,13 @@ use super::{
     matching::{CanonicalMessage, CanonicalRequest},
 };
 
-/// The version of the recording format that this program writes and reads.
+/// Version of the recording format that this program writes and reads.
 pub(super) const VERSION: u32 = 1;
 
-/// Value of the `format` field in the first line of a recording.
+/// Value of the `format` field, by which a file is recognized as a recording.
 const FORMAT: &str = "switchboard-recording";
 
-/// Maximum size of one line of a recording, in bytes. A line may contain media.
+/// Maximum size in bytes of one line of a recording, which may contain media.
 const MAX_LINE_BYTES: u64 = 256 << 20;
 
 /// The first line of a recording, which identifies its format.
@@ -45,57 +45,57 @@ impl RecordingHeader {
     }
 }
 
-/// A line of a recording after its header line.
+/// A line of a recording file after the first line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum RecordingLine {
-    /// A message of a conversation. Requests refer to it by its number.
+    /// A message of a conversation. Model calls refer to the message by its number.
     Message { number: usize, message: Value },
-    /// A list of tools. Requests refer to it by its number.
+    /// The tools of a model request. Model calls refer to the list by its number.
     Tools { number: usize, tools: Value },
-    /// A request to a model with its response.
+    /// A model request with the recorded response.
     ModelCall(Box<ModelCall>),
-    /// A changed tool catalog of the tool host.
+    /// The tool catalog of the tool host, recorded whenever it has changed.
     Catalog(ToolCatalog),
-    /// A call of a tool with its result.
+    /// A tool call with the recorded result.
     ToolCall(Box<RecordedToolCall>),
 }
 
-/// A request to a model with its response, as one line of the recording.
+/// A model request with its response, as one line of a recording file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ModelCall {
-    /// Name of the conversation that sent the request. `None` if the recorder has no name.
+    /// Name of the conversation that sent the model request. `None` for a recorder without a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<Arc<str>>,
     /// Number of tool catalogs recorded before this request, which used the last of them.
     pub(super) catalogs: usize,
     pub(super) model: ModelId,
     pub(super) capabilities: ModelCapabilities,
-    /// Numbers of the recorded messages that the request contained.
+    /// Numbers of the messages in the request, which earlier lines of the recording contain.
     pub(super) messages: Vec<usize>,
-    /// Number of the recorded list of tools that the request contained.
+    /// Number of the tool list in the request, which an earlier line of the recording contains.
     pub(super) tools: usize,
-    /// The request without messages and tools.
+    /// Settings of the request: the request as JSON without its messages and tools.
     pub(super) settings: Value,
     pub(super) events: Vec<ModelEvent>,
-    /// Ids of the tool uses in the response whose input contained secrets.
+    /// Ids of the tool uses in the response from whose input secrets were removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) redacted_inputs: Vec<String>,
-    /// The reason for an incomplete response. `None` for a complete response.
+    /// Reason why the response is incomplete. `None` for a complete response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) end: Option<EarlyEnd>,
 }
 
-/// The reason why a response is incomplete.
+/// Reason why a recorded model response is incomplete.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EarlyEnd {
     Error(Box<StoredModelError>),
-    /// The caller stopped reading the response.
+    /// The caller stopped reading the response before its end.
     Dropped,
 }
 
-/// A [`ModelError`] in the form of the recording.
+/// A [`ModelError`] of a response, as the recording stores it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StoredModelError {
     pub(super) provider: String,
@@ -107,14 +107,14 @@ pub(super) struct StoredModelError {
     pub(super) request_id: Option<String>,
 }
 
-/// A call of a tool with its result.
+/// A tool call with its result, as one line of a recording file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RecordedToolCall {
-    /// Name of the conversation that made the call. `None` if the recorder has no name.
+    /// Name of the conversation that called the tool. `None` for a recorder without a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<Arc<str>>,
-    /// Position of the call among all calls, by start time and starting at 1. Lines are ordered by
-    /// the end of the calls.
+    /// Number of the call, starting at 1, in the order of the starts. The lines of a
+    /// recording are in the order of the ends.
     pub(super) number: usize,
     pub(super) tool: String,
     pub(super) input: JsonObject,
@@ -126,7 +126,7 @@ pub(super) struct RecordedToolCall {
 pub(super) enum CallResult {
     Output(ToolOutput),
     Error(ToolCallError),
-    /// The caller stopped waiting for the call.
+    /// The caller stopped waiting before the tool returned a result.
     Dropped,
 }
 
@@ -153,7 +153,7 @@ impl From<StoredModelError> for ModelError {
     }
 }
 
-/// The parsed content of a recording file.
+/// Parsed content of a recording file.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
     pub(super) model_calls: Vec<(ModelCall, CanonicalRequest)>,
@@ -163,7 +163,7 @@ pub(super) struct Recording {
     tools: BTreeMap<usize, Arc<Value>>,
 }
 
-/// Reads a recording. Ignores an incomplete last line, which a crash may leave.
+/// Reads a recording file. Ignores an incomplete last line, which a crashed program may leave.
 pub(super) fn read_recording(mut input: impl BufRead) -> Result<Recording, RecordingError> {
     let mut recording = Recording::default();
     let mut bytes = Vec::new();
@@ -207,8 +207,8 @@ fn check_header(line: &[u8]) -> Result<(), RecordingError> {
     }
 }
 
-/// Returns the message of a parse error without its position, which `serde_json` counts within the
-/// line and not within the file.
+/// Returns the message of a JSON error without its position, because `serde_json` counts lines and
+/// columns from the start of the recording's line.
 fn error_without_position(error: &serde_json::Error) -> String {
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();

@@ -1,4 +1,4 @@
-//! Compares a new request with recorded requests.
+//! Compares a new model request with the requests of a recording.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,30 +7,30 @@ use switchboard_domain::ChatRequest;
 
 use super::{Redaction, is_redacted, redacted::may_match_redacted};
 
-/// The strategy for finding the recorded response to a request.
+/// Strategy for finding the recorded response to a new model request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Matching {
-    /// Matches by content: the n-th request with equal content gets the n-th such response. Suits
-    /// concurrent runs.
+    /// Matches requests by content: the n-th request with equal content gets the n-th response that
+    /// was recorded for it. Suits concurrent runs.
     #[default]
     Exact,
-    /// Matches by order: each request to a model gets the next recorded response of that model.
-    /// Suits requests with changing data, such as a date, and only one run at a time.
+    /// Matches requests by order: each request to a model gets the model's next recorded response.
+    /// Suits requests with changing data, such as a date, but only one run at a time.
     Order,
 }
 
-/// The quality of a match between a recorded and a new request, with the best first.
+/// Quality of the match between a recorded request and a new one. The best quality is first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MatchQuality {
-    /// The requests are equal except for redacted text.
+    /// The requests are equal except where the recording is redacted.
     Equal,
-    /// The requests are equal up to a tool use with redacted input. Later messages may differ,
+    /// The requests are equal up to a tool use whose input was redacted. Later messages may differ,
     /// because the tool may reject the redacted input.
     AfterRedactedInput,
 }
 
-/// Returns the ids of the tool uses and tool results of a message.
+/// Returns the ids in the tool uses and tool results of a message, for replacement.
 fn tool_use_ids_mut(message: &mut Value) -> impl Iterator<Item = &mut String> {
     let parts = message.get_mut("parts").and_then(Value::as_array_mut);
     parts.into_iter().flatten().filter_map(|part| {
@@ -46,11 +46,11 @@ fn tool_use_ids_mut(message: &mut Value) -> impl Iterator<Item = &mut String> {
     })
 }
 
-/// A message as JSON without the ids of its tool uses. Recorded requests share equal messages.
+/// A message as JSON without its tool use ids. Recorded requests with equal messages share it.
 #[derive(Debug)]
 pub(super) struct CanonicalMessage {
     message: Value,
-    /// The ids removed from the message, in their order of occurrence.
+    /// Tool use ids that were removed from the message, in the order of their occurrence.
     ids: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl CanonicalMessage {
 /// the order of their first occurrence, because some providers generate new ids in every run.
 #[derive(Debug)]
 pub(super) struct CanonicalRequest {
-    /// The messages, each with the numbers of its tool use ids. Number 1 stands for `call-1`.
+    /// Messages, each with the numbers that replace its tool use ids. Number 1 represents `call-1`.
     messages: Vec<(Arc<CanonicalMessage>, Vec<usize>)>,
     tools: Arc<Value>,
     settings: Value,
@@ -110,7 +110,7 @@ impl CanonicalRequest {
         ))
     }
 
-    /// Compares this recorded request with a new one. Returns `None` if they do not match.
+    /// Compares this recorded request with a new one. Returns `None` if the requests differ.
     pub(super) fn compare_request(&self, new: &Self) -> Option<MatchQuality> {
         if self.messages.len() != new.messages.len() {
             return None;
@@ -128,7 +128,7 @@ impl CanonicalRequest {
         is_equal.then_some(quality)
     }
 
-    /// Returns the number of equal messages at the beginning of both requests.
+    /// Returns the number of messages at the beginning that are equal in both requests.
     fn count_common_messages(&self, new: &Self) -> usize {
         let pairs = self.messages.iter().zip(&new.messages);
         let equal = pairs.take_while(|((a, a_ids), (b, b_ids))| {
@@ -137,14 +137,14 @@ impl CanonicalRequest {
         equal.count()
     }
 
-    /// Returns how similar this recorded request is to a new one, as a rank for comparisons with
-    /// other recorded requests. A larger rank means more similar.
+    /// Returns a rank for how similar this recorded request is to a new one. Among several recorded
+    /// requests, the largest rank belongs to the most similar one.
     pub(super) fn similarity_rank(&self, new: &Self) -> (usize, std::cmp::Reverse<usize>) {
         let common = self.count_common_messages(new);
         (common, std::cmp::Reverse(self.messages.len()))
     }
 
-    /// Describes the first difference between two requests: its path and both values.
+    /// Describes the first difference between both requests: the path and the two values there.
     pub(super) fn describe_difference(&self, new: &Self) -> Option<String> {
         let messages = |request: &Self| {
             let messages = request.messages.iter().map(|(message, numbers)| {
@@ -161,7 +161,7 @@ impl CanonicalRequest {
             .or_else(|| format_difference("settings", &self.settings, &new.settings))
     }
 
-    /// Returns an excerpt of the last text or tool result in the request.
+    /// Returns the start of the last text or tool result in the request, for error messages.
     pub(super) fn last_text_excerpt(&self) -> String {
         let part = self
             .messages
@@ -193,7 +193,7 @@ fn format_difference(path: &str, recorded: &Value, new: &Value) -> Option<String
     Some(format!("{path}{step}: recorded {recorded}, now {new}"))
 }
 
-/// Returns the path of the first different values in two JSON values, and both values.
+/// Returns the path at which two JSON values first differ, and the two values there.
 fn find_first_difference<'v>(
     recorded: &'v Value,
     new: &'v Value,
@@ -228,7 +228,7 @@ fn find_first_difference<'v>(
     })
 }
 
-/// Maximum size of an excerpt in an error message, in bytes.
+/// Maximum size in bytes of an excerpt in an error message. Longer excerpts are cut.
 const MAX_EXCERPT_BYTES: usize = 80;
 
 pub(super) fn value_excerpt(value: &Value) -> String {

@@ -37,7 +37,7 @@ pub use recorder::Recorder;
 pub(crate) use redacted::{is_redacted, may_match_redacted};
 pub(crate) use redaction::Redaction;
 
-/// Returns the input of a tool call without the arguments in `hidden`, which the host adds.
+/// Returns the input of a tool call without the arguments in `hidden`, which the host adds itself.
 fn remove_hidden_arguments<'a>(
     hidden: &ContextInjection,
     catalogs: impl Iterator<Item = &'a ToolCatalog>,

@@ -1,4 +1,4 @@
-//! Replays recorded model and tool traffic.
+//! Replays the recorded traffic of models and tools.
 
 use std::{
     collections::HashSet,
@@ -23,12 +23,12 @@ use super::{
     remove_hidden_arguments,
 };
 
-/// Maximum number of stored error messages for unmatched requests, because a server may run for
-/// days.
+/// Maximum number of stored error messages for requests without a response. More messages are not
+/// stored, because a server may run for days.
 const MAX_MISSED: usize = 1_000;
 
-/// A replay of recorded model and tool traffic. Clones share the used responses: each response is
-/// replayed only once.
+/// A player that replays recorded model and tool traffic. A response is replayed only once, even if
+/// the player has several clones.
 ///
 /// ```
 /// use switchboard_evals::recording::Player;
@@ -43,7 +43,7 @@ pub struct Player {
     shared: Arc<SharedRecording>,
     matching: Matching,
     selection: ConversationSelection,
-    /// Arguments that the host adds to tool calls and that the recording therefore omits.
+    /// Tool arguments that the recording omits, because the host adds them to tool calls.
     hidden: ContextInjection,
 }
 
@@ -58,12 +58,12 @@ struct SharedRecording {
 struct PlaybackState {
     model_calls: Vec<RecordedResponse<(ModelCall, CanonicalRequest)>>,
     tool_calls: Vec<RecordedResponse<RecordedToolCall>>,
-    /// Conversations from which a response was already replayed.
+    /// Names of the recorded conversations with at least one replayed response.
     used_conversations: HashSet<Arc<str>>,
     missed: Vec<String>,
 }
 
-/// A recorded response, which is replayed only once.
+/// A recorded response with its conversation. It is replayed only once.
 #[derive(Debug)]
 struct RecordedResponse<T> {
     conversation: Option<Arc<str>>,
@@ -81,13 +81,13 @@ impl<T> RecordedResponse<T> {
     }
 }
 
-/// The recorded conversations from which a player takes its responses.
+/// Selection of the recorded conversations whose responses a player replays.
 #[derive(Debug, Clone)]
 enum ConversationSelection {
     All,
-    /// Only the conversation with this name, and traffic recorded without a conversation.
+    /// The conversation with this name, and traffic that was recorded without a conversation.
     Named(Arc<str>),
-    /// Only the conversation of the last replayed response. `None` before the first response.
+    /// The conversation of the last replayed response. `None` before the first response.
     Found(Arc<Mutex<Option<Arc<str>>>>),
 }
 
@@ -104,17 +104,14 @@ impl PlaybackState {
 }
 
 impl Player {
-    /// Reads a recording. An incomplete last line is ignored.
+    /// Reads a recording for a replay. An incomplete last line is ignored.
     pub fn read_recording(input: impl BufRead) -> Result<Self, RecordingError> {
-        Self::read_with_redactor(input, Redactor::default())
+        Self::read_redacted(input, Redactor::default())
     }
 
-    /// Reads a recording whose recorder redacted known secrets. New requests are redacted too
-    /// before the comparison.
-    pub fn read_with_redactor(
-        input: impl BufRead,
-        redactor: Redactor,
-    ) -> Result<Self, RecordingError> {
+    /// Reads a recording whose recorder redacted secrets that `redactor` also contains. New
+    /// requests are redacted too before they are compared.
+    pub fn read_redacted(input: impl BufRead, redactor: Redactor) -> Result<Self, RecordingError> {
         let Recording {
             model_calls,
             catalogs,
@@ -152,7 +149,7 @@ impl Player {
         self
     }
 
-    /// Returns a player for one recorded conversation. It also replays traffic that was recorded
+    /// Returns a player that replays one recorded conversation, and traffic that was recorded
     /// without a conversation.
     #[must_use]
     pub fn select_conversation(&self, name: &str) -> Self {
@@ -163,8 +160,8 @@ impl Player {
         }
     }
 
-    /// Returns a player for one of several concurrent conversations without known names. It
-    /// continues with the recorded conversation of its first response while the requests match.
+    /// Returns a player for one of several concurrent conversations without known names. It prefers
+    /// the recorded conversation from which its last response was taken.
     #[must_use]
     pub fn detect_conversation(&self) -> Self {
         Self {
@@ -173,14 +170,14 @@ impl Player {
         }
     }
 
-    /// Returns a player that finds recorded responses with another strategy.
+    /// Returns a player that finds recorded responses with the strategy `matching`.
     #[must_use]
     pub fn with_matching(mut self, matching: Matching) -> Self {
         self.matching = matching;
         self
     }
 
-    /// Returns the ids of the recorded models in the order of their first responses.
+    /// Returns the ids of the models in the recording, in the order of their first responses.
     pub fn recorded_models(&self) -> Vec<ModelId> {
         let mut models: Vec<ModelId> = Vec::new();
         for call in &self.lock_state().model_calls {
@@ -191,8 +188,8 @@ impl Player {
         models
     }
 
-    /// Returns a replayed model with the recorded responses of model `id`, or `None` if there are
-    /// no such responses.
+    /// Returns a model that replays the recorded responses of model `id`. Returns `None` if the
+    /// recording has no responses of this model.
     pub fn replay_model(&self, id: &ModelId) -> Option<Arc<dyn ChatModel>> {
         let state = self.lock_state();
         let mut calls = state.model_calls.iter();
@@ -204,14 +201,14 @@ impl Player {
         }))
     }
 
-    /// Returns a tool host with the recorded tools and results, or `None` if no tool host was
-    /// recorded. Its catalog is the recorded one that the next request to a model used.
+    /// Returns a tool host that replays the recorded tools and results, or `None` if no tool host
+    /// was recorded. Its tools are those that the next recorded model request used.
     pub fn replay_tools(&self) -> Option<Arc<dyn ToolHost>> {
         let has_tools = !self.shared.catalogs.is_empty();
         has_tools.then(|| Arc::new(self.clone()) as Arc<dyn ToolHost>)
     }
 
-    /// Returns whether secrets were removed from the input of the tool use with this id.
+    /// Returns whether the recorder removed secrets from the input of the tool use with this id.
     pub fn is_input_redacted(&self, tool_use: &str) -> bool {
         let state = self.lock_state();
         let mut calls = state.model_calls.iter();
@@ -229,7 +226,7 @@ impl Player {
         self.lock_state().missed.clone()
     }
 
-    /// Returns the number of recorded responses and tool results that were not replayed.
+    /// Returns the number of recorded model responses and tool results that were not replayed.
     pub fn count_unused_responses(&self) -> usize {
         let state = self.lock_state();
         let models = state.model_calls.iter().filter(|call| !call.is_used);
@@ -241,8 +238,8 @@ impl Player {
         lock_mutex(&self.shared.state)
     }
 
-    /// Returns the preference for a response: 0 for the preferred conversation, 1 for another
-    /// conversation, and `None` if the player must not use it.
+    /// Returns how much a response is preferred: 0 for the selected conversation, 1 for another
+    /// one. Returns `None` if the player must not replay the response.
     fn rank_response<T>(
         &self,
         response: &RecordedResponse<T>,
@@ -257,16 +254,16 @@ impl Player {
             ConversationSelection::Found(own) => match &*lock_mutex(own) {
                 Some(own) if own == conversation => Some(0),
                 _ if self.matching == Matching::Exact => Some(1),
-                // When responses are replayed in order, a new conversation starts with an unused
-                // recorded conversation.
+                // With replay by order, a new conversation selects a recorded conversation that no
+                // other one uses.
                 None => (!used.contains(conversation)).then_some(0),
                 Some(_) => None,
             },
         }
     }
 
-    /// Returns the best unused response and marks it as used. `compare` returns the quality of a
-    /// match, or `None` for a response to another request.
+    /// Returns the best unused response and marks it as used. `compare` returns how well a response
+    /// matches the request, or `None` if it does not match.
     fn take_response<T>(
         &self,
         responses: &mut [RecordedResponse<T>],
@@ -285,7 +282,7 @@ impl Player {
         Some(Arc::clone(&response.recorded))
     }
 
-    /// Returns the recorded response to a model request and marks it as used.
+    /// Returns the recorded response to a model request and marks the response as used.
     fn take_model_response(
         &self,
         model: &ModelId,
@@ -361,7 +358,7 @@ impl Player {
         )
     }
 
-    /// Returns the recorded result of a tool call and marks it as used.
+    /// Returns the recorded result of a tool call and marks the result as used.
     fn take_tool_result(&self, tool: &str, input: &Value) -> Option<Arc<RecordedToolCall>> {
         let tool = self.shared.redaction.redact_name(tool);
         let compare = |recorded: &RecordedToolCall| {
@@ -377,7 +374,7 @@ impl Player {
         let state = &mut *self.lock_state();
         let used = &mut state.used_conversations;
         let recorded = self.take_response(&mut state.tool_calls, used, compare)?;
-        // A resumed run may call tools before its first request, so this selects the conversation.
+        // A resumed run may call tools first, so a tool result also selects the conversation.
         if let ConversationSelection::Found(own) = &self.selection {
             let mut own = lock_mutex(own);
             *own = own.take().or_else(|| recorded.conversation.clone());
@@ -435,7 +432,7 @@ impl ToolHost for Player {
         let catalogs = &self.shared.catalogs;
         let state = self.lock_state();
         let unused = state.model_calls.iter().filter(|call| !call.is_used);
-        // The next request will probably get the first unused response with the best rank.
+        // The next request probably gets the first unused response with the best rank.
         let next = unused
             .filter_map(|call| Some((self.rank_response(call, &state.used_conversations)?, call)))
             .min_by_key(|(rank, _)| *rank);

@@ -1,4 +1,4 @@
-//! Records model and tool traffic.
+//! Records the traffic of models and tools.
 
 use std::{
     collections::HashMap,
@@ -25,19 +25,19 @@ use super::{
     remove_hidden_arguments,
 };
 
-/// Maximum number of messages and lists of tools that the recorder remembers. At the limit it
-/// clears its memory and writes them again, so that a server can record for days.
+/// Maximum number of messages and tool lists whose numbers the recorder stores in memory. Then it
+/// forgets the numbers and writes the items again, so that a server can record for days.
 const MAX_KNOWN_ITEMS: usize = 1 << 16;
 
-/// A recorder of model and tool traffic. Clones write to the same recording.
+/// A recorder of the traffic of models and tools. Clones write to the same recording.
 ///
-/// Each response is written when it is complete, so a killed program leaves the earlier ones. A
-/// write error does not fail a run; [`Recorder::finish_recording`] returns it.
+/// A response is written when it is complete, so a killed program leaves all earlier responses. A
+/// write error does not fail a run; [`Recorder::finish_recording`] returns the error.
 #[derive(Clone)]
 pub struct Recorder {
     shared: Arc<SharedWriter>,
     conversation: Option<Arc<str>>,
-    /// Arguments that the host adds to tool calls and that the recorder omits.
+    /// Tool arguments that the recorder omits, because the host adds them to tool calls.
     hidden: ContextInjection,
 }
 
@@ -48,11 +48,11 @@ struct SharedWriter {
 
 struct RecordingWriter {
     output: Box<dyn Write + Send>,
-    /// Numbers of the messages and tool lists that are already written, by a hash of their JSON.
+    /// Numbers of the messages and tool lists in the recording, by a hash of their JSON.
     numbers: HashMap<u64, usize>,
     hash_key: RandomState,
     last_number: usize,
-    /// The last recorded tool catalog, before redaction.
+    /// Last tool catalog in the recording, in its form before redaction.
     catalog: Option<ToolCatalog>,
     catalogs: usize,
     tool_calls: usize,
@@ -60,8 +60,8 @@ struct RecordingWriter {
 }
 
 impl Recorder {
-    /// Starts a recording. `program` is the name and version of the recording program, such as
-    /// `switchboard 0.1.0`.
+    /// Starts a recording with its first line. `program` is the name and version of the recording
+    /// program, such as `switchboard 0.1.0`.
     pub fn new(
         output: impl Write + Send + 'static,
         program: &str,
@@ -88,15 +88,15 @@ impl Recorder {
         })
     }
 
-    /// Returns a recorder that omits the arguments that the host adds to tool calls, both in inputs
-    /// and in results.
+    /// Returns a recorder that omits the arguments that the host adds to tool calls, both in the
+    /// recorded inputs and in the recorded results.
     #[must_use]
     pub fn with_hidden_arguments(mut self, hidden: ContextInjection) -> Self {
         self.hidden = hidden;
         self
     }
 
-    /// Returns a recorder for one of several concurrent conversations. A replay selects the
+    /// Returns a recorder for one of several concurrent conversations. A replay selects this
     /// conversation with [`Player::select_conversation`](super::Player::select_conversation).
     #[must_use]
     pub fn with_conversation(&self, name: &str) -> Self {
@@ -117,7 +117,7 @@ impl Recorder {
         })
     }
 
-    /// Returns a tool host that forwards to `host` and records its traffic.
+    /// Returns a tool host that forwards to `host` and records its tools and results.
     pub fn record_tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
         Arc::new(RecordedTools {
             recorder: self.clone(),
@@ -125,8 +125,8 @@ impl Recorder {
         })
     }
 
-    /// Flushes the recording. Returns the first write error. Nothing is written after a write
-    /// error.
+    /// Flushes the recording. Returns the first write error. After a write error, nothing more is
+    /// written.
     pub fn finish_recording(&self) -> Result<(), RecordingError> {
         let mut writer = self.lock_writer();
         match writer.error.take() {
@@ -163,8 +163,8 @@ impl RecordingWriter {
             .map_err(RecordingError::Write)
     }
 
-    /// Returns the number that identifies a message or a list of tools in the recording. Writes
-    /// the item first if the recording does not have it yet.
+    /// Returns the number of a message or tool list in the recording. Writes the item first if the
+    /// recording does not contain it yet.
     fn find_or_write_item(
         &mut self,
         item: Value,
@@ -201,7 +201,7 @@ impl ChatModel for RecordedModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        // This guard is created before the request, so that a dropped request is recorded as well.
+        // This guard exists before the request is sent, so that it records a dropped request too.
         let mut recorded = RecordedResponse {
             recorder: self.recorder.clone(),
             catalogs: self.recorder.lock_writer().catalogs,
@@ -230,22 +230,22 @@ impl ChatModel for RecordedModel {
     }
 }
 
-/// A guard that records a model response when the response ends or is dropped.
+/// A guard that records a model response when the response has ended or is dropped.
 struct RecordedResponse {
     recorder: Recorder,
     catalogs: usize,
     model: Arc<dyn ChatModel>,
     request: ChatRequest,
-    /// The events received so far.
+    /// Events of the model response that were received so far.
     events: Vec<ModelEvent>,
     is_recorded: bool,
 }
 
 impl RecordedResponse {
-    /// Adds the next item of the response stream. `None` is the end of the stream.
+    /// Adds the next item of the response stream. `None` means that the stream has ended.
     fn add_stream_item(&mut self, next: Option<&Result<ModelEvent, ModelError>>) {
         match next {
-            // Events of a failed attempt are discarded, because a replay does not repeat the retry.
+            // The attempt has failed and a replay does not repeat it, so its events are discarded.
             Some(Ok(ModelEvent::Retrying { .. })) => self.events.clear(),
             Some(Ok(event)) => self.events.push(event.clone()),
             Some(Err(error)) => self.record_response(Some(EarlyEnd::Error(Box::new(error.into())))),
@@ -287,7 +287,7 @@ impl RecordedResponse {
     }
 }
 
-/// Redacts the error of a response, because a gateway may repeat parts of the request in it.
+/// Redacts the error of a response, because a gateway may quote parts of the request in it.
 fn redact_early_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
     if let EarlyEnd::Error(error) = &mut end {
         error.provider = redaction.redact_label(&error.provider);
@@ -306,7 +306,7 @@ fn redact_early_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
 
 impl Drop for RecordedResponse {
     fn drop(&mut self) {
-        // A caller may drop the response after its last event. Such a response is complete.
+        // A caller may drop a response after its last event. The response is still complete.
         let mut events = self.events.iter();
         let is_complete = events.any(|event| matches!(event, ModelEvent::Finished { .. }));
         self.record_response((!is_complete).then_some(EarlyEnd::Dropped));
@@ -323,8 +323,8 @@ impl ToolHost for RecordedTools {
     async fn list_tools(&self) -> ToolCatalog {
         let catalog = self.host.list_tools().await;
         self.recorder.write_or_store_error(|writer, redaction| {
-            // Only a changed catalog is recorded, because the run reads the catalog before each
-            // request to the model.
+            // A catalog is recorded only if it has changed, because a run lists the tools before
+            // each model request.
             if writer.catalog.as_ref() != Some(&catalog) {
                 writer.write_line(&RecordingLine::Catalog(redaction.redact_item(&catalog)?))?;
                 writer.catalog = Some(catalog.clone());
@@ -375,7 +375,7 @@ impl ToolHost for RecordedTools {
     }
 }
 
-/// Returns the part of a tool error that a server may have written and that may contain secrets.
+/// Returns the text of a tool error that a server may have written. It may contain secrets.
 fn error_text_mut(error: &mut ToolCallError) -> Option<&mut String> {
     match error {
         ToolCallError::Refused { message, .. } => Some(message),
@@ -386,12 +386,12 @@ fn error_text_mut(error: &mut ToolCallError) -> Option<&mut String> {
     }
 }
 
-/// A guard that records a tool call when the call ends or is dropped.
+/// A guard that records a tool call when the call has ended or is dropped.
 struct PendingCall {
     recorder: Recorder,
     number: usize,
     tool: String,
-    /// The input of the call. `None` after the call was recorded.
+    /// Input of the tool call. `None` after the call was recorded.
     input: Option<JsonObject>,
 }
 

@@ -1,9 +1,9 @@
-//! Compares values with recorded values, in which [`REDACTED`] replaces secrets.
+//! Compares values with recorded values, where [`REDACTED`] replaces secrets.
 
 use serde_json::Value;
 use switchboard_domain::redact::REDACTED;
 
-/// Returns whether a value contains redacted text.
+/// Returns whether a JSON value contains redacted text.
 pub(crate) fn is_redacted(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains(REDACTED),
@@ -13,11 +13,11 @@ pub(crate) fn is_redacted(value: &Value) -> bool {
     }
 }
 
-/// Returns whether redaction of `value` may produce `recorded`. Redacted text matches any text, and
-/// a completely redacted value matches any value except null.
+/// Returns whether redaction of `value` may result in `recorded`. Redacted text matches any text,
+/// and a completely redacted value matches any value except null.
 pub(crate) fn may_match_redacted(recorded: &Value, value: &Value) -> bool {
     match (recorded, value) {
-        // Redaction also replaces numbers and lists by a string.
+        // A number or a list may be redacted as a whole, which replaces it by a string.
         (Value::String(recorded), value) if recorded == REDACTED => !value.is_null(),
         (Value::String(recorded), Value::String(value)) => may_match_redacted_text(recorded, value),
         (Value::Array(recorded), Value::Array(value)) => {
@@ -33,7 +33,7 @@ pub(crate) fn may_match_redacted(recorded: &Value, value: &Value) -> bool {
     }
 }
 
-/// Returns whether redaction of `text` may produce `recorded`.
+/// Returns whether redaction of `text` may result in `recorded`.
 fn may_match_redacted_text(recorded: &str, text: &str) -> bool {
     let Some((start, after)) = recorded.split_once(REDACTED) else {
         return recorded == text;
@@ -43,7 +43,7 @@ fn may_match_redacted_text(recorded: &str, text: &str) -> bool {
     let Some(mut rest) = inside.and_then(|rest| rest.strip_suffix(end)) else {
         return false;
     };
-    // Finds each piece at its earliest position, which leaves the most text for later pieces.
+    // Each piece is searched for from the left, which leaves the most text for later pieces.
     between.split(REDACTED).all(|piece| match rest.find(piece) {
         Some(at) => {
             rest = &rest[at + piece.len()..];

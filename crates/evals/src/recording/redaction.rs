@@ -1,4 +1,4 @@
-//! Removal of secrets from messages, tools and events.
+//! Removes secrets from recorded messages, tools and events.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use switchboard_domain::{
     redact::{Redactor, SizeLimits},
 };
 
-/// A redactor of known and likely secrets, without a size limit. Clones are cheap.
+/// A redactor of known secrets and of text that looks like a secret. It never shortens text.
 #[derive(Debug, Clone)]
 pub(crate) struct Redaction {
     redactor: Redactor,
-    /// Redactor without known secrets. It removes only text that looks like a secret.
+    /// Redactor that only removes text that looks like a secret.
     likely: Redactor,
 }
 
@@ -25,8 +25,8 @@ impl Redaction {
         }
     }
 
-    /// Redacts a text. A text that contains JSON, as many tools return, is redacted as a JSON
-    /// value.
+    /// Redacts a text. If the text is JSON, as many tools return, its values are redacted by name
+    /// too.
     pub(crate) fn redact_text(&self, text: &str) -> String {
         if text.trim_start().starts_with(['{', '['])
             && let Ok(value) = serde_json::from_str::<Value>(text)
@@ -44,12 +44,12 @@ impl Redaction {
         self.redactor.redact_value(value)
     }
 
-    /// Redacts an identifier that a replay compares, such as the name of a tool.
+    /// Redacts the known secrets in an identifier that a replay compares, such as a tool name.
     pub(super) fn redact_name(&self, name: &str) -> String {
         self.redactor.redact_known_in_name(name).into_owned()
     }
 
-    /// Redacts a name that a user chose, such as that of a model or a conversation.
+    /// Redacts a name that a user has chosen, such as a model or conversation name.
     pub(super) fn redact_label(&self, label: &str) -> String {
         self.likely.redact_text(&self.redact_name(label))
     }
@@ -58,14 +58,14 @@ impl Redaction {
         ModelId::new(self.redact_label(&id.provider), self.redact_label(&id.name))
     }
 
-    /// Converts a message, tool, tool output or request settings to JSON and redacts them.
+    /// Converts a message, tool, tool output or request settings to JSON without secrets.
     pub(super) fn redact_to_json(&self, item: &impl Serialize) -> Result<Value, serde_json::Error> {
         let mut value = serde_json::to_value(item)?;
         self.redact_fields(&mut value);
         Ok(value)
     }
 
-    /// Redacts a message, a tool or a tool output and keeps its type.
+    /// Removes the secrets in a message, tool or tool output, which keeps its type.
     pub(super) fn redact_item<T>(&self, item: &T) -> Result<T, serde_json::Error>
     where
         T: Serialize + DeserializeOwned,
@@ -88,7 +88,7 @@ impl Redaction {
 
     fn redact_field(&self, name: &str, value: &mut Value) {
         match (name, value) {
-            // A provider needs its state unchanged, so text that only looks like a secret stays.
+            // A provider needs its state unchanged, so only known secrets are removed from it.
             ("provider_state", value) => {
                 self.redactor.redact_known_in_value(value);
             }
@@ -106,8 +106,8 @@ impl Redaction {
         }
     }
 
-    /// Redacts the texts of a JSON Schema. Keeps property names, types and enum values, because a
-    /// replay validates arguments with them.
+    /// Redacts the texts in a JSON Schema. Keeps property names, types and enum values, because a
+    /// replay checks arguments with them.
     fn redact_schema(&self, schema: &Value) -> Value {
         match schema {
             Value::String(text) if text.contains(' ') => Value::String(self.redact_text(text)),
@@ -123,7 +123,7 @@ impl Redaction {
         }
     }
 
-    /// Returns a request as redacted JSON without its messages and tools.
+    /// Returns the settings of a request as JSON without secrets: all except messages and tools.
     pub(super) fn redact_settings(
         &self,
         request: &ChatRequest,
@@ -137,8 +137,8 @@ impl Redaction {
 
     /// Redacts the events of one response. Returns the ids of the tool uses whose input changed.
     ///
-    /// Also finds secrets that are split between deltas. The first delta of such a part then has
-    /// the complete text, and the others are empty.
+    /// A secret may be split between deltas. Then the first delta of the part gets the complete
+    /// redacted text, and the other deltas become empty.
     pub(super) fn redact_events(
         &self,
         events: &mut [ModelEvent],
@@ -216,7 +216,7 @@ enum DeltaKind {
     ToolInput,
 }
 
-/// Returns the key and the text of a delta event. The key consists of the part index and the kind.
+/// Returns the text of a delta event with a key of part index and kind. `None` for other events.
 fn delta_text_mut(event: &mut ModelEvent) -> Option<((u32, DeltaKind), &mut String)> {
     match event {
         ModelEvent::TextDelta { index, text } => Some(((*index, DeltaKind::Text), text)),

@@ -73,7 +73,7 @@ async fn no_secret_is_written() {
     // A property of the schema with this name is not a secret.
     assert!(text.contains(r#""password":{"type":"string"}"#), "{text}");
     // A replay with the same secrets finds the request.
-    let player = Player::read_with_redactor(text.as_bytes(), redactor()).unwrap();
+    let player = Player::read_redacted(text.as_bytes(), redactor()).unwrap();
     let replayed = replay(&player, &question).await;
     assert_eq!(
         answer(&replayed),
@@ -285,7 +285,7 @@ async fn errors_and_names_are_redacted() {
     assert!(!text.contains(KEY), "{text}");
     assert!(text.contains("\"request_id\":\"req-[redacted]\""), "{text}");
     // The names are redacted in the replay as well.
-    let player = Player::read_with_redactor(text.as_bytes(), redactor()).unwrap();
+    let player = Player::read_redacted(text.as_bytes(), redactor()).unwrap();
     let player = player.select_conversation(&name);
     let id = &player.recorded_models()[0];
     assert_eq!(*id, ModelId::new("acme", "[redacted]"));

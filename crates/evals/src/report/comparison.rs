@@ -12,93 +12,93 @@ use super::{
     summary::ModelSummary,
 };
 
-/// The differences between two reports.
+/// The differences between the results of two reports.
 ///
-/// Scenarios are matched by name. The repetitions of a scenario count together: 2 of 3 passed runs
+/// Scenarios are matched by name. All repetitions of a scenario count together: 2 of 3 passed runs
 /// are better than 1 of 3. With few repetitions, a difference may be random.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The models that occur in both reports, in the order of the later report.
+    /// Comparisons of the models that occur in both reports, in the order of the later report.
     pub models: Vec<ModelComparison>,
-    /// The models that occur only in the earlier report.
+    /// Models that occur only in the earlier report, so that they cannot be compared.
     pub only_earlier: Vec<ModelId>,
-    /// The models that occur only in the later report.
+    /// Models that occur only in the later report, so that they cannot be compared.
     pub only_later: Vec<ModelId>,
 }
 
-/// The results of one model in two reports.
+/// The results of one model in the earlier and in the later report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelComparison {
-    /// The compared model.
+    /// The model whose results are compared.
     pub model: ModelId,
-    /// Whether one report has scenarios of the model that the other report lacks. The metrics
-    /// then cover only the common scenarios.
+    /// Whether one report has scenarios of the model that the other report lacks. If so, the
+    /// metrics cover only the common scenarios.
     pub partial: bool,
-    /// Each metric of the model with its values in both reports.
+    /// The values of each metric of the model in both reports.
     pub metrics: Vec<MetricChange>,
-    /// The scenarios of the later report, then the scenarios that only the earlier report has.
+    /// Changes of the scenarios in the later report, then of scenarios only in the earlier report.
     pub scenarios: Vec<ScenarioChange>,
 }
 
-/// The values of one metric in two reports.
+/// The values of one metric of a model in the earlier and in the later report.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MetricChange {
-    /// The compared metric.
+    /// The metric whose values are compared.
     pub metric: Metric,
     /// Value of the metric in the earlier report. `None` if it is unknown.
     pub earlier: Option<f64>,
     /// Value of the metric in the later report. `None` if it is unknown.
     pub later: Option<f64>,
-    /// Whether the metric improved. Time, tokens and cost are never better or worse, because they
-    /// depend on more than the model.
+    /// Whether the metric improved. Changes of time, tokens and cost are never better or worse,
+    /// because they depend on more than the model.
     pub change: Change,
 }
 
-/// The runs of one scenario in two reports.
+/// The runs of one scenario in the earlier and in the later report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioChange {
-    /// Name of the scenario.
+    /// Name of the scenario whose runs are compared.
     pub scenario: String,
-    /// Kind of the scenario, such as `entity missing`.
+    /// Kind of situation that the scenario tests, such as `entity missing`.
     pub kind: String,
-    /// Runs of the scenario in the earlier report. `None` for a new scenario.
+    /// Number of passed runs in the earlier report. `None` if the scenario is new.
     pub earlier: Option<PassCount>,
-    /// Runs of the scenario in the later report. `None` for a removed scenario.
+    /// Number of passed runs in the later report. `None` if the scenario was removed.
     pub later: Option<PassCount>,
-    /// Whether the scenario passes more or less often.
+    /// Whether the share of passed runs of the scenario became larger or smaller.
     pub change: Change,
 }
 
-/// Numbers of all runs and of passed runs of one scenario in one report.
+/// Number of runs of a scenario in one report, and how many of them passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PassCount {
-    /// Number of all runs of the scenario.
+    /// Number of all runs of the scenario in the report.
     pub runs: u64,
-    /// Number of runs that met all expectations.
+    /// Number of runs of the scenario that met all expectations.
     pub passed: u64,
 }
 
-/// The kind of a difference between two reports.
+/// Kind of change from the earlier to the later report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
-    /// The later report is better.
+    /// The later report has the better value.
     Better,
-    /// The later report is worse.
+    /// The later report has the worse value.
     Worse,
     /// Both reports have the same value.
     Same,
-    /// The values differ but neither is better, or one value is unknown.
+    /// The values differ but neither is better, or the value of one report is unknown.
     Changed,
-    /// The item is only in the later report.
+    /// The scenario is only in the later report.
     New,
-    /// The item is only in the earlier report.
+    /// The scenario is only in the earlier report.
     Gone,
 }
 
 impl Change {
-    /// Returns the name of the change, as in JSON.
+    /// Returns the name of the kind of change, as it is written in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -129,7 +129,7 @@ impl Comparison {
         }
     }
 
-    /// Returns whether nothing can be compared: no model has a scenario in both reports.
+    /// Returns whether no model has a scenario in both reports, so that nothing can be compared.
     pub fn is_empty(&self) -> bool {
         !self
             .models
@@ -138,7 +138,7 @@ impl Comparison {
     }
 
     /// Returns one sentence for each scenario that passes less often in the later report, and for
-    /// each worse share of passed runs, of right calls, or of failed, hallucinated, unnecessary or
+    /// each share that is worse: passed runs, right calls, or failed, hallucinated, unnecessary or
     /// forbidden calls. Ignores time, tokens, cost, and scenarios of only one report.
     pub fn list_regressions(&self) -> Vec<String> {
         let mut sentences = Vec::new();
@@ -164,7 +164,7 @@ impl Comparison {
 }
 
 impl ModelComparison {
-    /// Returns whether the reports have a scenario of this model in common.
+    /// Returns whether both reports have a scenario of this model in common.
     pub fn has_common_scenarios(&self) -> bool {
         self.scenarios
             .iter()
@@ -195,7 +195,7 @@ impl ModelComparison {
         }
         for it in scenarios.values_mut() {
             it.change = match (it.earlier, it.later) {
-                // Compares the shares of passed runs by cross-multiplication, which is exact.
+                // The shares are compared by cross-multiplication, which has no rounding errors.
                 (Some(was), Some(is)) => {
                     match (is.passed * was.runs).cmp(&(was.passed * is.runs)) {
                         Ordering::Greater => Change::Better,
@@ -246,17 +246,17 @@ impl MetricChange {
         }
     }
 
-    /// Returns the earlier value as text, or `–` if it is unknown.
+    /// Returns the value of the metric in the earlier report as text. An unknown value is `–`.
     pub fn earlier_text(&self) -> String {
         self.metric.format_or_unknown(self.earlier)
     }
 
-    /// Returns the later value as text, or `–` if it is unknown.
+    /// Returns the value of the metric in the later report as text. An unknown value is `–`.
     pub fn later_text(&self) -> String {
         self.metric.format_or_unknown(self.later)
     }
 
-    /// Returns the difference with its sign, or `–` if it is unknown.
+    /// Returns the difference between both values with its sign, or `–` if a value is unknown.
     pub fn difference_text(&self) -> String {
         match self.earlier.zip(self.later) {
             Some((was, is)) => self.metric.format_difference(is - was),
@@ -270,19 +270,19 @@ impl ScenarioChange {
         self.earlier.is_some() && self.later.is_some()
     }
 
-    /// Returns whether the runs of the scenario differ between the reports.
+    /// Returns whether the result of the scenario differs between both reports.
     pub fn is_changed(&self) -> bool {
         self.change != Change::Same
     }
 
-    /// Returns the passed runs of the earlier report as text, such as `2 of 3`, or `–` if there are
-    /// none.
+    /// Returns the scenario's passed runs in the earlier report as text, such as `2 of 3`. Returns
+    /// `–` if the earlier report has no runs of the scenario.
     pub fn earlier_text(&self) -> String {
         format_pass_count(self.earlier)
     }
 
-    /// Returns the passed runs of the later report as text, such as `2 of 3`, or `–` if there are
-    /// none.
+    /// Returns the scenario's passed runs in the later report as text, such as `2 of 3`. Returns
+    /// `–` if the later report has no runs of the scenario.
     pub fn later_text(&self) -> String {
         format_pass_count(self.later)
     }

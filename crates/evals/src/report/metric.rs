@@ -4,44 +4,44 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::{ModelSummary, compute_share};
 
-/// Text that reports show instead of an unknown value.
+/// Text that reports show for an unknown value.
 pub(super) const UNKNOWN: &str = "–";
 
-/// A metric that summarizes the runs of a model.
+/// A metric that summarizes all runs of one model in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Metric {
-    /// Share of runs that met all expectations.
+    /// Share of the runs that met all expectations.
     Passed,
-    /// Share of right calls among all expected and unexpected calls.
+    /// Share of right calls among the calls that were expected or made.
     Accuracy,
     /// Average number of tool calls per run.
     Calls,
-    /// Share of calls that returned a result.
+    /// Share of the tool calls that returned a result without an error.
     Successful,
-    /// Share of calls where the tool or its server failed.
+    /// Share of the tool calls whose tool or MCP server failed.
     Failed,
-    /// Share of calls of unknown tools or with invalid or invented arguments.
+    /// Share of the tool calls with an unknown tool, or with invalid or wrong arguments.
     Hallucinated,
-    /// Share of calls that were not expected or whose result was already known.
+    /// Share of the tool calls that were not expected or whose result was already known.
     Unnecessary,
-    /// Share of calls of forbidden tools.
+    /// Share of the tool calls that used a forbidden tool.
     Forbidden,
-    /// Median duration of a turn in milliseconds.
+    /// Median of the durations of all turns, in milliseconds.
     MedianTurn,
-    /// 95th percentile of the duration of a turn in milliseconds.
+    /// 95th percentile of the durations of all turns, in milliseconds.
     SlowTurn,
-    /// Prompt tokens per run. Known only if the provider reported the tokens of every response.
+    /// Prompt tokens per run. Unknown if the provider did not report the tokens of every response.
     InputTokens,
-    /// Response tokens per run. Known only if the provider reported the tokens of every response.
+    /// Response tokens per run. Unknown if the provider did not report every response.
     OutputTokens,
-    /// US dollars per run. Known only if all prices and token counts are known.
+    /// Cost per run in US dollars. Unknown if a price or a token count is unknown.
     Cost,
 }
 
 impl Metric {
-    /// All metrics, in the order in which reports show them.
+    /// All metrics in the order of the reports.
     pub const ALL: [Self; 13] = [
         Self::Passed,
         Self::Accuracy,
@@ -58,7 +58,7 @@ impl Metric {
         Self::Cost,
     ];
 
-    /// Returns the display name of the metric.
+    /// Returns the name of the metric that reports show.
     pub fn display_name(self) -> &'static str {
         match self {
             Self::Passed => "Passed",
@@ -77,7 +77,7 @@ impl Metric {
         }
     }
 
-    /// Returns the value of this metric in a summary, or `None` if it is undefined or unknown.
+    /// Returns the value of this metric in a model's summary. `None` if it is undefined or unknown.
     pub fn value_in_summary(self, summary: &ModelSummary) -> Option<f64> {
         let counts = &summary.counts;
         let of_calls = |count: u64| compute_share(count, counts.calls);
@@ -102,8 +102,8 @@ impl Metric {
         }
     }
 
-    /// Returns whether a larger value is better. `None` for metrics that are never better or worse,
-    /// because they also depend on the machine or on prices.
+    /// Returns whether a larger value of the metric is better. `None` if no value is better,
+    /// because the metric also depends on the machine or on prices.
     pub(super) fn is_larger_better(self) -> Option<bool> {
         match self {
             Self::Passed | Self::Accuracy => Some(true),
@@ -112,7 +112,7 @@ impl Metric {
         }
     }
 
-    /// Formats the value of this metric in a summary, or `–` if it is undefined or unknown.
+    /// Returns the value of this metric in a model's summary as text. An unknown value is `–`.
     pub(crate) fn format_in_summary(self, summary: &ModelSummary) -> String {
         self.format_or_unknown(self.value_in_summary(summary))
     }
@@ -121,7 +121,7 @@ impl Metric {
         value.map_or_else(|| UNKNOWN.to_owned(), |value| self.format_value(value))
     }
 
-    /// Formats a value of this metric: `93.3 %`, `1.24 s`, `1,234`, `$0.0012`.
+    /// Formats a value with the unit of this metric: `93.3 %`, `1.24 s`, `1,234`, `$0.0012`.
     pub fn format_value(self, value: f64) -> String {
         match self {
             Self::Calls => format!("{value:.2}"),
@@ -134,7 +134,7 @@ impl Metric {
         }
     }
 
-    /// Formats a difference of this metric with its sign: `+3.1 points`, `−0.20 s`.
+    /// Formats a difference with sign and unit of this metric: `+3.1 points`, `−0.20 s`.
     pub(crate) fn format_difference(self, by: f64) -> String {
         let text = self.format_value(by.abs());
         let size = match text.strip_suffix(" %") {
@@ -150,12 +150,12 @@ impl Metric {
     }
 }
 
-/// Formats a duration in milliseconds: `12 ms`, `1.24 s`, `2 min 5 s`.
+/// Formats a whole number of milliseconds: `12 ms`, `1.24 s`, `2 min 5 s`.
 pub(crate) fn format_duration(ms: u64) -> String {
     format_milliseconds(compute_share(ms, 1).unwrap_or(0.0))
 }
 
-/// Formats a duration in milliseconds: `12 ms`, `1.24 s`, `2 min 5 s`.
+/// Formats a fractional number of milliseconds: `12 ms`, `1.24 s`, `2 min 5 s`.
 pub(crate) fn format_milliseconds(ms: f64) -> String {
     if ms < 1_000.0 {
         format!("{ms:.0} ms")
@@ -171,7 +171,7 @@ pub(crate) fn format_milliseconds(ms: f64) -> String {
     }
 }
 
-/// Formats US dollars with two decimal places, or more for a small sum.
+/// Formats an amount in US dollars: with two decimal places, and with more for a small amount.
 pub(crate) fn format_dollars(sum: f64) -> String {
     match sum {
         0.0 => "$0".to_owned(),

@@ -31,68 +31,68 @@ use transcript::Transcript;
 pub use summary::{CallCounts, ModelSummary, ToolSummary, compute_share};
 pub(crate) use transcript::TranscriptBuilder;
 
-/// The version of the report format. Additional fields do not change the version.
+/// Version of the report format that this program writes. Additional fields do not change it.
 pub const VERSION: u32 = 1;
 
-/// The value of the `format` field of a report.
+/// Value of the `format` field, by which a file is recognized as a report.
 const FORMAT: &str = "switchboard-evaluation";
 
-/// The results of running a suite.
+/// The results of all runs of a suite, from which a report is created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuiteRuns {
-    /// The result of each run, in the order of the suite.
+    /// Results of the finished runs, in the order of the suite.
     pub runs: Vec<RunResult>,
-    /// Number of planned runs that are missing because the evaluation was stopped.
+    /// Number of planned runs that were not made, because the evaluation was stopped.
     pub not_run: u64,
 }
 
-/// The results of a suite, as stored in a file.
+/// The report of an evaluation: the results of a suite, as stored in a JSON file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Identifier of the file format, `switchboard-evaluation`.
+    /// Identifier of the file format, always `switchboard-evaluation`.
     pub format: String,
-    /// Version of the file format, [`VERSION`].
+    /// Version of the file format. This program writes [`VERSION`].
     pub version: u32,
     /// Title of the evaluated suite.
     pub title: String,
-    /// The program that created the report, such as `switchboard 0.1.0`.
+    /// Name and version of the program that created the report, such as `switchboard 0.1.0`.
     pub program: String,
-    /// Creation time (RFC 3339, UTC).
+    /// Time at which the report was created (RFC 3339, UTC).
     pub created_at: String,
-    /// Thresholds that the results must meet.
+    /// Thresholds of the suite or the command line that the results must meet.
     pub thresholds: Thresholds,
-    /// Number of planned runs that are missing because the evaluation was stopped.
+    /// Number of planned runs that were not made, because the evaluation was stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_run: u64,
-    /// All runs in the order of the suite.
+    /// Results of the finished runs, in the order of the suite.
     pub runs: Vec<RunResult>,
 }
 
-/// The result of one conversation with one model.
+/// The result of one run: a conversation of one scenario with one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// Name of the scenario that was run.
+    /// Name of the scenario on which the conversation was based.
     pub scenario: String,
-    /// Kind of the scenario, which reports use to group results.
+    /// Kind of the scenario. Reports group results by kind.
     pub kind: String,
-    /// The evaluated model.
+    /// The model whose answers were evaluated in this run.
     pub model: ModelId,
-    /// Name of the recipe that configured the agent, if there was one.
+    /// Name of the recipe that configured the agent. `None` if no recipe was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
-    /// Number of the repetition, from 1.
+    /// Number of this repetition of the scenario, starting at 1.
     pub repetition: u32,
-    /// Whether the run met all expectations.
+    /// Whether the model met all expectations of the scenario in this run.
     pub passed: bool,
-    /// The error that prevented or stopped the run. `None` for a completed run.
+    /// Error that prevented or stopped the run. `None` for a completed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The turns that finished, in order.
+    /// Results of the turns that finished, in the order of the conversation.
     pub turns: Vec<TurnResult>,
-    /// The turn during which the run stopped, if there is one.
+    /// Turn during which the run stopped. `None` if no turn was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished_turn: Option<UnfinishedTurn>,
-    /// Expected calls of the turns that did not run or finish, each as text.
+    /// Expected calls of the turns that were not reached or not finished, each as text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_reached: Vec<String>,
 }
@@ -100,42 +100,42 @@ pub struct RunResult {
 /// The result of one turn: a user message and the answer of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnResult {
-    /// Text of the user message.
+    /// Text of the user message that began the turn.
     pub message: String,
     /// Text of the model's final answer.
     pub answer: String,
-    /// Outcome of the agent run, such as completed or failed.
+    /// How the agent's run ended, such as completed or failed.
     pub outcome: Outcome,
-    /// The error of a run that did not complete.
+    /// Error of an agent run that did not complete. `None` if the agent run completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Expectations that the turn did not meet, one sentence each.
+    /// One sentence for each expectation of the turn that was not met.
     pub faults: Vec<String>,
-    /// The tool calls of the turn with their verdicts.
+    /// Tool calls of the turn, each with its verdict.
     #[serde(flatten)]
     pub score: TurnScore,
-    /// Number of calls to the model in this turn.
+    /// Number of model calls in this turn.
     pub steps: u32,
-    /// Number of tokens that the provider reported for this turn.
+    /// Tokens that the provider reported for the responses of this turn.
     pub usage: Usage,
-    /// Number of model calls whose tokens were not reported completely.
+    /// Number of responses in this turn whose tokens were not reported completely.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unmetered: u32,
     /// Cost of the turn in US dollars. `None` if a price or token count is unknown.
     pub cost_usd: Option<f64>,
     /// Duration from the user message to the end of the answer, in milliseconds.
     pub duration_ms: u64,
-    /// The events of the turn in order.
+    /// Events of the turn in their order, for display in the report.
     #[serde(default, skip_serializing_if = "Transcript::is_empty")]
     pub transcript: Transcript,
 }
 
-/// A turn that waits for an approval, which nobody can give during an evaluation.
+/// A turn that stopped for an approval, which nobody can give during an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnfinishedTurn {
-    /// Text of the user message.
+    /// Text of the user message that began the stopped turn.
     pub message: String,
-    /// The events of the turn before the run stopped.
+    /// Events of the turn until the run stopped, for display in the report.
     #[serde(default)]
     pub transcript: Transcript,
 }
@@ -144,22 +144,22 @@ pub struct UnfinishedTurn {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// The report has a newer format version than this program supports.
+    /// A newer program wrote the report in a format version that this program cannot read.
     #[error("the report has version {found}, and this program reads version {VERSION}: update it")]
     UnknownVersion {
-        /// The format version in the file.
+        /// Format version that the report file contains.
         found: u64,
     },
     /// The file is not a report.
     #[error("the file is not an evaluation report: {reason}")]
     Invalid {
-        /// Description of the problem with its position in the file.
+        /// Description of the problem, with its line and column in the file.
         reason: String,
     },
 }
 
 impl Report {
-    /// Creates a report. `created_at` is the creation time (RFC 3339, UTC).
+    /// Creates a report from results. `created_at` is its creation time (RFC 3339, UTC).
     pub fn new(
         suite: &Suite,
         program: impl Into<String>,
@@ -183,7 +183,8 @@ impl Report {
     /// ```
     /// use switchboard_evals::report::{Report, ReportError};
     ///
-    /// let newer = Report::parse_report(r#"{"format": "switchboard-evaluation", "version": 1000}"#);
+    /// let newer = r#"{"format": "switchboard-evaluation", "version": 1000}"#;
+    /// let newer = Report::parse_report(newer);
     /// assert!(matches!(newer, Err(ReportError::UnknownVersion { found: 1000 })));
     /// ```
     pub fn parse_report(text: &str) -> Result<Self, ReportError> {
@@ -210,12 +211,12 @@ impl Report {
         serde_json::from_str(text).map_err(invalid)
     }
 
-    /// Returns whether the evaluation was stopped before all runs were made.
+    /// Returns whether the evaluation was stopped before all planned runs were made.
     pub fn is_unfinished(&self) -> bool {
         self.not_run > 0
     }
 
-    /// Returns the models in the order of their first runs.
+    /// Returns the ids of the models in the report, in the order of their first runs.
     pub fn model_ids(&self) -> Vec<&ModelId> {
         let mut models: Vec<&ModelId> = Vec::new();
         for run in &self.runs {
@@ -226,7 +227,7 @@ impl Report {
         models
     }
 
-    /// Returns the summary of each model, in the order of their first runs.
+    /// Returns a summary for each model, in the order of the models' first runs.
     pub fn summarize_models(&self) -> Vec<ModelSummary> {
         let of = |model| {
             ModelSummary::from_runs(model, self.runs.iter().filter(|it| it.model == *model))
@@ -234,12 +235,12 @@ impl Report {
         self.model_ids().into_iter().map(of).collect()
     }
 
-    /// Returns the unmet requirements, one sentence each: failed or missing runs, and the missed
+    /// Returns one sentence for each unmet requirement: failed or missing runs, and the missed
     /// thresholds of each model.
     ///
-    /// An unknown value misses its threshold:
-    /// - `accuracy`, if no call was expected and none was made. Such a suite needs `passed`.
-    /// - `hallucinated` and `unnecessary`, if calls were expected and none was made.
+    /// An unknown value misses its threshold. `accuracy` is unknown if no call was expected and
+    /// none was made; such a suite needs the threshold `passed`. `hallucinated` and `unnecessary`
+    /// are unknown if calls were expected and none was made.
     pub fn list_unmet_requirements(&self) -> Vec<String> {
         let mut missed: Vec<String> = Vec::new();
         if self.runs.is_empty() {
@@ -259,9 +260,9 @@ impl Report {
         missed
     }
 
-    /// Describes the runs with an error, one sentence for each model and error.
+    /// Returns one sentence for each model and error, with the runs that failed.
     fn describe_failed_runs(&self) -> Vec<String> {
-        // Maps model and error to the first scenario with this error and the number of its runs.
+        // Maps model and error to the first scenario with the error, and to the number of its runs.
         let mut failed: IndexMap<(String, &str), (&str, usize)> = IndexMap::new();
         for run in &self.runs {
             if let Some(error) = &run.error {
@@ -324,7 +325,7 @@ impl Report {
     }
 }
 
-/// Returns whether a number is zero and therefore omitted from JSON.
+/// Returns whether a number is zero, so that JSON omits its field.
 pub(crate) fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
     *number == N::default()
 }

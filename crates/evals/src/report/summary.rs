@@ -1,4 +1,4 @@
-//! Summaries of the runs of one model.
+//! Summarizes the runs of one model.
 
 use std::collections::BTreeMap;
 
@@ -8,37 +8,37 @@ use switchboard_domain::{ModelId, Usage};
 use super::{RunResult, is_zero};
 use crate::scoring::{CallOutcome, ScoredCall, Verdict};
 
-/// The numbers of tool calls by outcome and by verdict.
+/// Numbers of tool calls by outcome and by verdict.
 ///
 /// Each call has one outcome and one verdict: a successful call may be unnecessary. `successful`,
 /// `failed`, `not_executed` and [invalid calls](Self::count_invalid_calls) add up to `calls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CallCounts {
-    /// Number of all calls.
+    /// Number of all tool calls.
     pub calls: u64,
-    /// Number of calls whose tool returned a result without an error.
+    /// Number of tool calls that returned a result without an error.
     pub successful: u64,
-    /// Number of calls whose tool or server failed.
+    /// Number of tool calls whose tool or MCP server failed.
     pub failed: u64,
-    /// Number of calls with an unknown tool, with invalid arguments, or with other arguments than
-    /// expected. The calls with other arguments than expected also count as `successful` or
+    /// Number of tool calls with an unknown tool, with invalid arguments, or with other arguments
+    /// than expected. The calls with other arguments than expected also count as `successful` or
     /// `failed`.
     pub hallucinated: u64,
-    /// Number of calls that were denied, skipped or over a limit.
+    /// Number of tool calls that were denied, skipped or over a limit.
     pub not_executed: u64,
-    /// Number of calls that were not expected or whose result was already known.
+    /// Number of tool calls that were not expected or whose result was already known.
     pub unnecessary: u64,
-    /// Number of calls to forbidden tools.
+    /// Number of tool calls that used a forbidden tool.
     pub forbidden: u64,
-    /// Number of calls with the right tool and arguments at the right position, even if not
-    /// executed.
+    /// Number of tool calls with the right tool and arguments at the right position. A right call
+    /// counts even if it was not executed.
     pub right: u64,
-    /// Number of replayed calls whose arguments were redacted, so that they are neither in `right`
-    /// nor in `judged`.
+    /// Number of tool calls in a replay whose arguments were redacted. They are unknown and count
+    /// neither in `right` nor in `judged`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
-    /// Number of calls for which the scenario has an expectation, plus the missing calls. Includes
-    /// `right`. Missing calls are not counted per tool.
+    /// Number of tool calls for which the scenario has an expectation, plus the missing calls. It
+    /// includes `right`. Missing calls are not counted per tool.
     pub judged: u64,
 }
 
@@ -62,16 +62,16 @@ impl CallCounts {
         self.judged += u64::from(is_judged);
     }
 
-    /// Returns the number of calls that were rejected because the tool does not exist or the
+    /// Returns the number of tool calls that were rejected, because the tool does not exist or the
     /// arguments are invalid.
     pub fn count_invalid_calls(&self) -> u64 {
-        // Saturating arithmetic, because the counts may come from a file with arbitrary numbers.
+        // The arithmetic saturates, because a report file may contain any numbers.
         let ended = self.successful.saturating_add(self.failed);
         let ended = ended.saturating_add(self.not_executed);
         self.calls.saturating_sub(ended)
     }
 
-    /// Returns the share of right calls, or `None` if no call was expected or made.
+    /// Returns the share of right tool calls. `None` if no call was expected and none was made.
     ///
     /// Missing calls count as wrong, even in turns that did not run. A call with wrong arguments or
     /// at the wrong position counts once, not also as missing. A second attempt counts again.
@@ -79,18 +79,18 @@ impl CallCounts {
         compute_share(self.right, self.judged)
     }
 
-    /// Returns the share of hallucinated calls among all calls.
+    /// Returns the share of hallucinated calls among all tool calls. `None` without calls.
     pub fn hallucinated_share(&self) -> Option<f64> {
         compute_share(self.hallucinated, self.calls)
     }
 
-    /// Returns the share of unnecessary calls among all calls.
+    /// Returns the share of unnecessary calls among all tool calls. `None` without calls.
     pub fn unnecessary_share(&self) -> Option<f64> {
         compute_share(self.unnecessary, self.calls)
     }
 }
 
-/// Returns `part / whole`, or `None` if `whole` is 0.
+/// Returns the share `part / whole`, or `None` if `whole` is 0.
 #[expect(clippy::cast_precision_loss, reason = "the counts are far below 2^52")]
 pub fn compute_share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
@@ -99,46 +99,46 @@ pub fn compute_share(part: u64, whole: u64) -> Option<f64> {
 /// The summary of all runs of one model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelSummary {
-    /// The summarized model.
+    /// The model whose runs are summarized.
     pub model: ModelId,
-    /// Number of all runs of the model.
+    /// Number of all runs of this model.
     pub runs: u64,
-    /// Number of runs that met all expectations.
+    /// Number of runs of this model that met all expectations.
     pub passed: u64,
     /// Number of passed runs in a replay whose verdict is uncertain, because the arguments of some
-    /// calls were redacted. These runs may have failed when they were recorded.
+    /// calls were redacted. The original runs may have failed.
     #[serde(skip_serializing_if = "is_zero")]
     pub passed_unknown: u64,
-    /// Numbers of all tool calls by outcome and verdict.
+    /// Numbers of the model's tool calls by outcome and verdict.
     pub counts: CallCounts,
-    /// Number of finished turns.
+    /// Number of turns of this model that finished.
     pub turns: u64,
-    /// Median and 95th percentile of the turn duration in milliseconds (nearest rank), affected by
-    /// concurrent runs. `None` if there are no turns.
+    /// Median and 95th percentile of the turn duration in milliseconds (nearest rank). Concurrent
+    /// runs may increase it. `None` without turns.
     pub turn_ms: Option<(u64, u64)>,
     /// Sum of the tokens that the provider reported for all turns.
     pub usage: Usage,
-    /// Number of turns whose tokens were not reported completely.
+    /// Number of turns for which the provider did not report all token counts.
     pub unmetered_turns: u64,
-    /// Total cost in US dollars. `None` if the cost of a turn is unknown.
+    /// Total cost of all turns in US dollars. `None` if the cost of a turn is unknown.
     pub cost_usd: Option<f64>,
-    /// Number of runs and number of passed runs, by kind of scenario.
+    /// Number of runs and number of passed runs, for each kind of scenario.
     pub kinds: BTreeMap<String, (u64, u64)>,
-    /// Summary of the calls of each tool, by `server/tool`.
+    /// Summary of the calls of each tool, by the name `server/tool`.
     pub tools: BTreeMap<String, ToolSummary>,
 }
 
-/// The summary of all calls of one tool.
+/// The summary of all calls of one tool by one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct ToolSummary {
-    /// Numbers of calls by outcome and verdict.
+    /// Numbers of the tool's calls by outcome and verdict.
     pub counts: CallCounts,
     /// Median and 95th percentile of the duration of executed calls in milliseconds (nearest rank).
     pub call_ms: Option<(u64, u64)>,
 }
 
 impl ModelSummary {
-    /// Summarizes the runs of one model.
+    /// Summarizes all runs of one model in a report.
     pub(crate) fn from_runs<'a>(
         model: &ModelId,
         runs: impl Iterator<Item = &'a RunResult>,
@@ -209,7 +209,7 @@ impl ModelSummary {
     }
 }
 
-/// Returns the median and the 95th percentile of the values by the nearest-rank method.
+/// Returns median and 95th percentile of the values (nearest rank). `None` without values.
 fn median_and_percentile_95(mut values: Vec<u64>) -> Option<(u64, u64)> {
     values.sort_unstable();
     let percentile = |percent: usize| {

@@ -12,22 +12,22 @@ use switchboard_orchestration::{RunEventKind, ToolCallRecord, ToolFailure};
 use super::is_zero;
 use crate::recording::Redaction;
 
-/// Maximum size of one text that the model emitted, in bytes.
+/// Maximum size in bytes of one text of the model. Longer texts are cut.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Maximum size of a tool input, tool result or event note, in bytes.
+/// Maximum size in bytes of a tool input, a tool result or an event note. Longer ones are cut.
 const MAX_DETAIL_BYTES: usize = 16 << 10;
 
-/// Maximum size of all texts in the transcript of a turn, in bytes.
+/// Maximum size in bytes of all texts in the transcript of one turn. Further texts are omitted.
 const MAX_TURN_BYTES: usize = 256 << 10;
 
-/// Maximum number of events in the transcript of a turn, and of notes of a tool call.
+/// Maximum number of events in the transcript of a turn, and of notes about one tool call.
 const MAX_ENTRIES: usize = 2_000;
 
-/// Maximum size of a model, tool or server name in bytes.
+/// Maximum size in bytes of a model, tool or server name. Longer names are cut.
 const MAX_NAME_BYTES: usize = 512;
 
-/// The recorded events of one turn, for display in a report.
+/// The transcript of one turn: its events as JSON, for display in a report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Transcript {
     /// The events in order, as JSON objects. `at_ms` is the time since the user message in
@@ -47,24 +47,24 @@ pub struct Transcript {
     /// has `at_ms`, `is_error`, `failure`, `cached`, `attempts`, `duration_ms` and `content` (a
     /// list of texts).
     pub entries: Vec<Value>,
-    /// Number of events that were omitted because the transcript became too large.
+    /// Number of events that the transcript omits because it would become too large.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u64,
 }
 
 impl Transcript {
-    /// Returns whether the transcript has no events.
+    /// Returns whether no event was added to the transcript.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.omitted == 0
     }
 }
 
-/// A builder of redacted transcripts from run events.
+/// A builder that converts run events to a redacted transcript of one turn.
 pub(crate) struct TranscriptBuilder<'a> {
     redaction: &'a Redaction,
     transcript: Transcript,
-    /// The text that the model is emitting. It is redacted when complete, because deltas may split
-    /// a secret.
+    /// Text that the model is still emitting. It is redacted when it is complete, because a secret
+    /// may be split between deltas.
     text: Option<PendingText>,
     /// Number of bytes that the transcript of this turn may still use.
     bytes_left: usize,
@@ -86,13 +86,13 @@ impl<'a> TranscriptBuilder<'a> {
         }
     }
 
-    /// Adds a run event with its time in milliseconds since the user message.
+    /// Adds a run event. `at_ms` is its time in milliseconds since the user message.
     pub(crate) fn add_run_event(&mut self, event: &RunEventKind, at_ms: u64) {
         match event {
             RunEventKind::TextDelta { text } => self.add_delta(text, false, at_ms),
             RunEventKind::ReasoningDelta { text } => self.add_delta(text, true, at_ms),
-            // These events repeat the content of other events, or a reader of the transcript does
-            // not need them.
+            // These events are omitted: they repeat the content of other events or do not help a
+            // reader of the transcript.
             RunEventKind::ToolInputStarted { .. }
             | RunEventKind::ToolInputDelta { .. }
             | RunEventKind::ToolStarted { .. }
@@ -105,7 +105,7 @@ impl<'a> TranscriptBuilder<'a> {
         }
     }
 
-    /// Returns the finished transcript. `calls` are all calls of the run, in the same order as the
+    /// Returns the finished transcript. `calls` are all tool calls of the run, in the order of the
     /// scored calls.
     pub(crate) fn finish_transcript(mut self, calls: &[ToolCallRecord]) -> Transcript {
         self.finish_text();
@@ -226,7 +226,7 @@ impl<'a> TranscriptBuilder<'a> {
         }
     }
 
-    /// Adds an event as a note. A note about a tool call is added to that call.
+    /// Adds an event as a note. If the event is about a tool call, the note is added to the call.
     fn add_note(&mut self, event: &RunEventKind, at_ms: u64) {
         let Ok(Value::Object(mut fields)) = serde_json::to_value(event) else {
             return;
@@ -250,7 +250,7 @@ impl<'a> TranscriptBuilder<'a> {
             value => format!("{name}: {value}"),
         });
         let text = fields.collect::<Vec<_>>().join("; ");
-        let mut note = self.shorten_text(&text, MAX_DETAIL_BYTES);
+        let mut note = self.shorten(&text, MAX_DETAIL_BYTES);
         note["kind"] = json!(kind);
         let Some(call) = id.and_then(|id| self.find_call_mut(&id)) else {
             return self.push_entry("note", at_ms, note);
@@ -268,7 +268,7 @@ impl<'a> TranscriptBuilder<'a> {
         entries.find(|entry| entry["id"] == shorten_name(id))
     }
 
-    /// Appends an entry to the transcript, or only counts it if the transcript is full.
+    /// Adds an entry to the transcript. If the transcript is full, only counts the entry.
     fn push_entry(&mut self, kind: &str, at_ms: u64, fields: Value) {
         if self.transcript.entries.len() >= MAX_ENTRIES {
             self.transcript.omitted += 1;
@@ -285,16 +285,16 @@ impl<'a> TranscriptBuilder<'a> {
 
     fn redacted_json_excerpt(&mut self, value: &Value) -> Value {
         let clean = self.redaction.redact_value(value).to_string();
-        self.shorten_text(&clean, MAX_DETAIL_BYTES)
+        self.shorten(&clean, MAX_DETAIL_BYTES)
     }
 
-    /// Redacts a text and returns its beginning, with the number of omitted bytes.
+    /// Returns the beginning of a redacted text as JSON, with the number of omitted bytes.
     fn redacted_text_excerpt(&mut self, text: &str, max_bytes: usize) -> Value {
         let clean = self.redaction.redact_text(text);
-        self.shorten_text(&clean, max_bytes)
+        self.shorten(&clean, max_bytes)
     }
 
-    fn shorten_text(&mut self, text: &str, max_bytes: usize) -> Value {
+    fn shorten(&mut self, text: &str, max_bytes: usize) -> Value {
         let end = text.floor_char_boundary(max_bytes.min(self.bytes_left));
         self.bytes_left -= end;
         match text.split_at(end) {

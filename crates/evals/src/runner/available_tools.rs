@@ -9,14 +9,14 @@ use crate::{
     suite::{ToolNames, Turn},
 };
 
-/// All tools that existed during a conversation, even if the recipe did not offer them.
+/// All tools that existed at any time during a conversation, even if the recipe hides them.
 #[derive(Default)]
 pub(super) struct AvailableTools {
     tools: ToolNames,
 }
 
 impl AvailableTools {
-    /// Adds the tools that the agent has now and the tools that the run called.
+    /// Adds the tools that exist now and the tools that the run has called.
     pub(super) async fn add_current_tools(&mut self, agent: &Agent, report: &RunReport) {
         if let Some(host) = agent.tool_host() {
             let tools = host.list_tools().await.tools;
@@ -26,15 +26,15 @@ impl AvailableTools {
                     None => (None, tool.name.clone()),
                 }));
         }
-        // A tool that the model called may no longer exist.
+        // A tool that the model has called may have been removed since, so called tools are added.
         let calls = report.tool_calls.iter();
         let calls = calls.filter(|call| call_outcome(call) != CallOutcome::Hallucinated);
         let called = calls.map(|call| (call.server.clone(), call.tool.clone()));
         self.tools.extend(called);
     }
 
-    /// Returns one sentence for each required call or forbidden pattern of a turn that matches no
-    /// existing tool.
+    /// Returns one sentence for each required call or forbidden pattern of a turn that names no
+    /// existing tool, because the suite is probably wrong.
     pub(super) fn describe_missing_tools(&self, turn: &Turn) -> Vec<String> {
         let missing = turn.find_missing_tools(&self.tools).into_iter();
         let sentences = missing.map(|(field, problem)| {

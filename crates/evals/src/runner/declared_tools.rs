@@ -1,4 +1,4 @@
-//! Tool host for the tools that a scenario declares.
+//! Provides the tools that a scenario declares, without an MCP server.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use switchboard_domain::{
 
 use crate::suite::{DECLARED_SERVER, DeclaredTool};
 
-/// A tool host for the tools that a scenario declares. Every call returns the declared result.
+/// A tool host for the tools that a scenario declares. A call returns the result in the scenario.
 pub(super) struct DeclaredToolHost {
     pub(super) tools: Vec<Arc<ToolDefinition>>,
     results: Vec<Value>,

@@ -1,13 +1,13 @@
-//! Computes the cost of a run.
+//! Computes the cost of an evaluated run in US dollars.
 
 use switchboard_domain::{ModelId, Usage};
 use switchboard_orchestration::RunEventKind;
 
-/// A meter that sums the costs of all model responses of a run, by the prices of their models.
+/// A meter that adds up the cost of all model responses in a run, by the prices of the models.
 pub(crate) struct UsageMeter {
-    /// The model that sends the current response.
+    /// The model that generates the current response and determines its price.
     model: ModelId,
-    /// Whether the current response has emitted content.
+    /// Whether the current response contained text, reasoning or tool calls so far.
     has_content: bool,
     unmetered: u32,
     cost_usd: Option<f64>,
@@ -23,7 +23,7 @@ impl UsageMeter {
         }
     }
 
-    /// Adds the cost of a run event. `price` returns the cost of a response with the given tokens.
+    /// Adds the cost of the response that the event ends. `price` returns the cost of tokens.
     pub(crate) fn add_run_event(
         &mut self,
         event: &RunEventKind,
@@ -42,8 +42,8 @@ impl UsageMeter {
                 let cost = compute_response_cost(&self.model, usage, price);
                 self.add_response(usage, cost);
             }
-            // A failed request without content costs nothing. The token count of a partial response
-            // is unknown.
+            // A failed request without content costs nothing. The cost of a partial response is
+            // unknown, because its tokens are not reported.
             RunEventKind::ModelCallFailed { .. } | RunEventKind::ModelCallRetried { .. }
                 if std::mem::take(&mut self.has_content) =>
             {
@@ -69,18 +69,18 @@ impl UsageMeter {
         self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
     }
 
-    /// Returns the number of responses whose tokens were not reported completely.
+    /// Returns the number of responses for which the provider did not report all token counts.
     pub(crate) fn unmetered_responses(&self) -> u32 {
         self.unmetered
     }
 
-    /// Returns the cost of all responses in US dollars, if all prices and tokens are known.
+    /// Returns the total cost in US dollars. `None` if a price or a token count is unknown.
     pub(crate) fn total_cost_usd(&self) -> Option<f64> {
         self.cost_usd
     }
 }
 
-/// Returns the cost of a response. A free model costs nothing even if the tokens are unknown.
+/// Returns the cost of a response. A free model costs nothing, even if token counts are unknown.
 fn compute_response_cost(
     model: &ModelId,
     usage: &Usage,
@@ -97,7 +97,7 @@ fn compute_response_cost(
     price(model, &some).filter(|it| *it <= 0.0)
 }
 
-/// Returns whether the provider reported the token counts that determine the cost.
+/// Returns whether the provider reported the token counts from which the cost is computed.
 fn has_token_counts(usage: &Usage) -> bool {
     usage.input_tokens.is_some() && usage.output_tokens.is_some()
 }

@@ -1,21 +1,21 @@
-//! Assigns the calls of the model to the expected calls of a turn.
+//! Assigns the tool calls of a turn to the calls that the scenario expects.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{CallInfo, CallMatcher, CallOutcome};
 use crate::suite::{ExpectedCall, MatchResult, Turn, find_maximum_matching};
 
-/// The assignment of the model's calls to the expected calls.
+/// Assignment of the model's calls to the expected calls. Both are identified by index.
 pub(super) struct CallAssignment {
-    /// For each call at the right position: its index, and the index of its expected call.
+    /// Calls at the right position. The value is the index of the matching expected call.
     pub(super) assigned: HashMap<usize, usize>,
-    /// Indexes of the calls that match an expected call but are at the wrong position.
+    /// Calls that match an expected call at a wrong position.
     pub(super) misplaced: HashSet<usize>,
-    /// Indexes of the expected calls that no call matches at the right position.
+    /// Expected calls that no call matches at the right position.
     pub(super) missing: Vec<usize>,
-    /// Indexes of the required calls in `missing` that no misplaced call matches either.
+    /// Required calls in `missing` that no call matches at a wrong position either.
     pub(super) unmet: Vec<usize>,
-    /// Number of required calls that only a misplaced call matches.
+    /// Number of required calls that a call matches only at a wrong position.
     pub(super) attempted: usize,
 }
 
@@ -60,8 +60,8 @@ pub(super) fn assign_calls(
     }
 }
 
-/// Matches as many expected calls as possible in any order, required calls first. Returns for
-/// each expected call the index of its call.
+/// Matches as many expected calls as possible, in any order and required calls first. Returns the
+/// index of the matching call for each expected call.
 fn match_calls_in_any_order(
     ones: &[usize],
     expected: &[ExpectedCall],
@@ -78,16 +78,16 @@ fn match_calls_in_any_order(
     paired
 }
 
-/// Matches as many expected calls as possible in order, and prefers required calls. Returns for
-/// each expected call the index of its call.
+/// Matches as many required calls as possible in order, and then as many expected calls as
+/// possible. Returns the index of the matching call for each expected call.
 pub(super) fn match_calls_in_order(
     ones: usize,
     calls: usize,
     is_optional: impl Fn(usize) -> bool,
     matches: impl Fn(usize, usize) -> bool,
 ) -> Vec<Option<usize>> {
-    // Dynamic programming: the numbers of required matches and of all matches in the best alignment
-    // of the remaining calls.
+    // Dynamic programming: for each pair of remaining expected calls and remaining calls, the best
+    // numbers of required matches and of all matches.
     let mut best = vec![vec![(0_usize, 0_usize); calls + 1]; ones + 1];
     let with =
         |one: usize, rest: (usize, usize)| (rest.0 + usize::from(!is_optional(one)), rest.1 + 1);

@@ -1,5 +1,5 @@
-//! Scoring by the rules of the Berkeley Function Calling Leaderboard: the calls of the first
-//! response must be exactly the expected ones.
+//! Scores by the rules of the Berkeley Function Calling Leaderboard (BFCL): the tool calls of the
+//! first response must be exactly the expected calls.
 
 use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, ToolCallRecord, ToolFailure};
 
@@ -9,8 +9,8 @@ use super::{
 };
 use crate::suite::{MatchResult, Turn};
 
-/// Scores the calls of the first model response. `is_redacted` has the same meaning as in
-/// [`super::score_turn`].
+/// Scores the tool calls of the first model response. `is_redacted` returns whether the input of a
+/// call was redacted in the recording.
 pub(crate) fn score_turn(
     turn: &Turn,
     calls: &[ToolCallRecord],
@@ -22,7 +22,7 @@ pub(crate) fn score_turn(
         .map(CallMatcher::with_null_as_value)
         .collect();
     let result = |one: usize, call| matchers[one].match_call(call, is_redacted(call));
-    // As in the benchmark, each expected call is assigned the first free call that matches it.
+    // Each expected call gets the first free call that matches it, as in the benchmark.
     let mut assigned = vec![None; calls.len()];
     for one in 0..matchers.len() {
         let mut free = calls.iter().zip(&mut assigned);
@@ -50,7 +50,7 @@ pub(crate) fn score_turn(
     let mut attempted = 0;
     let scored = calls.iter().enumerate().map(|(position, call)| {
         let outcome = redacted_call_outcome(call, is_redacted(call));
-        // A right call may violate the schema. The benchmark does not count it as hallucinated.
+        // By the benchmark's rules, a right call may violate the schema without hallucination.
         let accepted = match outcome {
             CallOutcome::Hallucinated => CallOutcome::NotExecuted,
             outcome => outcome,
@@ -87,24 +87,23 @@ pub(crate) fn score_turn(
         calls: scored.collect(),
         missing,
         attempted,
-        // The list is empty because the benchmark executes no calls.
+        // The list stays empty, because the benchmark does not execute calls.
         not_executed: Vec::new(),
     }
 }
 
-/// Returns whether a failed call is certainly wrong. A call whose input violates the schema may
-/// still be right by the rules of the benchmark.
+/// Returns whether a failed call is wrong in any case. A call whose input violates the schema may
+/// still be right by the benchmark's rules.
 fn is_certainly_wrong(failure: ToolFailure) -> bool {
     failure.is_hallucination() && failure != ToolFailure::InvalidInput
 }
 
-/// Returns each violated expectation of a turn, one sentence each.
+/// Returns one sentence for each expectation of the turn that is violated.
 pub(crate) fn find_faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
     let mut faults: Vec<String> = describe_missing_response(report).into_iter().collect();
     let missing = score.missing.iter();
     faults.extend(missing.map(|call| format!("missing call: {call}")));
-    // If no call is expected, a response with malformed tool input counts as a response without
-    // calls.
+    // The benchmark treats malformed tool input as no call, which is right if no call is expected.
     let expects_none = turn.calls.as_ref().is_none_or(Vec::is_empty);
     if expects_none && score.calls.iter().any(|call| !call.input.is_object()) {
         return faults;
@@ -118,8 +117,8 @@ pub(crate) fn find_faults(turn: &Turn, report: &RunReport, score: &TurnScore) ->
     faults
 }
 
-/// Returns an explanation for a run without a model response. A run that reaches its limit of one
-/// step has a response, and an empty response counts as a response without calls.
+/// Returns an error message if a run has no model response. A run that reaches its limit of one
+/// step has a response, and an empty response is a response without calls.
 fn describe_missing_response(report: &RunReport) -> Option<String> {
     let error = report.error.as_ref();
     let has_response = match report.outcome {

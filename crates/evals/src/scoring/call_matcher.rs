@@ -5,19 +5,18 @@ use switchboard_orchestration::ToolCallRecord;
 
 use crate::suite::{ExpectedCall, MatchResult, Matcher};
 
-/// An expected call with its parsed argument matchers.
+/// An expected call of the scenario with its parsed matchers, for comparison with tool calls.
 pub(crate) struct CallMatcher<'a> {
     call: &'a ExpectedCall,
     arguments: Vec<(&'a str, Matcher)>,
-    /// Whether an argument with the value null counts as present.
+    /// Whether an argument that is null counts as present. If not, it counts as missing.
     counts_null: bool,
     alternatives: Vec<Self>,
 }
 
 impl<'a> CallMatcher<'a> {
     pub(super) fn new(call: &'a ExpectedCall) -> Self {
-        // Parsing cannot fail, because the suite was validated before. An invalid matcher would
-        // match nothing.
+        // The suite was validated before, so parsing cannot fail. The fallback matches nothing.
         let parse =
             |value: &Value| Matcher::parse_matcher(value).unwrap_or(Matcher::OneOf(Vec::new()));
         let arguments = call.input.iter();
@@ -31,7 +30,7 @@ impl<'a> CallMatcher<'a> {
         }
     }
 
-    /// Creates a matcher for which an argument with the value null is present.
+    /// Creates a matcher that treats a null argument as present, as the benchmark does.
     pub(super) fn with_null_as_value(call: &'a ExpectedCall) -> Self {
         Self {
             counts_null: true,
@@ -39,7 +38,7 @@ impl<'a> CallMatcher<'a> {
         }
     }
 
-    /// Returns whether a call uses the expected tool or the tool of an alternative.
+    /// Returns whether a call uses the tool of the expected call or of one of its alternatives.
     pub(super) fn matches_any_tool(&self, call: &ToolCallRecord) -> bool {
         self.iter_alternatives().any(|it| it.matches_tool(call))
     }
@@ -53,15 +52,15 @@ impl<'a> CallMatcher<'a> {
             && (self.call.server.is_none() || self.call.server == call.server)
     }
 
-    /// Compares a call with this expected call and its alternatives.
+    /// Compares a call with the expected call and its alternatives. Returns the best result.
     pub(super) fn match_call(&self, call: &ToolCallRecord, is_redacted: bool) -> MatchResult {
         let candidates = self.iter_alternatives().filter(|it| it.matches_tool(call));
         let results = candidates.map(|it| it.compare_arguments(call, is_redacted).0);
         results.max().unwrap_or(MatchResult::No)
     }
 
-    /// Describes the first wrong argument of a call. If no argument is certainly wrong, describes
-    /// one that may be wrong because it is redacted.
+    /// Describes the first argument of a call that is wrong. If no argument is certainly wrong,
+    /// describes the first one that may be wrong, because it is redacted.
     pub(super) fn describe_difference(
         &self,
         call: &ToolCallRecord,
@@ -72,8 +71,8 @@ impl<'a> CallMatcher<'a> {
         matcher.compare_arguments(call, is_redacted).1
     }
 
-    /// Returns the worst match result of the arguments, and describes the first argument with this
-    /// result unless all match.
+    /// Compares all arguments. Returns the worst result, and a description of the first argument
+    /// with this result unless all arguments match.
     fn compare_arguments(
         &self,
         call: &ToolCallRecord,
@@ -112,8 +111,8 @@ impl<'a> CallMatcher<'a> {
 }
 
 fn match_argument(matcher: &Matcher, argument: Option<&Value>, is_redacted: bool) -> MatchResult {
-    // Redaction placeholders have a special meaning only in redacted calls. Elsewhere the model may
-    // have written them.
+    // Only in redacted calls, a placeholder replaces a secret. In other calls, the model itself
+    // may have written this text.
     if is_redacted {
         matcher.match_redacted(argument)
     } else if matcher.matches(argument) {
@@ -123,7 +122,7 @@ fn match_argument(matcher: &Matcher, argument: Option<&Value>, is_redacted: bool
     }
 }
 
-/// Describes an expected call with its arguments and alternatives.
+/// Describes an expected call as text, with its arguments and alternatives.
 pub(crate) fn describe_expected_call(call: &ExpectedCall) -> String {
     let arguments = call.input.iter();
     let input: Map<String, Value> = arguments
@@ -137,7 +136,7 @@ pub(crate) fn describe_expected_call(call: &ExpectedCall) -> String {
     text
 }
 
-/// Returns an expected argument in a readable form for messages.
+/// Returns an expected argument as readers of a message understand it.
 fn readable_argument(expected: &Value) -> Value {
     match expected.pointer("/$bfcl/allowed") {
         Some(Value::Array(allowed)) => match allowed.as_slice() {

@@ -1,11 +1,11 @@
-//! Collects the tool calls in the first model response of a run.
+//! Collects the tool calls in the first model response of a run, for the benchmark's rules.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_orchestration::{RunEventKind, ToolCallRecord};
 
-/// A collector of the tool calls in the first model response, as the model wrote them.
+/// A collector of the tool calls in a run's first model response, as the model wrote them.
 #[derive(Debug, Default)]
 pub(crate) struct FirstResponse {
     calls: Vec<(String, Arc<Value>)>,
@@ -17,7 +17,7 @@ impl FirstResponse {
     pub(crate) fn add_run_event(&mut self, event: &RunEventKind) {
         match event {
             RunEventKind::ModelCallFinished { .. } => self.has_ended = true,
-            // A failed attempt has no response, so the next attempt is still the first response.
+            // A failed attempt has no response, so the next attempt may be the first response.
             RunEventKind::ModelCallStarted { .. } => self.has_second = self.has_ended,
             RunEventKind::ToolPlanned { id, input, .. } if !self.has_second => {
                 self.calls.push((id.clone(), Arc::clone(input)));
@@ -26,7 +26,7 @@ impl FirstResponse {
         }
     }
 
-    /// Returns the records of the calls in the first response, with their input before repairs.
+    /// Returns the records of the calls in the first response, with the input before repairs.
     pub(crate) fn into_call_records(self, records: &[ToolCallRecord]) -> Vec<ToolCallRecord> {
         let record = |(id, input): (String, Arc<Value>)| {
             let mut record = records.iter().find(|record| record.id == id)?.clone();

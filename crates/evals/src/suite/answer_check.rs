@@ -1,27 +1,27 @@
-//! Checks of the text that a model answers.
+//! Checks the text of a model's answer.
 
 use regex::Regex;
 use serde::Deserialize;
 
-/// Checks of the model's answer. Every check is optional. All checks except the regular expression
-/// ignore case.
+/// Optional checks of the model's answer to a turn. All checks except the regular expression ignore
+/// case.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerCheck {
-    /// Texts that the answer must contain.
+    /// Texts that must all occur in the answer.
     pub contains: Vec<String>,
-    /// Texts of which the answer must contain at least one.
+    /// Texts. At least one of them must occur in the answer.
     pub contains_any: Vec<String>,
-    /// Texts that the answer must not contain.
+    /// Texts that must not occur in the answer.
     pub lacks: Vec<String>,
-    /// A regular expression that must match a part of the answer.
+    /// Regular expression that must match a part of the answer. It is case-sensitive by default.
     pub matches: Option<String>,
-    /// The type of a required artifact, such as `table`.
+    /// Type of an artifact that the answer must have, such as `table`.
     pub artifact: Option<String>,
 }
 
 impl AnswerCheck {
-    /// Validates the checks. Returns the name of an invalid field and its problem.
+    /// Validates the checks. The error is the name of an invalid field and its problem.
     pub(super) fn validate_fields(&self) -> Result<(), (&'static str, String)> {
         for (field, texts) in [
             ("contains", &self.contains),
@@ -38,7 +38,7 @@ impl AnswerCheck {
         }
     }
 
-    /// Returns the failed checks of an answer, one sentence each.
+    /// Returns one sentence for each check that the answer does not pass.
     pub fn find_faults(&self, answer: &str, artifacts: &[String]) -> Vec<String> {
         let lower = answer.to_lowercase();
         let has = |text: &String| lower.contains(&text.to_lowercase());

@@ -1,4 +1,4 @@
-//! Comparison of an argument by the rules of the Berkeley Function Calling Leaderboard.
+//! Compares an argument by the rules of the Berkeley Function Calling Leaderboard (BFCL).
 //!
 //! The rules are those of the benchmark's `ast_checker.py`, which compares Python values. Its
 //! peculiarities are kept for equal verdicts. Where that program would crash, nothing matches.
@@ -10,48 +10,48 @@ use super::python_value::{
     PythonType, is_empty_text, is_in_list, normalize_text, normalize_value, python_equal,
 };
 
-/// The accepted values of one argument, in the benchmark's `$bfcl` form.
+/// Accepted values of one argument in benchmark data, the value of a `$bfcl` matcher.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BfclParameter {
-    /// The declared type of the argument. `None` means that the argument must be absent.
+    /// Type of the parameter in the benchmark data. `None` means that the argument must be missing.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<BfclType>,
-    /// The type of the items of an array or a tuple.
+    /// Type of the items if the parameter is an array or a tuple.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<BfclType>,
-    /// The accepted values. An empty string means that the argument may be missing.
+    /// Values that are accepted for the argument. An empty string allows a missing argument.
     pub allowed: Vec<Value>,
-    /// Whether the function requires the argument.
+    /// Whether the function requires the argument, so that it must not be missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
 }
 
-/// A parameter type of the benchmark.
+/// Type of a parameter in the benchmark data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum BfclType {
-    /// A string.
+    /// The argument must be a string.
     String,
-    /// A whole number.
+    /// The argument must be a whole number.
     Integer,
-    /// A number, which may be a whole number.
+    /// The argument must be a number. A whole number is accepted too.
     Float,
-    /// A boolean, `true` or `false`.
+    /// The argument must be `true` or `false`.
     Boolean,
-    /// A list of values.
+    /// The argument must be a list of values.
     Array,
-    /// A Python tuple, which is a list in JSON.
+    /// The argument must be a Python tuple, which is a list in JSON.
     Tuple,
-    /// An object, a Python dictionary.
+    /// The argument must be an object, which is a dictionary in Python.
     Dict,
-    /// A string, because the benchmark treats the type `any` as text.
+    /// The argument must be a string, because the benchmark treats the type `any` as text.
     Any,
 }
 
 impl BfclType {
-    /// Returns the Python type that the benchmark's checker requires for this type.
+    /// Returns the Python type that the benchmark's checker requires for a parameter of this type.
     fn required_python_type(self) -> PythonType {
         match self {
             Self::String | Self::Any => PythonType::Text,
@@ -64,16 +64,16 @@ impl BfclType {
     }
 }
 
-/// The way in which the type of a value was accepted.
+/// Type that an accepted argument has: that of the parameter or that of the accepted values.
 enum TypeMatch {
     Declared,
-    /// The value has the type of the accepted values instead of the declared type. It must equal
-    /// one of them.
+    /// The argument has the type of the accepted values and not that of the parameter. Then it must
+    /// equal an accepted value.
     Answered,
 }
 
 impl BfclParameter {
-    /// Returns whether an argument is accepted. `None` is a missing argument, and null is a value.
+    /// Returns whether the argument is right. `None` is a missing argument, and null is a value.
     pub fn matches(&self, argument: Option<&Value>) -> bool {
         match (argument, self.declared) {
             (None, _) => !self.required && self.allowed.iter().any(is_empty_text),
@@ -83,8 +83,8 @@ impl BfclParameter {
     }
 
     fn is_accepted_value(&self, value: &Value, declared: BfclType) -> bool {
-        // A float parameter accepts a whole number, but an integer parameter does not accept a
-        // float.
+        // A whole number is accepted for a float parameter, but a float is not accepted for an
+        // integer parameter.
         let float = match (declared, PythonType::from_json_value(value)) {
             (BfclType::Float, PythonType::Int) => value.as_f64().map(Value::from),
             _ => None,
@@ -109,8 +109,8 @@ impl BfclParameter {
     }
 }
 
-/// Returns whether the value has the declared type or else the type of the accepted values. `None`
-/// if it has neither.
+/// Returns whether the value has the type of the parameter, or else that of the accepted values.
+/// Returns `None` if the value has another type.
 fn match_value_type(
     value: &Value,
     allowed: &[Value],
@@ -130,8 +130,8 @@ fn match_value_type(
         let (Some(items), Value::Array(list)) = (items, value) else {
             return declared();
         };
-        // All items must have the right type for at least one of the accepted lists. An accepted
-        // value that is not a list sets no requirement.
+        // All items must have the right type for one of the accepted lists. An accepted value that
+        // is not a list does not restrict the items.
         let suits = |answer: &Value| match answer {
             Value::Array(answer) => list
                 .iter()
@@ -175,7 +175,7 @@ fn is_accepted_list(list: &[Value], allowed: &[Value]) -> bool {
     })
 }
 
-/// Returns the items of a Python sequence. The items of a string are its characters.
+/// Returns the items of a value that is a sequence in Python, where a string is one of characters.
 fn sequence_items(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::Array(items) => Some(items.clone()),
@@ -215,7 +215,7 @@ fn is_accepted_field(value: &Value, allowed: &Value) -> bool {
 fn is_optional_field(allowed: &Value) -> bool {
     match allowed {
         Value::Array(items) => items.iter().any(is_empty_text),
-        // In Python, every string contains the empty string.
+        // The checker tests `"" in text`, which is true for every string in Python.
         Value::String(_) => true,
         Value::Object(fields) => fields.contains_key(""),
         _ => false,
@@ -226,7 +226,7 @@ fn is_accepted_dict_list(list: &[Value], allowed: &[Value]) -> bool {
     for answer in allowed {
         let answers = match answer {
             Value::Array(answers) => answers.as_slice(),
-            // An accepted empty string is compared like an empty list.
+            // The benchmark accepts an empty list where its data has an empty string.
             Value::String(text) if text.is_empty() => &[],
             _ => return false,
         };

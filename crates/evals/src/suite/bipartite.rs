@@ -1,7 +1,7 @@
-//! Maximum matching in a bipartite graph.
+//! Computes a maximum matching in a bipartite graph.
 
-/// Pairs as many left items as possible with different right items. Returns the partner of each
-/// left item. Earlier left items are preferred.
+/// Pairs as many left items as possible, each with a different right item. Returns the right item
+/// of each left item. Earlier left items are preferred.
 pub(crate) fn find_maximum_matching(
     left: usize,
     right: usize,
@@ -20,8 +20,8 @@ pub(crate) fn find_maximum_matching(
     paired
 }
 
-/// Assigns a partner to an item and moves other items to other partners if necessary (augmenting
-/// path).
+/// Finds a partner for an item. If necessary, moves the current item of this partner to another one
+/// (augmenting path).
 fn find_partner(
     item: usize,
     matches: &impl Fn(usize, usize) -> bool,

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::{DeclaredTool, Scenario, ScoringRules, SuiteError, tool_pattern::ToolNames};
 
-/// The server name under which declared tools appear.
+/// Server name of the tools that a scenario declares.
 pub const DECLARED_SERVER: &str = "scenario";
 
-/// Maximum length of a tool name in the Model Context Protocol, in characters.
+/// Maximum length in characters of a tool name, as the Model Context Protocol specifies.
 const MAX_NAME_CHARS: usize = 128;
 
-/// Validates the tools that a scenario declares, and that its turns expect no other tools.
+/// Validates the tools that a scenario declares, and that its turns do not expect other tools.
 pub(super) fn check_declared_tools(scenario: &Scenario, place: &str) -> Result<(), SuiteError> {
     let mut names = ToolNames::new();
     for (at, tool) in scenario.tools.iter().enumerate() {
@@ -20,8 +20,8 @@ pub(super) fn check_declared_tools(scenario: &Scenario, place: &str) -> Result<(
             return suite_error(format!("{place}.name"), "another tool has this name");
         }
     }
-    // Turns with benchmark rules are skipped, because the benchmark may expect undeclared
-    // functions.
+    // Turns with the benchmark's rules are not checked, because the benchmark may expect functions
+    // that it does not declare.
     let turns = scenario
         .turns
         .iter()

@@ -9,7 +9,7 @@ use super::{bfcl_parameter::BfclParameter, bipartite::find_maximum_matching};
 /// A matcher of one argument.
 ///
 /// A plain value matches an equal argument: texts without surrounding white space, numbers by value
-/// (`42` equals `42.0`), lists item by item, and objects by the given fields. An object with a `$`
+/// (`42` equals `42.0`), lists item by item, and objects by the listed fields. An object with a `$`
 /// field is one of these matchers:
 ///
 /// | matcher | accepts an argument that |
@@ -27,38 +27,38 @@ use super::{bfcl_parameter::BfclParameter, bipartite::find_maximum_matching};
 /// | `{$bfcl: {type: integer, allowed: [5]}}` | is right by the rules of [`BfclParameter`] |
 #[derive(Debug, Clone)]
 pub enum Matcher {
-    /// Matches any present argument (`$any`).
+    /// Matches every argument that is present and not null (`$any`).
     Any,
-    /// Matches a missing argument (`$absent`).
+    /// Matches an argument that is missing or null (`$absent`).
     Absent,
-    /// Matches if one of the matchers matches (`$one_of`).
+    /// Matches an argument that one of these matchers accepts (`$one_of`).
     OneOf(Vec<Matcher>),
-    /// Matches a string by a regular expression (`$matches`).
+    /// Matches a string that contains a match of the regular expression (`$matches`).
     Matches(Regex),
-    /// Matches a string or list that contains the value (`$contains`).
+    /// Matches a string or list that contains this value (`$contains`).
     Contains(Value),
-    /// Matches a string without regard to case (`$ignoring_case`).
+    /// Matches a string that equals this text, ignoring case (`$ignoring_case`).
     IgnoringCase(String),
-    /// Matches a number within an inclusive range (`$between`).
+    /// Matches a number from the first to the second value, both included (`$between`).
     Between(f64, f64),
-    /// Matches a missing argument or an argument that the matcher accepts (`$optional`).
+    /// Matches a missing or null argument, or one that this matcher accepts (`$optional`).
     Optional(Box<Matcher>),
-    /// Matches an equal value without additional fields (`$exactly`).
+    /// Matches an equal value. An object must have no additional fields (`$exactly`).
     Exactly(Value),
-    /// Matches a list in any order (`$unordered`).
+    /// Matches a list whose items these matchers accept in any order (`$unordered`).
     Unordered(Vec<Matcher>),
-    /// Matches by the rules of the benchmark (`$bfcl`).
+    /// Matches an argument that is right by the rules of the benchmark (`$bfcl`).
     Bfcl(BfclParameter),
-    /// Matches an equal value.
+    /// Matches a text, number, boolean or null that equals this value.
     Value(Value),
-    /// Matches a list item by item.
+    /// Matches a list whose items these matchers accept one by one.
     List(Vec<Matcher>),
-    /// Matches an object by the listed fields. Other fields are ignored.
+    /// Matches an object whose fields these matchers accept. Other fields are ignored.
     Fields(Vec<(String, Matcher)>),
 }
 
 impl Matcher {
-    /// Parses a matcher from JSON. The error describes the problem.
+    /// Parses a matcher from its JSON in a suite. The error message describes the problem.
     pub fn parse_matcher(value: &Value) -> Result<Self, String> {
         match value {
             Value::Object(fields) => match fields.keys().find(|name| name.starts_with('$')) {
@@ -133,7 +133,7 @@ impl Matcher {
         })
     }
 
-    /// Returns whether an argument matches. `None` is a missing argument.
+    /// Returns whether the matcher accepts an argument. `None` is a missing argument.
     pub fn matches(&self, argument: Option<&Value>) -> bool {
         let present = argument.filter(|it| !it.is_null());
         match self {
@@ -182,7 +182,7 @@ impl Matcher {
     }
 }
 
-/// Returns whether every matcher can get a matching item that no other matcher gets.
+/// Returns whether the items can be assigned to the matchers, one item for each matcher.
 fn matches_in_any_order(expected: &[Matcher], items: &[Value]) -> bool {
     let matches = |one: usize, item: usize| expected[one].matches(Some(&items[item]));
     find_maximum_matching(expected.len(), items.len(), matches)
@@ -205,8 +205,8 @@ fn contains_value(argument: &Value, expected: &Value) -> bool {
 /// Returns whether an argument equals a plain value by the rules of [`Matcher`].
 pub(crate) fn values_match(argument: Option<&Value>, expected: &Value) -> bool {
     match (argument.unwrap_or(&Value::Null), expected) {
-        // Whole numbers are compared exactly, because large ones lose precision as floating-point
-        // numbers.
+        // Whole numbers are compared as integers, because large ones lose precision as
+        // floating-point numbers.
         (Value::Number(a), Value::Number(b)) => {
             a == b || ((a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64())
         }

@@ -3,26 +3,26 @@
 use serde::Deserialize;
 use switchboard_domain::Message;
 
-/// A message that precedes the first turn of a scenario.
+/// A message that precedes the first turn, such as system instructions or an earlier answer.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EarlierMessage {
-    /// The author of the message.
+    /// The author of the message: the system, the user or the model.
     pub role: MessageRole,
-    /// The text of the message.
+    /// Text of the message for the model.
     pub text: String,
 }
 
-/// The author of a message.
+/// Author of a message that precedes the first turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MessageRole {
-    /// System instructions.
+    /// The message contains system instructions.
     System,
-    /// A message of the user.
+    /// The user wrote the message.
     User,
-    /// A message of the model.
+    /// The model wrote the message as an earlier answer.
     Assistant,
 }
 

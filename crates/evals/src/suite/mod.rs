@@ -51,98 +51,98 @@ pub(crate) use redacted_match::MatchResult;
 pub use scoring_rules::ScoringRules;
 pub(crate) use tool_pattern::{ToolNames, ToolPattern};
 
-/// A suite of scenarios that are run and scored together.
+/// A suite: scenarios that are run with one or more models and scored together.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
-    /// The title of the suite in reports.
+    /// Title of the suite, which reports show.
     #[serde(default)]
     pub title: String,
-    /// The models to evaluate, unless the caller selects others.
+    /// Models to evaluate, unless the command line or another caller selects models.
     #[serde(default)]
     pub models: Vec<ModelId>,
-    /// Name of the recipe for scenarios that do not select one.
+    /// Name of the recipe for scenarios that do not name a recipe themselves.
     pub recipe: Option<String>,
-    /// Names of the servers whose tools the model may call. The default is all servers.
+    /// Names of the MCP servers whose tools the model may call. The default is all servers.
     pub servers: Option<Vec<String>>,
-    /// Servers that replace the configured servers, in the format of `mcp_servers` in the
-    /// configuration. The caller of this crate starts them.
+    /// MCP servers that replace the configured servers, in the format of `mcp_servers` in the
+    /// configuration. The caller of this crate starts these servers.
     pub mcp_servers: Option<Map<String, Value>>,
-    /// Text files for the suite's own servers, by path in a temporary folder.
+    /// Text files that the suite's MCP servers read, by their path in a temporary folder.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// Number of runs of each scenario with each model. The default is 1.
+    /// Number of runs of each scenario with each model, because answers may vary. The default is 1.
     #[serde(default = "default_repetitions")]
     pub repetitions: u32,
-    /// Thresholds that the results must meet.
+    /// Thresholds that the results of each model must meet.
     #[serde(default)]
     pub thresholds: Thresholds,
-    /// The scenarios of the suite.
+    /// Scenarios to run, at least one.
     pub scenarios: Vec<Scenario>,
 }
 
-/// Thresholds for the results of a model, as shares from 0 to 1. Every threshold is optional.
+/// Thresholds for the results of each model, as shares from 0 to 1. All thresholds are optional.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thresholds {
-    /// Minimum share of passed runs.
+    /// Minimum share of runs that meet all expectations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<f64>,
-    /// Minimum share of right calls.
+    /// Minimum share of right calls among the calls that were expected or made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
-    /// Maximum share of hallucinated calls.
+    /// Maximum share of hallucinated calls among all tool calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hallucinated: Option<f64>,
-    /// Maximum share of unnecessary calls.
+    /// Maximum share of unnecessary calls among all tool calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unnecessary: Option<f64>,
 }
 
-/// A scenario: one conversation with the expected calls and answers.
+/// A scenario: one conversation with the tool calls and answers that the model should produce.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Name of the scenario, unique in the suite.
+    /// Name of the scenario, which no other scenario of the suite has.
     pub name: String,
-    /// Kind of situation that the scenario tests, such as `entity missing`. Reports group results
-    /// by kind.
+    /// Kind of situation that the scenario tests, such as `entity missing`. Reports group the
+    /// results by kind.
     #[serde(default)]
     pub kind: String,
-    /// Name of the recipe for this scenario, instead of the recipe of the suite.
+    /// Name of the recipe for this scenario. It replaces the recipe of the suite.
     pub recipe: Option<String>,
-    /// Names of the servers for this scenario, instead of the servers of the suite.
+    /// Names of the MCP servers for this scenario. They replace the servers of the suite.
     pub servers: Option<Vec<String>>,
-    /// Whether each conversation gets its own servers and files. Necessary for scenarios that
-    /// change data.
+    /// Whether each conversation starts its own MCP servers and gets its own files. This is
+    /// necessary if the scenario changes data.
     #[serde(default)]
     pub fresh_servers: bool,
-    /// Tools that exist only in this scenario. Every call returns the declared result.
+    /// Tools that exist only in this scenario. Each call returns the declared result of its tool.
     #[serde(default)]
     pub tools: Vec<DeclaredTool>,
-    /// Parameters of the run, such as `max_steps`, `tool_choice` and `temperature`.
+    /// Parameters of the agent's run, such as `max_steps`, `tool_choice` and `temperature`.
     #[serde(default)]
     pub parameters: Map<String, Value>,
     /// Messages that precede the first turn, such as system instructions.
     #[serde(default)]
     pub before: Vec<EarlierMessage>,
-    /// The user messages in order.
+    /// Turns of the conversation, each with a user message, in order.
     pub turns: Vec<Turn>,
 }
 
-/// A tool that exists only in a scenario, without a server.
+/// A tool that a scenario declares. It has no server and exists only in this scenario.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeclaredTool {
-    /// Unique name of the tool: letters, digits, `_`, `-` and `.`.
+    /// Name of the tool, unique in the scenario: letters, digits, `_`, `-` and `.`.
     pub name: String,
-    /// Description of the tool for the model.
+    /// Description of the tool, which the model reads.
     #[serde(default)]
     pub description: String,
-    /// JSON Schema of the tool's input.
+    /// JSON Schema of the tool's input. The default accepts any object.
     #[serde(default = "default_input_schema")]
     pub input_schema: Value,
-    /// Result that every call of the tool returns.
+    /// Text that every call of the tool returns as its result.
     #[serde(default = "default_result")]
     pub result: Value,
 }
@@ -151,44 +151,44 @@ pub struct DeclaredTool {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
-    /// Text of the user message.
+    /// Text of the user message with which the turn begins.
     pub say: String,
-    /// The expected tool calls. An empty list makes every call wrong. Without a list, only calls to
-    /// forbidden or unknown tools are wrong.
+    /// Tool calls that the model should make. An empty list makes every call wrong. Without a list,
+    /// only calls to forbidden or unknown tools are wrong.
     pub calls: Option<Vec<ExpectedCall>>,
-    /// Whether the calls may occur in any order.
+    /// Whether the model may make the expected calls in any order.
     #[serde(default)]
     pub any_order: bool,
     /// Patterns of forbidden tools, as `tool` or `server/tool`, case-sensitive. `*` matches any
     /// text and `?` one character. A pattern that matches no existing tool is an error.
     #[serde(default)]
     pub forbidden: Vec<String>,
-    /// Checks of the model's answer.
+    /// Checks of the model's answer in this turn.
     #[serde(default)]
     pub answer: AnswerCheck,
-    /// Rules by which the calls are scored.
+    /// Rules by which the tool calls of this turn are scored.
     #[serde(default)]
     pub scoring: ScoringRules,
 }
 
-/// A tool call that the scenario expects.
+/// A tool call that the model should make in a turn.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedCall {
-    /// Name of the expected tool on its server.
+    /// Name of the tool on its server, without the server name.
     pub tool: String,
-    /// Name of the tool's server. By default, any server is accepted.
+    /// Name of the MCP server that provides the tool. By default, any server is accepted.
     pub server: Option<String>,
-    /// Matchers of the arguments by argument name, see [`Matcher`].
+    /// Matchers for the arguments, by argument name. Their format is described at [`Matcher`].
     #[serde(default)]
     pub input: Map<String, Value>,
-    /// Whether an argument that is not listed in `input` makes the call wrong.
+    /// Whether the call is wrong if it has an argument that `input` does not list.
     #[serde(default)]
     pub exactly: bool,
-    /// Whether the model may omit the call.
+    /// Whether the model may omit this call without a fault.
     #[serde(default)]
     pub optional: bool,
-    /// Calls that are accepted instead of this one. They cannot be optional or have alternatives.
+    /// Calls that are accepted instead of this call. They cannot be optional or have alternatives.
     #[serde(default)]
     pub or: Vec<ExpectedCall>,
 }
@@ -205,24 +205,24 @@ fn default_result() -> Value {
     Value::String("done".to_owned())
 }
 
-/// An error in the definition of a suite.
+/// An error in the definition of a suite, with the path of the invalid field.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuiteError {
-    /// A field is missing, unknown or has the wrong type.
+    /// A field of the suite is missing, unknown or has the wrong type.
     #[error("{0}")]
     Shape(String),
-    /// The value of a field is not acceptable.
+    /// The value of a field has the right type but is not valid.
     #[error("{place}: {reason}")]
     Meaning {
-        /// Path of the invalid field, such as `scenarios[2].turns[0]`.
+        /// Path of the invalid field in the suite, such as `scenarios[2].turns[0]`.
         place: String,
-        /// Description of the problem and how to solve it.
+        /// Description of the problem that also states how to solve it.
         reason: String,
     },
 }
 
-/// Maximum number of repetitions of a scenario.
+/// Maximum number of repetitions of a scenario. A larger number in a suite is an error.
 const MAX_REPETITIONS: u32 = 1_000;
 
 impl SuiteError {
@@ -252,7 +252,7 @@ impl Suite {
         Ok(suite)
     }
 
-    /// Validates a suite. [`parse_suite`](Self::parse_suite) already does this.
+    /// Validates a suite that was built in code. [`parse_suite`](Self::parse_suite) also does this.
     pub fn validate_suite(&self) -> Result<(), SuiteError> {
         let wrong = |place: String, reason: &str| Err(SuiteError::invalid_value(place, reason));
         if self.scenarios.is_empty() {
@@ -332,7 +332,7 @@ impl Turn {
             call.validate_call(&format!("{place}.calls[{at}]"))?;
         }
         for (at, pattern) in self.forbidden.iter().enumerate() {
-            if let Some(problem) = ToolPattern::find_pattern_problem(pattern) {
+            if let Some(problem) = ToolPattern::pattern_problem(pattern) {
                 return Err(SuiteError::invalid_value(
                     format!("{place}.forbidden[{at}]"),
                     problem,
@@ -347,7 +347,7 @@ impl Turn {
 }
 
 impl ExpectedCall {
-    /// Returns the display name of the expected tool, with its server if there is one.
+    /// Returns the name of the expected tool for messages, with its server if a server is required.
     pub(crate) fn name(&self) -> String {
         match &self.server {
             Some(server) => format!("{server}/{}", self.tool),

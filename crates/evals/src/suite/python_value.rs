@@ -1,8 +1,8 @@
-//! Comparison of JSON values by the rules of Python.
+//! Compares JSON values by the rules of Python, because the benchmark's checker is in Python.
 
 use serde_json::Value;
 
-/// The Python type that corresponds to a JSON value.
+/// Type that a JSON value has in Python.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PythonType {
     None,
@@ -28,7 +28,7 @@ impl PythonType {
     }
 }
 
-/// Implements `==` of Python: numbers are compared by value, and booleans are 1 and 0.
+/// Compares two values like `==` in Python: by value for numbers, and with booleans as 1 and 0.
 pub(super) fn python_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Null, Value::Null) => true,
@@ -52,7 +52,7 @@ pub(super) fn python_equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns a number or boolean as a whole number, without loss of precision.
+/// Returns a whole number or boolean as an integer, so that comparison loses no precision.
 fn to_whole_number(value: &Value) -> Option<i128> {
     match value {
         Value::Bool(it) => Some(i128::from(*it)),
@@ -65,8 +65,8 @@ fn to_whole_number(value: &Value) -> Option<i128> {
     }
 }
 
-/// Returns a float as a whole number, up to 2^64. JSON numbers above that limit are parsed as
-/// floats.
+/// Returns a float as an integer if it is a whole number up to 2^64, because JSON numbers above 64
+/// bits are parsed as floats.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the number is whole and below 2^127"
@@ -76,18 +76,18 @@ fn float_to_whole_number(number: f64) -> Option<i128> {
     (number.fract() == 0.0 && number.abs() <= BEYOND).then_some(number as i128)
 }
 
-/// Implements the Python operator `in` for a list.
+/// Returns whether a list contains a value, like the operator `in` of Python.
 pub(super) fn is_in_list(value: &Value, list: &[Value]) -> bool {
     list.iter().any(|one| python_equal(one, value))
 }
 
-/// Returns whether an accepted value is the empty string, which means that the argument may be
-/// missing.
+/// Returns whether an accepted value is the empty string, by which the benchmark data allows a
+/// missing argument.
 pub(super) fn is_empty_text(value: &Value) -> bool {
     value.as_str() == Some("")
 }
 
-/// Returns the normalized form of a string. Returns other values unchanged.
+/// Returns a string in its normalized form, and other values unchanged.
 pub(super) fn normalize_value(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(normalize_text(text)),
@@ -95,8 +95,8 @@ pub(super) fn normalize_value(value: &Value) -> Value {
     }
 }
 
-/// Normalizes a string as the benchmark does: lower case, without spaces and `,./-_*^`, with double
-/// quotation marks.
+/// Normalizes a string as the benchmark does: in lower case, without spaces and `,./-_*^`, and with
+/// double instead of single quotation marks.
 pub(super) fn normalize_text(text: &str) -> String {
     let text: String = text
         .chars()

@@ -1,25 +1,26 @@
-//! Matches arguments whose secrets were redacted.
+//! Compares arguments with matchers if the arguments contain redacted secrets.
 
 use serde_json::Value;
 
 use super::matcher::Matcher;
 use crate::recording::{is_redacted, may_match_redacted};
 
-/// The result of matching an argument that may be redacted. To combine results, take the minimum if
-/// all must match and the maximum if one must match.
+/// Result of comparing an argument that may be redacted with a matcher. The minimum combines
+/// results that must all match, and the maximum combines alternatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MatchResult {
-    /// The argument does not match.
+    /// The argument does not match, for every possible value of the redacted secret.
     No,
-    /// The match is unknown, because it may depend on the redacted secret.
+    /// The argument may match, depending on the redacted secret.
     Unknown,
-    /// The argument matches.
+    /// The argument matches, for every possible value of the redacted secret.
     Yes,
 }
 
 impl Matcher {
-    /// Matches an argument of a recorded call, which may be redacted. Plain values are compared
-    /// except for their redacted text. All other matchers return `Unknown` for a redacted value.
+    /// Compares an argument of a recorded call, which may be redacted, with this matcher. Plain
+    /// values are compared without redacted text. Other matchers return `Unknown` for redacted
+    /// values.
     pub(crate) fn match_redacted(&self, argument: Option<&Value>) -> MatchResult {
         let Some(found) = argument.filter(|it| is_redacted(it)) else {
             return if self.matches(argument) {

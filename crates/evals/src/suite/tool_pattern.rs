@@ -1,4 +1,4 @@
-//! Patterns of tool names.
+//! Patterns for tool names, such as those of forbidden tools.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use switchboard_orchestration::tools::{pattern::Pattern, results::READ_TOOL, sea
 
 use super::{ExpectedCall, Turn};
 
-/// The names of existing tools, each with the name of its server if it has one.
+/// Names of existing tools, each with the name of its server. `None` for tools without a server.
 pub(crate) type ToolNames = BTreeSet<(Option<String>, String)>;
 
 impl Turn {
-    /// Returns the field and the problem of each required call and forbidden pattern that matches
-    /// no tool. A call is fine if one of its alternatives exists. Forbidden patterns are not
-    /// checked if there are no tools at all.
+    /// Returns field and problem of each required call and forbidden pattern that matches no tool.
+    /// A call matches if one of its alternatives exists. Without any tools, forbidden patterns are
+    /// not checked.
     pub(crate) fn find_missing_tools(&self, tools: &ToolNames) -> Vec<(String, String)> {
         let exists = |call: &&ExpectedCall| {
             let is_tool = |(server, tool): &(Option<String>, String)| {
@@ -48,11 +48,11 @@ impl Turn {
     }
 }
 
-/// A parsed pattern of [`Turn::forbidden`](super::Turn::forbidden).
+/// A parsed pattern of forbidden tools, see [`Turn::forbidden`](super::Turn::forbidden).
 pub(crate) struct ToolPattern {
-    /// The pattern for the tool name alone, which may contain `/`.
+    /// Pattern for the tool name alone. Tool names may contain `/`.
     tool: Pattern,
-    /// The patterns for the server and the tool, if the text contains `/`.
+    /// Patterns for the server and for the tool, if the text contains `/`.
     both: Option<(Pattern, Pattern)>,
 }
 
@@ -65,7 +65,7 @@ impl ToolPattern {
         }
     }
 
-    /// Returns whether the pattern matches a tool. Built-in tools have no server.
+    /// Returns whether the pattern matches a tool. `server` is `None` for built-in tools.
     pub(crate) fn matches(&self, server: Option<&str>, tool: &str) -> bool {
         let by_both = self.both.as_ref().zip(server);
         self.tool.matches(tool)
@@ -74,8 +74,8 @@ impl ToolPattern {
             })
     }
 
-    /// Returns the reason why a pattern can never match any tool.
-    pub(super) fn find_pattern_problem(text: &str) -> Option<&'static str> {
+    /// Returns the reason why a pattern cannot match any tool. `None` for a valid pattern.
+    pub(super) fn pattern_problem(text: &str) -> Option<&'static str> {
         if text.trim().is_empty() {
             return Some("must not be empty; `*` matches any tool");
         }
@@ -89,8 +89,8 @@ impl ToolPattern {
     }
 }
 
-/// Returns whether a pattern matches a built-in tool. Built-in tools are not in the tool list of
-/// any server.
+/// Returns whether a pattern matches a built-in tool. No server lists these tools, so they always
+/// count as existing.
 fn is_builtin_tool(pattern: &ToolPattern) -> bool {
     [SEARCH_TOOL, READ_TOOL]
         .iter()

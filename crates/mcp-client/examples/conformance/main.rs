@@ -1,9 +1,9 @@
-//! The client for the protocol's conformance suites (`cargo xtask conformance`): the host of this
-//! crate with handlers that answer immediately.
+//! Test client for the MCP conformance suites (`cargo xtask conformance`). It runs an `McpHost`
+//! with handlers that answer immediately.
 //!
-//! For each scenario the suite starts a server and this program, with the server's address as the
+//! For each scenario, the suite starts an MCP server and this program, with the server's URL as the
 //! last argument. `MCP_CONFORMANCE_SCENARIO` contains the name of the scenario, and
-//! `MCP_CONFORMANCE_CONTEXT` further data as JSON.
+//! `MCP_CONFORMANCE_CONTEXT` contains its data (such as client credentials) as JSON.
 
 #![allow(
     clippy::print_stderr,
@@ -24,7 +24,7 @@ use switchboard_mcp_client::{
 };
 
 const SERVER: &str = "server";
-/// Client id for authorization servers of the suite that support Client ID Metadata Documents.
+/// OAuth client id for the suite's authorization servers that support Client ID Metadata Documents.
 const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.json";
 
 #[tokio::main]
@@ -71,7 +71,7 @@ async fn run_scenario() -> Result<(), Box<dyn Error>> {
     result
 }
 
-/// Returns the login settings for a scenario, with the client credentials from its context.
+/// Returns the OAuth settings for a scenario. `context` contains the client credentials, if any.
 fn build_auth_config(scenario: &str, context: &Value) -> AuthConfig {
     let given = |key: &str| context.get(key).and_then(Value::as_str);
     let grant = if scenario.starts_with("auth/client-credentials") {
@@ -88,8 +88,8 @@ fn build_auth_config(scenario: &str, context: &Value) -> AuthConfig {
     }
 }
 
-/// Reads the URL of the authorization server from the protected-resource metadata. Normally a
-/// person who registers a client knows this URL.
+/// Reads the URL of the authorization server from the protected-resource metadata. Outside of
+/// tests, a person configures this URL as `issuer` together with the client secret.
 async fn authorization_server(url: &str) -> Option<String> {
     let url = reqwest::Url::parse(url).ok()?;
     let metadata = format!("/.well-known/oauth-protected-resource{}", url.path());
@@ -98,7 +98,7 @@ async fn authorization_server(url: &str) -> Option<String> {
     Some(metadata["authorization_servers"][0].as_str()?.to_owned())
 }
 
-/// Opens an authorization page like a browser. The suite's authorization server agrees immediately.
+/// Requests an authorization page in place of a browser. The suite's server needs no login form.
 fn visit_url(url: &str) {
     let url = url.to_owned();
     tokio::spawn(async move {
@@ -108,7 +108,7 @@ fn visit_url(url: &str) {
     });
 }
 
-/// Test user who accepts every elicitation with the default values of the form.
+/// Test user who accepts every elicitation without values, so that the form's defaults are used.
 struct AcceptingUser;
 
 #[async_trait]
@@ -120,7 +120,7 @@ impl Elicitor for AcceptingUser {
     }
 }
 
-/// Performs the actions that a scenario expects. Most scenarios expect a call of every tool.
+/// Sends the tool calls that a scenario expects. Returns an error if a call fails.
 async fn perform_actions(
     host: &McpHost,
     scenario: &str,
@@ -155,7 +155,7 @@ async fn perform_actions(
     }
 }
 
-/// Returns the tool calls that a scenario expects, by the original names of the tools.
+/// Returns the tool calls that a scenario expects, as original names and arguments.
 fn expected_calls(
     scenario: &str,
     context: &Value,
@@ -165,9 +165,9 @@ fn expected_calls(
         return Ok(calls.iter().filter_map(parse_call).collect());
     }
     match scenario {
-        // The MCP server of this scenario does not support `tools/call`.
+        // The MCP server of this scenario does not support `tools/call`, so no call is sent.
         "json-schema-ref-no-deref" => Ok(Vec::new()),
-        // This tool checks whether the client received the schema of another tool unchanged.
+        // This call returns a tool's schema to the suite, which checks that it is unchanged.
         "json-schema-2020-12-preservation" => {
             let focal = tools
                 .iter()
@@ -188,7 +188,7 @@ fn expected_calls(
     }
 }
 
-/// Parses a tool call from the context of the scenario.
+/// Parses an element of `toolCalls` in the scenario's context: a tool name with arguments.
 fn parse_call(call: &Value) -> Option<(String, JsonObject)> {
     let name = call.get("name")?.as_str()?.to_owned();
     let input = call.get("arguments").and_then(Value::as_object);
@@ -201,7 +201,7 @@ fn original_name(tool: &ToolDefinition) -> &str {
         .map_or(&tool.name, |origin| &origin.tool)
 }
 
-/// Returns sample arguments with a value for every property of the schema.
+/// Returns sample arguments with a value for every property of the tool's input schema.
 fn sample_input(schema: &Value) -> JsonObject {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties

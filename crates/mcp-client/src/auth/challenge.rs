@@ -1,9 +1,9 @@
-//! The `WWW-Authenticate` header (RFC 9110, section 11.6.1; RFC 6750, section 3; RFC 9728, section
-//! 5.1).
+//! Parser of the `WWW-Authenticate` header (RFC 9110, section 11.6.1; RFC 6750, section 3; RFC
+//! 9728, section 5.1).
 
 use std::collections::HashMap;
 
-/// Parameters of a `Bearer` challenge in a `WWW-Authenticate` header that the client uses.
+/// Parameters of a `Bearer` challenge (`WWW-Authenticate` header) that the OAuth client uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Challenge {
     pub(crate) error: Option<String>,
@@ -41,10 +41,10 @@ pub(crate) fn add_scope(scopes: &mut Vec<String>, scope: &str) {
     }
 }
 
-/// Returns the parameters of the first challenge of scheme `Bearer`, with lower-case names.
+/// Returns the parameters of the first `Bearer` challenge, with lower-case names.
 ///
-/// Commas separate challenges, and also the parameters of a challenge. An item is a parameter if
-/// its first word contains `=` or precedes `=`. Any other item starts a challenge.
+/// Commas separate challenges, and also the parameters of a challenge. An item between commas is a
+/// parameter if its first word contains `=` or precedes `=`. Any other item starts a challenge.
 fn bearer_parameters(header: &str) -> HashMap<String, String> {
     let mut found = HashMap::new();
     let mut in_bearer = false;
@@ -73,7 +73,7 @@ fn bearer_parameters(header: &str) -> HashMap<String, String> {
     found
 }
 
-/// Splits a header value at commas outside of quotes.
+/// Splits a header value at commas that are not inside a quoted string.
 fn split_header(header: &str) -> Vec<&str> {
     let (mut quoted, mut escaped, mut start) = (false, false, 0);
     let mut items = Vec::new();

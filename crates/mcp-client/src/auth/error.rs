@@ -1,4 +1,4 @@
-//! Errors of a login.
+//! Errors of an OAuth login to an MCP server.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use crate::auth::store::StoreError;
 
 /// Reason why no access token is available for a server.
 ///
-/// No variant contains a token, a secret, or a URL with user info or query. Text of an
-/// authorization server is shortened and contains no control characters.
+/// No variant contains a token, a secret, or a URL with user info or query. Text from an
+/// authorization server is shortened, and its control characters are removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// The server is a child process and reads its credentials from its environment.
+    /// The MCP server is a child process, so it has no OAuth login.
     #[error("`{server}` is not an HTTP server: only HTTP servers have a login")]
     NotHttp {
         /// Configured name of the server.
         server: String,
     },
-    /// The configuration sets an `Authorization` header, so the server does not use OAuth.
+    /// The configuration sets an `Authorization` header, so the host does not use OAuth.
     #[error(
         "`{server}` has an `Authorization` header in its configuration: remove the header to log in"
     )]
@@ -27,7 +27,7 @@ pub enum AuthError {
         /// Configured name of the server.
         server: String,
     },
-    /// A person must log in before the server can be used.
+    /// A person must log in before the host can use the server.
     #[error(
         "it needs a login: run `switchboard servers login {server}`{}",
         scope_clause(scopes)
@@ -35,82 +35,82 @@ pub enum AuthError {
     NeedsLogin {
         /// Configured name of the server.
         server: String,
-        /// Scopes that the server requires.
+        /// OAuth scopes that the server requires.
         scopes: Vec<String>,
     },
-    /// A discovered URL violates the rules for requests to authorization servers.
+    /// A discovered URL violates a rule for OAuth requests, such as the required use of `https`.
     #[error("the {what} `{}` is not used: {reason}", redact_url(url))]
     Guarded {
         /// Purpose of the URL, such as `token endpoint`.
         what: &'static str,
-        /// URL that was not requested.
+        /// URL that violates the rule. The client did not send a request to it.
         url: String,
-        /// Rule that the URL violates.
+        /// Description of the rule that the URL violates.
         reason: &'static str,
     },
-    /// The metadata describe another MCP server (RFC 9728, section 3.3).
+    /// The protected-resource metadata belong to another MCP server (RFC 9728, section 3.3).
     #[error("its metadata belong to `{found}`, not to `{expected}`")]
     ResourceMismatch {
-        /// URL of the configured MCP server.
+        /// URL of the MCP server in the configuration.
         expected: String,
-        /// URL of the MCP server in the metadata.
+        /// URL of the MCP server in the protected-resource metadata.
         found: String,
     },
-    /// The metadata or a redirect contain another issuer than expected (RFC 8414, section 3.3; RFC
-    /// 9207, section 2.4).
+    /// The authorization-server metadata or the redirect contain an unexpected issuer (RFC 8414,
+    /// section 3.3; RFC 9207, section 2.4).
     #[error("the {what} is of issuer `{found}`, not of `{expected}`")]
     IssuerMismatch {
-        /// Document that contains the issuer: metadata or redirect.
+        /// Source of the unexpected issuer: the authorization-server metadata or the redirect.
         what: &'static str,
-        /// Issuer that the client expects.
+        /// Issuer of the authorization server that the client selected.
         expected: String,
-        /// Issuer in the document, or `(none)`.
+        /// Issuer in the metadata or the redirect, or `(none)`.
         found: String,
     },
-    /// The configured OAuth client belongs to another authorization server.
+    /// The configured OAuth client is registered with an earlier authorization server.
     #[error(
         "its authorization server is `{found}` now, but the configured `client_id` belongs to \
          `{expected}`: correct `issuer` and `client_id` in its configuration, or log out first"
     )]
     IssuerChanged {
-        /// Issuer that the client is registered with.
+        /// Issuer of the authorization server that the client is registered with.
         expected: String,
-        /// Issuer that the MCP server announces.
+        /// Issuer of the authorization server that the MCP server announces now.
         found: String,
     },
-    /// The `authorization` settings of the server are not valid.
+    /// The `authorization` settings in the configuration of the server are not valid.
     #[error("its `authorization` is not valid: {reason}")]
     Configuration {
-        /// Description of the invalid setting.
+        /// Description of the invalid `authorization` setting.
         reason: String,
     },
-    /// The authorization server rejected a request.
+    /// The authorization server rejected a request of the client.
     #[error("the {what} was refused: {error}{}", description_clause(description.as_deref()))]
     Refused {
         /// Purpose of the rejected request, such as `login`.
         what: &'static str,
         /// OAuth error code, such as `access_denied` or `invalid_grant`.
         error: String,
-        /// Human-readable description by the authorization server.
+        /// Human-readable `error_description` from the authorization server, if any.
         description: Option<String>,
     },
-    /// The browser was not redirected back within the login time-out.
+    /// The browser did not open the redirect URI within the login time-out.
     #[error("the login was not completed within {after:?}")]
     TimedOut {
-        /// Login time-out that was exceeded.
+        /// Login time-out, [`AuthOptions::login_timeout`](crate::auth::AuthOptions::login_timeout).
         after: Duration,
     },
-    /// The login failed for another reason: no answer, an invalid answer, or missing metadata.
+    /// Other login failure, such as no answer or missing metadata. The text describes it.
     #[error("{0}")]
     Failed(String),
-    /// The token store returned an error.
+    /// The store for OAuth tokens returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl AuthError {
-    /// Returns whether an issuer or resource differs from the expected one. Such an error may be an
-    /// attack, so it is always reported.
+    /// Returns whether the issuer or resource is not the expected one. Such an error may show an
+    /// attack, so the session always reports it.
     pub(crate) fn is_identity_mismatch(&self) -> bool {
         matches!(
             self,
@@ -120,7 +120,7 @@ impl AuthError {
         )
     }
 
-    /// Returns whether a login by a person can solve the problem.
+    /// Returns whether a person must log in before a retry can succeed.
     pub fn needs_login(&self) -> bool {
         matches!(self, Self::NeedsLogin { .. })
     }

@@ -1,4 +1,4 @@
-//! HTTP requests to discovered URLs. The guard checks each URL. Response size and time are limited.
+//! HTTP client for OAuth. The guard checks each URL, and response size and time are limited.
 
 pub(crate) mod guard;
 
@@ -20,36 +20,36 @@ use crate::{
     primitives::error::root_cause,
 };
 
-/// Time limit of an HTTP request, including its response body.
+/// Time limit of an OAuth HTTP request, including the response body.
 const TIMEOUT: Duration = Duration::from_secs(15);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum size of a response in bytes. Metadata and tokens need a few kilobytes.
+/// Maximum size in bytes of a metadata or token response, which needs a few kilobytes.
 const MAX_ANSWER: usize = 256 * 1024;
 const MAX_REDIRECTS: usize = 3;
 
-/// HTTP client for requests to authorization servers.
+/// HTTP client for OAuth requests: metadata, client registration and tokens.
 #[derive(Clone)]
-pub(super) struct AuthHttpClient {
+pub(super) struct AuthClient {
     client: Client,
     targets: TargetHosts,
     pub(super) guard: NetworkGuard,
 }
 
-/// HTTP response with a JSON body. A body that is not JSON becomes `Null`.
+/// HTTP response with its JSON body. `json` is `Null` if the body is not JSON.
 pub(super) struct JsonResponse {
     pub(super) status: StatusCode,
     pub(super) json: Value,
 }
 
-impl AuthHttpClient {
+impl AuthClient {
     pub(super) fn new(guard: NetworkGuard) -> Result<Self, AuthError> {
         let targets = TargetHosts::default();
         let mut builder = Client::builder()
             .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(TIMEOUT)
-            // `get_json` checks the target of a redirect before it follows it. `send_post` follows
-            // none.
+            // reqwest follows no redirects: `get_json` checks each redirect target first, and
+            // `send_post` rejects redirects.
             .redirect(Policy::none())
             .referer(false)
             .dns_resolver(guard.build_resolver(targets.clone()));
@@ -66,7 +66,7 @@ impl AuthHttpClient {
         })
     }
 
-    /// Fetches a JSON object. Returns `None` for status 4xx and for content of another type.
+    /// Fetches a JSON object. Returns `None` for HTTP status 4xx and for other kinds of content.
     pub(super) async fn get_json(
         &self,
         what: &'static str,
@@ -93,24 +93,24 @@ impl AuthHttpClient {
                 return if status.is_client_error() {
                     Ok(None)
                 } else {
-                    Err(invalid_response_error(what, &url, format!("HTTP {status}")))
+                    Err(bad_response(what, &url, format!("HTTP {status}")))
                 };
             }
             let answer = read_response(what, &url, response).await?;
             return match answer.json {
                 Value::Object(_) => Ok(Some(answer.json)),
-                // Many web servers return an HTML page with status 200 for unknown paths.
+                // Web servers often send an HTML page with status 200 if metadata do not exist.
                 _ => Ok(None),
             };
         }
-        Err(invalid_response_error(
+        Err(bad_response(
             what,
             &url,
             format!("more than {MAX_REDIRECTS} redirects"),
         ))
     }
 
-    /// Sends a POST request. Does not follow redirects, because only this URL may receive the body.
+    /// Sends a POST request. Rejects redirects, because only this URL may receive the credentials.
     pub(super) async fn send_post(
         &self,
         what: &'static str,
@@ -134,7 +134,7 @@ impl AuthHttpClient {
             .await
             .map_err(|error| unreachable_error(what, url, &error))?;
         if response.status().is_redirection() {
-            return Err(invalid_response_error(what, url, "a redirect"));
+            return Err(bad_response(what, url, "a redirect"));
         }
         read_response(what, url, response).await
     }
@@ -146,7 +146,7 @@ fn redirect_target(what: &'static str, url: &Url, response: &Response) -> Result
         .get(LOCATION)
         .and_then(|location| location.to_str().ok())
         .and_then(|location| url.join(location).ok())
-        .ok_or_else(|| invalid_response_error(what, url, "a redirect without a valid target"))
+        .ok_or_else(|| bad_response(what, url, "a redirect without a valid target"))
 }
 
 async fn read_response(
@@ -162,7 +162,7 @@ async fn read_response(
         .map_err(|error| unreachable_error(what, url, &error))?
     {
         if body.len() + chunk.len() > MAX_ANSWER {
-            return Err(invalid_response_error(
+            return Err(bad_response(
                 what,
                 url,
                 format!("more than {MAX_ANSWER} bytes"),
@@ -179,20 +179,16 @@ fn unreachable_error(what: &'static str, url: &Url, error: &reqwest::Error) -> A
     AuthError::Failed(format!("no answer from the {what} `{url}`: {reason}"))
 }
 
-pub(super) fn invalid_response_error(
-    what: &'static str,
-    url: &Url,
-    reason: impl Display,
-) -> AuthError {
+pub(super) fn bad_response(what: &'static str, url: &Url, reason: impl Display) -> AuthError {
     let url = redact_url(url.as_str());
     AuthError::Failed(format!(
         "the answer of the {what} `{url}` is not valid: {reason}"
     ))
 }
 
-/// Encodes pairs as `application/x-www-form-urlencoded`.
+/// Encodes name-value pairs as `application/x-www-form-urlencoded`.
 pub(super) fn encode_form(pairs: &[(&str, &str)]) -> String {
-    // reqwest exports the form encoder of the `url` crate only through `Url`.
+    // A dummy URL encodes the form, because reqwest exports no form encoder other than `Url`.
     let Ok(mut carrier) = Url::parse("http://h/") else {
         return String::new();
     };

@@ -1,4 +1,4 @@
-//! The HTTP client that rmcp uses for streamable HTTP.
+//! HTTP client for MCP requests to servers (streamable HTTP).
 
 use std::{collections::HashMap, net::IpAddr, time::Duration};
 
@@ -12,9 +12,9 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::primitives::error::{StartError, root_cause};
 
 const MAX_REDIRECTS: usize = 5;
-/// Time after which an idle connection is closed, because a server restart breaks idle connections.
+/// Time after which an idle connection is closed, because a server restart would have broken it.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Headers that MCP sets on each request, so the configuration of a server must not contain them.
+/// Header names that MCP sets on each request. The configuration of a server must not contain them.
 const RESERVED_HEADERS: [&str; 4] = [
     "accept",
     "mcp-session-id",
@@ -23,11 +23,11 @@ const RESERVED_HEADERS: [&str; 4] = [
 ];
 
 /// Creates the HTTP client for one server. The client limits only the time to connect: the deadline
-/// of a call limits the response time, and streams have no limit.
+/// of a call limits the response time, and event streams have no time limit.
 pub(crate) fn build_client(url: &str, connect_timeout: Duration) -> Result<Client, StartError> {
     let mut builder = Client::builder();
     if is_loopback(url) {
-        // A proxy on another machine would connect to itself instead of to this machine.
+        // A proxy on another machine cannot reach this machine at a loopback address.
         builder = builder.no_proxy();
     }
     builder
@@ -79,8 +79,8 @@ pub(crate) fn parse_headers(
         .collect()
 }
 
-/// Returns a policy that follows only redirects with status 307 or 308 to the same origin. Another
-/// origin would receive the configured headers.
+/// Returns a policy that follows only redirects with status 307 or 308 to the same origin, because
+/// another origin would receive the configured headers with their secrets.
 fn same_origin_redirects() -> Policy {
     Policy::custom(|attempt| {
         let keeps_message = matches!(

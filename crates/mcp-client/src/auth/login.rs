@@ -1,4 +1,4 @@
-//! Login by a person in a browser, or by the client with its own credentials.
+//! OAuth login by a person in a browser, or by the client with its own credentials.
 
 pub(crate) mod callback;
 pub(crate) mod pkce;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::auth::{
     challenge::add_scope,
     error::AuthError,
-    fetch::{AuthHttpClient, invalid_response_error},
+    fetch::{AuthClient, bad_response},
     login::{
         callback::{ExpectedRedirect, RedirectListener},
         pkce::{random_token, s256},
@@ -22,23 +22,23 @@ use crate::auth::{
     token::{self, Credentials},
 };
 use crate::config::login::{AuthConfig, ClientAuth, GrantType};
-use crate::primitives::error::shorten_text;
+use crate::primitives::error::shorten;
 
 const AUTHORIZATION: &str = "authorization endpoint";
 const TOKEN: &str = "token endpoint";
 const REGISTRATION: &str = "registration endpoint";
 
-/// Parameters of one login to an MCP server.
+/// Parameters of one OAuth login to an MCP server.
 pub(super) struct Login<'a> {
-    pub(super) fetch: &'a AuthHttpClient,
+    pub(super) fetch: &'a AuthClient,
     /// Configured URL of the MCP server.
     pub(super) server: &'a str,
     pub(super) config: &'a AuthConfig,
     pub(super) options: &'a AuthOptions,
     pub(super) discovered: &'a DiscoveredAuthServer,
-    /// Stored result of the previous login, if any.
+    /// Stored grant of the previous login, if any.
     pub(super) before: Option<&'a StoredGrant>,
-    /// Scopes in the `WWW-Authenticate` challenge of the server.
+    /// Scopes that the MCP server requires in its `WWW-Authenticate` challenge.
     pub(super) challenged: &'a [String],
 }
 
@@ -51,15 +51,15 @@ impl Login<'_> {
         }
     }
 
-    /// Logs in through a browser. `on_url` receives the URL of the authorization page.
+    /// Logs in a person through a browser. Calls `on_url` with the URL of the authorization page.
     pub(super) async fn login_in_browser(
         &self,
         on_url: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<StoredGrant, AuthError> {
         let server = &self.discovered.server;
-        // A server without metadata (`assumed`) supports PKCE, because MCP 2025-03-26 requires it.
+        // PKCE is required. A server without metadata (`assumed`) must support it (MCP 2025-03-26).
         if !self.discovered.assumed && !server.has_s256() {
-            let issuer = shorten_text(&server.issuer);
+            let issuer = shorten(&server.issuer);
             let reason = "does not support PKCE with S256, which a safe login needs";
             return Err(AuthError::Failed(format!("`{issuer}` {reason}")));
         }
@@ -86,8 +86,8 @@ impl Login<'_> {
                 query.append_pair("scope", &scopes.join(" "));
             }
             if scopes.iter().any(|scope| scope == "offline_access") {
-                // OpenID Connect Core, section 11: `offline_access` is ignored without
-                // `prompt=consent`.
+                // An authorization server ignores `offline_access` without `prompt=consent` (OpenID
+                // Connect Core, section 11).
                 query.append_pair("prompt", "consent");
             }
         }
@@ -117,7 +117,7 @@ impl Login<'_> {
         Ok(self.build_grant(client, &endpoint, issued, scopes))
     }
 
-    /// Requests tokens for the client itself (grant `client_credentials`).
+    /// Requests tokens with the client's own credentials (grant `client_credentials`).
     pub(super) async fn login_as_client(&self) -> Result<StoredGrant, AuthError> {
         let server = &self.discovered.server;
         let endpoint = self.token_endpoint()?;
@@ -146,22 +146,20 @@ impl Login<'_> {
         server.parse_endpoint(self.fetch, TOKEN, server.token_endpoint.as_deref())
     }
 
-    /// Starts the redirect listener, if possible on the port of the registered redirect URI.
+    /// Starts the redirect listener on the configured port, the previous port, or any free port.
     async fn start_redirect_listener(&self) -> Result<RedirectListener, AuthError> {
         let registered = self
             .before
             .and_then(|before| before.client.redirect_uri.as_deref());
         match (self.config.redirect_port, registered) {
             (Some(port), _) => RedirectListener::listen_on_port(port).await,
-            (None, Some(redirect_uri)) => {
-                RedirectListener::listen_on_earlier_port(redirect_uri).await
-            }
+            (None, Some(redirect_uri)) => RedirectListener::reuse_port(redirect_uri).await,
             (None, None) => RedirectListener::listen_on_port(0).await,
         }
     }
 
-    /// Returns the scopes to request: those of the previous login, those in the configuration (or
-    /// else, at the first login, those that the server proposes), and those in the challenge.
+    /// Returns the scopes to request: of the previous login, the configuration and the challenge. A
+    /// first login without configured scopes adds those that the server proposes.
     fn requested_scopes(&self, may_be_offline: bool) -> Vec<String> {
         let proposed = if self.challenged.is_empty() {
             self.discovered.scopes.as_deref().unwrap_or_default()
@@ -177,7 +175,7 @@ impl Login<'_> {
         add(before);
         match &self.config.scopes {
             Some(configured) => add(configured),
-            // Only the first login uses the scopes that the server proposes.
+            // Scopes that the server proposes are used only by the first login.
             None if before.is_empty() => add(proposed),
             None => {}
         }
@@ -185,8 +183,8 @@ impl Login<'_> {
             add(&before.wanted_scopes);
         }
         add(self.challenged);
-        // The scope `offline_access` yields a refresh token. As the only scope it would replace the
-        // default scopes.
+        // The scope `offline_access` requests a refresh token. It is only added to other scopes,
+        // because alone it would replace the default scopes of the server.
         if may_be_offline && !scopes.is_empty() && self.discovered.server.offers_offline_access() {
             add_scope(&mut scopes, "offline_access");
         }
@@ -201,7 +199,7 @@ impl Login<'_> {
         requested: Vec<String>,
     ) -> StoredGrant {
         if self.config.grant == GrantType::ClientCredentials {
-            // The client needs no refresh token, because it can request new tokens at any time.
+            // A `client_credentials` client needs no refresh token: it requests new tokens instead.
             tokens.refresh = None;
         }
         StoredGrant {
@@ -217,7 +215,7 @@ impl Login<'_> {
     }
 
     /// Returns the first available OAuth client in the order that MCP requires: configured client,
-    /// Client ID Metadata Document, dynamic registration.
+    /// Client ID Metadata Document, dynamically registered client.
     async fn obtain_client(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
         if let Some(client) = self.configured_client() {
             return Ok(client);
@@ -264,14 +262,14 @@ impl Login<'_> {
         })
     }
 
-    /// Registers a client dynamically (RFC 7591).
+    /// Registers a new client with the authorization server (RFC 7591).
     async fn register_client(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
         let server = &self.discovered.server;
         let Some(endpoint) = &server.registration_endpoint else {
             return Err(AuthError::Failed(format!(
                 "`{}` accepts only registered clients: register one, and set `client_id` (and \
                  `client_secret`) below `authorization` in its configuration",
-                shorten_text(&server.issuer)
+                shorten(&server.issuer)
             )));
         };
         let endpoint = self.fetch.guard.parse_url(REGISTRATION, endpoint)?;
@@ -287,7 +285,7 @@ impl Login<'_> {
             "response_types": ["code"],
             "token_endpoint_auth_method": preferred_auth_method(server).name(),
             // OpenID Connect registers a `web` client by default, which cannot use a loopback
-            // redirect.
+            // redirect URI.
             "application_type": "native",
         });
         let body = ("application/json", body.to_string());
@@ -296,11 +294,11 @@ impl Login<'_> {
             .send_post(REGISTRATION, &endpoint, body, None)
             .await?;
         if !answer.status.is_success() {
-            return Err(token::rejection_error("registration", &endpoint, &answer));
+            return Err(token::rejection("registration", &endpoint, &answer));
         }
         let text = |key: &str| answer.json.get(key).and_then(Value::as_str);
         let Some(id) = text("client_id").filter(|id| !id.is_empty()) else {
-            return Err(invalid_response_error(
+            return Err(bad_response(
                 REGISTRATION,
                 &endpoint,
                 "it contains no `client_id`",
@@ -309,7 +307,7 @@ impl Login<'_> {
         let secret = text("client_secret")
             .filter(|secret| !secret.is_empty())
             .map(SecretString::from);
-        // Some servers return a method that needs a secret, but no secret. It is ignored.
+        // An authentication method that needs a secret is ignored if the response has no secret.
         let given = answer.json.get("token_endpoint_auth_method");
         let given = given
             .and_then(|method| ClientAuth::deserialize(method).ok())
@@ -330,8 +328,8 @@ fn supports_auth_method(server: &ServerMetadata, method: ClientAuth) -> Option<b
     Some(methods.iter().any(|known| known == method.name()))
 }
 
-/// Returns the authentication method to register. A public client is preferred, because a program
-/// on a user's machine cannot keep a secret.
+/// Returns the authentication method to register. Prefers `none` (a public client), because a
+/// program on a user's machine cannot keep a secret.
 fn preferred_auth_method(server: &ServerMetadata) -> ClientAuth {
     [
         ClientAuth::None,
@@ -343,8 +341,8 @@ fn preferred_auth_method(server: &ServerMetadata) -> ClientAuth {
     .unwrap_or(ClientAuth::None)
 }
 
-/// Returns the authentication method for a client that has a secret or a key. The default method is
-/// `client_secret_basic` (RFC 8414, section 2).
+/// Returns the authentication method for a client that has a secret or a private key. Without
+/// metadata it is `private_key_jwt`, or else `client_secret_basic` (RFC 8414, section 2).
 fn select_auth_method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAuth {
     let mut able = Vec::new();
     if has_key {
@@ -360,8 +358,8 @@ fn select_auth_method(server: &ServerMetadata, has_secret: bool, has_key: bool) 
         .unwrap_or(best)
 }
 
-/// Returns the credentials of a client. The store does not contain configured secrets, so these are
-/// read from the configuration.
+/// Returns the credentials of a client. The token store does not contain configured secrets, so
+/// these come from the configuration.
 pub(super) fn build_credentials<'a>(
     client: &'a StoredClient,
     config: &'a AuthConfig,

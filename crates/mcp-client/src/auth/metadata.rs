@@ -1,5 +1,5 @@
-//! Discovery of the authorization server of an MCP server and its metadata (RFC 9728, RFC 8414,
-//! `OpenID` Connect Discovery), in the order of MCP 2026-07-28, basic/authorization.
+//! Discovery of the authorization server of an MCP server: metadata of RFC 9728, RFC 8414 and
+//! `OpenID` Connect Discovery, in the order of MCP 2026-07-28, basic/authorization.
 
 use std::fmt::Display;
 
@@ -10,15 +10,15 @@ use serde_json::Value;
 use crate::auth::{
     challenge::Challenge,
     error::AuthError,
-    fetch::{AuthHttpClient, invalid_response_error},
+    fetch::{AuthClient, bad_response},
 };
 use crate::config::login::AuthConfig;
-use crate::primitives::error::shorten_text;
+use crate::primitives::error::shorten;
 
 const RESOURCE: &str = "protected-resource metadata";
 const SERVER: &str = "authorization-server metadata";
 
-/// Fields of the protected-resource metadata (RFC 9728, section 2) that the client uses.
+/// Fields of the protected-resource metadata (RFC 9728, section 2) that the OAuth client uses.
 #[derive(Debug, Default, Deserialize)]
 struct ResourceMetadata {
     resource: Option<String>,
@@ -26,7 +26,7 @@ struct ResourceMetadata {
     scopes_supported: Option<Vec<String>>,
 }
 
-/// Fields of the authorization-server metadata (RFC 8414, section 2) that the client uses.
+/// Fields of the authorization-server metadata (RFC 8414, section 2) that the OAuth client uses.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct ServerMetadata {
     #[serde(default)]
@@ -43,32 +43,32 @@ pub(super) struct ServerMetadata {
     pub(super) authorization_response_iss_parameter_supported: Option<bool>,
 }
 
-/// Authorization server, resource and scopes that were discovered for an MCP server.
+/// Authorization server, resource identifier and scopes that were discovered for an MCP server.
 #[derive(Debug, Clone)]
 pub(super) struct DiscoveredAuthServer {
     /// Resource identifier for which tokens are requested (RFC 8707).
     pub(super) resource: String,
-    /// Scopes that the metadata of the MCP server propose, if any.
+    /// Scopes that the protected-resource metadata propose, if any.
     pub(super) scopes: Option<Vec<String>>,
     pub(super) server: ServerMetadata,
-    /// Whether `server` contains the default endpoints of MCP 2025-03-26, because no metadata were
-    /// found.
+    /// Whether `server` contains the default endpoints of MCP 2025-03-26, because the authorization
+    /// server has no metadata.
     pub(super) assumed: bool,
 }
 
 impl ServerMetadata {
-    /// Parses the URL of an endpoint in the metadata. Returns an error if the URL is missing or if
-    /// the network guard forbids it.
+    /// Parses an endpoint URL from the metadata. Returns an error if the URL is missing or if the
+    /// network guard forbids it.
     pub(super) fn parse_endpoint(
         &self,
-        fetch: &AuthHttpClient,
+        fetch: &AuthClient,
         what: &'static str,
         endpoint: Option<&str>,
     ) -> Result<Url, AuthError> {
         let Some(endpoint) = endpoint else {
             return Err(missing_metadata_error(format_args!(
                 "`{}` names no {what}",
-                shorten_text(&self.issuer)
+                shorten(&self.issuer)
             )));
         };
         fetch.guard.parse_url(what, endpoint)
@@ -85,10 +85,10 @@ impl ServerMetadata {
     }
 }
 
-/// Discovers the authorization server of the MCP server at `url`. If the metadata list several, the
-/// first one that `known` contains is used, or else the first listed one.
+/// Discovers the authorization server of the MCP server at `url`. If the metadata list several,
+/// prefers one with an issuer in `known` (an earlier login), or else the first one.
 pub(super) async fn discover_auth_server(
-    fetch: &AuthHttpClient,
+    fetch: &AuthClient,
     url: &Url,
     config: &AuthConfig,
     challenge: &Challenge,
@@ -103,8 +103,7 @@ pub(super) async fn discover_auth_server(
     if let Some(address) = &config.metadata_url {
         let address = fetch.guard.parse_url(SERVER, address)?;
         let found = fetch.get_json(SERVER, &address).await?;
-        let found =
-            found.ok_or_else(|| invalid_response_error(SERVER, &address, "it does not exist"))?;
+        let found = found.ok_or_else(|| bad_response(SERVER, &address, "it does not exist"))?;
         discovered.server = parse_metadata(SERVER, &address, found)?;
         if let Some(expected) = &config.issuer {
             check_issuer(expected, &discovered.server.issuer)?;
@@ -118,8 +117,8 @@ pub(super) async fn discover_auth_server(
         let servers = found.authorization_servers.unwrap_or_default();
         choose_issuer(&servers, config, known)?.to_owned()
     } else {
-        // An MCP server of version 2025-03-26 is its own authorization server. It has metadata at
-        // its root, or fixed endpoints (MCP 2025-03-26, basic/authorization).
+        // No protected-resource metadata exist, so the MCP server is its own authorization server.
+        // It has metadata at its root, or default endpoints (MCP 2025-03-26, basic/authorization).
         discovered.assumed = config.issuer.is_none();
         config.issuer.clone().unwrap_or_else(|| origin.clone())
     };
@@ -137,14 +136,14 @@ pub(super) async fn discover_auth_server(
     } else {
         return Err(missing_metadata_error(format_args!(
             "`{}` has no metadata",
-            shorten_text(&issuer)
+            shorten(&issuer)
         )));
     }
     Ok(discovered)
 }
 
 async fn resource_metadata(
-    fetch: &AuthHttpClient,
+    fetch: &AuthClient,
     url: &Url,
     challenge: &Challenge,
 ) -> Result<Option<ResourceMetadata>, AuthError> {
@@ -164,15 +163,15 @@ async fn resource_metadata(
         }
     }
     match (&challenge.resource_metadata, addresses.first()) {
-        (Some(_), Some(named)) => Err(invalid_response_error(RESOURCE, named, "it does not exist")),
+        (Some(_), Some(named)) => Err(bad_response(RESOURCE, named, "it does not exist")),
         _ => Ok(None),
     }
 }
 
-/// Fetches the metadata of the authorization server `issuer`, or `None` if it has none. Returns an
+/// Fetches the metadata of the authorization server `issuer`. Returns `None` if it has none, and an
 /// error if the metadata contain another issuer.
 async fn server_metadata(
-    fetch: &AuthHttpClient,
+    fetch: &AuthClient,
     issuer: &str,
 ) -> Result<Option<ServerMetadata>, AuthError> {
     let url = fetch.guard.parse_url("issuer", issuer)?;
@@ -210,24 +209,24 @@ fn parse_metadata<T: serde::de::DeserializeOwned>(
     address: &Url,
     found: Value,
 ) -> Result<T, AuthError> {
-    // The error may quote the untrusted document, so it is shortened.
+    // The error message may quote the untrusted document, so the message is shortened.
     serde_json::from_value(found)
-        .map_err(|error| invalid_response_error(what, address, shorten_text(&error.to_string())))
+        .map_err(|error| bad_response(what, address, shorten(&error.to_string())))
 }
 
 fn missing_metadata_error(reason: impl Display) -> AuthError {
     AuthError::Failed(format!("it does not describe its login: {reason}"))
 }
 
-/// Returns an error if two issuers differ. RFC 8414 compares issuers without URL normalization.
+/// Returns an error if two issuers differ. RFC 8414 requires comparison as unnormalized text.
 fn check_issuer(expected: &str, found: &str) -> Result<(), AuthError> {
     if expected == found {
         return Ok(());
     }
     Err(AuthError::IssuerMismatch {
         what: SERVER,
-        expected: shorten_text(expected),
-        found: shorten_text(if found.is_empty() { "(none)" } else { found }),
+        expected: shorten(expected),
+        found: shorten(if found.is_empty() { "(none)" } else { found }),
     })
 }
 
@@ -241,8 +240,8 @@ fn choose_issuer<'a>(
             Some(server) => Ok(server),
             None if servers.is_empty() => Ok(expected),
             None => Err(AuthError::IssuerChanged {
-                expected: shorten_text(expected),
-                found: shorten_text(&servers.join(", ")),
+                expected: shorten(expected),
+                found: shorten(&servers.join(", ")),
             }),
         };
     }
@@ -255,7 +254,7 @@ fn choose_issuer<'a>(
 }
 
 /// Returns the resource identifier in the metadata. Returns an error unless it is `url` or a parent
-/// of `url`, because a server could otherwise obtain the tokens of another server.
+/// of `url`: a server could otherwise obtain tokens for another server.
 fn matching_resource(url: &Url, found: Option<String>) -> Result<String, AuthError> {
     let Some(found) = found else {
         return Ok(resource_identifier(url));
@@ -271,7 +270,7 @@ fn matching_resource(url: &Url, found: Option<String>) -> Result<String, AuthErr
         Ok(resource) if contains(&resource) => Ok(found),
         _ => Err(AuthError::ResourceMismatch {
             expected: resource_identifier(url),
-            found: shorten_text(&found),
+            found: shorten(&found),
         }),
     }
 }

@@ -4,9 +4,9 @@
 //! - [`AuthConfig`] contains the settings of one server, [`AuthOptions`] those of all servers.
 //! - [`TokenStore`] stores tokens: [`FileStore`], [`MemoryStore`], or another implementation.
 //!
-//! A host sends the token with every request. It renews the token before it expires and when the
-//! server rejects it, and requests more scopes when a call needs them. If only a person can log in,
-//! the server fails with [`AuthError::NeedsLogin`]. A server with a configured `Authorization`
+//! An MCP host sends the token with every request. It renews the token before it expires and when
+//! the server rejects it, and requests more scopes when a call needs them. If only a person can log
+//! in, the server fails with [`AuthError::NeedsLogin`]. A server with a configured `Authorization`
 //! header has no login.
 //!
 //! rmcp has an authorization manager (feature `auth`). It is not used for these reasons:
@@ -51,7 +51,7 @@ pub use store::{
 use challenge::Challenge;
 use session::{Session, StoredLogin};
 
-/// Summary of a stored login, without its tokens.
+/// Summary of an OAuth login that was stored, without its tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LoginInfo {
@@ -59,23 +59,23 @@ pub struct LoginInfo {
     pub issuer: String,
     /// Resource identifier of the MCP server for which the tokens are valid.
     pub resource: String,
-    /// Principal of the login: the configured account, the client, or `default`.
+    /// Account of the login: the configured `account`, the client id, or `default`.
     pub principal: String,
-    /// OAuth client id that requested the tokens.
+    /// Id of the OAuth client that requested the tokens.
     pub client_id: String,
     /// Scopes that the login requested.
     pub scopes: Vec<String>,
-    /// Expiry time of the access token, in seconds since 1970.
+    /// Expiry time of the access token in seconds since 1970, if the authorization server sent it.
     pub expires_at: Option<u64>,
-    /// Whether the tokens can be renewed without a login by a person.
+    /// Whether the tokens include a refresh token, which renews them without a person.
     pub renewable: bool,
 }
 
 /// Logs in to a server and stores the tokens.
 ///
 /// With the grant `authorization_code`, `on_url` receives the URL of the authorization page and
-/// must open it. The browser is redirected to 127.0.0.1 within [`AuthOptions::login_timeout`]. With
-/// `client_credentials` no person is needed.
+/// must open it. The browser must reach the redirect on 127.0.0.1 within
+/// [`AuthOptions::login_timeout`]. The grant `client_credentials` needs no person.
 pub async fn login(
     server: &ServerConfig,
     options: &AuthOptions,
@@ -103,14 +103,14 @@ pub async fn login(
     })
 }
 
-/// Removes the stored tokens of a server and tries to revoke them. Returns whether tokens were
-/// stored.
+/// Removes the stored tokens of a server and tries to revoke them. Returns `false` if no tokens
+/// were stored.
 pub async fn logout(server: &ServerConfig, options: &AuthOptions) -> Result<bool, AuthError> {
     let session = Session::from_config(server, options)?;
     let mut any = false;
     for current in session.load_all_logins().await? {
         any |= options.store.remove(&current.key).await?;
-        // Tokens that cannot be revoked stay valid until they expire.
+        // A failed revocation is only logged: the tokens are removed here and expire later.
         if let Err(error) = session.revoke_tokens(&current).await {
             tracing::warn!(server = server.name, %error, "failed to revoke tokens");
         }
@@ -118,8 +118,8 @@ pub async fn logout(server: &ServerConfig, options: &AuthOptions) -> Result<bool
     Ok(any)
 }
 
-/// Sends a request without a token and returns the challenge in the response. Returns an empty
-/// challenge if there is none: discovery then uses the well-known URLs.
+/// Sends a request without a token and returns the challenge in the response. Without a challenge,
+/// returns an empty one: discovery then uses the well-known URLs.
 async fn request_challenge(server: &ServerConfig) -> Result<Challenge, AuthError> {
     let ServerTransport::StreamableHttp { url, headers } = &server.transport else {
         return Ok(Challenge::default());

@@ -1,34 +1,34 @@
-//! The login options of all servers.
+//! Login options that apply to all servers of a host.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::auth::store::{MemoryStore, TokenStore};
 
-/// Default of [`AuthOptions::login_timeout`].
+/// Default time limit of a browser login.
 const DEFAULT_LOGIN_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Callback that receives the URL of an authorization page, which a person must open.
+/// Callback with the URL of an authorization page. The callback must open the page for a person.
 pub type OnUrl = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Login options of an MCP host for all servers.
+/// OAuth login options that apply to all servers of an MCP host.
 #[derive(Clone)]
 pub struct AuthOptions {
-    /// Store for OAuth tokens.
+    /// Store for the OAuth tokens of all servers.
     pub store: Arc<dyn TokenStore>,
-    /// Callback with which the host starts a login when a server requires one, or when a call needs
+    /// Callback that lets the host start a login when a server requires one, or when a call needs
     /// more scopes. The login counts towards the server's connect time-out or the call's deadline.
-    /// If it takes longer, the next call uses its result. After a declined login, the host starts
-    /// no other until [`login`](super::login()) succeeds. With `None`, a server that needs a login
-    /// fails.
+    /// If it takes longer, the next call uses its tokens. After a person declined a login, the host
+    /// starts no other until [`login`](super::login()) succeeds. With `None`, a server that needs a
+    /// login fails.
     pub on_url: Option<OnUrl>,
-    /// Time limit of a login.
+    /// Time limit for a person to complete a login in the browser.
     pub login_timeout: Duration,
-    /// URL of the Client ID Metadata Document of the application.
+    /// URL of the application's Client ID Metadata Document, which serves as its OAuth client id.
     pub client_metadata_url: Option<String>,
 }
 
 impl AuthOptions {
-    /// Creates options with the given token store and without automatic logins.
+    /// Creates options with a token store and without `on_url`, so the host starts no logins.
     pub fn with_store(store: Arc<dyn TokenStore>) -> Self {
         Self {
             store,
@@ -40,7 +40,7 @@ impl AuthOptions {
 }
 
 impl Default for AuthOptions {
-    /// Returns options with a [`MemoryStore`].
+    /// Returns options whose tokens are lost when the process exits ([`MemoryStore`]).
     fn default() -> Self {
         Self::with_store(Arc::new(MemoryStore::default()))
     }

@@ -1,4 +1,4 @@
-//! The token store trait, the stored values and an implementation in memory.
+//! The trait for token stores, the stored values, and a store in memory.
 
 pub(crate) mod file;
 
@@ -19,51 +19,51 @@ use crate::{
     primitives::sync::lock_mutex,
 };
 
-/// Key of stored tokens. Tokens are never sent to another authorization server or resource, and
-/// never used for another principal.
+/// Key of stored OAuth tokens. The tokens are used only for the authorization server, resource and
+/// principal in this key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GrantKey {
-    /// The issuer identifier of the authorization server.
+    /// Issuer identifier of the authorization server that issued the tokens.
     pub issuer: String,
-    /// The resource identifier of the MCP server (RFC 8707).
+    /// Resource identifier of the MCP server for which the tokens are valid (RFC 8707).
     pub resource: String,
-    /// Configured `account`, or the client id for `client_credentials`, or `default`.
+    /// Account of the login: the configured `account`, the client id, or `default`.
     pub principal: String,
 }
 
-/// Stored result of a login. `Debug` shows no secrets.
+/// Tokens and other results of a login, as a token store saves them. `Debug` shows no secrets.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct StoredGrant {
     /// Configured URL of the MCP server.
     pub server: String,
-    /// OAuth client that requested the tokens.
+    /// OAuth client that requested the tokens and can renew them.
     #[serde(flatten)]
     pub client: StoredClient,
-    /// URL of the token endpoint.
+    /// URL of the token endpoint, which renews the tokens.
     pub token_endpoint: String,
-    /// URL of the revocation endpoint, if the authorization server has one.
+    /// URL of the endpoint that revokes tokens, if the authorization server has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revocation_endpoint: Option<String>,
-    /// Access and refresh token. `None` if they are invalid; the next login still uses the other
-    /// fields.
+    /// Access and refresh token. `None` after the refresh token became invalid: the next login then
+    /// still uses the client and the scopes.
     #[serde(flatten)]
     pub tokens: Option<StoredTokens>,
     /// Scopes that the login requested.
     pub scopes: Vec<String>,
-    /// Further scopes that a call required. The next login requests them too.
+    /// Scopes that a call required but the tokens lack. The next login requests them too.
     #[serde(default)]
     pub wanted_scopes: Vec<String>,
     /// Time when the tokens were issued, in seconds since 1970.
     pub issued_at: u64,
 }
 
-/// OAuth client that is registered with an authorization server.
+/// OAuth client as it is registered with an authorization server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredClient {
-    /// OAuth client id.
+    /// OAuth client id that identifies the client at the authorization server.
     #[serde(rename = "client_id")]
     pub id: String,
-    /// The secret of a dynamically registered client. A configured secret is not stored.
+    /// Secret of a dynamically registered client. A secret from the configuration is not stored.
     #[serde(
         rename = "client_secret",
         default,
@@ -73,7 +73,7 @@ pub struct StoredClient {
     pub secret: Option<SecretString>,
     /// Authentication method of the client at the token endpoint.
     pub auth_method: ClientAuth,
-    /// Redirect URI of a dynamically registered client.
+    /// Redirect URI that was registered for a dynamic client. `None` for other clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
     /// Way in which the client was registered.
@@ -92,17 +92,17 @@ pub enum Registration {
     Dynamic,
 }
 
-/// Access token with its refresh token and expiry time.
+/// OAuth access token with its refresh token and expiry time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredTokens {
-    /// Access token for requests to the MCP server.
+    /// Access token that authorizes requests to the MCP server.
     #[serde(
         rename = "access_token",
-        serialize_with = "serialize_secret",
-        deserialize_with = "deserialize_secret"
+        serialize_with = "write_secret",
+        deserialize_with = "read_secret"
     )]
     pub access: SecretString,
-    /// Refresh token, if the authorization server issued one.
+    /// Refresh token that renews the access token, if the authorization server issued one.
     #[serde(
         rename = "refresh_token",
         default,
@@ -115,61 +115,61 @@ pub struct StoredTokens {
     pub expires_at: Option<u64>,
 }
 
-/// Store for OAuth tokens.
+/// Store for OAuth tokens, which may be persistent.
 ///
-/// Several tasks use a store concurrently, and also several processes if the store is persistent.
+/// Several tasks use a store concurrently, and several processes use a persistent store.
 #[async_trait]
 pub trait TokenStore: fmt::Debug + Send + Sync {
-    /// Returns the grants for a server URL and a principal, the latest first. There is one grant
-    /// per issuer.
+    /// Returns the grants for the URL of an MCP server and a principal, the latest first. There is
+    /// one grant per issuer and resource.
     async fn find_grants(
         &self,
         server: &str,
         principal: &str,
     ) -> Result<Vec<(GrantKey, StoredGrant)>, StoreError>;
 
-    /// Stores a grant. Replaces an earlier grant with the same key.
+    /// Stores a grant, and replaces an earlier grant with the same key.
     async fn save(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError>;
 
-    /// Removes the grant with this key. Returns whether it existed.
+    /// Removes the grant with a key. Returns `false` if there was none.
     async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError>;
 
-    /// Locks a grant while its tokens are renewed, because a refresh token works only once.
-    /// Dropping the returned lock releases it.
+    /// Locks a grant while its tokens change, because a refresh token works only once. Dropping the
+    /// returned lock releases it.
     async fn lock_grant(&self, key: &GrantKey) -> Result<StoreLock, StoreError>;
 }
 
-/// Lock of a grant during the renewal of its tokens. Dropping it releases the lock.
+/// Lock that prevents concurrent changes of a grant. Dropping it releases the lock.
 pub type StoreLock = Box<dyn Send + Sync>;
 
-/// Error of a token store.
+/// Error of a [`TokenStore`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// A file of the store cannot be read or written.
     #[error("`{}`: {source}", path.display())]
     File {
-        /// Path of the file.
+        /// Path of the file or folder that could not be accessed.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error of the operating system for this file.
         source: std::io::Error,
     },
-    /// Another process held the lock for longer than the time-out.
+    /// Another process held the lock of a grant for longer than the time-out (one minute).
     #[error("another process has held the lock of the tokens for too long (`{}`)", path.display())]
     Busy {
-        /// Path of the lock file.
+        /// Path of the lock file that the other process holds.
         path: PathBuf,
     },
-    /// Another implementation of [`TokenStore`] failed.
+    /// A [`TokenStore`] outside of this crate failed.
     #[error("the token store: {reason}")]
     Other {
-        /// Description of the failure, without secrets.
+        /// Description of the failure, which must not contain secrets.
         reason: String,
     },
 }
 
 impl StoredTokens {
-    /// Returns whether the access token has expired or will expire within 30 seconds.
+    /// Returns whether the token has expired or expires within 30 seconds, so it must be renewed.
     pub(super) fn is_stale(&self) -> bool {
         const MARGIN: u64 = 30;
         self.expires_at
@@ -177,7 +177,6 @@ impl StoredTokens {
     }
 }
 
-/// Returns the current time in seconds since 1970.
 pub(super) fn unix_seconds_now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -196,7 +195,7 @@ impl fmt::Debug for StoredGrant {
     }
 }
 
-/// Serde functions that serialize a secret as plain text.
+/// Serde functions that store a secret as plain text, because `SecretString` does not serialize.
 mod secret {
     use secrecy::{ExposeSecret, SecretString};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -218,20 +217,15 @@ mod secret {
     }
 }
 
-fn serialize_secret<S: Serializer>(
-    secret: &SecretString,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+fn write_secret<S: Serializer>(secret: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose_secret())
 }
 
-fn deserialize_secret<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<SecretString, D::Error> {
+fn read_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::Error> {
     String::deserialize(deserializer).map(Into::into)
 }
 
-/// Serialized form of a grant together with its key.
+/// JSON record of a grant together with its key and a format version.
 #[derive(Serialize, Deserialize)]
 struct Record<K, G> {
     version: u32,
@@ -243,7 +237,7 @@ struct Record<K, G> {
 
 const VERSION: u32 = 1;
 
-/// Serializes a grant with all its secrets for a token store.
+/// Serializes a grant to JSON for a token store. The text contains all its secrets.
 pub fn to_record(key: &GrantKey, grant: &StoredGrant) -> SecretString {
     let version = VERSION;
     let record = Record {
@@ -251,19 +245,19 @@ pub fn to_record(key: &GrantKey, grant: &StoredGrant) -> SecretString {
         key,
         grant,
     };
-    // Serialization cannot fail: it fails only for maps with keys that are not text.
+    // Serialization cannot fail here: serde_json rejects only maps whose keys are not text.
     serde_json::to_string_pretty(&record)
         .unwrap_or_default()
         .into()
 }
 
-/// Parses the output of [`to_record`]. Returns `None` for other text and for other format versions.
+/// Parses a record that [`to_record`] created. Returns `None` for other text and other versions.
 pub fn from_record(text: &str) -> Option<(GrantKey, StoredGrant)> {
     let record: Record<GrantKey, StoredGrant> = serde_json::from_str(text).ok()?;
     (record.version == VERSION).then_some((record.key, record.grant))
 }
 
-/// Token store in memory. Its tokens are lost when the process exits.
+/// Token store in memory, for example for tests. Its tokens are lost when the process exits.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     grants: Mutex<HashMap<GrantKey, StoredGrant>>,

@@ -1,4 +1,4 @@
-//! The token endpoint (OAuth 2.1, section 3.2).
+//! Requests to the OAuth token endpoint (OAuth 2.1, section 3.2).
 
 pub(crate) mod jwt;
 
@@ -9,41 +9,41 @@ use serde_json::Value;
 
 use crate::auth::{
     error::AuthError,
-    fetch::{AuthHttpClient, JsonResponse, encode_form, invalid_response_error},
+    fetch::{AuthClient, JsonResponse, bad_response, encode_form},
     store::{StoredTokens, unix_seconds_now},
 };
 use crate::config::login::ClientAuth;
-use crate::primitives::error::shorten_text;
+use crate::primitives::error::shorten;
 
 const TOKEN: &str = "token";
 
-/// Client credentials for requests to the token endpoint.
+/// Credentials with which an OAuth client authenticates itself at the token endpoint.
 pub(super) struct Credentials<'a> {
     pub(super) id: &'a str,
     pub(super) secret: Option<&'a SecretString>,
     pub(super) private_key: Option<&'a SecretString>,
     pub(super) method: ClientAuth,
-    /// Issuer of the authorization server, used as the audience of a signed assertion.
+    /// Issuer of the authorization server, which is the audience of a `private_key_jwt` assertion.
     pub(super) issuer: &'a str,
 }
 
-/// Requests tokens. `parameters` are the form parameters, without those of the authentication.
+/// Requests tokens. `parameters` are the form parameters without the client authentication.
 pub(super) async fn request_tokens(
-    fetch: &AuthHttpClient,
+    fetch: &AuthClient,
     endpoint: &Url,
     client: &Credentials<'_>,
     parameters: &[(&str, &str)],
 ) -> Result<StoredTokens, AuthError> {
     let answer = send_authenticated(fetch, endpoint, client, parameters).await?;
     if !answer.status.is_success() {
-        return Err(rejection_error(TOKEN, endpoint, &answer));
+        return Err(rejection(TOKEN, endpoint, &answer));
     }
     parse_tokens(endpoint, &answer.json)
 }
 
-/// Revokes a token (RFC 7009).
+/// Revokes an access or refresh token (RFC 7009).
 pub(super) async fn revoke_token(
-    fetch: &AuthHttpClient,
+    fetch: &AuthClient,
     endpoint: &Url,
     client: &Credentials<'_>,
     (token, hint): (&SecretString, &str),
@@ -53,12 +53,12 @@ pub(super) async fn revoke_token(
     if answer.status.is_success() {
         Ok(())
     } else {
-        Err(rejection_error("revocation", endpoint, &answer))
+        Err(rejection("revocation", endpoint, &answer))
     }
 }
 
 async fn send_authenticated(
-    fetch: &AuthHttpClient,
+    fetch: &AuthClient,
     endpoint: &Url,
     client: &Credentials<'_>,
     parameters: &[(&str, &str)],
@@ -97,8 +97,8 @@ async fn send_authenticated(
         .await
 }
 
-/// Returns the value of a Basic `Authorization` header. Client id and secret are form-encoded first
-/// (RFC 6749, section 2.3.1).
+/// Returns a Basic `Authorization` header for a client. OAuth requires that client id and secret
+/// are form-encoded before the base64 encoding (RFC 6749, section 2.3.1).
 fn basic_auth_header(id: &str, secret: &SecretString) -> Result<HeaderValue, AuthError> {
     let encoded = |text: &str| {
         encode_form(&[("", text)])
@@ -119,7 +119,7 @@ fn basic_auth_header(id: &str, secret: &SecretString) -> Result<HeaderValue, Aut
 fn parse_tokens(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError> {
     let text = |key: &str| json.get(key).and_then(Value::as_str);
     let Some(access) = text("access_token").filter(|token| is_token(token)) else {
-        return Err(invalid_response_error(
+        return Err(bad_response(
             TOKEN,
             endpoint,
             "it contains no valid `access_token`",
@@ -127,8 +127,8 @@ fn parse_tokens(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError>
     };
     match text("token_type") {
         Some(kind) if !kind.eq_ignore_ascii_case("bearer") => {
-            let reason = format!("tokens of type `{}` are not supported", shorten_text(kind));
-            return Err(invalid_response_error(TOKEN, endpoint, reason));
+            let reason = format!("tokens of type `{}` are not supported", shorten(kind));
+            return Err(bad_response(TOKEN, endpoint, reason));
         }
         _ => {}
     }
@@ -155,31 +155,21 @@ fn parse_tokens(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError>
     })
 }
 
-/// Returns whether a token can be sent in an HTTP header. RFC 6750, section 2.1, is stricter.
+/// Returns whether a token is visible ASCII, so that an HTTP header can contain it.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Converts an error response of the authorization server to an error (RFC 6749, section 5.2).
-pub(super) fn rejection_error(
-    what: &'static str,
-    endpoint: &Url,
-    answer: &JsonResponse,
-) -> AuthError {
-    let text = |key: &str| {
-        answer
-            .json
-            .get(key)
-            .and_then(Value::as_str)
-            .map(shorten_text)
-    };
+/// Converts an error response of an OAuth endpoint (RFC 6749, section 5.2) to an [`AuthError`].
+pub(super) fn rejection(what: &'static str, endpoint: &Url, answer: &JsonResponse) -> AuthError {
+    let text = |key: &str| answer.json.get(key).and_then(Value::as_str).map(shorten);
     match text("error") {
         Some(error) => AuthError::Refused {
             what,
             error,
             description: text("error_description"),
         },
-        None => invalid_response_error(what, endpoint, format!("HTTP {}", answer.status)),
+        None => bad_response(what, endpoint, format!("HTTP {}", answer.status)),
     }
 }
 

@@ -1,9 +1,9 @@
-//! One request to a server within a deadline, with its retries: a tool call, or a request for a
-//! resource, a prompt or another feature.
+//! Requests to a server with a deadline and retries: tool calls, and requests for resources,
+//! prompts and other features.
 //!
 //! A failed request is retried only if that cannot repeat a side effect: the server did not process
-//! the request, or the connection broke and the request is repeatable. The circuit breakers must
-//! permit every attempt of a tool call.
+//! the request, or the connection broke and the request is repeatable. Every attempt of a tool call
+//! needs the permission of the circuit breakers.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -25,29 +25,28 @@ use crate::{
     transport::{call_context::CallContext, instrumented_transport::ProgressListener},
 };
 
-/// Delay before the second attempt of a request, without jitter. Doubles before each further
-/// attempt.
+/// Delay before the first retry of a request, without jitter. It doubles before each further retry.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// Maximum delay between two attempts, without jitter.
+/// Maximum delay before a retry of a request, without jitter.
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(6400);
 
-/// Request to a server with its retry settings.
+/// Request to a server, with its deadline and retry settings.
 pub(crate) struct CallRequest {
-    /// Original name of the tool, or the method of another request.
+    /// Original name of the called tool, or the method name of a request that is not a tool call.
     pub(crate) name: String,
     pub(crate) request: ClientRequest,
     pub(crate) context: Arc<CallContext>,
     pub(crate) deadline: Deadline,
     /// Maximum number of retries after the first attempt.
     pub(crate) retries: u32,
-    /// Whether the request can be repeated without additional side effects.
+    /// Whether the request can be sent again without additional side effects.
     pub(crate) is_repeatable: bool,
-    /// Whether the request is a tool call, which an open circuit breaker rejects.
+    /// Whether the request is a tool call. The circuit breakers apply only to tool calls.
     pub(crate) is_tool_call: bool,
     pub(crate) progress: ProgressSink,
 }
 
-/// Calls a tool. Returns a result or an error before the deadline.
+/// Calls a tool with retries. Returns a result or an error before the deadline.
 pub(crate) async fn call_tool(
     server: &Server,
     tool: &CatalogTool,
@@ -79,7 +78,7 @@ pub(crate) async fn call_tool(
     })
 }
 
-/// Sends a request until an attempt succeeds, or until no further attempt is allowed.
+/// Sends a request until an attempt succeeds, or until the deadline or the retries are exhausted.
 pub(crate) async fn send_with_retries(
     server: &Server,
     mut call: CallRequest,
@@ -90,7 +89,7 @@ pub(crate) async fn send_with_retries(
     };
     let name = call.name.clone();
     let circuits = call.is_tool_call.then_some(&server.circuits);
-    // An open circuit breaker rejects the call before the call waits for a permit.
+    // An open circuit breaker rejects the call here, before the call waits for a permit.
     if let Some(circuits) = circuits {
         circuits.check_call_allowed(&name).map_err(unavailable)?;
     }
@@ -105,7 +104,7 @@ pub(crate) async fn send_with_retries(
     call.request.extensions_mut().insert(call.context.clone());
     let mut backoff = Backoff::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
     let mut broken: Option<Arc<Connection>> = None;
-    // Error of the first attempt that the server may have processed.
+    // First error of an attempt that the server may have processed. Later errors do not replace it.
     let mut first_error: Option<ToolCallError> = None;
     let mut attempts: u32 = 0;
     loop {
@@ -163,7 +162,7 @@ pub(crate) async fn send_with_retries(
         if is_unsent || !not_processed {
             broken = Some(connection);
         }
-        // If the first attempt was not sent, a new connection usually solves the problem, so the
+        // If the first attempt was not sent, a new connection usually works immediately, so the
         // first retry has no delay.
         let delay = if is_unsent && attempts == 1 {
             Duration::ZERO
@@ -187,8 +186,8 @@ pub(crate) async fn send_with_retries(
     }
 }
 
-/// Sends a request once. Waits for its result or until the connection ends. Dropping the future
-/// cancels the request.
+/// Sends a request once. Returns its result, or an error if the connection ends first. Dropping the
+/// future cancels the request.
 async fn send_once(
     server: &Server,
     connection: &Connection,
@@ -210,16 +209,15 @@ async fn send_once(
         }
     };
     tokio::select! {
-        // The branches are polled in order, so an answer that arrived before the connection ended
-        // counts.
+        // `biased` polls the answer first, so an answer counts if it arrived before the connection
+        // ended.
         biased;
         result = answer => result,
-        // The pipe alone does not show the exit of a server: its child process may hold it open.
+        // The exit of the server also ends the wait: a child process may hold its pipe open.
         reason = connection.wait_until_ended() => Err(RequestFailure::Broken(reason)),
     }
 }
 
-/// Waits for a call permit of the server.
 async fn acquire_permit<'a>(
     server: &'a Server,
     deadline: &Deadline,
@@ -242,7 +240,7 @@ async fn acquire_permit<'a>(
     })
 }
 
-/// Returns the outcome that an error has for the circuit breakers of the server and of the tool.
+/// Returns how a failed call counts for the circuit breakers of the server and of the tool.
 fn circuit_outcomes(
     error: &ToolCallError,
     connection: &Connection,
@@ -265,7 +263,7 @@ fn circuit_outcomes(
     }
 }
 
-/// Returns the message of an error, if possible without the names of the server and the tool.
+/// Returns the reason in a call error, without the names of the server and the tool if possible.
 fn error_reason(error: &ToolCallError) -> String {
     match error {
         ToolCallError::Timeout { after, .. } => format!("no answer within {after:?}"),
@@ -276,7 +274,7 @@ fn error_reason(error: &ToolCallError) -> String {
     }
 }
 
-/// Waits for a usable connection other than `broken`. Returns an error at the deadline.
+/// Waits for a usable connection other than `broken`. Returns an error after the deadline.
 pub(crate) async fn wait_for_connection(
     server: &Server,
     deadline: &Deadline,
@@ -304,7 +302,7 @@ async fn usable_connection(
         server.wait_for_startup().await;
         let snapshot = server.snapshot();
         match &snapshot.connection {
-            // The supervisor task has not yet replaced the ended connection in the snapshot.
+            // The connection has ended, but the supervisor task has not yet replaced it.
             Some(connection) if connection.has_ended() => {
                 server.wait_until_replaced(connection).await;
             }

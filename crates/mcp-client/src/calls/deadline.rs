@@ -1,4 +1,4 @@
-//! The two time limits of a call: the total time, and the time without progress.
+//! The two time limits of a call: its total time, and its time without progress (idle time).
 
 use std::{
     future::pending,
@@ -12,21 +12,21 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{primitives::sync::lock_mutex, server_requests::pending::PendingForCall};
 
-/// Time limits of one tool call.
+/// Configured time limits of one tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallTimeLimits {
     /// Maximum time from the start to the end of the call, regardless of progress.
     pub(crate) total: Duration,
-    /// Maximum time without progress. With `None`, only `total` applies.
+    /// Maximum time since the last progress report. With `None`, only `total` applies.
     pub(crate) idle: Option<Duration>,
 }
 
-/// Deadline of a running call, computed from its time limits.
+/// Deadline of a running call. It moves with progress, and while a person answers the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Deadline {
     started: Instant,
     limits: CallTimeLimits,
-    /// Time of the last progress. `None` if the call has no idle limit.
+    /// Time of the last progress of the call. `None` if the call has no idle limit.
     last_activity: Option<Arc<Mutex<Instant>>>,
 }
 
@@ -41,17 +41,17 @@ impl Deadline {
         }
     }
 
-    /// Returns the time at which the total limit is reached.
+    /// Returns the time at which the call reaches its total limit.
     pub(crate) fn end_time(&self) -> Instant {
         self.started + self.limits.total
     }
 
-    /// Returns the shorter of the two time limits, for error messages.
+    /// Returns the shorter of the total and the idle time limit, for error messages.
     pub(crate) fn idle_limit(&self) -> Duration {
         self.limits.idle.unwrap_or(self.limits.total)
     }
 
-    /// Returns the time at which a wait must end that starts now, if there is no activity.
+    /// Returns the time at which a wait must end if it starts now and there is no progress.
     pub(crate) fn wait_deadline(&self) -> Instant {
         match self.limits.idle {
             Some(idle) => self.end_time().min(Instant::now() + idle),
@@ -59,7 +59,7 @@ impl Deadline {
         }
     }
 
-    /// Wraps a progress sink so that every progress report restarts the idle limit.
+    /// Wraps a progress sink, so that every progress report restarts the idle limit.
     pub(crate) fn track_progress(&self, sink: ProgressSink) -> ProgressSink {
         if self.last_activity.is_none() {
             return sink;
@@ -71,8 +71,8 @@ impl Deadline {
         })
     }
 
-    /// Runs `future` until the deadline. The error is the exceeded time limit. The deadline pauses
-    /// while a request from the server waits for a person or a model during this call.
+    /// Runs `future` until the deadline. Returns the exceeded time limit as the error. The deadline
+    /// pauses while a request from the server waits for a person or a model.
     pub(crate) async fn run_until_deadline<F: Future>(
         &mut self,
         mut requests: Option<PendingForCall>,
@@ -108,7 +108,7 @@ impl Deadline {
         }
     }
 
-    /// Restarts the idle limit after activity, or after a wait that the server did not cause.
+    /// Restarts the idle limit, after progress or after a wait that the server did not cause.
     pub(crate) fn record_activity(&self) {
         if let Some(last_activity) = &self.last_activity {
             *lock_mutex(last_activity) = Instant::now();
@@ -121,7 +121,7 @@ impl Deadline {
     }
 }
 
-/// Waits until a request from the server becomes pending (`is_pending`), or until none is pending.
+/// Waits until a request from the server is pending, or until none is if `is_pending` is `false`.
 async fn wait_until_pending(requests: &mut Option<PendingForCall>, is_pending: bool) {
     match requests {
         Some(requests) => requests.wait_for_pending_state(is_pending).await,

@@ -1,4 +1,4 @@
-//! Failures of one request to a server.
+//! Failures of one request to a server, before they become a [`ToolCallError`].
 
 use std::time::Duration;
 
@@ -15,30 +15,30 @@ use crate::{
     },
 };
 
-/// Time limit to wait until the reason is known why a connection ended.
+/// Time limit to wait for the reason why a connection ended, which an error message contains.
 const END_REASON_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Reason why a request has no result.
+/// Reason why a request to a server has no result.
 #[derive(Debug)]
 pub(crate) enum RequestFailure {
-    /// The server answered with an error, or the host rejected input that the server requested.
+    /// The server answered with an error, or it requested input that the host did not provide.
     Refused(ErrorData),
-    /// The answer is not valid. The text is a clause such as `is not valid JSON: …`.
+    /// The server's answer is not valid. The text is a clause such as `is not valid JSON: …`.
     InvalidAnswer(String),
-    /// The server is overloaded and did not process the request. The connection is usable.
+    /// The server is overloaded and did not process the request. The connection stays usable.
     Busy(String),
-    /// The server did not process the request. The connection is unusable.
+    /// The server did not process the request. A retry needs a new connection.
     NotSent(String),
-    /// The server requires authorization. A retry does not help.
+    /// The server requires authorization, so a retry does not help.
     Unavailable(String),
     /// The connection broke during the request. The server may have processed the request.
     Broken(String),
-    /// The server violated the protocol or cancelled the request.
+    /// The server violated the MCP protocol or cancelled the request.
     Protocol(String),
 }
 
 impl RequestFailure {
-    /// Converts an error of rmcp. Marks the connection as stale if it is unusable.
+    /// Converts an error of rmcp. Marks an unusable connection as stale, so that it is replaced.
     pub(crate) async fn from_service_error(
         server: &Server,
         connection: &Connection,
@@ -47,7 +47,7 @@ impl RequestFailure {
         let is_stdio = server.config.transport.is_stdio();
         let mark_stale = |reason: &str| connection.mark_stale(server.redact(reason));
         match error {
-            // A restarted HTTP server does not know the session and rejects the request unread, so
+            // A restarted HTTP server rejects the unknown session before it reads the request, so
             // the request can be sent again.
             ServiceError::McpError(error) if is_unread(&error) && !is_stdio => {
                 let reason = format!("{} (code {})", error.message, error.code.0);
@@ -60,8 +60,7 @@ impl RequestFailure {
             },
             ServiceError::TransportSend(error) => {
                 let TransportFailure { kind, reason } = TransportFailure::new(&error);
-                // If the pipe is broken, the exit status of the process explains the failure
-                // better.
+                // The exit status of the process explains a broken pipe better than the pipe error.
                 if is_stdio
                     && let Ok(reason) =
                         timeout(END_REASON_TIMEOUT, connection.wait_until_ended()).await
@@ -90,7 +89,7 @@ impl RequestFailure {
         }
     }
 
-    /// Converts the failure to the error of a tool call.
+    /// Converts the failure to the error that a tool call returns.
     pub(crate) fn into_call_error(self, server: &Server, tool: &str) -> ToolCallError {
         let (name, tool) = (server.config.name.clone(), tool.to_owned());
         let clean = |text: String| server.redact(text);

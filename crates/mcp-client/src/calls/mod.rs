@@ -1,4 +1,4 @@
-//! Requests to servers: attempts, deadlines and retries.
+//! Calls of tools and other requests to servers: attempts, deadlines and retries.
 
 pub(crate) mod call;
 pub(crate) mod deadline;

@@ -1,5 +1,5 @@
-//! Requests that may need several rounds: before it answers, a server can request input
-//! (2026-07-28, "Multi Round-Trip Requests"), or require that a person opens URLs (2025-11-25).
+//! Requests with several rounds: before it answers, a server can request input (MCP 2026-07-28,
+//! "Multi Round-Trip Requests"), or require that a person opens URLs (MCP 2025-11-25).
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,13 +19,13 @@ use crate::{
     transport::call_context::{CallContext, RequestContext},
 };
 
-/// Maximum number of input rounds of one request. rmcp uses the same limit.
+/// Maximum number of rounds in which a server requests input. rmcp uses the same limit.
 const MAX_ROUNDS: usize = 10;
-/// Pause before a request is repeated without input, because the server only asked for a retry.
+/// Pause before a request is repeated, if the server asked for a repetition but not for input.
 const ROUND_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Sends a request and returns its result. If the server requests input first, collects it and
-/// repeats the request. Dropping the future cancels the request.
+/// Sends a request and returns its result. If the server requests input first, collects the input
+/// and repeats the request. Dropping the future cancels the request.
 pub(crate) async fn send_with_input_rounds(
     server: &Server,
     connection: &Connection,
@@ -67,8 +67,8 @@ pub(crate) async fn send_with_input_rounds(
     Err(RequestFailure::Protocol(reason))
 }
 
-/// Collects the input that a result requests. Returns `None` for a final result, which requests no
-/// input.
+/// Collects the input that the server requests in a result. Returns `None` for a final result,
+/// which requests no input.
 async fn collect_required_input(
     server: &Server,
     result: &ServerResult,
@@ -82,7 +82,7 @@ async fn collect_required_input(
     Some(input.map_err(RequestFailure::Refused))
 }
 
-/// Adds the collected input to the request before it is repeated.
+/// Adds the collected input to a request, which is then sent again.
 async fn add_input(request: &mut ClientRequest, input: CollectedInput) {
     let CollectedInput { responses, state } = input;
     if responses.is_none() {
@@ -101,7 +101,7 @@ async fn add_input(request: &mut ClientRequest, input: CollectedInput) {
             let params = &mut request.params;
             (&mut params.input_responses, &mut params.request_state)
         }
-        // In MCP, other requests have no fields for input, so they are repeated without it.
+        // In MCP, other requests cannot contain input, so they are repeated unchanged.
         _ => return,
     };
     *input_responses = responses;

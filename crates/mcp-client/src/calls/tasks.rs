@@ -1,8 +1,8 @@
-//! Calls that become tasks (extension `io.modelcontextprotocol/tasks`, SEP-2663, for 2026-07-28):
-//! the server answers `tools/call` with a task, and the client polls it until it ends.
+//! Tool calls that become tasks (extension `io.modelcontextprotocol/tasks`, SEP-2663): the server
+//! answers `tools/call` with a task, and the client polls the task until it ends.
 //!
-//! The client also subscribes to the task (`subscriptions/listen` with `taskIds`) to receive
-//! its end immediately. It polls nevertheless, because a server need not support subscriptions.
+//! The client also subscribes to the task (`subscriptions/listen` with `taskIds`) to receive its
+//! end immediately. It polls nevertheless, because a server need not support subscriptions.
 
 use std::{collections::HashSet, future::pending, pin::pin, time::Duration};
 
@@ -32,18 +32,18 @@ use crate::{
     },
 };
 
-/// Polling interval of a task if the server does not set one.
+/// Polling interval of a task if the server does not send `pollIntervalMs`.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
-/// Minimum polling interval of a task.
+/// Minimum polling interval of a task, even if the server requests a shorter one.
 const MIN_INTERVAL: Duration = Duration::from_millis(20);
-/// Maximum polling interval of a task. Every answer counts as activity of the call.
+/// Maximum polling interval of a task. Every answer to a poll restarts the idle limit of the call.
 const MAX_INTERVAL: Duration = Duration::from_secs(20);
-/// Number of consecutive polls without an answer after which the call fails.
+/// Number of consecutive unanswered polls of a task after which the tool call fails.
 const MAX_LOST_POLLS: u32 = 5;
 
-/// Polls the task that a server created for a call until it ends, and returns the result. Dropping
-/// the future cancels the task. Every answer counts as activity, and status messages are reported
-/// as progress.
+/// Polls the task that a server created for a tool call until the task ends, and returns its
+/// result. Dropping the future cancels the task. Every answer restarts the idle limit, and status
+/// messages are reported as progress.
 pub(crate) async fn wait_for_task(
     server: &Server,
     connection: &Connection,
@@ -87,7 +87,7 @@ pub(crate) async fn wait_for_task(
                 send_input(server, connection, call, &id, &state, &mut answered).await?;
             }
             Some("working") => {}
-            // A later protocol version may add task statuses.
+            // Unknown statuses are ignored, because a later protocol version may add task statuses.
             Some(other) => tracing::debug!(task = id, other, "unknown task status"),
             None => return Err(protocol_error("its answer about the task has no status")),
         }
@@ -116,7 +116,7 @@ async fn next_update(updates: &mut broadcast::Receiver<Value>, id: &str) -> Valu
     }
 }
 
-/// Requests the state of a task with `tasks/get`.
+/// Requests the state of a task with `tasks/get`. Repeats a request that has no answer.
 async fn poll_task(connection: &Connection, id: &str) -> Result<Value, RequestFailure> {
     let mut lost = 0;
     loop {
@@ -146,7 +146,7 @@ async fn poll_task(connection: &Connection, id: &str) -> Result<Value, RequestFa
     }
 }
 
-/// Collects and sends the input that a task requests. Skips requests in `answered`.
+/// Collects and sends the input that a task requests. Skips input requests in `answered`.
 async fn send_input(
     server: &Server,
     connection: &Connection,
@@ -193,7 +193,7 @@ fn protocol_error(reason: impl Into<String>) -> RequestFailure {
     RequestFailure::Protocol(reason.into())
 }
 
-/// Converts a failed task to the error that the call would have without a task.
+/// Converts a failed task to the error that the tool call would return without a task.
 fn task_error(state: &Value) -> RequestFailure {
     let field = |key: &str| state.get("error").and_then(|error| error.get(key));
     let message = field("message").and_then(Value::as_str);
@@ -213,7 +213,7 @@ fn parse_poll_interval(state: &Value) -> Duration {
         .clamp(MIN_INTERVAL, MAX_INTERVAL)
 }
 
-/// Reports each new status message of a task as progress.
+/// Reporter of a task's status messages. Each new message is reported as progress once.
 #[derive(Default)]
 struct StatusReporter {
     reports: u32,
@@ -229,7 +229,7 @@ impl StatusReporter {
         self.reports += 1;
         self.last = Some(message.to_owned());
         call.progress.report_progress(ToolProgress {
-            // A task reports no numeric progress, but MCP requires that the value increases.
+            // MCP requires an increasing progress value, so the status messages are counted.
             progress: f64::from(self.reports),
             total: None,
             message: self.last.clone(),

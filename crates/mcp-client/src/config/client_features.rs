@@ -1,4 +1,4 @@
-//! Features of the client that a server may use: roots and sampling.
+//! Features of the client that the configuration allows a server to use: roots and sampling.
 
 #![allow(deprecated, reason = "servers of 2025-11-25 and older use roots")]
 
@@ -7,11 +7,11 @@ use std::path::Path;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-/// Folder that servers may use. Roots inform a server but restrict nothing: a server process has
-/// its own access to the file system.
+/// Folder that a server should work in. A root only informs the server: it does not restrict the
+/// access of the server process to the file system.
 pub type Root = rmcp::model::Root;
 
-/// Creates the root of an absolute path, named after its last component. Returns `None` for a
+/// Returns a root for an absolute path, named after its last component. Returns `None` for a
 /// relative path.
 pub fn root_from_path(path: &Path) -> Option<Root> {
     let root = Root::new(Url::from_file_path(path).ok()?);
@@ -21,18 +21,18 @@ pub fn root_from_path(path: &Path) -> Option<Root> {
     })
 }
 
-/// Sampling limits of one server, because the operator of the host pays for the model.
+/// Limits of the model calls that one server may request, because the operator pays for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SamplingLimits {
-    /// Maximum number of model answers until the host is closed.
+    /// Maximum number of model answers until the host is closed. Further requests are rejected.
     pub calls: u32,
-    /// Maximum number of tokens of one model answer. Larger requests are reduced to this limit.
+    /// Maximum number of output tokens of one model answer. Larger requests are reduced to it.
     pub max_tokens: u32,
 }
 
 impl Default for SamplingLimits {
-    /// Returns limits of 20 model answers with 2,048 tokens each.
+    /// Returns the default limits: 20 model answers with at most 2,048 tokens each.
     fn default() -> Self {
         Self {
             calls: 20,

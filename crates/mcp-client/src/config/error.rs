@@ -1,12 +1,12 @@
-//! Errors of the configuration of servers.
+//! Errors in the configuration of MCP servers.
 
-use switchboard_domain::nearest::{did_you_mean, find_most_similar};
+use switchboard_domain::nearest::{did_you_mean, find_nearest};
 
 /// Error in the configuration of MCP servers. No variant contains a value that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A server in the Switchboard format has an unknown key.
+    /// A server in the Switchboard format has a key that the format does not define.
     #[error(
         "`{path}` is not a known key{}; known keys: {}",
         suggest_key(path, known),
@@ -15,24 +15,24 @@ pub enum ConfigError {
     UnknownKey {
         /// Path of the unknown key, such as `mcp_servers.crm.comand`.
         path: String,
-        /// All keys that are allowed at this path.
+        /// All keys that the format allows at this path.
         known: Vec<String>,
     },
-    /// A value is invalid, or several keys contradict each other.
+    /// A value in the configuration is invalid, or several keys contradict each other.
     #[error("`{path}` {reason}")]
     Invalid {
         /// Path of the invalid value, such as `mcp_servers.crm.url`.
         path: String,
-        /// Clause that follows the path in the message, such as `must be text`.
+        /// Clause that follows the path in the error message, such as `must be text`.
         reason: String,
     },
     /// Two configured servers have the same name.
     #[error("two servers are named `{name}`: give every server a different name")]
     DuplicateName {
-        /// Name that two servers have.
+        /// Name that two or more servers have.
         name: String,
     },
-    /// The document contains no servers.
+    /// The document contains no list of MCP servers.
     #[error("no MCP servers found: list them under `mcp_servers`, `mcpServers` or `servers`")]
     NoServers,
 }
@@ -45,8 +45,8 @@ impl ConfigError {
         }
     }
 
-    /// Converts an error message of serde, such as "unknown field `a`, expected `b` or `c`". Omits
-    /// the found value in messages such as "invalid type: string "secret", expected a boolean",
+    /// Converts a serde error message, such as "unknown field `a`, expected `b` or `c`". Omits the
+    /// quoted value in messages such as "invalid type: string "secret", expected a boolean",
     /// because it may be a secret.
     pub(super) fn from_serde(path: &str, message: &str) -> Self {
         if let Some(rest) = message.strip_prefix("unknown field `") {
@@ -77,5 +77,5 @@ impl ConfigError {
 
 fn suggest_key(path: &str, known: &[String]) -> String {
     let key = path.rsplit('.').next().unwrap_or(path);
-    did_you_mean(find_most_similar(key, known.iter().map(String::as_str)))
+    did_you_mean(find_nearest(key, known.iter().map(String::as_str)))
 }

@@ -1,5 +1,5 @@
-//! Parser of the formats of other hosts. Unknown keys are ignored, and a server that cannot be used
-//! does not affect the others. A server is converted to the Switchboard format and then parsed.
+//! Parser of server configurations of other MCP hosts. It converts each server to the Switchboard
+//! format first. Unknown keys are ignored, and an unusable server does not affect the others.
 
 use serde_json::{Map, Value};
 
@@ -11,34 +11,34 @@ use crate::config::{
     switchboard_format,
 };
 
-/// Keys for the URL of a server, in order of precedence. Gemini CLI uses `httpUrl` for streamable
+/// Keys with the URL of a server, in order of precedence. Gemini CLI uses `httpUrl` for streamable
 /// HTTP and `url` for the older SSE transport. Windsurf uses `serverUrl`.
 const URLS: [&str; 3] = ["httpUrl", "serverUrl", "url"];
-/// Key in Claude Code for a command that prints HTTP headers.
+/// Key in Claude Code for a command that prints HTTP headers. It is not supported.
 pub(super) const HEADERS_HELPER: &str = "headersHelper";
-/// Key in VS Code and Cursor for a file with environment variables of the server.
+/// Key in VS Code and Cursor for a file with environment variables. It is not supported.
 pub const ENV_FILE: &str = "envFile";
-/// Internal key for the reason why a server cannot be used. A file cannot set it, because
+/// Internal key for the reason why a server entry cannot be used. A file cannot set it, because
 /// [`select_used_parts`](super::select_used_parts) removes it.
 const UNUSABLE: &str = "$unusable";
-/// Maximum `timeout` that is a number of seconds, as in Cline and Roo Code. Larger numbers are
+/// Maximum `timeout` that is read as seconds, as in Cline and Roo Code. Larger numbers are read as
 /// milliseconds, as in Gemini CLI.
 const MAX_SECONDS: f64 = 3600.0;
 
-/// Effect of a tool filter in the format of another host.
+/// Effect of a key that filters tools in the format of another MCP host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ToolFilter {
-    /// Makes only the listed tools available.
+    /// The key makes only the listed tools available.
     Allow,
-    /// Makes all tools except the listed ones available.
+    /// The key makes all tools except the listed ones available.
     Exclude,
-    /// The effect of the filter is unknown, so the server is not used.
+    /// The effect of the key is unknown, so the server is not used.
     Unsupported,
 }
 
-/// Returns the tool filter that a key stands for, if any. Gemini CLI and Amp use `includeTools` and
-/// `excludeTools`, Codex `enabled_tools` and `disabled_tools`, Roo Code, Windsurf and Kiro
-/// `disabledTools`, Goose `available_tools`, GitHub Copilot `tools`.
+/// Returns the kind of tool filter that a key denotes, if any. Gemini CLI and Amp use
+/// `includeTools` and `excludeTools`, Codex `enabled_tools` and `disabled_tools`, Roo Code,
+/// Windsurf and Kiro `disabledTools`, Goose `available_tools`, GitHub Copilot `tools`.
 fn parse_tool_filter(key: &str) -> Option<ToolFilter> {
     const LIMITS: [&str; 17] = [
         "allow", "block", "config", "denied", "deny", "disable", "enable", "exclu", "filter",
@@ -51,19 +51,19 @@ fn parse_tool_filter(key: &str) -> Option<ToolFilter> {
         | "tools" => Some(ToolFilter::Allow),
         "excludetools" | "excludedtools" | "disabledtools" | "disallowedtools" | "blockedtools"
         | "deniedtools" => Some(ToolFilter::Exclude),
-        // Keys for automatic approval contain tool names, but do not filter tools.
+        // Keys for automatic approval contain tool names, but do not filter the tools.
         _ if normalized.contains("auto") || normalized.contains("always") => None,
         _ => (normalized.contains("tool") && LIMITS.iter().any(|word| normalized.contains(word)))
             .then_some(ToolFilter::Unsupported),
     }
 }
 
-/// Returns whether a key in a server entry is used by this host.
+/// Returns whether Switchboard uses a key in a server entry of another MCP host.
 pub(super) fn is_known_key(key: &str) -> bool {
     is_plain_key(key) || parse_tool_filter(key).is_some()
 }
 
-/// Returns whether a key is used by this host and is not a tool filter.
+/// Returns whether Switchboard uses a key that is not a tool filter.
 fn is_plain_key(key: &str) -> bool {
     matches!(
         key,
@@ -94,7 +94,7 @@ fn is_plain_key(key: &str) -> bool {
     )
 }
 
-/// Marks a server entry of another host as unusable. The parser then returns it as
+/// Marks a server entry of another MCP host as unusable. The parser then returns
 /// [`ServerTransport::Unusable`] with the reason.
 pub fn mark_unusable(server: &mut Value, reason: impl Into<String>) {
     if !server.is_object() {
@@ -116,7 +116,7 @@ pub(super) fn is_disabled(server: &Value) -> bool {
     is("disabled", true) || is("enabled", false)
 }
 
-/// Parses a server entry. In a list, the name of the server is in `id`, or else in `name`.
+/// Parses a server entry of another MCP host. In a list, its name is in `id`, or else in `name`.
 fn parse_server(listed: &RawServerEntry<'_>) -> Result<ServerConfig, ConfigError> {
     let RawServerEntry { key, value, path } = listed;
     let listed_name = || value.get("id").or_else(|| value.get("name"));
@@ -149,7 +149,7 @@ fn parse_usable_server(name: &str, value: &Value, path: &str) -> Result<ServerCo
     Ok(config)
 }
 
-/// Converts a server entry of another host to the Switchboard format.
+/// Converts a server entry of another MCP host to the Switchboard format.
 fn to_own_format(
     fields: &Map<String, Value>,
     path: &str,
@@ -178,7 +178,7 @@ fn to_own_format(
         }
         reject_editor_variables(value, &path)?;
         match key.as_str() {
-            // The type is only validated. `command` or the URL determines the transport.
+            // The type is only validated, because `command` or the URL determines the transport.
             "type" | "transport" => {
                 let kind = value.as_str().unwrap_or_default();
                 let kind = switchboard_format::parse_transport_kind(kind);
@@ -223,7 +223,7 @@ fn timeout_to_seconds(timeout: &Value) -> Value {
     }
 }
 
-/// Returns the tool names in a filter, or `None` if it allows every tool.
+/// Returns the tool names in a filter. Returns `None` if the filter allows every tool.
 fn parse_tool_names(
     filter: ToolFilter,
     value: &Value,

@@ -1,36 +1,36 @@
-//! Log levels of servers.
+//! Severities of the log messages that MCP servers send.
 
 #![allow(deprecated, reason = "servers of every version still log")]
 
 use rmcp::model::LoggingLevel;
 use serde::{Deserialize, Serialize};
 
-/// Severity of a log message from a server (RFC 5424 and MCP), in ascending order.
+/// Severity of a log message that an MCP server sends (RFC 5424), in ascending order.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// Details for the developers of the server.
+    /// The message contains details for the developers of the server.
     Debug,
-    /// Messages about normal operation.
+    /// The message describes normal operation.
     #[default]
     Info,
-    /// A normal but significant event.
+    /// A normal but significant event occurred.
     Notice,
-    /// A possible problem.
+    /// The server detected a possible problem.
     Warning,
-    /// An operation failed.
+    /// An operation of the server failed.
     Error,
     /// A component of the server failed.
     Critical,
-    /// A person must act immediately.
+    /// A person must act immediately to repair the server.
     Alert,
     /// The whole server is unusable.
     Emergency,
 }
 
-/// Equal levels of the two types. The discriminants of both types are indexes of this array.
+/// Each log level with its rmcp type. The discriminants of both types are indexes of this array.
 const LEVELS: [(LogLevel, LoggingLevel); 8] = [
     (LogLevel::Debug, LoggingLevel::Debug),
     (LogLevel::Info, LoggingLevel::Info),

@@ -9,24 +9,24 @@ use crate::config::{
     read::{self, deserialize_converted},
 };
 
-/// Login settings of one server: the keys below `authorization:` in its configuration. None of them
-/// is needed if clients can register dynamically. `Debug` shows no secrets.
+/// OAuth settings of one server: the keys below `authorization:` in its configuration. All are
+/// optional if clients can register dynamically. `Debug` shows no secrets.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuthConfig {
-    /// `grant`: the OAuth grant type.
+    /// `grant`: the OAuth grant type, which determines who logs in.
     pub grant: GrantType,
-    /// `client_id`: id of a client that is registered with the authorization server.
+    /// `client_id`: id of an OAuth client that is registered with the authorization server.
     #[serde(deserialize_with = "read::deserialize_text")]
     pub client_id: Option<String>,
-    /// `client_secret`: secret of the client. Requires an `issuer` or a `metadata_url`.
+    /// `client_secret`: secret of the OAuth client. Requires an `issuer` or a `metadata_url`.
     #[serde(deserialize_with = "read::deserialize_text")]
     pub client_secret: Option<SecretString>,
-    /// `private_key`: key for `private_key_jwt` (RFC 7523). A P-256 or RSA key as PKCS #8 in PEM
-    /// format.
+    /// `private_key`: key that signs client assertions (`private_key_jwt`, RFC 7523). A P-256 or
+    /// RSA key as PKCS #8 in PEM format.
     #[serde(deserialize_with = "read::deserialize_text")]
     pub private_key: Option<SecretString>,
-    /// `token_endpoint_auth_method`: authentication method of the client. `None` selects a method
+    /// `token_endpoint_auth_method`: how the client authenticates itself. `None` selects a method
     /// that the authorization server supports.
     #[serde(rename = "token_endpoint_auth_method")]
     pub auth_method: Option<ClientAuth>,
@@ -35,28 +35,27 @@ pub struct AuthConfig {
     /// [`AuthOptions::client_metadata_url`](crate::auth::AuthOptions::client_metadata_url).
     #[serde(deserialize_with = "deserialize_document_url")]
     pub client_metadata_url: Option<String>,
-    /// `scopes`: scopes of the first login. They replace the scopes that the server proposes.
-    /// Scopes that a call needs are requested as well.
+    /// `scopes`: OAuth scopes of the first login, instead of the scopes that the server proposes.
+    /// Scopes that a call needs are requested in addition.
     #[serde(deserialize_with = "deserialize_scopes")]
     pub scopes: Option<Vec<String>>,
-    /// `issuer`: issuer of the only authorization server that may receive this client's
-    /// credentials.
+    /// `issuer`: issuer of the only authorization server that may receive the client's credentials.
     #[serde(deserialize_with = "read::deserialize_url")]
     pub issuer: Option<String>,
-    /// `metadata_url`: URL of the authorization-server metadata, for an MCP server that does not
+    /// `metadata_url`: URL of the authorization-server metadata, if the MCP server does not
     /// announce it.
     #[serde(deserialize_with = "read::deserialize_url")]
     pub metadata_url: Option<String>,
-    /// `account`: name under which the tokens are stored, to use one server URL with two accounts.
+    /// `account`: name of the stored login. Different names allow two logins to one server URL.
     #[serde(deserialize_with = "read::deserialize_text")]
     pub account: Option<String>,
-    /// `redirect_port`: port on 127.0.0.1 for the redirect, for clients that are registered with a
-    /// fixed port. The path is `/callback`.
+    /// `redirect_port`: port of the redirect URI `http://127.0.0.1:PORT/callback`, for clients that
+    /// are registered with a fixed port. Defaults to any free port.
     #[serde(deserialize_with = "deserialize_port")]
     pub redirect_port: Option<u16>,
 }
 
-/// OAuth grant type of a login.
+/// OAuth grant type, which determines whether a person or the client logs in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantType {
@@ -67,11 +66,11 @@ pub enum GrantType {
     ClientCredentials,
 }
 
-/// Authentication method of the client at the token endpoint (RFC 7591, section 2).
+/// Method with which an OAuth client authenticates itself at the token endpoint (RFC 7591).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuth {
-    /// A public client does not authenticate itself.
+    /// The client does not authenticate itself (public client).
     None,
     /// The client sends its secret in an `Authorization` header.
     ClientSecretBasic,
@@ -93,7 +92,7 @@ impl ClientAuth {
 }
 
 impl AuthConfig {
-    /// Returns the principal in the token store's key: account, client id or `default`.
+    /// Returns the principal that identifies the stored login: account, client id or `default`.
     pub(crate) fn token_principal(&self) -> &str {
         match (&self.account, self.grant, &self.client_id) {
             (Some(account), ..) => account,
@@ -102,7 +101,7 @@ impl AuthConfig {
         }
     }
 
-    /// Returns whether the configuration contains login settings.
+    /// Returns whether the configuration requires or describes an OAuth login.
     pub(crate) fn is_set(&self) -> bool {
         self.grant == GrantType::ClientCredentials
             || self.client_id.is_some()
@@ -113,13 +112,13 @@ impl AuthConfig {
             || self.account.is_some()
     }
 
-    /// Returns whether the MCP server could choose which authorization server receives the client
-    /// secret.
+    /// Returns whether a `client_secret` is set without the authorization server that may receive
+    /// it. The MCP server could then choose the receiver.
     pub(crate) fn lacks_issuer(&self) -> bool {
         self.client_secret.is_some() && self.issuer.is_none() && self.metadata_url.is_none()
     }
 
-    /// Checks that the login settings do not contradict each other.
+    /// Returns an error if the login settings contradict each other.
     pub(super) fn check_settings(&self, path: &str) -> Result<(), ConfigError> {
         let needs_client = self.grant == GrantType::ClientCredentials
             || self.client_secret.is_some()
@@ -143,7 +142,7 @@ impl AuthConfig {
     }
 }
 
-/// Deserializes a list of scopes, or a text with spaces between scopes as in OAuth.
+/// Deserializes OAuth scopes from a list, or from a text with spaces between them as in OAuth.
 fn deserialize_scopes<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<String>>, D::Error> {

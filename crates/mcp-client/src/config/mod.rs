@@ -1,8 +1,8 @@
-//! The configuration of servers.
+//! Configuration of MCP servers.
 //!
 //! The parsers read no file and no environment variable. The caller substitutes `${VAR}` first.
 //! [`parse_mcp_servers`] parses the value of `mcp_servers:`. [`parse_config_document`] parses a
-//! document in any known format, such as the files of other hosts. For these files, the caller runs
+//! document in any supported format, such as files of other hosts. For these, the caller runs
 //! [`select_used_parts`] before the substitution, because unused parts may contain unset variables.
 
 pub(crate) mod client_features;
@@ -31,10 +31,10 @@ pub(crate) use show::{redact_command, redact_url};
 
 use self::login::AuthConfig;
 
-/// Default of [`ServerConfig::connect_timeout`].
+/// Default time limit to start a server ([`ServerConfig::connect_timeout`]).
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Default of [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
+/// Default time limit of a call, [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
 pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Supported MCP protocol versions, oldest first.
@@ -49,86 +49,87 @@ pub const PROTOCOL_VERSIONS: [&str; 5] = [
 /// Configuration of one MCP server. `Debug` shows no values of environment variables or headers.
 #[derive(Clone)]
 pub struct ServerConfig {
-    /// Server name, unique in a host.
+    /// Name of the server, which must be unique in a host.
     pub name: String,
-    /// Way to reach the server: a child process or an HTTP endpoint.
+    /// Connection to the server: a child process or an HTTP endpoint.
     pub transport: ServerTransport,
     /// Time limit to start the server: spawn the process, perform the handshake and list the tools.
-    /// Without a configured `connect_timeout` it is the longer of [`DEFAULT_CONNECT_TIMEOUT`] and
-    /// the configured `timeout`, of which at most two minutes count.
+    /// Defaults to [`DEFAULT_CONNECT_TIMEOUT`]. A longer configured `timeout` raises the default to
+    /// at most two minutes.
     pub connect_timeout: Duration,
-    /// Time limit of a call that has no deadline of its own. Defaults to
+    /// Time limit of a call for which the caller sets no deadline. Defaults to
     /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
     pub call_timeout: Option<Duration>,
     /// Additional secrets, for example values of variables in arguments or in the URL. Secrets of
     /// at least 8 bytes are redacted in all output of the server. Values of environment variables
-    /// and headers need not be repeated here.
+    /// and headers are redacted even if they are not listed here.
     pub secrets: Vec<SecretString>,
-    /// Redactor of further secrets, including secrets that are added while the server runs.
+    /// Redactor for additional secrets, including secrets that are added while the server runs.
     pub redactor: Redactor,
-    /// Original names of the tools that are available. `None` makes all tools available.
+    /// Original names of the available tools. `None` makes all tools available.
     pub allowed_tools: Option<Vec<String>>,
-    /// Original names of the tools that are not available.
+    /// Original names of the tools that are hidden from models and applications.
     pub exclude_tools: Vec<String>,
-    /// Required protocol version, one of [`PROTOCOL_VERSIONS`]. `None` negotiates the version.
+    /// Required MCP protocol version, one of [`PROTOCOL_VERSIONS`]. `None` negotiates the version.
     pub protocol_version: Option<String>,
-    /// Whether [`McpHost::wait_until_ready`](crate::McpHost::wait_until_ready) fails if this server is not available.
+    /// Whether [`McpHost::wait_until_ready`](crate::McpHost::wait_until_ready) returns an error if
+    /// this server does not start.
     pub required: bool,
-    /// Whether the calls of this server run one at a time.
+    /// Whether the tool calls of this server run one at a time.
     pub sequential: bool,
-    /// Time limit of a call without progress. Defaults to the configured total time limit, or to
-    /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
+    /// Time limit of a call without progress reports. Defaults to the configured total time limit,
+    /// or to [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
     pub idle_timeout: Option<Duration>,
-    /// Time limits of individual tools by their original names. They override `call_timeout`.
+    /// Total time limits of individual tools by original name. They override `call_timeout`.
     pub tool_timeouts: Vec<(String, Duration)>,
-    /// Maximum number of concurrent calls. Further calls wait. Defaults to 64.
+    /// Maximum number of concurrent calls to the server. Further calls wait. Defaults to 64.
     pub max_concurrent_calls: Option<usize>,
-    /// Login settings, from a map in the key `authorization`. If this key is text, it becomes a
-    /// header and the server has no login.
+    /// OAuth settings, from a map in the key `authorization`. If the value of this key is text, it
+    /// becomes an `Authorization` header instead, and the server has no OAuth login.
     pub authorization: AuthConfig,
-    /// Sampling limits. `None`, the default, does not allow sampling. Sampling also requires a
-    /// [`ClientHandlers::sampler`](crate::ClientHandlers::sampler).
+    /// Limits of model calls by the server (sampling). `None`, the default, forbids them. Sampling
+    /// also requires a [`ClientHandlers::sampler`](crate::ClientHandlers::sampler).
     pub sampling: Option<SamplingLimits>,
-    /// Folders that the server may use. With `None` the client does not declare the roots
-    /// capability.
+    /// Folders that the server should work in (MCP roots). With `None`, the client does not declare
+    /// the roots capability.
     pub roots: Option<Vec<Root>>,
-    /// Minimum level of log messages that are requested from the server and kept.
+    /// Minimum level of the log messages that are requested from the server and stored.
     pub log_level: LogLevel,
-    /// Descriptions of settings without effect, shown as warnings in the server's status.
+    /// Descriptions of configured settings that have no effect. The server's status contains them.
     pub warnings: Vec<String>,
 }
 
-/// Way to reach an MCP server.
+/// Connection type of an MCP server, with its settings.
 #[derive(Clone)]
 pub enum ServerTransport {
-    /// Child process that speaks MCP on its standard input and output.
+    /// The server is a child process that speaks MCP on its standard input and output.
     Stdio {
-        /// Program to run: a name on `PATH`, or a path.
+        /// Program to run: a name on `PATH`, or the path of a file.
         command: String,
-        /// Arguments of the program.
+        /// Command-line arguments of the program.
         args: Vec<String>,
-        /// Environment variables in addition to the inherited ones.
+        /// Environment variables of the process, in addition to the inherited ones.
         env: Vec<(String, SecretString)>,
         /// Working directory of the process. Defaults to the directory of the host process.
         cwd: Option<PathBuf>,
     },
-    /// HTTP endpoint that speaks MCP (streamable HTTP).
+    /// The server is an HTTP endpoint that speaks MCP (streamable HTTP).
     StreamableHttp {
-        /// URL of the endpoint.
+        /// URL of the HTTP endpoint.
         url: String,
-        /// Headers that are added to every request.
+        /// HTTP headers that are added to every request to the server.
         headers: Vec<(String, SecretString)>,
     },
-    /// Server entry in a file of another host that cannot be used. The server has the state failed,
-    /// and the other servers of the file work.
+    /// The server entry is in a file of another MCP host and cannot be used. The server has the
+    /// state `Failed`, and the other servers of the file work.
     Unusable {
-        /// Reason from the [`ConfigError`].
+        /// Message of the [`ConfigError`] in this server entry.
         reason: String,
     },
 }
 
 impl ServerConfig {
-    /// Creates a server configuration with default settings.
+    /// Creates the configuration of a server with this name and transport, and default settings.
     pub fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
         Self {
             name: name.into(),
@@ -210,8 +211,8 @@ impl ServerConfig {
         hidden
     }
 
-    /// Returns a redactor for the secrets of [`redactor`](Self::redactor) and the [hidden
-    /// values](Self::hidden_values).
+    /// Returns a redactor for the [hidden values](Self::hidden_values) and for the secrets of
+    /// [`redactor`](Self::redactor).
     pub(crate) fn server_redactor(&self) -> Redactor {
         let hidden = self.hidden_values();
         let redactor = self.redactor.clone();
@@ -220,8 +221,8 @@ impl ServerConfig {
 }
 
 impl ServerTransport {
-    /// Describes the transport in one line. Omits the environment, the headers, and the user info
-    /// and query of a URL.
+    /// Describes the transport in one line, as a command line or a URL. Omits secrets: the
+    /// environment, the headers, and the user info and query of the URL.
     pub fn describe(&self) -> String {
         match self {
             Self::Stdio { command, args, .. } => {
@@ -269,7 +270,7 @@ impl fmt::Debug for ServerTransport {
 }
 
 /// Parses the value of the key `mcp_servers`: a map from name to server, or a list of servers.
-/// Unknown keys are errors.
+/// Returns an error for unknown keys.
 pub fn parse_mcp_servers(value: &Value) -> Result<Vec<ServerConfig>, ConfigError> {
     check_unique_names(switchboard_format::parse_servers(value, "mcp_servers")?)
 }

@@ -1,4 +1,4 @@
-//! Deserialization of configuration values. Errors never contain a value, which may be a secret.
+//! Deserialization of configuration values. Errors never contain the value, which may be a secret.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use serde_json::Value;
 
 use crate::config::error::ConfigError;
 
-/// Unparsed server entry of a map or a list.
+/// Server entry in a map or a list, before it is deserialized.
 pub(super) struct RawServerEntry<'a> {
-    /// Key of the entry, which is the server name in a map. `None` in a list.
+    /// Key of the entry in a map, which is the name of the server. `None` in a list.
     pub(super) key: Option<&'a str>,
     pub(super) value: &'a Value,
     pub(super) path: String,
 }
 
-/// Returns the server entries of a map or a list.
+/// Returns the server entries in a map or a list, each with its path for error messages.
 pub(super) fn list_server_entries<'a>(
     value: &'a Value,
     path: &str,
@@ -49,12 +49,12 @@ pub(super) fn list_server_entries<'a>(
     }
 }
 
-/// Deserializes a JSON object to a struct.
+/// Deserializes a JSON object to a struct. An error contains the path of the invalid value.
 pub(super) fn deserialize_object<T: DeserializeOwned>(
     value: &Value,
     path: &str,
 ) -> Result<T, ConfigError> {
-    // Serde would also deserialize a struct from a list.
+    // Lists are rejected here, because serde would deserialize a struct from a list too.
     if !value.is_object() {
         return Err(ConfigError::invalid_value(path, "must be a map of keys"));
     }
@@ -67,7 +67,7 @@ pub(super) fn deserialize_object<T: DeserializeOwned>(
     })
 }
 
-/// Returns the path of a key: `parent.key`.
+/// Returns the path of a nested key in the configuration, such as `parent.key`.
 pub(super) fn join_path(parent: &str, key: &str) -> String {
     if parent.is_empty() {
         key.to_owned()
@@ -76,14 +76,14 @@ pub(super) fn join_path(parent: &str, key: &str) -> String {
     }
 }
 
-/// Checks that the name of a server is set and not blank.
+/// Returns an error if the name of a server is missing or blank.
 pub(super) fn check_server_name(name: Option<String>, path: &str) -> Result<String, ConfigError> {
     name.filter(|name| !name.trim().is_empty())
         .ok_or_else(|| ConfigError::invalid_value(path, "has no name: set `name`"))
 }
 
-/// Converts a scalar to text. Accepts numbers and booleans, because YAML parses `PORT: 8080` as a
-/// number.
+/// Converts a scalar to text. Accepts numbers and booleans, because YAML parses an unquoted `PORT:
+/// 8080` as a number.
 pub(super) fn scalar_to_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -97,8 +97,8 @@ pub(super) fn scalars_to_texts(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(scalar_to_text).collect()
 }
 
-/// Deserializes a value with `convert`, which returns `None` for an invalid value. `null` becomes
-/// `None`. `expected` describes valid values in the error message.
+/// Deserializes a value with `convert`, which returns `None` if the value is invalid. A missing
+/// value (`null`) becomes `None`. The error message describes valid values with `expected`.
 pub(super) fn deserialize_converted<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     expected: &str,
@@ -112,7 +112,7 @@ pub(super) fn deserialize_converted<'de, D: Deserializer<'de>, T>(
     converted.transpose()
 }
 
-/// Deserializes text that must not be blank.
+/// Deserializes text. Returns an error for text that contains only white space.
 pub(super) fn deserialize_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

@@ -1,11 +1,11 @@
-//! Removal of unused parts from the configuration of another host, before variable substitution.
+//! Removal of unused parts from another MCP host's configuration, before variable substitution.
 
 use serde_json::{Map, Value};
 
 use crate::config::foreign;
 
-/// Prefixes of variables that only an editor can substitute: input of a person, editor commands and
-/// editor settings.
+/// Prefixes of variables that only an editor can substitute: user input, editor commands and editor
+/// settings.
 const EDITOR_VARIABLES: [&str; 3] = ["${input:", "${command:", "${config:"];
 
 /// Removes everything that [`parse_config_document`](super::parse_config_document) does not use, so
@@ -33,7 +33,7 @@ pub fn select_used_parts(document: &mut Value) {
     select_servers(document);
 }
 
-/// Returns every server entry of a document that is in the format of another host.
+/// Returns every server entry of the document that is in the format of another MCP host.
 pub fn foreign_servers_mut(document: &mut Value) -> Vec<&mut Value> {
     server_lists_mut(document)
         .into_iter()
@@ -45,14 +45,14 @@ pub fn foreign_servers_mut(document: &mut Value) -> Vec<&mut Value> {
         .collect()
 }
 
-/// Works like [`select_used_parts`], but keeps all keys outside of the server entries.
+/// Works like [`select_used_parts`], but does not remove keys outside of the server entries.
 pub fn select_servers(document: &mut Value) {
     server_lists_mut(document)
         .into_iter()
         .for_each(select_enabled_servers);
 }
 
-/// Returns the maps and lists that contain the server entries of other hosts.
+/// Returns the maps and lists in the document that contain server entries of other MCP hosts.
 fn server_lists_mut(document: &mut Value) -> Vec<&mut Value> {
     match document {
         Value::Object(fields) => fields
@@ -85,8 +85,8 @@ fn select_enabled_servers(servers: &mut Value) {
 fn select_known_keys(server: &mut Value) {
     if let Value::Object(fields) = server {
         fields.retain(|key, _| foreign::is_known_key(key));
-        // The command in `headersHelper` may contain shell variables. `true` replaces it, because
-        // only its presence is used.
+        // The command in `headersHelper` may contain shell variables, which must not be
+        // substituted. Only the presence of the key is used, so `true` replaces the command.
         if let Some(helper) = fields
             .get_mut(foreign::HEADERS_HELPER)
             .filter(|it| !it.is_null())
@@ -107,7 +107,7 @@ fn escape_editor_variables(value: &mut Value) {
             for start in EDITOR_VARIABLES {
                 let escaped = format!("${start}");
                 if text.contains(start) {
-                    // A variable that was already escaped must not be escaped twice.
+                    // An escaped variable is unescaped first, so that it is not escaped twice.
                     *text = text.replace(&escaped, start).replace(start, &escaped);
                 }
             }
@@ -118,7 +118,7 @@ fn escape_editor_variables(value: &mut Value) {
     }
 }
 
-/// Returns the first variable in a text that only an editor can substitute.
+/// Returns the first variable in a text that only an editor can substitute, such as `${input:x}`.
 pub(super) fn editor_variable(text: &str) -> Option<&str> {
     let start = EDITOR_VARIABLES
         .iter()

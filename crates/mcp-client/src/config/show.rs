@@ -1,4 +1,4 @@
-//! Redaction of secrets in the URLs and command lines of a configuration.
+//! Redaction of secrets in URLs and command lines from the configuration.
 
 use reqwest::Url;
 
@@ -7,7 +7,7 @@ pub(crate) fn redact_url(url: &str) -> String {
     let Ok(mut parsed) = Url::parse(url) else {
         return "(invalid URL)".to_owned();
     };
-    // The setters fail only for URLs without a host, which contain no user info.
+    // The setters fail only for URLs without a host, which cannot contain user info.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);
     parsed.set_query(None);
@@ -15,7 +15,7 @@ pub(crate) fn redact_url(url: &str) -> String {
     parsed.to_string()
 }
 
-/// Returns a command line in which probable secrets are replaced by an ellipsis.
+/// Returns a command line in which `…` replaces probable secrets, such as the value of `--token`.
 pub(crate) fn redact_command(command: &str, args: &[String]) -> String {
     let shown = split_argument_secrets(args).map(|(shown, _)| shown);
     [command.to_owned()]
@@ -25,7 +25,7 @@ pub(crate) fn redact_command(command: &str, args: &[String]) -> String {
         .join(" ")
 }
 
-/// Returns the secrets that [`redact_command`] removes from arguments.
+/// Returns the probable secrets that [`redact_command`] replaces in the arguments.
 pub(crate) fn find_argument_secrets(args: &[String]) -> Vec<String> {
     split_argument_secrets(args)
         .flat_map(|(_, secrets)| secrets)
@@ -41,7 +41,7 @@ fn split_argument_secrets(args: &[String]) -> impl Iterator<Item = (String, Vec<
             !is_secret && arg.starts_with('-') && !arg.contains('=') && looks_secret(arg);
         match arg.split_once('=') {
             _ if is_secret => ("…".to_owned(), find_header_secrets(arg)),
-            // A URL argument may contain `=` in its query, but is not an option.
+            // A URL argument is not an option, although its query may contain `=`.
             Some((flag, value)) if !flag.contains("://") => {
                 let (shown, secrets) = if looks_secret(flag) && !value.is_empty() {
                     ("…".to_owned(), find_header_secrets(value))
@@ -60,13 +60,13 @@ fn split_value_secrets(value: &str) -> (String, Vec<String>) {
         return (redact_url(value), find_url_secrets(value));
     }
     match value.split_once(':') {
-        // Matches a header argument such as `Authorization: Bearer …`.
+        // This arm handles header arguments such as `Authorization: Bearer …`.
         Some((name, _)) if looks_secret(name) => ("…".to_owned(), find_header_secrets(value)),
         _ => (value.to_owned(), Vec::new()),
     }
 }
 
-/// Returns the secrets in a header argument: the text `Name: Bearer token`, its value and its
+/// Returns the secrets in a header argument `Name: Bearer token`: the whole text, the value and the
 /// token.
 fn find_header_secrets(text: &str) -> Vec<String> {
     let value = text.split_once(':').map_or(text, |(_, value)| value).trim();
@@ -80,7 +80,7 @@ pub(crate) fn find_url_secrets(url: &str) -> Vec<String> {
     let Ok(parsed) = Url::parse(url) else {
         return Vec::new();
     };
-    // In URLs such as `https://TOKEN@…` the user name is the secret.
+    // In URLs such as `https://TOKEN@…`, the user name is the secret.
     let login = parsed.password().unwrap_or(parsed.username());
     let mut values = vec![login.to_owned()];
     values.extend(parsed.query_pairs().map(|(_, value)| value.into_owned()));

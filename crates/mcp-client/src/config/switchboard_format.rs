@@ -1,11 +1,11 @@
-//! Parser of the Switchboard format, `mcp_servers:`. Unknown keys are errors.
+//! Parser of the Switchboard format, the value of `mcp_servers:`. Unknown keys are errors.
 
 use std::{num::NonZeroUsize, path::Path, time::Duration};
 
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
-use switchboard_domain::nearest::{did_you_mean, find_most_similar};
+use switchboard_domain::nearest::{did_you_mean, find_nearest};
 
 use crate::config::{
     PROTOCOL_VERSIONS, ServerConfig, ServerTransport,
@@ -16,7 +16,7 @@ use crate::config::{
     read::{self, RawServerEntry, deserialize_converted, join_path},
 };
 
-/// Transport type of a server in the configuration.
+/// Type of connection to a configured server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransportKind {
     Stdio,
@@ -32,10 +32,10 @@ impl TransportKind {
     }
 }
 
-/// Maximum connect time-out if it is derived from the configured `timeout`.
+/// Maximum connect time-out that is derived from the configured `timeout` of a server.
 const MAX_DERIVED_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Server entry in the Switchboard format, before validation.
+/// Server entry in the Switchboard format, as serde deserializes it before validation.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Entry {
@@ -54,7 +54,7 @@ struct Entry {
     url: Option<String>,
     #[serde(deserialize_with = "read::deserialize_secrets")]
     headers: Option<Vec<(String, SecretString)>>,
-    /// Value of the key `authorization`: the text of a header, or a map of login settings.
+    /// Value of `authorization`: the text of an `Authorization` header, or a map of OAuth settings.
     authorization: Option<Value>,
     #[serde(deserialize_with = "read::deserialize_duration")]
     timeout: Option<Duration>,
@@ -95,8 +95,8 @@ pub(super) fn parse_server(listed: &RawServerEntry<'_>) -> Result<ServerConfig, 
     config.authorization = login;
     if let Some(limit) = entry.timeout {
         config.call_timeout = Some(limit);
-        // A server may download its program when it starts, so the connect time-out is raised to
-        // the call time-out, within a maximum.
+        // A server may download its program when it starts, so a long call time-out also raises the
+        // connect time-out, up to a maximum.
         let derived = limit.min(MAX_DERIVED_CONNECT_TIMEOUT);
         config.connect_timeout = config.connect_timeout.max(derived);
     }
@@ -118,8 +118,8 @@ pub(super) fn parse_server(listed: &RawServerEntry<'_>) -> Result<ServerConfig, 
 }
 
 impl Entry {
-    /// Returns the login settings if `authorization` is a map. If it is text, adds it to the
-    /// headers.
+    /// Returns the OAuth settings if `authorization` is a map. If it is text, adds it to the
+    /// headers as an `Authorization` header.
     fn parse_login(&mut self, path: &str) -> Result<AuthConfig, ConfigError> {
         let Some(value) = self.authorization.take_if(|_| self.command.is_none()) else {
             return Ok(AuthConfig::default());
@@ -193,7 +193,7 @@ impl Entry {
     }
 }
 
-/// Returns an error if `key` is set, which only servers of type `kind` support.
+/// Returns an error if `key` is set, because only servers of type `kind` support this key.
 fn reject_unused_key(
     path: &str,
     kind: TransportKind,
@@ -207,7 +207,7 @@ fn reject_unused_key(
     Ok(())
 }
 
-/// Parses a transport type in the spelling of Switchboard or of another host.
+/// Parses the type of a server, in the spelling of Switchboard or of another MCP host.
 pub(super) fn parse_transport_kind(name: &str) -> Result<TransportKind, String> {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     let normalized: String = letters.map(|c| c.to_ascii_lowercase()).collect();
@@ -222,7 +222,7 @@ pub(super) fn parse_transport_kind(name: &str) -> Result<TransportKind, String> 
                 .to_owned(),
         ),
         _ => {
-            let similar = did_you_mean(find_most_similar(name, ["stdio", "streamable-http"]));
+            let similar = did_you_mean(find_nearest(name, ["stdio", "streamable-http"]));
             Err(format!("must be `stdio` or `streamable-http`{similar}"))
         }
     }
@@ -247,7 +247,7 @@ fn deserialize_protocol_version<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Deserializes sampling limits. `true` stands for the default limits.
+/// Deserializes sampling limits. `true` means the default limits, and `false` no sampling.
 fn deserialize_sampling<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SamplingLimits>, D::Error> {

@@ -1,5 +1,5 @@
-//! Pages of MCP Apps (extension `io.modelcontextprotocol/ui`, 2026-01-26): HTML pages that display
-//! the calls of a tool. This module finds and reads pages; an application displays them.
+//! MCP Apps (extension `io.modelcontextprotocol/ui`, 2026-01-26): HTML pages that display the calls
+//! of a tool. This module finds and reads pages, and an application displays them.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::{
     tools::visibility::APP_MEDIA_TYPE,
 };
 
-/// Tool whose calls a page of MCP Apps can display.
+/// Tool whose calls an HTML page of MCP Apps can display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct App {
     /// Original name of the tool on its server.
     pub tool: String,
-    /// URI of the page. Read the page with [`McpHost::read_app`].
+    /// URI of the page that displays the tool. [`McpHost::read_app`] reads the page.
     pub uri: String,
     /// Whether models may call the tool.
     pub for_model: bool,
@@ -33,15 +33,15 @@ pub struct App {
 /// HTML page of MCP Apps. The page is untrusted and must be displayed in a sandbox.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AppPage {
-    /// URI of the page.
+    /// URI of the page, which starts with `ui://`.
     pub uri: String,
     /// HTML source of the page.
     pub html: String,
-    /// Settings of the page: `csp`, `permissions`, `domain`, `prefersBorder`.
+    /// Settings of the page, such as `csp`, `permissions`, `domain` and `prefersBorder`.
     pub ui: JsonObject,
 }
 
-/// Methods for pages of MCP Apps.
+/// Methods for applications that display pages of MCP Apps.
 impl McpHost {
     /// Returns the tools of a server that have a page, including tools that models may not call.
     pub async fn list_apps(&self, server: &str) -> Result<Listing<App>, FeatureError> {
@@ -73,8 +73,8 @@ impl McpHost {
         tools.map(|tool| tool.definition.clone()).collect()
     }
 
-    /// Calls a tool for a page of the same server, by its original name. Rejects a tool that pages
-    /// may not call. Otherwise works like [`McpHost::call_server_tool`].
+    /// Calls a tool by its original name, on behalf of a page of the same server. Returns an error
+    /// if pages may not call the tool. Otherwise works like [`McpHost::call_server_tool`].
     pub async fn call_from_app(
         &self,
         server: &str,
@@ -84,8 +84,8 @@ impl McpHost {
         self.call_by_original_name(server, tool, input, true).await
     }
 
-    /// Reads a page. Returns an error if the URI does not start with `ui://`, or if the resource is
-    /// not a page.
+    /// Reads the HTML page with a URI. Returns an error if the URI does not start with `ui://`, or
+    /// if the resource is not a page.
     pub async fn read_app(&self, server: &str, uri: &str) -> Result<AppPage, FeatureError> {
         // This method must not give access to resources that are not pages.
         if !is_app_uri(uri) {

@@ -11,52 +11,52 @@ use serde::{Deserialize, Serialize};
 use crate::{
     features::request::{Capability, FeatureClient, FeatureError},
     host::McpHost,
-    primitives::error::shorten_text,
+    primitives::error::shorten,
 };
 
-/// Prompt or resource template that has the argument to complete.
+/// Prompt or resource template whose argument should be completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompletionOf {
-    /// An argument of a prompt.
+    /// The argument belongs to a prompt.
     Prompt {
         /// Name of the prompt.
         name: String,
     },
-    /// A variable of a resource template.
+    /// The argument is a variable of a resource template.
     ResourceTemplate {
-        /// URI template exactly as the server lists it.
+        /// URI template of the resource template, exactly as the server lists it.
         uri_template: String,
     },
 }
 
-/// Request for completions of one argument.
+/// Request for proposed values (completions) of one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompletionRequest {
-    /// Prompt or resource template that has the argument.
+    /// Prompt or resource template that the argument belongs to.
     pub of: CompletionOf,
-    /// Name of the argument to complete.
+    /// Name of the argument whose value should be completed.
     pub argument: String,
     /// Text that the user has typed so far.
     pub value: String,
-    /// Values of the other arguments that are already known.
+    /// Values that the user has already entered for other arguments, by argument name.
     pub known: BTreeMap<String, String>,
 }
 
-/// Proposed values for an argument.
+/// Values that a server proposes for an argument.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// Proposed values, the most likely first. The protocol allows at most 100 values.
     pub values: Vec<String>,
-    /// Total number of matching values, if the server reports it.
+    /// Total number of matching values, including those not in `values`, if the server reports it.
     pub total: Option<u64>,
-    /// Whether the server has more matching values.
+    /// Whether the server has more matching values than it sent.
     #[serde(default, rename(deserialize = "hasMore"))]
     pub has_more: bool,
 }
 
-/// Methods for completions of arguments.
+/// Method that requests completions of arguments.
 impl McpHost {
-    /// Requests proposals for the value of an argument.
+    /// Requests proposed values for an argument that a user is typing.
     pub async fn complete_argument(
         &self,
         server: &str,
@@ -81,7 +81,7 @@ impl McpHost {
             .await?;
         let completion = Completion::deserialize(&result["completion"]);
         completion.map_err(|error| {
-            let error = shorten_text(&error.to_string());
+            let error = shorten(&error.to_string());
             client.invalid_answer_error(
                 "completion/complete",
                 format!("is not a valid completion: {error}"),

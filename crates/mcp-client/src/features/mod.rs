@@ -1,7 +1,7 @@
-//! Features of servers beside tools: resources, prompts, completions and pages of MCP Apps.
+//! Features of MCP servers beside tools: resources, prompts, completions and pages of MCP Apps.
 //!
-//! Methods take the configured name of the server and send their request when they are called.
-//! Invalid items of an answer are skipped and reported.
+//! The methods take the configured name of the server, and each call sends a new request. Invalid
+//! items of an answer are skipped and reported as problems.
 
 pub(crate) mod apps;
 pub(crate) mod completions;

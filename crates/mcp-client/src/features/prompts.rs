@@ -1,4 +1,4 @@
-//! Prompts: templates that a server offers to a user.
+//! Prompts: message templates that a server offers to a user.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
     tools::convert,
 };
 
-/// Prompt that a server offers.
+/// Message template that a server offers to a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
     /// Name that identifies the prompt on its server.
@@ -23,18 +23,18 @@ pub struct Prompt {
     /// Display name of the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Description of what the prompt is for.
+    /// Description of the prompt's purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Arguments that the prompt accepts.
+    /// Arguments that the user can set when the prompt is rendered.
     #[serde(default)]
     pub arguments: Vec<PromptArgument>,
 }
 
-/// Argument of a prompt.
+/// Argument of a prompt, which the user can set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptArgument {
-    /// Name that identifies the argument.
+    /// Name that identifies the argument in the prompt.
     pub name: String,
     /// Display name of the argument.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,15 +42,15 @@ pub struct PromptArgument {
     /// Description of the argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether the prompt requires the argument.
+    /// Whether the prompt requires a value for the argument.
     #[serde(default)]
     pub required: bool,
 }
 
-/// Prompt with the argument values inserted.
+/// Messages of a prompt after the server inserted the argument values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RenderedPrompt {
-    /// Description of what the prompt is for.
+    /// Description of the prompt's purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Messages of the prompt in order.
@@ -60,28 +60,28 @@ pub struct RenderedPrompt {
     pub problems: Vec<String>,
 }
 
-/// Message of a rendered prompt.
+/// Message of a prompt, after the server inserted the argument values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PromptMessage {
-    /// Author of the message.
+    /// Author that the message is attributed to: the user or the model.
     pub role: PromptRole,
-    /// Content block of the message.
+    /// Content block of the message, such as a text or an image.
     pub content: ToolContent,
 }
 
-/// Author of a prompt message.
+/// Author that a prompt message is attributed to, as in a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptRole {
-    /// Message written by the user.
+    /// The message is attributed to the user.
     User,
-    /// Message written by the model.
+    /// The message is attributed to the model.
     Assistant,
 }
 
-/// Methods for prompts.
+/// Methods that list and render prompts.
 impl McpHost {
-    /// Lists all prompts of a server.
+    /// Lists all prompts of a server, from all pages of its list.
     pub async fn list_prompts(&self, server: &str) -> Result<Listing<Prompt>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client
@@ -89,7 +89,7 @@ impl McpHost {
             .await
     }
 
-    /// Renders a prompt with the given argument values.
+    /// Requests the messages of a prompt, with values for its arguments.
     pub async fn render_prompt(
         &self,
         server: &str,

@@ -1,5 +1,5 @@
 //! Requests for resources, prompts and other features of a server, within a deadline. They have no
-//! side effects, so they are repeated after a failure.
+//! side effects, so a failed request is sent again.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use crate::{
         deadline::{CallTimeLimits, Deadline},
     },
     host::McpHost,
-    primitives::error::shorten_text,
+    primitives::error::shorten,
     server::{connection::Connection, state::Server},
     tools::pagination::{ItemList, collect_pages, page_request},
 };
 
-/// First protocol version with the capability `completions`. Older servers can support completions
-/// without declaring it.
+/// First protocol version with the capability `completions`. Servers of older versions can support
+/// completions without declaring it.
 const FIRST_WITH_COMPLETIONS: &str = "2025-03-26";
 
-/// Error of a request for resources, prompts, completions or pages. Configured secrets are
-/// redacted.
+/// Error of a request for resources, prompts, completions or pages. Configured secrets are redacted
+/// in its text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FeatureError {
@@ -34,25 +34,25 @@ pub enum FeatureError {
     Unsupported {
         /// Configured name of the server.
         server: String,
-        /// The missing capability: `resources`, `resources.subscribe`, `prompts`, `completions` or
+        /// Missing capability: `resources`, `resources.subscribe`, `prompts`, `completions` or
         /// `tools`.
         capability: &'static str,
     },
-    /// The URI is not the URI of a page. No request was sent to the server.
+    /// The requested URI does not start with `ui://`, so no request was sent to the server.
     #[error("`{uri}` is not a page of server `{server}`: URIs of pages start with `ui://`")]
     NotAPage {
         /// Configured name of the server.
         server: String,
-        /// URI that was requested.
+        /// URI that the caller requested as a page.
         uri: String,
     },
-    /// The request failed. The error contains the method, such as `resources/read`, in place of a
-    /// tool name.
+    /// The request failed. In place of a tool name, the inner error contains the request method,
+    /// such as `resources/read`.
     #[error(transparent)]
     Request(#[from] ToolCallError),
 }
 
-/// Server capability that a request needs, by its name in the MCP protocol.
+/// Server capability that a request needs, as named in the MCP protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Capability(&'static str);
 
@@ -71,7 +71,7 @@ impl Capability {
             || self == Self::COMPLETIONS && info.protocol_version.as_str() < FIRST_WITH_COMPLETIONS
     }
 
-    /// Checks that the server declares the capability.
+    /// Returns an error if the server does not declare the capability.
     pub(super) fn check_declared(
         self,
         server: &Server,
@@ -92,8 +92,8 @@ impl Capability {
         }
     }
 
-    /// Converts the error of a request. An unknown method means that the server lacks the
-    /// capability.
+    /// Converts the error of a request. If the server does not implement the method, the error
+    /// states that the server lacks the capability.
     pub(super) fn convert_error(self, server: &Server, error: ToolCallError) -> FeatureError {
         match error {
             ToolCallError::Refused { code, .. }
@@ -106,16 +106,16 @@ impl Capability {
     }
 }
 
-/// Items that a server lists, such as resources or prompts.
+/// List of items of a server, such as resources or prompts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Listing<T> {
-    /// Listed items in the order of the server.
+    /// Valid items in the order of the server.
     pub items: Vec<T>,
-    /// Reasons why items are missing: invalid items and failed pages.
+    /// Reasons why items are missing, such as invalid items and failed pages of the list.
     pub problems: Vec<String>,
 }
 
-/// Client that sends requests to one server within one deadline.
+/// Client for the requests of one operation, which go to one server and share one deadline.
 pub(super) struct FeatureClient<'a> {
     pub(super) server: &'a Arc<Server>,
     pub(super) deadline: Deadline,
@@ -169,7 +169,7 @@ impl<'a> FeatureClient<'a> {
         }
     }
 
-    /// Requests all pages of a list. `key` is the field of a page that contains the items.
+    /// Requests all pages of a list. `key` is the field with the items, such as `prompts`.
     pub(super) async fn list_items<T: DeserializeOwned>(
         &self,
         capability: Capability,
@@ -186,7 +186,7 @@ impl<'a> FeatureClient<'a> {
         Ok(self.to_listing(list.await?))
     }
 
-    /// Returns a page of a list from the cache. Requests it from the server if it is not cached.
+    /// Returns a page of a list from the cache, or requests it if it is not in the cache.
     async fn fetch_page(
         &self,
         capability: Capability,
@@ -205,7 +205,7 @@ impl<'a> FeatureClient<'a> {
         Ok(page)
     }
 
-    /// Parses the list of items in the field `key` of a result.
+    /// Parses the items in the field `key` of a result. Invalid items become problems.
     pub(super) fn parse_items<T>(
         &self,
         method: &str,
@@ -251,7 +251,7 @@ impl<'a> FeatureClient<'a> {
 /// Parses one item of a list. The error is shortened, because it may contain text of the server.
 pub(super) fn parse_item<T: DeserializeOwned>(item: &Value, list: &str) -> Result<T, String> {
     T::deserialize(item).map_err(|error| {
-        let error = shorten_text(&error.to_string());
+        let error = shorten(&error.to_string());
         format!("an item of {list} is not valid: {error}")
     })
 }

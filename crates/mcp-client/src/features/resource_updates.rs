@@ -1,8 +1,8 @@
-//! Updates of watched resources.
+//! Updates of resources that the application watches.
 //!
 //! A server of 2025-11-25 or older has one subscription per resource (`resources/subscribe`), which
 //! all watchers share. A server of 2026-07-28 has one stream per watcher (`subscriptions/listen`).
-//! The client subscribes again on a new connection.
+//! The client subscribes again after a reconnection.
 
 #![allow(
     deprecated,
@@ -38,36 +38,36 @@ use crate::{
 };
 
 /// Number of updates that are buffered for a slow watcher. Further updates are dropped, because a
-/// buffered update already makes the watcher read the resource.
+/// buffered update already makes the watcher read the resource again.
 const CHANNEL_CAPACITY: usize = 64;
 /// Name of the subscribe request in errors. The actual method is `resources/subscribe` or
 /// `subscriptions/listen`.
 const SUBSCRIBE: &str = "subscribe";
-/// Time limit of an unsubscribe request.
+/// Time limit of an unsubscribe request, whose result is ignored.
 const UNSUBSCRIBE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Delay before an ended subscription is renewed, without jitter. It doubles after each failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum delay before an ended subscription is renewed, without jitter.
 const SLOW_RETRY_INTERVAL: Duration = Duration::from_mins(10);
 
-/// Notification that a watched resource has changed.
+/// Notification that a watched resource may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceUpdate {
     /// Configured name of the server.
     pub server: String,
-    /// URI of the watched resource, or of a resource below it.
+    /// URI of the changed resource: the watched resource or one below it.
     pub uri: String,
 }
 
-/// Stream of changes to a watched resource. Dropping the stream ends the subscription. The stream
-/// ends when the host is closed, or when the server no longer supports subscriptions.
+/// Stream of updates of a watched resource. Dropping it ends the subscription. The stream ends when
+/// the host is closed, or when the server no longer supports subscriptions.
 pub type ResourceUpdates = Pin<Box<dyn Stream<Item = ResourceUpdate> + Send>>;
 
-/// Methods for updates of resources.
+/// Method that watches a resource for changes.
 impl McpHost {
     /// Watches a resource. The subscription is active when this method returns. An update means
-    /// that the resource may have changed. A reconnection also emits an update, because changes may
-    /// have been missed.
+    /// that the resource may have changed. A reconnection also emits an update, because the server
+    /// may have changed the resource in the meantime.
     pub async fn watch_resource(
         &self,
         server: &str,
@@ -88,7 +88,7 @@ impl McpHost {
             let forward = async {
                 while let Some(uri) = watch.next().await {
                     let server = watch.server.config.name.clone();
-                    // The update is dropped if the channel is full.
+                    // If the channel is full, the unread updates suffice, so this one is dropped.
                     let _ = updates.try_send(ResourceUpdate { server, uri });
                 }
             };
@@ -106,7 +106,7 @@ impl McpHost {
     }
 }
 
-/// Watch of one resource. Dropping it ends the subscription.
+/// Subscription to one resource for one watcher, renewed when it breaks. Dropping it unsubscribes.
 struct Watch {
     server: Arc<Server>,
     uri: String,
@@ -117,9 +117,9 @@ struct Watch {
 }
 
 enum UpdateSource {
-    /// Subscription stream of protocol version 2026-07-28.
+    /// Subscription stream of this watcher (protocol version 2026-07-28).
     Stream(Box<Subscription>),
-    /// Notifications of protocol versions up to 2025-11-25, and the share of the subscription.
+    /// Resource notifications and a share of the subscription (versions up to 2025-11-25).
     Notifications(
         broadcast::Receiver<String>,
         #[expect(dead_code)] SubscriptionShare,
@@ -127,7 +127,7 @@ enum UpdateSource {
 }
 
 impl Watch {
-    /// Returns the URI of the next changed resource. Subscribes again if a subscription ended.
+    /// Returns the URI of the next changed resource. Subscribes again if the subscription ended.
     /// Returns `None` if the server is stopped or no longer supports subscriptions.
     async fn next(&mut self) -> Option<String> {
         let mut backoff = Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
@@ -151,7 +151,7 @@ impl Watch {
             match self.open_subscription().await {
                 Ok(source) => {
                     self.source = Some(source);
-                    // The resource may have changed during the interruption.
+                    // The resource may have changed while there was no subscription.
                     return Some(self.uri.clone());
                 }
                 Err(error @ FeatureError::Unsupported { .. }) => {
@@ -187,7 +187,7 @@ impl Watch {
     async fn subscribe(&self) -> Result<UpdateSource, RequestFailure> {
         let connection = &self.connection;
         let error = if connection.is_legacy() {
-            // The receiver is created before the subscription, so that no update is missed.
+            // The receiver is created before the request, so that no update is missed.
             let updates = self.server.resource_updates.subscribe();
             match SubscriptionShare::new(connection, &self.uri).await {
                 Ok(registration) => return Ok(UpdateSource::Notifications(updates, registration)),
@@ -212,7 +212,7 @@ impl Watch {
 }
 
 /// Share of a subscription. In protocol versions up to 2025-11-25, all watchers of a resource share
-/// the subscription of the connection. Dropping the last share unsubscribes.
+/// one subscription per connection. Dropping the last share unsubscribes.
 struct SubscriptionShare {
     connection: Arc<Connection>,
     uri: String,
@@ -237,7 +237,7 @@ impl SubscriptionShare {
 impl Drop for SubscriptionShare {
     fn drop(&mut self) {
         let (connection, uri) = (Arc::clone(&self.connection), std::mem::take(&mut self.uri));
-        // The token keeps the connection open until the subscription has ended.
+        // The token keeps the connection open until the unsubscribe request has ended.
         let token = connection.requests.token();
         let unsubscribe = async move {
             let mut watchers = connection.watchers.lock().await;
@@ -260,8 +260,8 @@ impl Drop for SubscriptionShare {
 }
 
 impl UpdateSource {
-    /// Waits for the next change of the watched resource, or of a resource below it. Returns its
-    /// URI.
+    /// Waits for the next change of the watched resource or of a resource below it. Returns the URI
+    /// of the changed resource.
     async fn next(&mut self, watched: &str) -> Option<String> {
         loop {
             match self {
@@ -275,7 +275,7 @@ impl UpdateSource {
                 UpdateSource::Notifications(updates, _) => match updates.recv().await {
                     Ok(uri) if is_below(&uri, watched) => return Some(uri),
                     Ok(_) => {}
-                    // The receiver missed updates, which may include one for the watched resource.
+                    // Updates were lost, possibly of the watched resource, so it counts as changed.
                     Err(RecvError::Lagged(_)) => return Some(watched.to_owned()),
                     Err(RecvError::Closed) => return None,
                 },
@@ -285,7 +285,7 @@ impl UpdateSource {
 }
 
 /// Returns whether `uri` is the watched resource or below it. A server may report a changed
-/// sub-resource of the resource that the client subscribed to (2025-11-25).
+/// sub-resource of a resource that the client subscribed to (MCP 2025-11-25).
 fn is_below(uri: &str, watched: &str) -> bool {
     uri.strip_prefix(watched).is_some_and(|rest| {
         rest.is_empty() || watched.ends_with('/') || rest.starts_with(['/', '#', '?'])

@@ -1,4 +1,4 @@
-//! Lists and reads resources of servers.
+//! Resources of MCP servers: their lists and their contents.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rmcp::model::{ClientRequest, ReadResourceRequest, ReadResourceRequestParams};
@@ -12,7 +12,7 @@ use crate::{
     tools::visibility::APP_MEDIA_TYPE,
 };
 
-/// Resource that a server offers.
+/// Resource that an MCP server lists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resource {
     /// URI of the resource, in any scheme.
@@ -26,7 +26,7 @@ pub struct Resource {
     /// Description of the resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Media type of the resource, if the server sends it.
+    /// Media type (MIME type) of the resource, if the server sends it.
     #[serde(alias = "mimeType", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Size of the resource in bytes, if the server sends it.
@@ -37,7 +37,7 @@ pub struct Resource {
     pub meta: JsonObject,
 }
 
-/// URI template for resources of a server (RFC 6570).
+/// Template for the URIs of resources that an MCP server offers (RFC 6570).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResourceTemplate {
     /// URI template, such as `file:///{path}`.
@@ -52,7 +52,7 @@ pub struct ResourceTemplate {
     /// Description of the template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Media type of all resources of the template, if it is the same for all.
+    /// Media type of the resources of this template, if all have the same one.
     #[serde(alias = "mimeType", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Metadata object `_meta` of the template.
@@ -60,16 +60,16 @@ pub struct ResourceTemplate {
     pub meta: JsonObject,
 }
 
-/// Part of the content of a resource.
+/// Part of the content of a resource, such as one file of a folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResourceContent {
-    /// URI of the part. Usually the requested URI, or a URI below it.
+    /// URI of the part: usually the requested URI, or a URI below it.
     #[serde(default)]
     pub uri: String,
-    /// Media type of the part, if the server sends it.
+    /// Media type (MIME type) of the part, if the server sends it.
     #[serde(alias = "mimeType", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Text or bytes of the part. In JSON this is a field `text` or `blob`.
+    /// Text or binary data of the part. In JSON this is a field `text` or `blob`.
     #[serde(flatten)]
     pub body: ResourceBody,
     /// Metadata object `_meta` of the part. A page of MCP Apps has its settings in `ui`.
@@ -77,18 +77,18 @@ pub struct ResourceContent {
     pub meta: JsonObject,
 }
 
-/// Text or bytes of a resource part.
+/// Text or binary data of one part of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceBody {
-    /// Text content of a resource.
+    /// Text of the part.
     Text(String),
-    /// Binary content of a resource, encoded as base64.
+    /// Binary data of the part, encoded as base64.
     Blob(String),
 }
 
 impl ResourceContent {
-    /// Returns the content as bytes. Returns `None` for invalid base64.
+    /// Returns the text or the decoded binary data as bytes. Returns `None` for invalid base64.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         match &self.body {
             ResourceBody::Text(text) => Some(text.clone().into_bytes()),
@@ -103,18 +103,18 @@ pub(super) fn is_app_uri(uri: &str) -> bool {
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("ui://"))
 }
 
-/// Returns whether a media type means a page of MCP Apps. Ignores white space and case.
+/// Returns whether a media type identifies a page of MCP Apps. Ignores white space and case.
 pub(super) fn is_app_media_type(media_type: &str) -> bool {
     let compact: String = media_type.split_whitespace().collect();
     compact.eq_ignore_ascii_case(APP_MEDIA_TYPE)
 }
 
-/// Methods for resources. Every request ends within the server's
+/// Methods that list and read resources. Every request ends within the server's
 /// [`call_timeout`](crate::ServerConfig::call_timeout), or
 /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout) if that is not set. A request to
 /// a starting server waits until the server is ready.
 impl McpHost {
-    /// Lists all resources of a server.
+    /// Lists all resources of a server, from all pages of its list.
     pub async fn list_resources(&self, server: &str) -> Result<Listing<Resource>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client
@@ -147,7 +147,7 @@ impl McpHost {
         let parse = |part: &Value| parse_item::<ResourceContent>(part, "contents");
         let mut read = client.parse_items("resources/read", &result, "contents", parse)?;
         for content in &mut read.items {
-            // Some servers omit the URI of a part, so it gets the requested URI.
+            // Some servers omit the URI of a part. The part then gets the requested URI.
             if content.uri.is_empty() {
                 uri.clone_into(&mut content.uri);
             }

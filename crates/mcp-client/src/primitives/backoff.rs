@@ -1,11 +1,11 @@
-//! Exponential backoff with jitter, so that many hosts that lost the same server at the same moment
-//! do not reconnect at the same moment.
+//! Exponential backoff with jitter. Without jitter, many hosts that lost a server at one moment
+//! would reconnect at one moment.
 
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
-/// Sequence of retry delays that double from `first` to `max`, with random jitter.
+/// Sequence of retry delays that double from `first` up to `max`. Jitter shortens each delay.
 pub(crate) struct Backoff {
     delays: ExponentialBackoff,
     max: Duration,
@@ -14,7 +14,7 @@ pub(crate) struct Backoff {
 impl Backoff {
     /// Creates a backoff. Jitter reduces each delay to a random value from 50 % to 100 %.
     pub(crate) fn new(first: Duration, max: Duration) -> Self {
-        // `with_jitter` adds up to 100 % to each delay, so the delays are halved first.
+        // `with_jitter` adds up to 100 % to each delay, so half of each delay is configured here.
         let delays = ExponentialBuilder::new()
             .with_min_delay(first.min(max) / 2)
             .with_max_delay(max / 2)
@@ -24,7 +24,6 @@ impl Backoff {
         Self { delays, max }
     }
 
-    /// Returns the delay before the next retry.
     pub(crate) fn next_delay(&mut self) -> Duration {
         self.delays.next().unwrap_or(self.max)
     }

@@ -1,24 +1,24 @@
-//! Errors of the host and of starting a server, and helpers for error texts.
+//! Errors of an MCP host and of starting a server, and helpers for error texts.
 
 use std::{error::Error, fmt, path::PathBuf, time::Duration};
 
-/// Number of lines of standard error in an error message.
+/// Number of lines of a server's standard error that an error message contains.
 const STDERR_LINES: usize = 5;
 
-/// An error of [`McpHost`](crate::McpHost).
+/// Error of starting an [`McpHost`](crate::McpHost) or of waiting for its servers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
     /// Two configured servers have the same name.
     #[error("two servers are named `{name}`: give every server a different name")]
     DuplicateName {
-        /// Name that two servers have.
+        /// Name that two or more servers have.
         name: String,
     },
     /// [`McpHost::start`](crate::McpHost::start) was called outside a tokio runtime.
     #[error("an MCP host needs a running tokio runtime")]
     NoRuntime,
-    /// A server that is marked as `required` is not available.
+    /// A server that the configuration marks as `required` is not available.
     #[error(
         "required server `{server}` is not available: {reason}{}",
         stderr_clause(last_lines(stderr_tail))
@@ -26,15 +26,15 @@ pub enum HostError {
     RequiredServer {
         /// Configured name of the server.
         server: String,
-        /// Why the server is not available.
+        /// Reason why the required server is not available.
         reason: String,
-        /// Last lines of the standard error of the server. The message contains the last five
-        /// lines.
+        /// Last lines of the standard error of the server, at most 20. The error message contains
+        /// the last five of them.
         stderr_tail: Vec<String>,
     },
 }
 
-/// Reason why a server did not start. The message becomes the reason in the server's status.
+/// Reason why a server did not start. The server's status contains this message.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error("`{command}` was not found{}", install_hint(command, *contains_arguments))]
@@ -65,10 +65,10 @@ pub(crate) enum StartError {
     #[error("the handshake failed: {reason}")]
     Handshake {
         reason: String,
-        /// Whether the connection broke. The exit status of the process then explains the failure
-        /// better.
+        /// Whether the connection broke during the handshake. The exit status of the process then
+        /// explains the failure better.
         broke: bool,
-        /// Whether the server supports only protocol versions without `initialize`.
+        /// Whether the server supports only protocol versions without `initialize` (2026-07-28).
         is_modern: bool,
     },
     #[error("it did not list its tools: {reason}")]
@@ -78,7 +78,7 @@ pub(crate) enum StartError {
 }
 
 impl StartError {
-    /// Returns whether the standard error of the server may explain the failure.
+    /// Returns whether the server's standard error may explain the failure and should be shown.
     pub(crate) fn includes_stderr(&self) -> bool {
         matches!(
             self,
@@ -94,7 +94,7 @@ impl StartError {
         )
     }
 
-    /// Returns whether a person must act before the server can start.
+    /// Returns whether a person must act (for example log in) before the server can start.
     pub(crate) fn needs_person(&self) -> bool {
         matches!(
             self,
@@ -106,8 +106,8 @@ impl StartError {
     }
 }
 
-/// Reason why a server is not ready. `Display` shows the cause and the last lines of standard
-/// error.
+/// Reason why a server is not ready. `Display` shows the cause and the last lines of the server's
+/// standard error.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StatusReason {
     pub(crate) cause: String,
@@ -115,7 +115,7 @@ pub(crate) struct StatusReason {
 }
 
 impl StatusReason {
-    /// Creates a reason without lines of standard error.
+    /// Creates a status reason without lines of standard error.
     pub(crate) fn new(cause: impl Into<String>) -> Self {
         Self {
             cause: cause.into(),
@@ -130,7 +130,7 @@ impl fmt::Display for StatusReason {
     }
 }
 
-/// Returns the last [`STDERR_LINES`] lines, which an error message contains.
+/// Returns the last [`STDERR_LINES`] lines of a server's standard error, for an error message.
 pub(crate) fn last_lines(lines: &[String]) -> &[String] {
     &lines[lines.len().saturating_sub(STDERR_LINES)..]
 }
@@ -164,7 +164,7 @@ fn install_hint(command: &str, contains_arguments: bool) -> String {
     }
 }
 
-/// Returns the message of the innermost error, without the context that outer errors add.
+/// Returns the message of the innermost error, which is the actual cause of the failure.
 pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -175,7 +175,7 @@ pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
 
 /// Shortens untrusted text to one line of at most 200 characters and removes control characters. A
 /// server that does not speak MCP often answers with a whole web page.
-pub(crate) fn shorten_text(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     const MAX_CHARS: usize = 200;
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     text.retain(|c| !c.is_control());
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn long_texts_are_shortened_to_one_line() {
         assert_eq!(
-            shorten_text("HTTP 404:\n  <p>\tno\u{7}</p>\n"),
+            shorten("HTTP 404:\n  <p>\tno\u{7}</p>\n"),
             "HTTP 404: <p> no</p>"
         );
-        assert_eq!(shorten_text(&"ä\n".repeat(500)).chars().count(), 201);
+        assert_eq!(shorten(&"ä\n".repeat(500)).chars().count(), 201);
     }
 }

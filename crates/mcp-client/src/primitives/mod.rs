@@ -1,4 +1,4 @@
-//! Errors, delays and locks that all other modules use.
+//! Errors, retry delays and locks that all other modules use.
 
 pub(crate) mod backoff;
 pub(crate) mod error;

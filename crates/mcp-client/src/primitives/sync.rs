@@ -1,4 +1,4 @@
-//! Locking of mutexes.
+//! Locking of mutexes that ignores poisoning.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

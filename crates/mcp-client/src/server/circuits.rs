@@ -15,14 +15,14 @@ use tokio::time::Instant;
 
 use crate::{options::CircuitOptions, primitives::sync::lock_mutex, server::status::ServerState};
 
-/// Outcome of a call, as a circuit breaker counts it.
+/// Outcome of a call, which determines how a circuit breaker counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The server or tool answered, possibly with an error.
     Answered,
     /// The call timed out, or the connection broke.
     NoAnswer,
-    /// The call was cancelled or was not sent, so its outcome is unknown.
+    /// The call was cancelled or was not sent, so it does not count.
     Unknown,
 }
 
@@ -34,35 +34,35 @@ pub(crate) struct Circuits {
 #[derive(Default)]
 struct Breakers {
     server: Breaker,
-    /// Breakers of the tools that were called, by tool name.
+    /// Circuit breakers of the tools that were called, by original tool name.
     tools: HashMap<String, Breaker>,
 }
 
 #[derive(Default)]
 struct Breaker {
-    /// Number of consecutive unanswered calls while the breaker is closed.
+    /// Number of consecutive unanswered calls. The breaker opens when it reaches the limit.
     failures: u32,
-    /// Error message of the last unanswered call.
+    /// Error message of the last unanswered call, which rejected calls receive.
     last_failure: String,
-    /// State of an open breaker. `None` while the breaker is closed.
+    /// Pause and probe of an open breaker. `None` while the breaker is closed and admits all calls.
     open: Option<Open>,
 }
 
 struct Open {
     until: Instant,
     pause: Duration,
-    /// Whether a probe call was admitted while the breaker is open.
+    /// Whether a probe call is running. Other calls are rejected until the probe has ended.
     is_probed: bool,
 }
 
-/// Permission of the circuit breakers for one call. Dropping it reports the outcomes to the
-/// breakers: [`Outcome::Unknown`], unless they were set before.
+/// Permission of the circuit breakers for one call. Dropping it reports the outcomes of the call to
+/// the breakers: [`Outcome::Unknown`], unless they were set before.
 pub(crate) struct CallAdmission<'a> {
     circuits: &'a Circuits,
     tool: &'a str,
-    /// Whether the call is a probe of the server, and whether it is a probe of the tool.
+    /// Whether the call is a probe: for the server's breaker, and for the tool's breaker.
     probes: (bool, bool),
-    /// Outcomes of the call for the breaker of the server and for the breaker of the tool.
+    /// Outcomes of the call for the server's breaker and for the tool's breaker.
     outcomes: (Outcome, Outcome),
     reason: String,
 }
@@ -75,7 +75,7 @@ impl Circuits {
         }
     }
 
-    /// Returns an error with the reason if an open breaker would reject a call of the tool.
+    /// Returns an error with the reason if an open circuit breaker would reject a call of the tool.
     pub(crate) fn check_call_allowed(&self, tool: &str) -> Result<(), String> {
         lock_mutex(&self.breakers).check_call_allowed(tool)
     }
@@ -98,18 +98,18 @@ impl Circuits {
         })
     }
 
-    /// Closes all breakers after a restart that a person requested.
+    /// Closes the circuit breakers of the server and all tools, after a person requested a restart.
     pub(crate) fn reset(&self) {
         *lock_mutex(&self.breakers) = Breakers::default();
     }
 
-    /// Closes the breaker of the server after a restart. The breakers of its tools are unchanged.
+    /// Closes the server's circuit breaker after a restart, but not the breakers of its tools.
     pub(crate) fn reset_server_breaker(&self) {
         lock_mutex(&self.breakers).server = Breaker::default();
     }
 
-    /// Returns the server state that results from open breakers, with its reason. Returns `None` if
-    /// all breakers are closed.
+    /// Returns the server state that results from open circuit breakers, and its reason. Returns
+    /// `None` if all breakers are closed.
     pub(crate) fn derive_server_state(&self) -> Option<(ServerState, String)> {
         let breakers = lock_mutex(&self.breakers);
         if breakers.server.open.is_some() {
@@ -143,8 +143,8 @@ impl Breakers {
 }
 
 impl Breaker {
-    /// Returns an error with the reason if the breaker rejects a call. `calls` describes the
-    /// unanswered calls in this reason.
+    /// Returns an error with the reason if the breaker rejects a call now. `calls` is the subject
+    /// of this message, such as `its last calls`.
     fn check_call_allowed(&self, calls: &str) -> Result<(), String> {
         let Some(open) = &self.open else {
             return Ok(());
@@ -155,7 +155,7 @@ impl Breaker {
         } else if rest.is_zero() {
             return Ok(());
         } else {
-            // The remaining time is rounded up, so that a caller does not retry too early.
+            // The remaining seconds are rounded up, so that a caller does not retry too early.
             format!("retry in {} s", rest.as_millis().div_ceil(1000))
         };
         let reason = &self.last_failure;
@@ -200,7 +200,7 @@ impl Breaker {
                 open.is_probed = false;
                 return;
             }
-            // Ignored: the call started before the breaker opened, or its outcome is unknown.
+            // Not counted: the call started before the breaker opened, or its outcome is unknown.
             (Outcome::NoAnswer | Outcome::Unknown, _) => return,
         };
         let pause = pause.min(max_pause);
@@ -213,7 +213,7 @@ impl Breaker {
 }
 
 impl CallAdmission<'_> {
-    /// Records the outcomes of the call for server and tool, and the reason of a failure.
+    /// Sets the outcomes of the call for server and tool, and the error message of a failed call.
     pub(crate) fn record_outcomes(mut self, of_server: Outcome, of_tool: Outcome, reason: &str) {
         self.outcomes = (of_server, of_tool);
         reason.clone_into(&mut self.reason);
@@ -229,7 +229,7 @@ impl Drop for CallAdmission<'_> {
         breakers
             .server
             .record_outcome(of_server, self.probes.0, max, self);
-        // A reset during the call may have removed the breaker of the tool.
+        // The breaker of the tool does not exist if the breakers were reset during the call.
         if let Some(tool) = breakers.tools.get_mut(self.tool) {
             tool.record_outcome(of_tool, self.probes.1, options.tool_failures, self);
         }

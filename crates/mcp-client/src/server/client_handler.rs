@@ -1,5 +1,5 @@
-//! The client side of one connection: its identity, its capabilities, and its handlers of requests
-//! and notifications from the server.
+//! The client side of one MCP connection: its identity, its capabilities, and its handlers of
+//! requests and notifications from the server.
 
 #![allow(
     deprecated,
@@ -27,22 +27,22 @@ use crate::{
     transport::{call_context::RequestContext, open_requests::OpenRequests},
 };
 
-/// Notification of MCP 2025-11-25 that a URL elicitation is complete.
+/// Method of the MCP 2025-11-25 notification that a URL elicitation is complete.
 const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-/// Handler of messages that a server sends on one connection. The client does not declare
-/// capabilities without a handler, and declines requests for them.
+/// Handler of the messages that a server sends on one connection. The client does not declare a
+/// capability without a handler, and declines requests that need one.
 pub(crate) struct ConnectionHandler {
     pub(crate) server: Arc<Server>,
-    /// Requests of the client on this connection that have no answer yet.
+    /// Requests of the client on this connection that the server has not answered.
     pub(crate) open_requests: OpenRequests,
-    /// Protocol version that the client sends in `initialize`.
+    /// MCP protocol version that the client sends in `initialize`.
     pub(crate) version: ProtocolVersion,
 }
 
 impl ConnectionHandler {
     /// Waits for the answer to a server request. Returns `None` if the server cancels the request,
-    /// or if the calls that it belongs to end.
+    /// or if the calls that the request belongs to end.
     async fn wait_for_answer<T>(
         &self,
         mcp: &McpContext<RoleClient>,
@@ -77,7 +77,7 @@ impl ConnectionHandler {
     }
 }
 
-/// Returns the request context that the transport attached to the message.
+/// Returns the calls that a server request may belong to, which the transport added to the message.
 fn request_context(mcp: &McpContext<RoleClient>) -> Option<RequestContext> {
     mcp.extensions.get::<RequestContext>().cloned()
 }
@@ -113,8 +113,8 @@ impl ClientHandler for ConnectionHandler {
         self.server.responder.list_roots()
     }
 
-    /// Handles a request that rmcp could not parse, for example a form with an unknown kind of
-    /// field.
+    /// Handles a server request that rmcp could not parse, such as a form with an unknown field
+    /// type.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -170,7 +170,7 @@ impl ClientHandler for ConnectionHandler {
         params: ResourceUpdatedNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        // Sending fails if nobody watches a resource.
+        // Sending fails if the application watches no resource.
         let _ = self.server.resource_updates.send(params.uri);
     }
 
@@ -193,7 +193,7 @@ impl ClientHandler for ConnectionHandler {
         _: NotificationContext<RoleClient>,
     ) {
         let task = serde_json::to_value(params.task).unwrap_or_default();
-        // Sending fails if no call waits for a task.
+        // Sending fails if no call waits for a task to end.
         let _ = self.server.task_updates.send(task);
     }
 

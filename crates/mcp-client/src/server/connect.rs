@@ -1,4 +1,4 @@
-//! Connects to a server: selects the handshake, and tries another one if the first fails.
+//! Connects to a server. Selects the handshake, and tries another one if the first fails.
 //!
 //! MCP 2026-07-28 starts with `server/discover`, older versions with `initialize`. Unless the
 //! configuration sets the version, the client tries `server/discover` first.
@@ -40,27 +40,27 @@ const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum size in bytes of a line from a stdio server. Longer lines are dropped. The default of
 /// rmcp, 16 MiB, is too small for a large image in base64.
 const MAX_LINE: usize = 64 * 1024 * 1024;
-/// Time limit to read the output that a process wrote before it ended.
+/// Time limit to read the output that a server process wrote before it exited.
 pub(super) const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
-/// Time limit for a process to end after it closed its output.
+/// Time limit for a server process to exit after it closed its output.
 pub(super) const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
-/// Grace periods to end a process whose handshake failed, before the second attempt.
+/// Short grace periods for a process whose handshake failed, before the second attempt starts.
 const RETRY_GRACE: Grace = Grace {
     after_stdin: Duration::from_millis(300),
     after_term: Duration::from_millis(300),
 };
 
-/// Connection to a server after the handshake.
+/// rmcp service of a connection after the handshake.
 pub(super) type Service = RunningService<RoleClient, ConnectionHandler>;
 
-/// Kind of handshake: rmcp's lifecycle mode, and the protocol version to send in `initialize`.
+/// Handshake to perform: rmcp's lifecycle mode, and the protocol version sent in `initialize`.
 type Handshake = (ClientLifecycleMode, ProtocolVersion);
 
 const NEWEST: ProtocolVersion = ProtocolVersion::LATEST;
 const NEWEST_LEGACY: ProtocolVersion = ProtocolVersion::LATEST_WITH_INITIALIZE;
 
-/// Returns the handshake for any version: `server/discover` first, and if it fails, `initialize` on
-/// the same connection.
+/// Returns the handshake for an unknown version: `server/discover`, and if that fails, `initialize`
+/// on the same connection.
 fn auto_handshake() -> Handshake {
     let mode = ClientLifecycleMode::Auto {
         preferred_versions: vec![NEWEST],
@@ -79,7 +79,7 @@ fn initialize_handshake() -> Handshake {
     (ClientLifecycleMode::Initialize, NEWEST_LEGACY)
 }
 
-/// Returns the handshake for the configured protocol version, if the configuration sets one.
+/// Returns the handshake for the configured protocol version. Returns `None` if none is set.
 fn configured_handshake(server: &Server) -> Option<Handshake> {
     let configured = server.config.protocol_version.as_deref()?;
     let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
@@ -91,7 +91,7 @@ fn configured_handshake(server: &Server) -> Option<Handshake> {
     })
 }
 
-/// Connects to a server. The new process is stored in `process` immediately, so that the caller can
+/// Connects to a server. A new process is stored in `process` immediately, so that the caller can
 /// end it if this future is dropped.
 pub(super) async fn connect(
     server: &Arc<Server>,
@@ -125,8 +125,8 @@ async fn connect_stdio(
         process.stop_gracefully(RETRY_GRACE).await;
     }
     server.stderr.clear();
-    // A slow server of version 2026-07-28 answers `server/discover` after rmcp's time limit. It
-    // does not support the `initialize` that rmcp then sends.
+    // A slow server of version 2026-07-28 answers `server/discover` after rmcp's time limit, and
+    // rejects the `initialize` that rmcp then sends. The second attempt waits for the answer.
     let is_modern = matches!(
         first,
         StartError::Handshake {
@@ -166,7 +166,7 @@ async fn try_connect_stdio(
             return Err(StartError::Exited { status });
         }
     };
-    // A closed pipe usually precedes the exit of the process, whose status explains the failure
+    // A closed pipe usually precedes the exit of the process. The exit status explains the failure
     // better.
     if let StartError::Handshake { broke: true, .. } = failed
         && let Ok(status) = timeout(EXIT_TIMEOUT, process.wait_for_exit()).await
@@ -183,8 +183,8 @@ async fn connect_http(
 ) -> Result<Service, StartError> {
     let client = http_client::build_client(url, server.config.connect_timeout)?;
     let headers = http_client::parse_headers(headers)?;
-    // Every handshake uses a new transport, because rmcp sends no second message on a transport
-    // whose first message got no answer.
+    // Every attempt uses a new transport, because rmcp sends no second message on a transport whose
+    // first message got no answer.
     let attempt = async |handshake: Handshake| {
         let stream = ServerStream::default();
         let client = AuthorizedClient {
@@ -240,7 +240,7 @@ async fn shake_hands<T: Transport<RoleClient> + 'static>(
 }
 
 /// Sends the log level to a server of version 2025-11-25 or older. The answer is ignored, because
-/// the client also drops messages below the level itself.
+/// the client also drops messages below this level itself.
 async fn set_log_level(server: &Server, peer: &Peer<RoleClient>) {
     let is_supported = peer.peer_info().is_some_and(|info| {
         info.protocol_version.has_initialize() && info.capabilities.logging.is_some()
@@ -256,7 +256,7 @@ async fn set_log_level(server: &Server, peer: &Peer<RoleClient>) {
     }
 }
 
-/// Returns whether the handshake failed because the connection broke, not because the server
+/// Returns whether a handshake failed because the connection broke, rather than because the server
 /// answered with an error.
 fn connection_broke(error: &ClientInitializeError) -> bool {
     match error {

@@ -1,4 +1,4 @@
-//! A connection to a server after the handshake.
+//! Connection to a server after the handshake, and the cancellation of its requests.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,30 +23,30 @@ use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
 use crate::primitives::sync::lock_mutex;
 
-/// Time limit to send a cancellation.
+/// Time limit to send the cancellation of a request or task.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A connection to a server after the handshake.
+/// Connection to an MCP server after the handshake.
 pub(crate) struct Connection {
     pub(crate) peer: Peer<RoleClient>,
-    /// Requests that wait for an answer or send a cancellation. The connection is closed after they
-    /// end.
+    /// Tracker of requests that wait for an answer or send a cancellation. The connection is closed
+    /// after they end.
     pub(crate) requests: TaskTracker,
-    /// Notified when a call on this connection timed out.
+    /// Signal that a call on this connection timed out, which starts the hang detection.
     pub(crate) timed_out: Notify,
     /// Number of watchers by resource URI, for servers of versions up to 2025-11-25. The lock is
-    /// held while a request is sent, so that the server receives subscriptions in order.
+    /// held during a request, so that the server receives subscriptions in order.
     pub(crate) watchers: tokio::sync::Mutex<HashMap<String, usize>>,
-    /// Reason why the connection ended. `None` while it is open.
+    /// Reason why the connection ended. `None` while the connection is open.
     end: watch::Sender<Option<String>>,
-    /// Reason why the connection is unusable, for example an expired session. `None` while usable.
+    /// Reason why the connection is unusable, such as an expired session. `None` while usable.
     stale: watch::Sender<Option<String>>,
-    /// Tools that were running when the connection ended. The end of the connection counts as one
-    /// failure for each of them.
+    /// Tools whose calls failed because the connection ended. For each of these tools, its circuit
+    /// breaker counts the end of the connection once.
     blamed_tools: Mutex<HashSet<String>>,
 }
 
-/// Request or task to cancel when the caller stops waiting.
+/// Request or task that is cancelled when the caller stops waiting for the result.
 pub(crate) enum Cancellation {
     Request(RequestId),
     Task(String),
@@ -90,19 +90,19 @@ impl Connection {
         }
     }
 
-    /// Returns whether the protocol version is older than 2026-07-28.
+    /// Returns whether the negotiated protocol version is older than 2026-07-28.
     pub(crate) fn is_legacy(&self) -> bool {
         let info = self.peer.peer_info();
         info.is_some_and(|info| info.protocol_version.has_initialize())
     }
 
-    /// Records that the connection ended during a call of this tool. Returns whether this is the
-    /// first record for the tool.
+    /// Records that the connection ended during a call of a tool. Returns whether this is the first
+    /// record for the tool.
     pub(crate) fn record_interrupted_tool(&self, tool: &str) -> bool {
         lock_mutex(&self.blamed_tools).insert(tool.to_owned())
     }
 
-    /// Returns whether the connection has ended or is unusable.
+    /// Returns whether the connection has ended or is unusable, so that a retry needs a new one.
     pub(crate) fn is_gone(&self) -> bool {
         self.has_ended() || self.stale.borrow().is_some()
     }
@@ -124,7 +124,7 @@ impl Connection {
         wait_for_reason(&self.end).await
     }
 
-    /// Waits until the connection is unusable and returns the reason.
+    /// Waits until the connection is marked as unusable and returns the reason.
     pub(crate) async fn wait_until_stale(&self) -> String {
         wait_for_reason(&self.stale).await
     }
@@ -132,7 +132,7 @@ impl Connection {
 
 async fn wait_for_reason(sender: &watch::Sender<Option<String>>) -> String {
     let mut receiver = sender.subscribe();
-    // Waiting fails only if the sender is dropped, and this function borrows the sender.
+    // Waiting fails only if the sender is dropped, which this function prevents by borrowing it.
     let reason = receiver.wait_for(Option::is_some).await;
     reason
         .ok()
@@ -140,11 +140,11 @@ async fn wait_for_reason(sender: &watch::Sender<Option<String>>) -> String {
         .unwrap_or_default()
 }
 
-/// Guard that cancels a request or a task on drop, unless it was disarmed.
+/// Guard that cancels a request or a task when it is dropped, unless the result has arrived.
 pub(crate) struct CancelGuard {
     peer: Peer<RoleClient>,
     cancellation: Option<Cancellation>,
-    /// Token that keeps the connection open until the cancellation was sent.
+    /// Tracker token that keeps the connection open until the cancellation was sent.
     token: TaskTrackerToken,
 }
 
@@ -156,7 +156,7 @@ impl CancelGuard {
 
 impl Drop for CancelGuard {
     fn drop(&mut self) {
-        // Without a runtime the connection is closed too, so there is no request to cancel.
+        // Without a tokio runtime the connection is closed, so the server has nothing to cancel.
         let (Some(cancellation), Ok(runtime)) = (self.cancellation.take(), Handle::try_current())
         else {
             return;

@@ -1,7 +1,7 @@
 //! Cache of `…/list` results with a time to live (MCP 2026-07-28, "Caching"), and list changes.
 //!
-//! A cached list is valid until the connection ends or the server reports a change. Private lists
-//! are cached too, because the host is a single user of the server.
+//! A cached list is valid until it expires, the connection ends or the server reports a change.
+//! Private lists are cached too, because the host is a single user of the server.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,15 +15,15 @@ use crate::{
     primitives::sync::lock_mutex, server::status::ListFreshness, tools::pagination::Freshness,
 };
 
-/// Maximum number of cached list pages per server.
+/// Maximum number of cached list pages per server. Further pages are not cached.
 const MAX_PAGES: usize = 512;
 
-/// Kind of a list that a server offers.
+/// Kind of a list that an MCP server offers. The server reports changes per kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ListKind {
     Tools,
     Prompts,
-    /// List of resources, and list of resource templates.
+    /// Lists of resources and of resource templates, which change together.
     Resources,
 }
 
@@ -38,16 +38,16 @@ impl ListKind {
     }
 }
 
-/// Cache of the prompt and resource lists of one server. The tools are part of the server state,
-/// where they stay even after their list has expired.
+/// Cache of the prompt and resource lists of one server. The tools are part of the server state
+/// instead, because they are used even after their list has expired.
 #[derive(Default)]
 pub(crate) struct ListCache {
     pages: Mutex<Pages>,
-    /// Notified when the list of prompts or resources has changed.
+    /// Signal that the server reported a change of its prompts or resources.
     pub(crate) changed: Notify,
 }
 
-/// Cache key of a list page: the request method and the cursor.
+/// Cache key of a list page: the request method and the page cursor.
 pub(crate) type PageKey = (&'static str, Option<String>);
 
 #[derive(Default)]
@@ -55,19 +55,18 @@ struct Pages {
     cached: HashMap<PageKey, (Value, Freshness)>,
     /// Number of list changes so far. A page that was requested before a change is not cached.
     generation: u64,
-    /// Changed lists whose change has not been published yet.
+    /// Lists that the server reported as changed, until the supervisor publishes the changes.
     changed: BTreeSet<ListKind>,
 }
 
 impl ListCache {
-    /// Returns a cached page that has not expired.
+    /// Returns a page from the cache if it has not expired.
     pub(crate) fn get(&self, key: &PageKey) -> Option<Value> {
         let pages = lock_mutex(&self.pages);
         let (page, freshness) = pages.cached.get(key)?;
         (!freshness.remaining_ttl().is_zero()).then(|| page.clone())
     }
 
-    /// Returns the number of list changes so far.
     pub(crate) fn generation(&self) -> u64 {
         lock_mutex(&self.pages).generation
     }
@@ -89,10 +88,10 @@ impl ListCache {
         }
     }
 
-    /// Records that the server reported a changed list.
+    /// Records that the server reported a changed list, and removes its pages from the cache.
     pub(crate) fn mark_changed(&self, which: ListKind) {
         self.remove(|kind| kind == which);
-        // For tools, the supervisor publishes the change itself after it has listed the tools
+        // The supervisor publishes a change of the tools itself, after it has listed the tools
         // again.
         if which != ListKind::Tools {
             lock_mutex(&self.pages).changed.insert(which);
@@ -100,7 +99,6 @@ impl ListCache {
         }
     }
 
-    /// Removes all cached pages.
     pub(crate) fn clear(&self) {
         self.remove(|_| true);
     }
@@ -110,7 +108,7 @@ impl ListCache {
         std::mem::take(&mut lock_mutex(&self.pages).changed)
     }
 
-    /// Returns the time to live of each cached list: that of the page that expires first.
+    /// Returns the time to live of each cached list, which is that of the page that expires first.
     pub(crate) fn list_freshness(&self) -> Vec<ListFreshness> {
         let pages = lock_mutex(&self.pages);
         let lists = [

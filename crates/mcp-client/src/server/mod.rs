@@ -1,4 +1,4 @@
-//! One configured server: its process, its connection, its supervisor and its state.
+//! One configured MCP server: its process, its connection, its supervisor and its state.
 
 pub(crate) mod circuits;
 mod client_handler;

@@ -1,5 +1,5 @@
-//! The last output of a server: lines of its standard error, and log messages that it sends over
-//! MCP (`notifications/message`).
+//! The last output of an MCP server: lines of its standard error, and log messages that it sends
+//! (`notifications/message`).
 
 #![allow(deprecated, reason = "servers of every version still log")]
 
@@ -17,19 +17,19 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
 use crate::{config::LogLevel, primitives::sync::lock_mutex};
 
-/// Maximum number of stored lines of standard error per server.
+/// Maximum number of stored lines of standard error per server. Older lines are dropped.
 pub(crate) const MAX_LINES: usize = 20;
-/// Maximum number of stored log messages per server.
+/// Maximum number of stored log messages per server. Older messages are dropped.
 pub(crate) const MAX_LOGS: usize = 50;
-/// Maximum size in bytes of a stored line or message.
+/// Maximum size in bytes of a stored line or log message. Longer text is cut.
 const MAX_SIZE: usize = 2000;
 
-/// Log message of a server: untrusted text without control characters.
+/// Log message that an MCP server sent. Its text is untrusted, without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogMessage {
-    /// Severity of the message.
+    /// Severity that the server gave the message.
     pub level: LogLevel,
-    /// Component of the server that logged the message.
+    /// Component of the server that logged the message, if the server names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
     /// Text of the message. Data that is not text is shown as JSON. Longer messages are cut after
@@ -37,7 +37,7 @@ pub struct LogMessage {
     pub text: String,
 }
 
-/// Bounded buffer with the last items of a sequence.
+/// Buffer for the last `max` items of a sequence. A new item replaces the oldest.
 pub(crate) struct Tail<T> {
     max: usize,
     items: Mutex<VecDeque<T>>,
@@ -68,8 +68,8 @@ impl<T: Clone> Tail<T> {
     }
 }
 
-/// Reads the standard error of a process until it closes. A process blocks if its pipe is full and
-/// nobody reads it.
+/// Reads and stores the standard error of a process until it closes. If nobody read the pipe, the
+/// process would block when the pipe is full.
 pub(crate) async fn read_stderr(
     tail: Arc<Tail<String>>,
     server: String,
@@ -129,7 +129,7 @@ pub(crate) fn record_log(
     });
 }
 
-/// Redacts secrets, then cuts the text to [`MAX_SIZE`]. A secret that was cut is not recognized.
+/// Redacts secrets, then cuts the text to [`MAX_SIZE`]: a secret that is cut would not be found.
 fn sanitize_text(redactor: &Redactor, text: &str) -> String {
     let text = redactor.redact_known(text);
     let end = text.floor_char_boundary(MAX_SIZE);
@@ -140,7 +140,7 @@ fn sanitize_text(redactor: &Redactor, text: &str) -> String {
     clean
 }
 
-/// Removes terminal colors and control characters except tabs, because terminals show the text.
+/// Removes escape sequences and control characters except tabs, because terminals show the text.
 fn strip_control_characters(text: &str) -> String {
     let mut text = strip_str(text.trim_end()).to_string();
     text.retain(|c| c == '\t' || !c.is_control());

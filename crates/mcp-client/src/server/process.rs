@@ -1,4 +1,4 @@
-//! The process of a server and its descendants, which form one process group and end together.
+//! The process of a stdio server and its descendants: one process group, which ends as a whole.
 //!
 //! If this program is killed (`SIGKILL`, out of memory), the watchdog ends the group
 //! (`process/watchdog.rs`). A descendant with its own session (`setsid`) has left the group and is
@@ -37,11 +37,11 @@ use crate::{
     },
 };
 
-/// Time limit for a killed process group to end.
+/// Time limit for the processes of a group to end after they were killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
-/// Interval of checks whether a process group is empty. The operating system does not report this.
+/// Interval of checks whether a process group is empty, which the operating system does not report.
 const GROUP_POLL: Duration = Duration::from_millis(10);
-/// Time limit to read the rest of the standard error after the process has exited.
+/// Time limit to read the rest of a server's standard error after its process has exited.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Running process of a stdio server. Dropping it kills the process group without a grace period.
@@ -53,8 +53,8 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts the program of a stdio server in a new process group. Also returns its standard input
-    /// and output.
+    /// Starts the program of a stdio server in a new process group. Returns the process with its
+    /// standard input and output.
     pub(crate) fn spawn(server: &Server) -> Result<(Self, ChildStdin, ChildStdout), StartError> {
         let ServerTransport::Stdio {
             command: program,
@@ -114,11 +114,11 @@ impl ServerProcess {
         ))
     }
 
-    /// Waits until the process has exited and its standard error is closed. Returns a description
-    /// of the exit.
+    /// Waits until the process has exited and its standard error is read. Returns a description of
+    /// the exit.
     pub(crate) async fn wait_for_exit(&mut self) -> String {
         let status = self.child.wait().await;
-        // The wait is limited, because a child process of the server may keep the pipe open.
+        // The wait is limited, because a child process of the server may keep standard error open.
         let _ = timeout(STDERR_TIMEOUT, self.stderr_ended.cancelled()).await;
         match status {
             Ok(status) => describe_exit_status(status),
@@ -126,7 +126,7 @@ impl ServerProcess {
         }
     }
 
-    /// Ends the process group, whose standard input is already closed: waits for its exit, then
+    /// Ends the process group, whose standard input is already closed. Waits for its exit, then
     /// sends `SIGTERM`, then kills the remaining processes.
     pub(crate) async fn stop_gracefully(mut self, grace: Grace) {
         if self.wait_for_group_exit(grace.after_stdin).await {
@@ -158,7 +158,7 @@ impl ServerProcess {
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.group.kill();
-        // The group must not be killed again, because the operating system may reuse its id.
+        // The id is cleared, because the operating system may reuse it for an unrelated group.
         self.group.clear_leader();
         self.stderr_reader.abort();
     }
@@ -184,9 +184,9 @@ fn resolve_working_directory(configured: Option<&Path>) -> Result<PathBuf, Start
     }
 }
 
-/// Finds the program on the `PATH` of the child process, or relative to its working directory. The
-/// operating system would search on the `PATH` of the host process, and would not distinguish a
-/// missing program from a missing interpreter.
+/// Finds the program of a server on the `PATH` of the child process, or relative to its working
+/// directory. The operating system would search on the `PATH` of the host process, and would not
+/// distinguish a missing program from a missing interpreter.
 fn find_executable(
     command: &str,
     directory: &Path,

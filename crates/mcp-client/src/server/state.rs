@@ -1,4 +1,4 @@
-//! The state of one server, shared by the host, its supervisor and its calls.
+//! The state of one MCP server, which the host, its supervisor and its calls share.
 
 use std::{
     collections::BTreeMap,
@@ -34,25 +34,25 @@ use crate::{
     },
 };
 
-/// Reason in the errors of calls that failed because the host was closed.
+/// Reason in call errors after the host was closed. The subject of this clause is the server.
 pub(crate) const CLOSED: &str = "it was closed";
 
-/// Default of the maximum number of concurrent calls per server.
+/// Default maximum number of concurrent calls per server. Further calls wait.
 const DEFAULT_MAX_CONCURRENT_CALLS: usize = 64;
-/// Number of resource updates that are buffered for a slow watcher.
+/// Number of resource updates buffered per watcher. A slower watcher loses the oldest updates.
 const UPDATE_CAPACITY: usize = 256;
-/// Number of task updates that are buffered for a slow receiver, which polls its task anyway.
+/// Number of task updates buffered per call. A slow call loses some, but also polls its task.
 const TASK_UPDATE_CAPACITY: usize = 64;
 
-/// Configured server with its current state, which its supervisor task changes.
+/// Configured MCP server with its current state, which its supervisor task changes.
 pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     pub(crate) redactor: Redactor,
-    /// Last lines of the standard error of the server.
+    /// Last 20 lines of the standard error of the server process.
     pub(crate) stderr: Arc<Tail<String>>,
-    /// Handler of the requests that the server sends.
+    /// Handler of the requests that the server sends, such as elicitation and sampling.
     pub(crate) responder: RequestResponder,
-    /// Last log messages of the server.
+    /// Last 50 log messages that the server sent.
     pub(crate) logs: Tail<LogMessage>,
     /// Channel for URIs of changed resources, for servers of versions up to 2025-11-25.
     pub(crate) resource_updates: broadcast::Sender<String>,
@@ -60,16 +60,16 @@ pub(crate) struct Server {
     /// Channel for task status notifications. Every call that waits for a task receives all of
     /// them.
     pub(crate) task_updates: broadcast::Sender<Value>,
-    /// Whether the application can display pages of MCP Apps.
+    /// Whether the application can display pages of MCP Apps, which is declared to the server.
     pub(crate) supports_apps: bool,
-    /// Signal for the supervisor to list the tools again.
+    /// Signal that the supervisor must list the tools of the server again.
     pub(crate) relist_requested: Notify,
-    /// Signal for the supervisor to restart the server.
+    /// Signal that the supervisor must restart the server.
     pub(crate) restart_requested: Notify,
-    /// Semaphore with one permit for each call that may run at the same time.
+    /// Semaphore that limits concurrent calls. Each running call holds a permit.
     pub(crate) call_permits: Semaphore,
     pub(crate) max_concurrent_calls: usize,
-    /// OAuth session of the server. `None` for servers without OAuth login.
+    /// OAuth session of the server. `None` for servers without an OAuth login.
     pub(crate) auth_session: Option<Arc<SessionHandle>>,
     pub(crate) circuits: Circuits,
     pub(crate) pinned_tools: PinnedTools,
@@ -79,18 +79,18 @@ pub(crate) struct Server {
     changes: broadcast::Sender<ToolHostChange>,
 }
 
-/// State of a server at one moment.
+/// State of an MCP server at one moment.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) state: ServerState,
     pub(crate) reason: Option<StatusReason>,
-    /// Connection to the server while it is ready.
+    /// Connection to the server. `None` while the server is not connected.
     pub(crate) connection: Option<Arc<Connection>>,
-    /// Tools of the server. They stay during a restart, so that a run does not lose them.
+    /// Tools of the server. They stay during a restart, so that a running agent does not lose them.
     pub(crate) tools: Arc<ServerTools>,
-    /// Reason why `tools` may be outdated.
+    /// Reason why `tools` may be outdated. `None` if the last request for the list succeeded.
     outdated_tools: Option<String>,
-    /// Server information from the last handshake.
+    /// Server name, version and capabilities from the last handshake.
     peer_info: Option<Arc<ServerPeerInfo>>,
 }
 
@@ -164,17 +164,17 @@ impl Server {
         self.snapshot.borrow().clone()
     }
 
-    /// Finds a tool of this server by its catalog name.
+    /// Finds a tool of this server by its catalog name, by which models call it.
     pub(crate) fn find_tool(&self, name: &str) -> Option<Arc<CatalogTool>> {
         self.snapshot.borrow().tools.find_tool(name)
     }
 
-    /// Returns whether no call runs or waits for a permit.
+    /// Returns whether no call of the server is running.
     pub(crate) fn is_idle(&self) -> bool {
         self.call_permits.available_permits() == self.max_concurrent_calls
     }
 
-    /// Requests a new list of tools in the background if the cached list has expired.
+    /// Requests a new list of tools in the background if the time to live of the old one is over.
     pub(crate) fn refresh_tools(&self) {
         let snapshot = self.snapshot.borrow();
         let freshness = snapshot.tools.freshness;
@@ -183,16 +183,15 @@ impl Server {
         }
     }
 
-    /// Waits until the server is no longer starting.
+    /// Waits until the server is no longer starting: it is ready, failed, blocked or stopped.
     pub(crate) async fn wait_for_startup(&self) {
-        self.wait_for_snapshot(|snapshot| snapshot.state != ServerState::Starting)
+        self.await_snapshot(|snapshot| snapshot.state != ServerState::Starting)
             .await;
     }
 
-    /// Waits until another connection replaces `old`, or until the server is not expected to
-    /// reconnect.
+    /// Waits until another connection replaces `old`, or until no reconnection is in progress.
     pub(crate) async fn wait_until_replaced(&self, old: &Arc<Connection>) {
-        self.wait_for_snapshot(|snapshot| match &snapshot.connection {
+        self.await_snapshot(|snapshot| match &snapshot.connection {
             Some(connection) => !Arc::ptr_eq(connection, old),
             None => snapshot.state != ServerState::Starting,
         })
@@ -201,19 +200,16 @@ impl Server {
 
     /// Waits for a connection other than `old`. Returns `None` after the server was stopped.
     pub(crate) async fn next_connection(&self, old: &Arc<Connection>) -> Option<Arc<Connection>> {
-        let snapshot = self.wait_for_snapshot(|snapshot| match &snapshot.connection {
+        let snapshot = self.await_snapshot(|snapshot| match &snapshot.connection {
             Some(connection) => !Arc::ptr_eq(connection, old),
             None => snapshot.state == ServerState::Stopped,
         });
         snapshot.await?.connection
     }
 
-    async fn wait_for_snapshot(
-        &self,
-        condition: impl FnMut(&Snapshot) -> bool,
-    ) -> Option<Snapshot> {
+    async fn await_snapshot(&self, condition: impl FnMut(&Snapshot) -> bool) -> Option<Snapshot> {
         let mut snapshots = self.snapshot.subscribe();
-        // Waiting fails only if the sender is dropped, and the sender is a field of the server.
+        // Waiting fails only if the sender is dropped, but the sender is a field of this server.
         let snapshot = snapshots.wait_for(condition).await.ok()?;
         Some(snapshot.clone())
     }
@@ -225,7 +221,7 @@ impl Server {
         }
     }
 
-    /// Returns an error if the server is marked as `required` and is not ready.
+    /// Returns an error if the server is marked as `required` and has no connection.
     pub(crate) fn check_required_ready(&self) -> Result<(), HostError> {
         let snapshot = self.snapshot();
         if !self.config.required || snapshot.connection.is_some() {
@@ -267,7 +263,7 @@ impl Server {
         }
     }
 
-    /// Replaces the secrets of the server in a text.
+    /// Replaces known secrets of the server in a text.
     pub(crate) fn redact(&self, text: impl AsRef<str>) -> String {
         self.redactor.redact_known(text.as_ref()).into_owned()
     }
@@ -293,8 +289,8 @@ impl Server {
 
     pub(crate) fn set_ready(&self, connection: Arc<Connection>, tools: ServerTools) {
         let tools = Arc::new(tools);
-        // The pins are updated before the state, so that a server that becomes ready already
-        // reports its changed tools.
+        // The pins are updated before the state, so that the changed tools are known as soon as the
+        // server is ready.
         let redefined = self.pinned_tools.update(&self.config.name, &tools);
         // After a reconnection the URL may lead to another server, so cached lists are dropped.
         self.list_cache.clear();
@@ -324,7 +320,7 @@ impl Server {
         self.publish_redefined_tools(redefined);
     }
 
-    /// Keeps the old list of tools and stores the reason why it may be outdated.
+    /// Stores the reason why the list of tools may be outdated. The old list stays in use.
     pub(crate) fn set_tools_outdated(&self, problem: String) {
         self.snapshot
             .send_modify(|snapshot| snapshot.outdated_tools = Some(problem));
@@ -361,7 +357,7 @@ impl Server {
         (state, Some(StatusReason::new(reason)))
     }
 
-    /// Kills the process group and fails the running calls immediately.
+    /// Kills the process group of the server. Its running calls fail immediately.
     pub(crate) fn kill_process_group(&self) {
         if let Some(connection) = self.snapshot().connection {
             connection.mark_ended(CLOSED.to_owned());
@@ -369,7 +365,7 @@ impl Server {
         lock_mutex(&self.group).kill();
     }
 
-    /// Sets the state of a server without a connection, and removes its tools.
+    /// Sets the state of a server that has no connection, and removes its tools.
     pub(crate) fn set_disconnected(&self, state: ServerState, reason: Option<StatusReason>) {
         if let Some(reason) = &reason {
             tracing::warn!(server = self.config.name, ?state, %reason, "lost an MCP server");
@@ -418,11 +414,11 @@ impl Server {
     }
 
     fn publish_change(&self, change: ToolHostChange) {
-        // Sending fails if there is no subscriber.
+        // Sending fails if nobody subscribed to the changes.
         let _ = self.changes.send(change);
     }
 
-    /// Returns the fingerprints of the tools that have no pin in `pins`, by original tool name.
+    /// Returns the fingerprints of the tools that `pins` does not contain, by original tool name.
     pub(crate) fn new_tool_pins(&self, pins: &ToolPins) -> BTreeMap<String, String> {
         let pinned = self.pinned_tools.pinned_fingerprints().into_iter();
         let new = pinned.filter(|(tool, _)| pins.get(&self.config.name, tool).is_none());
@@ -435,7 +431,7 @@ impl Server {
         self.pinned_tools.changed_tools(&self.config.name, &tools)
     }
 
-    /// Creates a process group for a process that is about to start.
+    /// Creates the process group for a server process that is about to start.
     pub(crate) fn new_process_group(&self) -> ProcessGroup {
         let group = ProcessGroup::with_watchdog(&self.watchdog);
         *lock_mutex(&self.group) = group.clone();

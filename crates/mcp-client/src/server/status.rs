@@ -1,4 +1,4 @@
-//! The status of a server, as shown to users.
+//! The status of an MCP server, as shown to users.
 
 use std::time::Duration;
 
@@ -6,54 +6,54 @@ use serde::Serialize;
 
 use crate::{server::output::LogMessage, tools::pagination::Freshness};
 
-/// Status of one server.
+/// Status of one MCP server at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerStatus {
     /// Configured name of the server.
     pub name: String,
-    /// Current state of the server.
+    /// State of the server, for example ready or failed.
     pub state: ServerState,
-    /// Reason for the state. Does not include the lines in `stderr_tail`.
+    /// Reason for the state, without the lines in `stderr_tail`. `None` for a ready server.
     pub reason: Option<String>,
-    /// Negotiated protocol version of the connection.
+    /// Protocol version that was negotiated in the last handshake.
     pub protocol_version: Option<String>,
-    /// Name and version that the server reports about itself.
+    /// Name and version that the server reported in the last handshake.
     pub server_info: Option<ServerIdentity>,
     /// Instructions of the server for the use of its tools. Untrusted text.
     pub instructions: Option<String>,
     /// Number of tools that models may call.
     pub tools: usize,
-    /// Number of tools that only pages of MCP Apps may call.
+    /// Number of tools that only HTML pages of MCP Apps may call.
     #[serde(skip_serializing_if = "is_zero")]
     pub app_tools: usize,
-    /// Time to live of each cached list.
+    /// Time to live of each list of the server that is in the cache.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<ListFreshness>,
-    /// Problems of a usable server, for example an invalid tool.
+    /// Problems that do not prevent the use of the server, such as an invalid tool.
     pub warnings: Vec<String>,
-    /// Original names of the [changed tools](crate::McpHost::changed_tools).
+    /// Original names of the tools whose [definition has changed](crate::McpHost::changed_tools).
     pub changed_tools: Vec<String>,
-    /// Process id of a running stdio server.
+    /// Process id of a stdio server while its process runs.
     pub pid: Option<u32>,
-    /// Last 20 lines of the standard error of a stdio server.
+    /// Last 20 lines of the standard error of a stdio server, the oldest first.
     pub stderr_tail: Vec<String>,
-    /// Last 50 log messages that the server sent through MCP.
+    /// Last 50 log messages that the server sent through MCP, the oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<LogMessage>,
-    /// Description of the transport without secrets.
+    /// Command line or URL of the server, without secrets.
     pub transport: String,
     /// Whether the configuration marks the server as required.
     pub required: bool,
 }
 
-/// Time to live of a cached list (MCP 2026-07-28, "Caching").
+/// Time to live of one cached list of a server (MCP 2026-07-28, "Caching").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ListFreshness {
     /// Name of the list: `tools`, `prompts`, `resources` or `resource_templates`.
     pub list: &'static str,
-    /// Time to live that the server declares, in milliseconds.
+    /// Time to live in milliseconds that the server declared for the list.
     pub ttl_ms: u64,
-    /// Remaining time to live in milliseconds.
+    /// Remaining time in milliseconds until the list expires.
     pub fresh_for_ms: u64,
 }
 
@@ -73,27 +73,27 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// State of a server.
+/// State of an MCP server, which determines whether calls are possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerState {
     /// The server is starting or restarting.
     Starting,
-    /// The server accepts calls.
+    /// The server is connected and accepts calls.
     Ready,
     /// The server accepts calls, but has a problem, for example a tool that does not answer.
     Degraded,
-    /// The server needs the authorization of a person, or its circuit breaker is open.
+    /// A person must authorize the server, or the server's circuit breaker is open.
     Blocked,
-    /// The server did not start, or ended and was not restarted.
+    /// The server did not start, or it ended and is not restarted immediately.
     Failed,
-    /// The host was closed.
+    /// The host was closed, so the server was stopped.
     Stopped,
 }
 
 impl ServerState {
-    /// Returns whether calls to the server are possible in this state.
+    /// Returns whether the server accepts calls in this state.
     pub fn takes_calls(self) -> bool {
         matches!(self, Self::Ready | Self::Degraded)
     }
@@ -112,7 +112,7 @@ impl ServerState {
     }
 }
 
-/// Name and version that a server reports about itself. Untrusted text.
+/// Name and version that an MCP server reports about itself. Untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerIdentity {
     /// Name of the server software.

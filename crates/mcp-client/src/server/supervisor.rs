@@ -1,4 +1,4 @@
-//! The task that owns a server: it starts, watches, restarts and stops the server.
+//! The supervisor: a task that owns one server and starts, watches, restarts and stops it.
 
 mod hang_detection;
 mod subscription;
@@ -35,16 +35,16 @@ use crate::{
     tools::{catalog::ServerTools, list::list_tools},
 };
 
-/// Uptime after which the count of restarts of a server is reset.
+/// Uptime after which a server counts as stable, so the count of its restarts is reset.
 const STABLE_UPTIME: Duration = Duration::from_mins(1);
-/// Maximum delay between two restarts.
+/// Maximum delay before a server is restarted, without jitter.
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
-/// Interval of further restarts after the maximum number of restarts, to detect that a server works
-/// again.
+/// Interval of restart attempts after the maximum number of restarts, so that a repaired server is
+/// used again.
 const RETRY_INTERVAL: Duration = Duration::from_mins(1);
-/// Time limit to cancel the running requests.
+/// Time limit to cancel the running requests of a connection before it is closed.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
-/// Time limit to close a connection, for example to delete an HTTP session.
+/// Time limit to close a connection. Closing may include a request to delete an HTTP session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Minimum pause before a changed list is read. Servers often report several changes in a row.
 const MIN_RELIST_PAUSE: Duration = Duration::from_millis(50);
@@ -56,13 +56,13 @@ const STARTUP_PERMIT_TIME: Duration = Duration::from_millis(500);
 
 const RESTART_REQUESTED: &str = "it is restarted on request";
 
-/// Reason why a server stopped running.
+/// Reason why one run of a server ended, which determines what the supervisor does next.
 enum ExitReason {
-    /// The host was closed, so the server was stopped.
+    /// The host was closed, so the server was stopped and is not restarted.
     HostClosed,
-    /// The server did not start.
+    /// The server did not start: its process, handshake or list of tools failed.
     NotStarted(StartError),
-    /// The server was ready, then exited or lost its connection.
+    /// The server was ready, but then exited or lost its connection.
     Lost {
         reason: StatusReason,
         uptime: Duration,
@@ -71,7 +71,7 @@ enum ExitReason {
     RestartRequested,
 }
 
-/// Runs and restarts a server until the host is closed.
+/// Runs a server, and restarts it after failures, until the host is closed.
 pub(crate) async fn supervise_server(
     server: Arc<Server>,
     options: Arc<HostOptions>,
@@ -112,8 +112,8 @@ pub(crate) async fn supervise_server(
             }
             ExitReason::Lost { reason, uptime } => {
                 was_ready = true;
-                // A process that exits soon after every start is in a crash loop. An HTTP server
-                // counts as stable after one successful handshake.
+                // A process that exits soon after every start is in a crash loop, so its failures
+                // are not reset. An HTTP server counts as stable after one successful handshake.
                 if uptime >= STABLE_UPTIME || !is_process {
                     failures = 0;
                 }
@@ -135,7 +135,7 @@ pub(crate) async fn supervise_server(
                 ..reason
             });
             let delay = backoff.next_delay();
-            // The first reconnection to an HTTP server has no delay.
+            // An HTTP session may just have expired, so the first reconnection has no delay.
             let waits = failures > 1 || is_process;
             Some(if waits { delay } else { Duration::ZERO })
         } else {
@@ -165,14 +165,14 @@ pub(crate) async fn supervise_server(
     }
 }
 
-/// Ends a process whose standard input is already closed.
+/// Ends a server process whose standard input is already closed, within the grace periods.
 async fn end_process(process: Option<ServerProcess>, options: &HostOptions) {
     if let Some(process) = process {
         process.stop_gracefully(options.grace).await;
     }
 }
 
-/// Runs a server from its start to its exit. Stores its process in `process`.
+/// Runs a server once, from its start to its exit. Stores its process in `process`.
 async fn run_once(
     server: &Arc<Server>,
     options: &HostOptions,
@@ -206,9 +206,9 @@ async fn run_once(
     }
 }
 
-/// Runs `start` with a startup permit. Releases the permit after [`STARTUP_PERMIT_TIME`].
+/// Runs `start` with a startup permit, which is released after at most [`STARTUP_PERMIT_TIME`].
 async fn run_with_startup_permit<F: Future>(startup: &Semaphore, start: F) -> F::Output {
-    // Acquiring fails only if the semaphore is closed, which never happens.
+    // Acquiring fails only for a closed semaphore, and this one is never closed.
     let permit = startup.acquire().await;
     let mut start = pin!(start);
     if let Ok(output) = timeout(STARTUP_PERMIT_TIME, &mut start).await {
@@ -233,7 +233,7 @@ async fn start_server(
     match tools {
         Ok(tools) => Ok((service, tools)),
         Err(reason) => {
-            // A closed pipe usually precedes the exit of the process, whose status explains the
+            // A closed pipe usually precedes the exit of the process. The exit status explains the
             // failure better.
             if let Ok(status) = timeout(LAST_OUTPUT_TIMEOUT, wait_for_process_exit(process)).await {
                 return Err(StartError::Exited { status });
@@ -243,7 +243,7 @@ async fn start_server(
     }
 }
 
-/// Watches a ready server until it exits or must be stopped.
+/// Watches a ready server until it exits, loses its connection or must be stopped.
 async fn watch_server(
     server: &Server,
     options: &HostOptions,
@@ -278,9 +278,11 @@ async fn watch_server(
             let is_closed = timeout(LAST_OUTPUT_TIMEOUT, &mut closed).await.is_ok();
             (lost(status), is_closed)
         }
-        reason = connection.wait_until_stale() => (lost(format!("it is reconnected: {reason}")), false),
+        reason = connection.wait_until_stale() => {
+            (lost(format!("it is reconnected: {reason}")), false)
+        }
         reason = hang_detection::wait_for_hang(server, &connection, options.hang_detection) => {
-            // Only the breaker of the server is reset, not the breakers of its tools.
+            // The server restarts, so its breaker is reset, but not the breakers of its tools.
             server.circuits.reset_server_breaker();
             (lost(reason), false)
         }
@@ -315,7 +317,7 @@ fn build_status_reason(server: &Server, cause: String) -> StatusReason {
     }
 }
 
-/// Waits for the exit of the process and describes it. Waits forever if there is no process.
+/// Waits for the exit of the process and describes it. Waits forever for an HTTP server.
 async fn wait_for_process_exit(process: &mut Option<ServerProcess>) -> String {
     match process {
         Some(process) => process.wait_for_exit().await,
@@ -323,7 +325,7 @@ async fn wait_for_process_exit(process: &mut Option<ServerProcess>) -> String {
     }
 }
 
-/// Rate limit for reading a list that changes often.
+/// Rate limit for the requests that read a list again after the server reported changes.
 #[derive(Default)]
 struct Debounce {
     pause: Duration,
@@ -342,7 +344,7 @@ impl Debounce {
     }
 }
 
-/// Lists the tools again after each reported change. Never returns.
+/// Lists the tools again after each change that the server reports. Never returns.
 async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>) {
     let mut debounce = Debounce::default();
     loop {

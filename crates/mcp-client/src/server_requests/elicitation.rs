@@ -1,4 +1,4 @@
-//! Elicitation: a server requests input from the user, in a form or at a URL.
+//! Elicitation: a server requests input from a person, in a form or at a URL.
 
 use reqwest::Url;
 use rmcp::model::ErrorData;
@@ -12,9 +12,9 @@ use crate::{
     transport::call_context::RequestContext,
 };
 
-/// Maximum size in bytes of the message in an elicitation. Longer messages are cut.
+/// Maximum size in bytes of the message that a person sees. A longer message is cut.
 const MAX_MESSAGE: usize = 4000;
-/// Maximum number of attempts of a person to fill in a form correctly.
+/// Maximum number of attempts to fill in a form. The elicitation is cancelled after the last one.
 const MAX_ATTEMPTS: u32 = 3;
 
 /// Parameters of `elicitation/create`. The types of rmcp are not used: they drop unknown keywords
@@ -29,16 +29,16 @@ pub(crate) struct Params {
     #[serde(default)]
     requested_schema: Value,
     pub(super) url: Option<String>,
-    /// Id of a URL elicitation. Protocol version 2026-07-28 has no such id.
+    /// Id of a URL elicitation, which the completion notification repeats. Absent since 2026-07-28.
     #[serde(default)]
     pub(super) elicitation_id: String,
 }
 
-/// Answer of a person to an elicitation.
+/// Answer of a person to an elicitation, after the form values were validated.
 pub(super) enum Answer {
-    /// Values of the form fields.
+    /// The person filled in the form. The value contains the completed and validated fields.
     Content(Value),
-    /// Consent to open the URL.
+    /// The person agreed to open the URL.
     Consent,
     Declined,
     Cancelled,
@@ -67,7 +67,7 @@ impl RequestResponder {
         })
     }
 
-    /// Asks a person for input. Returns an error for an invalid elicitation.
+    /// Asks a person for input. Returns an error with the reason if the elicitation is invalid.
     pub(super) async fn ask_person(
         &self,
         params: Params,
@@ -133,8 +133,8 @@ impl RequestResponder {
     }
 }
 
-/// Normalizes a URL as a browser does. An internationalized host name is shown in its ASCII form,
-/// and a user name cannot hide the host.
+/// Normalizes a URL as a browser does. Shows an internationalized host name in ASCII, and rejects a
+/// user name, because both could hide the actual host.
 fn normalize_url(text: &str) -> Result<String, String> {
     let url = Url::parse(text).map_err(|error| format!("its URL is not valid: {error}"))?;
     if !matches!(url.scheme(), "https" | "http") {

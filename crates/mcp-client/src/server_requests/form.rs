@@ -7,17 +7,17 @@ use switchboard_domain::{
     json_schema::{Draft, SchemaOptions, SchemaValidator},
 };
 
-/// Maximum number of validation errors in the message to the person.
+/// Maximum number of validation errors in the message that asks a person to correct a form.
 const MAX_ERRORS: usize = 5;
 
-/// Form of an elicitation: a flat JSON Schema with a validator.
+/// Form of an elicitation: its fields, and the validator of its flat JSON Schema.
 pub(super) struct Form {
     properties: Map<String, Value>,
     validator: SchemaValidator,
 }
 
 impl Form {
-    /// Parses the schema of a form. Returns an error for a schema that is not a form.
+    /// Parses the schema of an elicitation form. Returns an error with the reason if it is invalid.
     pub(super) fn parse(schema: &Value) -> Result<Self, String> {
         check_depth(schema).map_err(|too_deep| format!("its form is {too_deep}"))?;
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -29,7 +29,7 @@ impl Form {
         }
         let mut schema = schema.clone();
         if let Some(schema) = schema.as_object_mut() {
-            // The dialect is ignored: form keywords mean the same in every JSON Schema dialect.
+            // The declared dialect is ignored: form keywords mean the same in every dialect.
             schema.remove("$schema");
         }
         let options = SchemaOptions {
@@ -44,8 +44,8 @@ impl Form {
         })
     }
 
-    /// Completes and validates the form content for the server. Missing fields get their defaults.
-    /// Fields with the value `null` are removed. Returns an error for invalid content.
+    /// Completes and validates the values of a form. Missing values get their defaults. Values that
+    /// are `null` are removed. Returns an error with the reason for invalid values.
     pub(super) fn complete_content(&self, mut given: JsonObject) -> Result<JsonObject, String> {
         let mut filled = JsonObject::new();
         for (name, field) in &self.properties {

@@ -1,25 +1,25 @@
-//! The handlers of requests that servers send.
+//! Application handlers for the requests that MCP servers send.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use switchboard_domain::{Elicitor, Sampler};
 
-/// Handlers of the requests that servers send. The client does not declare capabilities without a
-/// handler, and declines requests for them.
+/// Application handlers for the requests that MCP servers send. The client does not declare
+/// capabilities without a handler, and declines requests for them.
 #[derive(Clone)]
 pub struct ClientHandlers {
-    /// Handler of elicitations, which asks a person for input.
+    /// Handler of elicitations, which asks a person for input. `None` declines elicitations.
     pub elicitor: Option<Arc<dyn Elicitor>>,
-    /// Handler of sampling, which calls a model for servers with
+    /// Handler of sampling, which calls a model for servers whose configuration sets
     /// [`ServerConfig::sampling`](crate::ServerConfig::sampling).
     pub sampler: Option<Arc<dyn Sampler>>,
-    /// Time limit to answer a request of a server. The deadline of the call is paused during this
-    /// time.
+    /// Time limit for a person or a model to answer a request of a server. The deadline of the tool
+    /// call is paused during this time.
     pub answer_timeout: Duration,
 }
 
 impl Default for ClientHandlers {
-    /// Returns no handlers, and a time-out of ten minutes for answers.
+    /// Returns a value without handlers, and with a time limit of ten minutes for answers.
     fn default() -> Self {
         Self {
             elicitor: None,

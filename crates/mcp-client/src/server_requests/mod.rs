@@ -1,4 +1,4 @@
-//! Requests from a server to the host: elicitation, sampling and roots.
+//! Requests that an MCP server sends to the host: elicitation, sampling and roots.
 
 pub(crate) mod elicitation;
 pub(crate) mod form;

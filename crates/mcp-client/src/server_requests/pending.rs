@@ -1,4 +1,4 @@
-//! Requests of a server that wait for a person or a model, which pauses the deadline of the call.
+//! Requests of a server that wait for a person or a model. They pause the deadline of their call.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use tokio::sync::watch;
 
 use crate::transport::call_context::{CallContext, RequestContext};
 
-/// Maximum number of pending requests per server. The requests may be for many different users.
+/// Maximum number of pending requests per server, from all users. Further requests are rejected.
 const MAX_PENDING: usize = 256;
 
-/// Requests of one server that wait for an answer.
+/// Requests of one server that wait for a person or a model, each with its possible calls.
 pub(crate) type PendingRequests = Vec<Arc<RequestContext>>;
 
-/// Pending requests that may belong to one call.
+/// View of the pending requests of a server that shows whether any may belong to one call.
 pub(crate) struct PendingForCall {
     pub(super) requests: watch::Receiver<PendingRequests>,
     pub(super) call: Arc<CallContext>,
@@ -27,7 +27,7 @@ impl PendingForCall {
             calls.any(|it| Arc::ptr_eq(&it.call, call)) == is_pending
         });
         if changed.await.is_err() {
-            // The sender was dropped, so the state can no longer change.
+            // The sender was dropped, so the awaited state can no longer occur.
             std::future::pending::<()>().await;
         }
     }
@@ -49,7 +49,7 @@ pub(super) fn register_pending<'a>(
     is_registered.then_some(PendingGuard { requests, context })
 }
 
-/// Guard of a registered pending request. Dropping it removes the request.
+/// Guard that registers a pending request. Dropping the guard removes the request.
 pub(super) struct PendingGuard<'a> {
     requests: &'a watch::Sender<PendingRequests>,
     context: Arc<RequestContext>,

@@ -1,4 +1,4 @@
-//! Answers the requests that one server sends: elicitation, sampling and roots.
+//! Answers the requests that one MCP server sends: elicitation, sampling and roots.
 //!
 //! A server of 2025-11-25 or older sends its requests during a call (`client_handler.rs`). A server
 //! of 2026-07-28 lists them in the result of the call (`calls/multi_round.rs`).
@@ -35,37 +35,37 @@ use crate::{
     transport::call_context::{CallContext, RequestContext},
 };
 
-/// Maximum number of inputs that a server may request in one result.
+/// Maximum number of inputs that a server may request in one result. More inputs are an error.
 const MAX_INPUTS: usize = 16;
-/// Maximum number of stored ids of completed URL elicitations.
+/// Maximum number of stored ids of completed URL elicitations. The oldest ids are dropped.
 const MAX_COMPLETED: usize = 64;
 
-/// Handler of all requests that one server sends.
+/// Handler of all requests that one MCP server sends to the host.
 pub(crate) struct RequestResponder {
     pub(super) server: String,
     pub(super) redactor: Redactor,
     pub(super) elicitor: Option<Arc<dyn Elicitor>>,
-    /// Handler and limits of sampling. `None` without a handler, or if the configuration does not
-    /// allow sampling.
+    /// Handler and limits of sampling. `None` without a handler, or if the configuration of the
+    /// server does not allow sampling.
     pub(super) sampler: Option<(Arc<dyn Sampler>, SamplingLimits)>,
-    /// Whether the configuration allows sampling.
+    /// Whether the configuration of the server allows sampling.
     allows_sampling: bool,
-    /// Number of sampling requests so far.
+    /// Number of model answers that the server has requested so far.
     samplings: AtomicU32,
     roots: Option<Vec<Root>>,
     pub(super) answer_timeout: Duration,
-    /// Requests that wait for an answer.
+    /// Requests of the server that wait for a person or a model.
     pub(super) pending: watch::Sender<PendingRequests>,
-    /// Ids of the last completed URL elicitations.
+    /// Ids of the last URL elicitations that the server reported as completed.
     pub(super) completed: watch::Sender<VecDeque<String>>,
 }
 
-/// Answers to the input requests in a call result. The client repeats the call with these answers.
+/// Answers to the input requests in a call result, with which the client repeats the call.
 #[derive(Debug)]
 pub(crate) struct CollectedInput {
-    /// Answers by input name. `None` if the server only requests that the call is repeated.
+    /// Answers by input name, as in the result. `None` if the server only requests a repetition.
     pub(crate) responses: Option<InputResponses>,
-    /// Opaque state of the server, which is sent back unchanged.
+    /// Opaque state from the server, which the repeated call must contain unchanged.
     pub(crate) state: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl RequestResponder {
         }
     }
 
-    /// Returns the client capabilities for which a handler is set.
+    /// Returns the client capabilities that the host supports for this server.
     pub(crate) fn client_capabilities(&self) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::default();
         if self.elicitor.is_some() {
@@ -106,8 +106,8 @@ impl RequestResponder {
         capabilities
     }
 
-    /// Returns the pending requests that pause the deadline of a call. Returns `None` if no handler
-    /// is set.
+    /// Returns a view of the pending requests that pause the deadline of a call. Returns `None` if
+    /// no handler is set.
     pub(crate) fn pending_for_call(&self, call: &Arc<CallContext>) -> Option<PendingForCall> {
         let has_handler = self.elicitor.is_some() || self.sampler.is_some();
         has_handler.then(|| PendingForCall {
@@ -159,7 +159,7 @@ impl RequestResponder {
         context: &RequestContext,
     ) -> Result<Value, ErrorData> {
         match (method, self.answer_request(method, params, context).await) {
-            // The server receives an empty list, because an error would end the call.
+            // The server receives an empty list of roots, because an error would end the call.
             ("roots/list", Err(_)) => Ok(json!({"roots": []})),
             // The protocol has no negative answer to a sampling request (2026-07-28, "Multi
             // Round-Trip Requests"), so the call fails.
@@ -204,7 +204,7 @@ impl RequestResponder {
         }
     }
 
-    /// Records that a server reported a URL elicitation as completed.
+    /// Records that the server completed a URL elicitation. A waiting call is then repeated.
     pub(crate) fn complete_url_elicitation(&self, id: &str) {
         tracing::debug!(server = self.server, id, "a URL elicitation is complete");
         self.completed.send_modify(|completed| {
@@ -224,7 +224,7 @@ impl RequestResponder {
         }
     }
 
-    /// Counts one sampling request. Returns `false` if the server has reached its limit `max`.
+    /// Counts one sampling request. Returns `false` if the server has already sent `max` requests.
     pub(super) fn count_sampling_request(&self, max: u32) -> bool {
         let next = |used: u32| (used < max).then_some(used + 1);
         self.samplings

@@ -1,4 +1,4 @@
-//! Sampling: a server requests a model answer. The configuration must allow it and sets limits.
+//! Sampling: a server requests a model answer, if the configuration allows it and within limits.
 
 #![allow(deprecated, reason = "servers of every version use sampling")]
 
@@ -45,8 +45,8 @@ impl RequestResponder {
             tracing::warn!(server = self.server, %error, "sampling failed");
             match error {
                 SampleError::NotAllowed { reason, .. } => ErrorData::new(REJECTED, reason, None),
-                // The error contains no details, because the server must not receive details about
-                // the model provider.
+                // The server receives no details of the error, because they may describe the model
+                // provider.
                 _ => ErrorData::internal_error("the model did not answer", None),
             }
         })?;

@@ -16,7 +16,7 @@ use switchboard_domain::{
 
 use crate::tools::convert;
 
-/// Stop reasons that the protocol defines. Other stop reasons are allowed too.
+/// Stop reasons of sampling that MCP defines. Other stop reasons are allowed too.
 const END_TURN: &str = CreateMessageResult::STOP_REASON_END_TURN;
 const MAX_TOKENS: &str = CreateMessageResult::STOP_REASON_END_MAX_TOKEN;
 const TOOL_USE: &str = CreateMessageResult::STOP_REASON_TOOL_USE;
@@ -48,7 +48,7 @@ pub(crate) fn to_sample_request(
         _ => ToolChoice::Auto,
     };
     request.sampling = Sampling {
-        // The `f32` is converted to `f64` through text, so that 0.7 stays exactly 0.7.
+        // Conversion to `f64` through text keeps 0.7 exact: `f64::from` would return 0.699999988.
         temperature: params
             .temperature
             .and_then(|temperature| temperature.to_string().parse().ok()),
@@ -65,7 +65,7 @@ pub(crate) fn to_sample_request(
     })
 }
 
-/// Converts a message of a sampling request. MCP puts tool results into user messages.
+/// Converts a message of a sampling request. A user message with tool results gets the role `tool`.
 fn to_message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -> Message {
     let mut role = match message.role {
         McpRole::User => Role::User,
@@ -99,14 +99,14 @@ fn to_message(message: SamplingMessage, tool_names: &mut HashMap<String, String>
                     is_error: result.is_error.unwrap_or_default(),
                 })
             }
-            // Unknown content blocks of later protocol versions are passed on as JSON text.
+            // The model receives unknown content blocks (of later protocol versions) as JSON text.
             other => Part::text(serde_json::to_string(&other).unwrap_or_default()),
         });
     }
     Message::new(role, parts)
 }
 
-/// Converts a tool of a sampling request. The server runs the tool, so its name is not changed.
+/// Converts a tool of a sampling request. The server runs the tool, so it gets no catalog name.
 fn to_tool_definition(listed: &Tool) -> Result<ToolDefinition, String> {
     let json = serde_json::to_value(listed).unwrap_or_default();
     let converted = convert::tool_from_json("", &json)?.tool;
@@ -117,8 +117,8 @@ fn to_tool_definition(listed: &Tool) -> Result<ToolDefinition, String> {
     })
 }
 
-/// Converts a model response to a sampling result. Returns an error if the response has no usable
-/// content.
+/// Converts a model response to a sampling result. Returns an error if the response has no content
+/// that MCP can represent.
 pub(crate) fn to_sampling_result(response: ChatResponse) -> Result<CreateMessageResult, String> {
     let mut blocks = Vec::new();
     for part in response.message.parts {
@@ -143,7 +143,7 @@ pub(crate) fn to_sampling_result(response: ChatResponse) -> Result<CreateMessage
                     ));
                 }
             },
-            // Reasoning and provider state are not sent to the server.
+            // Reasoning and provider state are omitted, because the server must not receive them.
             _ => continue,
         });
     }
@@ -155,8 +155,8 @@ pub(crate) fn to_sampling_result(response: ChatResponse) -> Result<CreateMessage
     }
     .to_owned();
     let message = match <[Block; 1]>::try_from(blocks) {
-        // A single block is not sent as a list: servers of versions before 2025-11-25 accept only a
-        // single block.
+        // A single block is not sent as a list, because servers of versions before 2025-11-25
+        // accept only a single block.
         Ok([block]) => SamplingMessage::new(McpRole::Assistant, block),
         Err(blocks) if blocks.is_empty() => match response.finish {
             FinishReason::Stop | FinishReason::Length => SamplingMessage::assistant_text(""),
@@ -168,7 +168,7 @@ pub(crate) fn to_sampling_result(response: ChatResponse) -> Result<CreateMessage
     Ok(CreateMessageResult::new(message, model).with_stop_reason(reason))
 }
 
-/// Returns the media type and the base64 data of media. Returns `None` for media with a URL.
+/// Returns the media type and the base64 data of media. Returns `None` for media at a URL.
 fn to_base64_parts(media: Media) -> Option<(String, String)> {
     match media.source {
         MediaSource::Base64(data) => Some((media.media_type, data)),

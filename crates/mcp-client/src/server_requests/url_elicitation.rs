@@ -15,22 +15,22 @@ use crate::{
     transport::call_context::RequestContext,
 };
 
-/// Error code of the protocol error `URLElicitationRequiredError`.
+/// Error code of the MCP error `URLElicitationRequiredError`.
 const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
-/// Wait in seconds before each repetition of a call that needs a URL elicitation, five minutes in
-/// total. The repetition is safe, because such a call has had no effect.
+/// Waits in seconds before each repetition of a call that needs a URL elicitation, about five
+/// minutes in total. A repetition is safe, because such a call has had no effect.
 const WAITS: [u64; 8] = [5, 10, 20, 40, 60, 60, 60, 60];
 
-/// URLs that the user agreed to open for one call.
+/// URLs that the user agreed to open for one call, and the number of waits so far.
 #[derive(Default)]
 pub(crate) struct VisitedUrls {
     urls: Vec<String>,
     waits: usize,
 }
 
-/// Returns the URL elicitations in an error, which must be completed before the call is repeated.
-/// Returns `None` for other errors.
+/// Returns the URL elicitations in an error, which the user must complete before the call is
+/// repeated. Returns `None` for other errors.
 pub(crate) fn parse_url_elicitations(error: &ErrorData) -> Option<Vec<Params>> {
     #[derive(Deserialize)]
     struct Data {
@@ -45,8 +45,8 @@ pub(crate) fn parse_url_elicitations(error: &ErrorData) -> Option<Vec<Params>> {
 
 impl RequestResponder {
     /// Asks the user to open the URLs, then waits until the call can be repeated. The wait ends
-    /// when the server reports the completion, or after a delay, because not every server reports
-    /// it. Returns an error with the reason if repeating the call does not help.
+    /// when the server reports the completion, or after a time limit, because not every server
+    /// reports it. Returns an error with the reason if a repetition of the call would not help.
     pub(crate) async fn ask_to_open_urls(
         &self,
         elicitations: Vec<Params>,
@@ -82,10 +82,10 @@ impl RequestResponder {
         let mut completed = self.completed.subscribe();
         let all_completed =
             completed.wait_for(|completed| ids.iter().all(|id| completed.contains(id)));
-        // Waiting fails only after the sender was dropped, and the sender is a field of the
-        // responder.
+        // Waiting fails only after the sender was dropped, but the sender is a field of this
+        // responder. The call is repeated after the time limit too.
         let _ = timeout(Duration::from_secs(wait), all_completed).await;
-        // The ids are removed, because a later call with the same ids needs a new completion.
+        // The ids are removed, because a later call with these ids needs a new completion.
         self.completed
             .send_modify(|completed| completed.retain(|id| !ids.contains(id)));
         Ok(())

@@ -1,10 +1,10 @@
-//! The tools of one server after listing, filtering and conversion.
+//! The tools of one MCP server after listing, filtering and conversion.
 
 use std::{collections::HashSet, sync::Arc};
 
 use switchboard_domain::{
     ToolDefinition, check_depth,
-    nearest::{did_you_mean, find_most_similar},
+    nearest::{did_you_mean, find_nearest},
 };
 
 use crate::{
@@ -15,18 +15,18 @@ use crate::{
     },
 };
 
-/// Tools that one server lists, after the configured filters.
+/// Tools of one MCP server that the configured filters allow.
 #[derive(Clone, Default)]
 pub(crate) struct ServerTools {
-    /// Tools in the order of the server.
+    /// Tools in the order in which the server lists them.
     pub(crate) tools: Vec<Arc<CatalogTool>>,
-    /// Problems of the list, for example the reason why a tool was dropped.
+    /// Problems of the list, such as the reason why a tool was dropped.
     pub(crate) problems: Vec<String>,
-    /// Time to live of the list, if the server declares it.
+    /// Time to live of the list of tools, if the server declares it.
     pub(crate) freshness: Option<Freshness>,
 }
 
-/// Tool of a server with its compiled output schema and its visibility.
+/// Tool of an MCP server with its output schema, its fingerprint and its visibility.
 pub(crate) struct CatalogTool {
     pub(crate) definition: Arc<ToolDefinition>,
     pub(crate) output_schema: Option<OutputSchema>,
@@ -35,7 +35,7 @@ pub(crate) struct CatalogTool {
 }
 
 impl CatalogTool {
-    /// Returns the original name of the tool on its server.
+    /// Returns the name of the tool on its server, which is not its catalog name.
     pub(crate) fn original_name(&self) -> &str {
         original_name(&self.definition)
     }
@@ -43,7 +43,7 @@ impl CatalogTool {
 
 impl ServerTools {
     /// Applies the configured filters to the listed tools. Drops duplicates and tools whose schema
-    /// is nested too deeply, and records them as problems.
+    /// is nested too deeply, and records these as problems.
     pub(crate) fn new(
         config: &ServerConfig,
         listed: Vec<ListedTool>,
@@ -90,29 +90,29 @@ impl ServerTools {
         }
     }
 
-    /// Returns the tools that models may call.
+    /// Returns the tools that models may call. The other tools are only for pages of MCP Apps.
     pub(crate) fn model_tools(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
         self.tools.iter().filter(|tool| tool.visibility.model)
     }
 
-    /// Returns the tools that only pages of MCP Apps may call.
+    /// Returns the tools that only pages of MCP Apps may call, not models.
     pub(crate) fn app_only_tools(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
         self.tools.iter().filter(|tool| !tool.visibility.model)
     }
 
-    /// Finds a tool for models by its catalog name.
+    /// Finds a tool by its catalog name, among the tools that models may call.
     pub(crate) fn find_tool(&self, name: &str) -> Option<Arc<CatalogTool>> {
         let mut tools = self.model_tools();
         tools.find(|tool| tool.definition.name == name).cloned()
     }
 
-    /// Finds a tool by its original name, including tools that only pages may call.
+    /// Finds a tool by its original name, including tools that only pages of MCP Apps may call.
     pub(crate) fn find_by_original_name(&self, name: &str) -> Option<Arc<CatalogTool>> {
         let mut tools = self.tools.iter();
         tools.find(|tool| tool.original_name() == name).cloned()
     }
 
-    /// Returns whether two lists contain the same tool definitions.
+    /// Returns whether two lists have the same tool definitions and visibilities in the same order.
     pub(crate) fn has_same_tools(&self, other: &Self) -> bool {
         let is_same = |(one, other): (&Arc<CatalogTool>, &Arc<CatalogTool>)| {
             one.definition == other.definition && one.visibility == other.visibility
@@ -121,7 +121,7 @@ impl ServerTools {
     }
 }
 
-/// Adds a problem for each tool name in the configured filters that the server does not list.
+/// Adds a problem for each tool in the configured filters that the server does not list.
 fn check_filters(config: &ServerConfig, listed: &[ListedTool], problems: &mut Vec<String>) {
     let names: Vec<&str> = listed.iter().map(|it| original_name(&it.tool)).collect();
     let allowed = config.allowed_tools.as_deref().unwrap_or_default();
@@ -131,7 +131,7 @@ fn check_filters(config: &ServerConfig, listed: &[ListedTool], problems: &mut Ve
     ] {
         for name in configured {
             if !names.contains(&name.as_str()) {
-                let similar = find_most_similar(name, names.iter().copied());
+                let similar = find_nearest(name, names.iter().copied());
                 problems.push(format!(
                     "`{key}` names `{name}`, a tool that the server does not have{}",
                     did_you_mean(similar)
@@ -141,7 +141,7 @@ fn check_filters(config: &ServerConfig, listed: &[ListedTool], problems: &mut Ve
     }
 }
 
-/// Returns the original name of a tool on its server.
+/// Returns the name of a tool on its server, or the catalog name of a tool without a server.
 pub(crate) fn original_name(tool: &ToolDefinition) -> &str {
     let origin = tool.origin.as_ref();
     origin.map_or(&tool.name, |origin| &origin.tool)

@@ -1,5 +1,5 @@
-//! Conversion of tools and tool results from MCP types to domain types. A tool needs a name and an
-//! input schema. Its other fields are dropped if they are invalid.
+//! Conversion of tools and tool results from MCP types to domain types. A tool must have a name and
+//! an input schema. Other fields of a tool are dropped if they are invalid.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde::Deserialize;
@@ -10,14 +10,14 @@ use switchboard_domain::{
 
 use crate::tools::{names::catalog_name, visibility::Visibility};
 
-/// Tool from a `tools/list` response, with its visibility.
+/// Tool from a `tools/list` response: its definition and its visibility.
 pub(crate) struct ListedTool {
     pub(crate) tool: ToolDefinition,
     pub(crate) visibility: Visibility,
 }
 
-/// Converts a listed tool from JSON. Returns an error if the name is missing or the input schema is
-/// not an object. Ignores other invalid fields.
+/// Converts a tool in a `tools/list` response. Returns an error if its name is missing or its input
+/// schema is not an object. Ignores other invalid fields.
 pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ListedTool, String> {
     let text = |key: &str| listed.get(key).and_then(Value::as_str).map(str::to_owned);
     let Some(name) = text("name").filter(|name| !name.is_empty()) else {
@@ -55,13 +55,13 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ListedTool,
             server: server.to_owned(),
             tool: name,
         }),
-        // `ServerTools::new` sets this field from the configuration of the server.
+        // `ServerTools::new` sets this field, because it depends on the server's configuration.
         sequential: false,
     };
     Ok(ListedTool { tool, visibility })
 }
 
-/// Converts a tool result that rmcp parsed.
+/// Converts a tool result that rmcp has parsed.
 pub(crate) fn to_tool_output(result: CallToolResult) -> ToolOutput {
     ToolOutput {
         content: result.content.into_iter().map(to_tool_content).collect(),
@@ -96,7 +96,7 @@ pub(crate) fn output_from_json(mut result: Value) -> ToolOutput {
     }
 }
 
-/// Converts a content block from JSON. A block of an unknown type is kept as JSON.
+/// Converts a content block of a tool result. A block of an unknown type stays unchanged as JSON.
 pub(crate) fn content_from_json(block: Value) -> ToolContent {
     match ContentBlock::deserialize(&block) {
         Ok(block) => to_tool_content(block),

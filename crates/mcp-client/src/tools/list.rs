@@ -1,4 +1,4 @@
-//! Requests the tools of a server (`tools/list`).
+//! Requests the list of a server's tools (`tools/list`).
 
 use rmcp::{
     RoleClient,
@@ -43,8 +43,8 @@ async fn fetch_tool_page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Res
     let info = peer.peer_info();
     let has_capability = info.is_none_or(|info| info.capabilities.tools.is_some());
     match fetch_page(peer, cursor).await {
-        // Some servers offer tools without declaring the capability, so the request is sent in any
-        // case.
+        // Some servers offer tools without declaring the capability, so `tools/list` is always
+        // sent. This error means that a server has no tools.
         Err(ServiceError::McpError(error))
             if error.code == ErrorCode::METHOD_NOT_FOUND && !has_capability =>
         {
@@ -58,7 +58,7 @@ async fn fetch_page(
     peer: &Peer<RoleClient>,
     cursor: Option<String>,
 ) -> Result<Value, ServiceError> {
-    // `Peer::list_tools` is not used, because it fails for a page with a single invalid tool.
+    // `Peer::list_tools` is not used, because it rejects a page that contains one invalid tool.
     let request = page_request("tools/list", cursor);
     let options = PeerRequestOptions::no_options();
     let handle = peer.send_request_with_option(request, options).await?;

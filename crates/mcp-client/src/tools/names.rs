@@ -1,22 +1,22 @@
-//! The names of tools in the catalog, by which models call them.
+//! The catalog names of tools, by which models call the tools of all servers.
 //!
 //! A name depends only on the names of the server and the tool, so it is the same in every run. It
-//! is `server__tool` if that is valid and unambiguous, otherwise a readable form that ends with a
-//! hash of both names.
+//! is `server__tool` if that is valid and unambiguous. Otherwise it is a readable form that ends
+//! with a hash of both names.
 
 use sha2::{Digest, Sha256};
 
 use crate::tools::tool_pinning::fingerprint::to_hex;
 
-/// Maximum length in bytes of a tool name that every model provider accepts.
+/// Maximum length in bytes of a catalog name, which every model provider accepts.
 const MAX_LEN: usize = 64;
 const SEPARATOR: &str = "__";
 /// Number of hexadecimal digits of the hash at the end of a catalog name.
 const HASH_LEN: usize = 8;
-/// Maximum length in bytes of the server name in a shortened catalog name.
+/// Maximum length in bytes of the server name in a catalog name that was shortened.
 const MAX_SERVER_LEN: usize = 20;
 
-/// Returns the catalog name of a tool, which matches `[A-Za-z0-9_-]{1,64}`.
+/// Returns the catalog name of a tool, which matches `[A-Za-z0-9_-]{1,64}` for all providers.
 pub(crate) fn catalog_name(server: &str, tool: &str) -> String {
     let plain = format!("{server}{SEPARATOR}{tool}");
     if is_unambiguous_name(server, tool, &plain) {
@@ -35,8 +35,8 @@ pub(crate) fn catalog_name(server: &str, tool: &str) -> String {
     )
 }
 
-/// Returns whether `name` may be the catalog name of a tool of `server`. Used to distinguish a tool
-/// of an unavailable server from an unknown tool.
+/// Returns whether `name` may be the catalog name of a tool of `server`. If no tool has this name,
+/// this distinguishes a tool of an unavailable server from an unknown tool.
 pub(crate) fn may_belong_to_server(name: &str, server: &str) -> bool {
     let part = sanitize_name(server);
     let begins = |part: &str| {
@@ -47,8 +47,7 @@ pub(crate) fn may_belong_to_server(name: &str, server: &str) -> bool {
 }
 
 /// Returns whether a catalog name without a hash is unambiguous: its first `__` must end the server
-/// name. A name that ends like a hash is rejected, so that no tool can take the hashed name of
-/// another tool.
+/// name. A name that ends like a hash is not, because it could be the hashed name of another tool.
 fn is_unambiguous_name(server: &str, tool: &str, plain: &str) -> bool {
     !server.is_empty()
         && !tool.is_empty()
@@ -72,8 +71,8 @@ fn is_valid_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// Replaces characters that are invalid in a catalog name. The result is ASCII, so it can be cut at
-/// any byte.
+/// Replaces characters that are invalid in a catalog name by `_`. The result is ASCII, so it can be
+/// cut at any byte.
 fn sanitize_name(name: &str) -> String {
     name.chars()
         .map(|c| match u8::try_from(c) {

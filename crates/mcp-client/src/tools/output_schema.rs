@@ -1,27 +1,27 @@
-//! Validation of structured results against the `outputSchema` of a tool.
+//! Validation of structured tool results against the `outputSchema` of the tool.
 //!
 //! The specification (2025-06-18 and later, "Output Schema") requires servers to conform and
 //! clients to validate. An invalid structured result is removed, because its consumers rely on the
-//! schema. It is kept as text content, with a note.
+//! schema. The result remains as text content, with a note.
 
 use std::sync::{Arc, OnceLock};
 
 use switchboard_domain::{ToolContent, ToolDefinition, ToolOutput, json_schema::SchemaValidator};
 
-use crate::primitives::error::shorten_text;
+use crate::primitives::error::shorten;
 
-/// Maximum number of validation errors in the note that replaces an invalid result.
+/// Maximum number of validation errors in the note about an invalid structured result.
 const MAX_ERRORS: usize = 3;
 
-/// Output schema that a tool declares. It is compiled on first use.
+/// JSON Schema that a tool declares for its structured results. It is compiled on first use.
 pub(crate) struct OutputSchema {
     tool: Arc<ToolDefinition>,
-    /// Compiled schema. `None` for an invalid schema, which is ignored.
+    /// Validator of the schema. `None` if the schema is invalid: results are then not checked.
     validator: OnceLock<Option<SchemaValidator>>,
 }
 
 impl OutputSchema {
-    /// Creates the output schema of a tool. Returns `None` if the tool declares none.
+    /// Creates the output schema of a tool. Returns `None` if the tool declares no output schema.
     pub(crate) fn new(tool: &Arc<ToolDefinition>) -> Option<Self> {
         tool.output_schema.as_ref()?;
         Some(Self {
@@ -30,8 +30,8 @@ impl OutputSchema {
         })
     }
 
-    /// Removes the structured content of a tool output if it does not match the schema. Error
-    /// results are not checked.
+    /// Removes the structured content of a tool output if it does not match the schema. Outputs
+    /// that report an error are not checked.
     pub(crate) fn check_output(&self, mut output: ToolOutput) -> ToolOutput {
         if output.is_error {
             return output;
@@ -45,8 +45,8 @@ impl OutputSchema {
         let mut messages: Vec<String> = listed
             .map(|error| {
                 let path = error.instance_path().to_string();
-                // The message omits the invalid value, which the content already shows.
-                let message = shorten_text(&error.masked().to_string());
+                // The message omits the invalid value, because the text content already shows it.
+                let message = shorten(&error.masked().to_string());
                 if path.is_empty() {
                     message
                 } else {
@@ -86,7 +86,7 @@ impl OutputSchema {
             let schema = self.tool.output_schema.as_ref()?;
             SchemaValidator::compile(schema)
                 .map_err(|error| {
-                    let error = shorten_text(&error.to_string());
+                    let error = shorten(&error.to_string());
                     tracing::debug!(tool = self.tool.name, error, "an outputSchema is not valid");
                 })
                 .ok()

@@ -1,4 +1,4 @@
-//! Requests all pages of a list of tools, prompts or resources.
+//! Requests for all pages of a list of tools, prompts or resources.
 
 use std::{collections::HashSet, fmt, time::Duration};
 
@@ -6,12 +6,12 @@ use rmcp::model::{ClientRequest, CustomRequest};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Maximum number of pages that are requested for one list.
+/// Maximum number of pages requested for one list. The items on further pages are missing.
 const MAX_PAGES: usize = 1000;
-/// Maximum time to live of a list. Longer times are reduced to it.
+/// Maximum time to live of a cached list. Longer times are reduced to this maximum.
 const MAX_TTL: Duration = Duration::from_hours(24);
 
-/// Time to live of a list (MCP 2026-07-28, "Caching").
+/// Time to live of a cached list (MCP 2026-07-28, "Caching"), and when the list was received.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Freshness {
     pub(crate) ttl: Duration,
@@ -19,8 +19,8 @@ pub(crate) struct Freshness {
 }
 
 impl Freshness {
-    /// Reads the time to live of a page that was just received. Returns `None` if it is not a
-    /// number. A negative number counts as zero.
+    /// Reads the time to live of a page that was just received. Returns `None` if the page declares
+    /// no number. A negative number counts as zero.
     pub(crate) fn from_json(page: &Value) -> Option<Self> {
         let seconds = page
             .get("ttlMs")?
@@ -34,12 +34,11 @@ impl Freshness {
         })
     }
 
-    /// Returns the remaining time to live.
     pub(crate) fn remaining_ttl(&self) -> Duration {
         self.ttl.saturating_sub(self.received.elapsed())
     }
 
-    /// Returns whether a time to live was set and has passed.
+    /// Returns whether a time to live above zero was declared and is over.
     pub(crate) fn has_expired(&self) -> bool {
         !self.ttl.is_zero() && self.remaining_ttl().is_zero()
     }
@@ -52,11 +51,11 @@ pub(crate) fn page_request(method: &'static str, cursor: Option<String>) -> Clie
     ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)))
 }
 
-/// Items of a list, which may have several pages.
+/// Items of a list after all its pages were received.
 pub(crate) struct ItemList<T> {
-    /// Items in the order of the server.
+    /// Valid items in the order of the server.
     pub(crate) items: Vec<T>,
-    /// Reasons why items are missing.
+    /// Reasons why items are missing, such as invalid items.
     pub(crate) problems: Vec<String>,
     /// Time to live of the list: the shortest of all pages. `None` if a page declares none.
     pub(crate) freshness: Option<Freshness>,
@@ -72,7 +71,7 @@ impl<T> ItemList<T> {
     }
 
     /// Adds the items in the array field `key` of an answer. Drops invalid items and records them
-    /// as problems. Returns whether the answer has this array.
+    /// as problems. Returns `false` if the answer does not have this array.
     pub(crate) fn add_items(
         &mut self,
         answer: &Value,

@@ -4,27 +4,27 @@
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
-/// Media type of the HTML pages of MCP Apps.
+/// Media type (MIME type) of the HTML pages of MCP Apps.
 pub const APP_MEDIA_TYPE: &str = "text/html;profile=mcp-app";
-/// Id of the MCP Apps extension. A host declares it if it can display pages.
+/// Id of the MCP Apps extension. A host declares the extension if it can display pages.
 pub(crate) const APPS_EXTENSION_ID: &str = "io.modelcontextprotocol/ui";
 
-/// Callers that may use a tool, and the page that displays the tool.
+/// Callers that may use a tool (models, or pages of MCP Apps), and the page that displays it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Visibility {
     pub(crate) model: bool,
     pub(crate) app: bool,
-    /// URI of the page that displays the tool.
+    /// URI of the MCP Apps page that displays the calls of the tool, if any.
     pub(crate) page: Option<String>,
 }
 
 impl Visibility {
-    /// Reads the visibility from the `_meta` object of a tool. By default models and pages may call
-    /// it.
+    /// Reads the visibility from the `_meta` object of a tool. By default, models and pages may
+    /// call the tool.
     pub(crate) fn from_meta(meta: Option<&JsonObject>) -> Self {
         let ui = meta.and_then(|meta| meta.get("ui"));
         let page = ui.and_then(|ui| ui.get("resourceUri"));
-        // Drafts of the MCP Apps extension use the key `ui/resourceUri`.
+        // Drafts of the MCP Apps extension use the key `ui/resourceUri` instead.
         let page = page.or_else(|| meta?.get("ui/resourceUri"));
         let visibility = ui.and_then(|ui| ui.get("visibility"));
         let visible_to = |caller: &str| match visibility {

@@ -1,5 +1,5 @@
-//! The HTTP client that rmcp uses. It sends the OAuth token, and requests a new token if the server
-//! rejects it.
+//! The HTTP client that rmcp uses for MCP servers. It sends the OAuth token, and requests a new
+//! token if the server rejects it.
 
 use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
@@ -37,20 +37,20 @@ use crate::{
 type HttpError = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-/// Maximum number of repetitions of a request with another token: for an expired token, for more
-/// scopes, and for both in turn.
+/// Maximum number of repetitions of an HTTP request with another token. Up to three may be needed:
+/// for an expired token, for missing scopes, and for both in turn.
 const MAX_RETRIES: usize = 3;
-/// Maximum number of concurrent requests to one server. rmcp allows only 16 by default.
+/// Maximum number of concurrent requests to one server. The default of rmcp (16) is too small.
 const MAX_CONCURRENT_REQUESTS: usize = 256;
-/// Delay before the first attempt to resume a broken stream.
+/// Delay before the first attempt to resume an event stream that broke.
 const RESUME_DELAY: Duration = Duration::from_millis(500);
-/// Maximum number of attempts to resume a broken stream. By default rmcp never stops, so the call
-/// would hang.
+/// Maximum number of attempts to resume an event stream that broke. By default rmcp never stops, so
+/// the call would hang.
 const MAX_RESUMES: usize = 5;
 
 pub(crate) type HttpTransport = WorkerTransport<StreamableHttpClientWorker<AuthorizedClient>>;
 
-/// Creates an HTTP transport. It connects when the first message is sent.
+/// Creates an HTTP transport to one server. It connects when the first message is sent.
 pub(crate) fn http_transport(
     client: AuthorizedClient,
     url: &str,
@@ -66,19 +66,19 @@ pub(crate) fn http_transport(
     WorkerTransport::spawn(StreamableHttpClientWorker::new(client, config))
 }
 
-/// HTTP client for one server that adds the access token.
+/// HTTP client for one MCP server that adds the OAuth access token to each request.
 #[derive(Clone)]
 pub(crate) struct AuthorizedClient {
     pub(crate) http: Client,
-    /// OAuth session that provides the token. `None` sends no token.
+    /// OAuth session that provides the access token. `None` sends no token.
     pub(crate) session: Option<Arc<SessionHandle>>,
-    /// State of the stream on which the server sends its own messages.
+    /// State of the event stream on which the server sends its own messages.
     pub(crate) stream: ServerStream,
 }
 
 impl AuthorizedClient {
-    /// Calls `send` with the current token. If the server rejects the token, calls it again with a
-    /// new one.
+    /// Calls `send` with the current access token. If the server rejects the token, calls `send`
+    /// with a new one.
     async fn send_with_token<T>(
         &self,
         send: impl Fn(Option<String>) -> BoxFuture<'static, Result<T, HttpError>> + Send + Sync,
@@ -114,7 +114,7 @@ fn wrap_auth_error(error: AuthError) -> HttpError {
     HttpError::Io(io::Error::other(error))
 }
 
-/// Returns the [`AuthError`] that an error of the transport contains.
+/// Returns the [`AuthError`] inside an error of rmcp's HTTP transport, if any.
 pub(crate) fn find_auth_error(error: &HttpError) -> Option<&AuthError> {
     match error {
         HttpError::Io(error) => error.get_ref()?.downcast_ref(),
@@ -122,7 +122,7 @@ pub(crate) fn find_auth_error(error: &HttpError) -> Option<&AuthError> {
     }
 }
 
-/// Redacts the token in an error, because some servers repeat it in their error text.
+/// Redacts the access token in an error, because some servers repeat the token in their error text.
 fn redact_token(error: HttpError, token: Option<&SecretString>) -> HttpError {
     match (error, token) {
         (HttpError::UnexpectedServerResponse(text), Some(token)) => {
@@ -134,7 +134,7 @@ fn redact_token(error: HttpError, token: Option<&SecretString>) -> HttpError {
 }
 
 /// Returns whether an answer proves that the server accepted the token. A server error does not
-/// prove it: a gateway may fail before it checks the token.
+/// prove it, because a gateway may fail before it checks the token.
 fn is_token_accepted<T>(answer: &Result<T, HttpError>, refusal: Option<&TokenRejection>) -> bool {
     match (answer, refusal) {
         (_, Some(refusal)) => matches!(refusal, TokenRejection::InsufficientScope(_)),
@@ -144,7 +144,7 @@ fn is_token_accepted<T>(answer: &Result<T, HttpError>, refusal: Option<&TokenRej
     }
 }
 
-/// Returns the server's refusal of the token, if a request with another token may succeed.
+/// Returns why the server rejected the token, if a request with another token may succeed.
 fn find_token_refusal(error: &HttpError) -> Option<TokenRejection> {
     match error {
         HttpError::AuthRequired(AuthRequiredError {
@@ -162,7 +162,7 @@ fn find_token_refusal(error: &HttpError) -> Option<TokenRejection> {
             (error == "insufficient_scope" && !challenge.scopes.is_empty())
                 .then_some(TokenRejection::InsufficientScope(challenge))
         }
-        // A response with status 401 and without a challenge.
+        // The response has status 401, but no `WWW-Authenticate` challenge.
         HttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => {
             Some(TokenRejection::Unauthorized(Challenge::default()))
         }

@@ -1,20 +1,20 @@
-//! The identity of a call, and the calls that a request of a server may belong to.
+//! The identity of a call, and the calls that a request from a server may belong to.
 
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, RequestId, RequestMetaObject};
 use switchboard_domain::CandidateCalls;
 
-/// Key in `_meta` for the idempotency key of a call, which is the same in every attempt. MCP
-/// defines no such key, so the name has its own prefix.
+/// Key in `_meta` for the idempotency key of a call, which all attempts of the call share. MCP
+/// defines no such key, so its name has a prefix of this program.
 pub(crate) const IDEMPOTENCY_KEY: &str = "switchboard/idempotency-key";
 
 /// Identity of a call, or of another request during which a server may send requests. All attempts
 /// of a call share one context. Contexts are compared by address.
 #[derive(Debug, Default)]
 pub(crate) struct CallContext {
-    /// Idempotency key of the call. The elicitation handler uses it to find the run that made the
-    /// call.
+    /// Idempotency key of the call. The elicitation handler uses it to find the agent run that made
+    /// the call.
     pub(crate) idempotency_key: Option<String>,
 }
 
@@ -23,7 +23,7 @@ impl CallContext {
         Arc::new(Self { idempotency_key })
     }
 
-    /// Returns the `_meta` object that every request of the call contains.
+    /// Returns the `_meta` object of the call's requests, or `None` without an idempotency key.
     pub(crate) fn request_meta(&self) -> Option<RequestMetaObject> {
         let key = self.idempotency_key.as_deref()?;
         let mut meta = JsonObject::new();
@@ -32,15 +32,15 @@ impl CallContext {
     }
 }
 
-/// Calls that a request of a server may belong to. Contains one call if the call is known.
+/// Calls that a request from a server may belong to. Exactly one call if the call is identified.
 #[derive(Clone, Default)]
 pub(crate) struct RequestContext {
     pub(crate) calls: Vec<CandidateCall>,
-    /// Whether the server request may also belong to a call that is not listed.
+    /// Whether the request from the server may also belong to a call that `calls` does not contain.
     pub(crate) others: bool,
 }
 
-/// Call that a request of a server may belong to.
+/// Call that a request from a server may belong to.
 #[derive(Clone)]
 pub(crate) struct CandidateCall {
     /// Id of the client request during which the server sent its request. `None` if a call result
@@ -62,7 +62,7 @@ impl RequestContext {
         }
     }
 
-    /// Returns the call if exactly one call is possible.
+    /// Returns the call that a server request belongs to. Returns `None` if several are possible.
     pub(crate) fn known_call(&self) -> Option<&CallContext> {
         match self.calls.as_slice() {
             [only] if !self.others => Some(&only.call),
@@ -70,7 +70,7 @@ impl RequestContext {
         }
     }
 
-    /// Returns the idempotency keys of the possible calls.
+    /// Returns the idempotency keys of the possible calls, for the elicitation handler.
     pub(crate) fn candidate_calls(&self) -> CandidateCalls {
         let mut candidates = CandidateCalls {
             calls: Vec::new(),

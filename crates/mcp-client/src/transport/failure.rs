@@ -1,5 +1,5 @@
 //! Classification of transport errors: whether the server processed the request, and whether the
-//! connection is usable.
+//! connection is still usable.
 
 use rmcp::{
     service::ClientInitializeError,
@@ -12,7 +12,7 @@ use rmcp::{
 };
 
 use crate::{
-    primitives::error::{root_cause, shorten_text},
+    primitives::error::{root_cause, shorten},
     transport::authorized_client::find_auth_error,
 };
 
@@ -26,15 +26,15 @@ pub(crate) struct TransportFailure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureKind {
     /// The server requires authorization and did not process the request. `needs_person` is set if
-    /// only a person can remove the cause.
+    /// a person must act, for example log in.
     Unauthorized { needs_person: bool },
-    /// The request did not reach the server, or the server rejected it before reading it.
+    /// The request did not reach the server, or the server rejected it before reading its content.
     NotProcessed,
-    /// The server is overloaded and rejected the request. The connection is usable.
+    /// The server is overloaded and rejected the request. The connection stays usable.
     Busy,
     /// The server may have processed the request. Further requests on the connection will fail.
     Disconnected,
-    /// The error has an unknown type. The server may have processed the request.
+    /// The error does not show whether the server processed the request.
     Unknown,
 }
 
@@ -43,7 +43,7 @@ impl TransportFailure {
         let error = &error.error;
         match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
             Some(error) => Self::from_http_error(error),
-            // The error is not an HTTP error, so it is a broken pipe to the server process.
+            // An error of another type comes from a broken pipe to a server process.
             None => Self::disconnected(root_cause(error.as_ref())),
         }
     }
@@ -90,7 +90,7 @@ impl TransportFailure {
                 (Some(*status), format!("HTTP {status}"))
             }
             StreamableHttpError::UnexpectedServerResponse(text) => {
-                (parse_status(text), shorten_text(text))
+                (parse_status(text), shorten(text))
             }
             StreamableHttpError::SessionExpired => (Some(404), "its session expired".to_owned()),
             other => (None, other.to_string()),
@@ -98,18 +98,18 @@ impl TransportFailure {
         let kind = match status {
             Some(401 | 403) => return Self::unauthorized(&reason),
             Some(429) => FailureKind::Busy,
-            // These statuses reject the request before a tool runs: redirect, not found, method not
+            // A server sends these statuses before a tool runs: redirect, not found, method not
             // allowed, gone.
             Some(300..=399 | 404 | 405 | 410) => FailureKind::NotProcessed,
-            // A restarted server answers with 400 to an unknown session, and a gateway answers with
-            // 503 during a restart.
+            // A restarted server answers an unknown session with 400, and a gateway sends 503
+            // during a restart of the server.
             Some(400 | 503) => FailureKind::Disconnected,
             _ => FailureKind::Unknown,
         };
         Self { kind, reason }
     }
 
-    /// Classifies an error of the handshake with a server.
+    /// Classifies an error of the MCP handshake with a server.
     pub(crate) fn from_handshake_error(error: &ClientInitializeError) -> Self {
         Self::disconnected(match error {
             ClientInitializeError::TransportError { error, .. } => return Self::new(error),
@@ -136,7 +136,7 @@ impl TransportFailure {
                 format!("it closed the connection before it sent its {waiting_for}")
             }
             ClientInitializeError::JsonRpcError(error) => {
-                let message = shorten_text(&error.message);
+                let message = shorten(&error.message);
                 format!("it refused: {message} (code {})", error.code.0)
             }
             other => other.to_string(),
@@ -144,7 +144,7 @@ impl TransportFailure {
     }
 }
 
-/// Parses the HTTP status at the start of rmcp's error text for an unexpected response.
+/// Parses the HTTP status in rmcp's error text for an unexpected response, such as `HTTP 404 …`.
 fn parse_status(text: &str) -> Option<u16> {
     text.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
 }

@@ -1,7 +1,7 @@
-//! The POST request of streamable HTTP.
+//! The POST request of streamable HTTP, which sends one MCP message.
 //!
 //! rmcp drops the body of an answer that it cannot parse. This module repairs such a body, or
-//! converts it to an error for the answered request. Otherwise it works like the client of rmcp.
+//! converts it to an error for the request. Otherwise it works like the HTTP client of rmcp.
 
 use std::{
     collections::HashMap,
@@ -37,14 +37,14 @@ type HttpError = StreamableHttpError<reqwest::Error>;
 const EVENT_STREAM: &str = "text/event-stream";
 const JSON: &str = "application/json";
 const SESSION_ID: &str = "mcp-session-id";
-/// Maximum size in bytes of a JSON response or of one event in a stream.
+/// Maximum size in bytes of a JSON response or of one event in a stream. Larger answers fail.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
-/// Maximum size in bytes of the body of an error response.
+/// Maximum size in bytes of the body of an error response. A larger body is ignored.
 const MAX_ERROR: usize = 64 * 1024;
-/// Maximum size in bytes of the excerpt of a response in an error message.
+/// Maximum size in bytes of the part of a response that an error message contains.
 const MAX_EXCERPT: usize = 256;
 
-/// POST request with one message for a server.
+/// HTTP POST request with one MCP message for a server.
 pub(crate) struct Post {
     pub(crate) url: Arc<str>,
     pub(crate) message: ClientJsonRpcMessage,
@@ -54,7 +54,7 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// Sends the message. Returns the response, or the stream that contains it.
+    /// Sends the message. Returns the response, or the event stream that will contain it.
     pub(crate) async fn send(self, http: &Client) -> Result<StreamableHttpPostResponse, HttpError> {
         let mut request = http
             .post(self.url.as_ref())
@@ -90,7 +90,7 @@ impl Post {
         }
     }
 
-    /// Reads the response to a message that the server accepted.
+    /// Reads the response to a message that the server accepted (HTTP status 2xx).
     async fn read_answer(
         &self,
         response: Response,
@@ -99,7 +99,7 @@ impl Post {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
         };
-        // Some servers answer notifications with status 200 and an empty body.
+        // Some servers answer notifications with status 200 and an empty body, instead of 202.
         if request.is_none() && response.content_length() == Some(0) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -132,7 +132,7 @@ impl Post {
         Err(HttpError::UnexpectedServerResponse(text.into()))
     }
 
-    /// Reads the reason why the server rejected a message.
+    /// Reads a response that rejects a message. A JSON-RPC error in its body becomes the answer.
     async fn read_error(response: Response) -> Result<StreamableHttpPostResponse, HttpError> {
         let status = response.status();
         let is_json = has_content_type(&response, JSON);
@@ -158,7 +158,7 @@ impl Post {
     }
 }
 
-/// Replaces unparsable messages in a stream by their usable parts.
+/// Repairs unparsable messages in an event stream, or replaces them by errors for their requests.
 pub(crate) fn recover_events(stream: BoxedSseResponse) -> BoxedSseResponse {
     let recover_event = |event: Result<Sse, SseError>| {
         let mut event = event?;
@@ -175,11 +175,11 @@ pub(crate) fn recover_events(stream: BoxedSseResponse) -> BoxedSseResponse {
     stream.map(recover_event).boxed()
 }
 
-/// Reads the events of a response stream. An event that is too large becomes an error for the
-/// request and ends the stream.
+/// Reads the events of a response stream. An event that is too large ends the stream, and an error
+/// for the request replaces the event.
 fn read_events(response: Response, request: Option<RequestId>) -> BoxedSseResponse {
-    // Number of bytes since the last event. One chunk may contain several events, so the limit is
-    // exceeded by at most one chunk.
+    // Number of bytes since the last event. One chunk may contain several events, so an event can
+    // exceed the limit by at most one chunk.
     let received = Arc::new(AtomicUsize::new(0));
     let counter = received.clone();
     let chunks = response.bytes_stream().take_while(move |chunk| {
@@ -214,7 +214,7 @@ fn has_content_type(response: &Response, content_type: &str) -> bool {
     value.is_some_and(|value| value.as_bytes().starts_with(content_type.as_bytes()))
 }
 
-/// Reads a body of at most `max_size` bytes.
+/// Reads the body of a response. Returns an error if it has more than `max_size` bytes.
 async fn read_body(mut response: Response, max_size: usize) -> Result<Vec<u8>, HttpError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {

@@ -1,9 +1,9 @@
-//! Instrumentation between rmcp's client and the transport, which processes messages in order.
+//! Transport wrapper between rmcp's client and a transport. It processes messages in order.
 //!
 //! - Progress is reported before the answer that follows it.
 //! - An error without an id is assigned to the only open request. rmcp drops such errors, and the
 //!   request would wait until its time-out.
-//! - A request of the server is assigned to the call that it belongs to.
+//! - A request from the server is assigned to the call that it belongs to.
 
 #![allow(deprecated, reason = "servers of every version still log")]
 
@@ -28,20 +28,20 @@ use crate::transport::{
     open_requests::{OpenRequests, is_same_id},
 };
 
-/// Request extension that contains the receiver of progress reports.
+/// Extension of an outgoing request: the receiver of progress reports for this request.
 #[derive(Clone)]
 pub(crate) struct ProgressListener(pub(crate) ProgressSink);
 
-/// Marker in the `data` of an error that arrived without a request id: the server did not read the
-/// request as far as its id.
+/// Marker in the `data` of an error that arrived without a request id. Such a server did not read
+/// the request as far as its id.
 const UNREAD: &str = "switchboard/unread";
 
-/// Returns whether an error shows that the server did not read the request.
+/// Returns whether an error is marked as one of a server that did not read the request.
 pub(crate) fn is_unread(error: &ErrorData) -> bool {
     error.data.as_ref().is_some_and(|data| data == UNREAD)
 }
 
-/// Transport wrapper that reports progress and tracks the requests without an answer.
+/// Transport wrapper that reports progress and tracks the requests that have no answer.
 pub(crate) struct InstrumentedTransport<T> {
     inner: T,
     open_requests: OpenRequests,
@@ -49,14 +49,14 @@ pub(crate) struct InstrumentedTransport<T> {
     /// receive the level once, after the handshake.
     log_level: LoggingLevel,
     server_logs: bool,
-    /// Request id of the last `server/discover`.
+    /// Request id of the last `server/discover`, until `initialize` is sent.
     discovery: Option<RequestId>,
     /// Request id of a `server/discover` without an answer, after which rmcp sent `initialize`.
-    /// rmcp would mistake its late answer for the answer to `initialize`.
+    /// rmcp would mistake a late answer to it for the answer to `initialize`.
     late_discovery: Option<RequestId>,
 }
 
-/// Returns whether a server may send its own requests before it answers this request.
+/// Returns whether a server may send its own requests before it answers this client request.
 fn allows_server_requests(request: &ClientRequest) -> bool {
     matches!(
         request,
@@ -66,8 +66,8 @@ fn allows_server_requests(request: &ClientRequest) -> bool {
     )
 }
 
-/// Returns whether the client waits for the answer to a request. The answer to a subscription
-/// request arrives only when the subscription ends.
+/// Returns whether the request is recorded as open. Subscriptions are not, because their answer
+/// arrives only when they end. Neither is `logging/setLevel`, whose answer is ignored.
 fn is_awaited(request: &ClientRequest) -> bool {
     !matches!(
         request.method(),
@@ -87,7 +87,7 @@ impl<T> InstrumentedTransport<T> {
         }
     }
 
-    /// Returns the requests on this connection that have no answer yet.
+    /// Returns the shared list of client requests on this connection that have no answer yet.
     pub(crate) fn open_requests(&self) -> OpenRequests {
         self.open_requests.clone()
     }
@@ -143,7 +143,7 @@ impl<T> InstrumentedTransport<T> {
         }
     }
 
-    /// Processes a received message. Returns `None` if rmcp must not receive it.
+    /// Processes a received message. Returns `None` if rmcp must not receive the message.
     fn process_incoming(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
             JsonRpcMessage::Response(response) if self.is_late_discovery(Some(&response.id)) => {
@@ -158,8 +158,8 @@ impl<T> InstrumentedTransport<T> {
                 Some(JsonRpcMessage::Response(response))
             }
             JsonRpcMessage::Error(mut error) => {
-                // The client's request ids are numbers. Middleware sends errors without an id or
-                // with its own one, which are assigned to the only open request.
+                // The client's request ids are numbers. A gateway may send an error without an id
+                // or with another id. Such an error is assigned to the only open request.
                 if error.id.as_ref().is_none_or(is_not_a_number)
                     && let Some(only) = self.open_requests.only_open_request()
                 {
@@ -191,8 +191,8 @@ impl<T> InstrumentedTransport<T> {
         }
     }
 
-    /// Finds the calls that a request of the server may belong to. Over HTTP the stream identifies
-    /// the call. Over stdio only the idempotency key identifies it, if the server repeats the key.
+    /// Finds the calls that a request from the server may belong to. Over HTTP, the stream
+    /// identifies the call. Over stdio, only the idempotency key does, if the server repeats it.
     fn find_request_context(&self, request: &ServerRequest) -> Option<RequestContext> {
         if !matches!(
             request,
@@ -217,8 +217,8 @@ impl<T> InstrumentedTransport<T> {
                 calls: vec![call],
                 others: false,
             },
-            // The call that the server names is not open, so the request may belong to an unlisted
-            // call.
+            // The call that the request names is not open, so the request may belong to any call,
+            // even an unlisted one.
             None => RequestContext {
                 others: true,
                 ..self.open_requests.candidate_calls()
@@ -265,7 +265,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for InstrumentedTransport<T
         }
     }
 
-    // Cancel-safe, as rmcp requires: `receive` holds no message across an await.
+    // `receive` is cancel-safe, as rmcp requires: it holds no message while it awaits.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             let Some(message) = self.inner.receive().await else {

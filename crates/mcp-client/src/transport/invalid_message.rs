@@ -1,5 +1,5 @@
 //! Server messages that cannot be parsed. This module repairs lone surrogates, and finds the
-//! request of an invalid answer, so that the call fails immediately instead of at its time-out.
+//! request of an invalid answer, so that its call fails immediately instead of at its time-out.
 
 use std::{fmt, sync::LazyLock};
 
@@ -11,23 +11,23 @@ use serde::{
 };
 use serde_json::json;
 
-use crate::primitives::error::shorten_text;
+use crate::primitives::error::shorten;
 
-/// Field in the `data` of an error for the reason why an answer is invalid.
+/// Key in the `data` of an error for the reason why a server's answer is invalid.
 const INVALID_ANSWER: &str = "switchboard/invalid-answer";
 
-/// Usable part of a message that could not be parsed.
+/// Usable part of a server message that could not be parsed.
 pub(crate) enum Recovered {
-    /// Repaired message. If the text is an invalid answer with an id, this is an error for the
-    /// request with that id.
+    /// The repaired message, or an error that replaces an invalid answer. The error has the id of
+    /// the answered request, if known.
     Message(Box<ServerJsonRpcMessage>),
-    /// Id of an invalid request of the server.
+    /// Id of an invalid request from the server, which needs an error as its answer.
     Request(RequestId),
-    /// The text is neither a request nor an answer.
+    /// The text is not a JSON-RPC request or answer, so it is ignored.
     Nothing,
 }
 
-/// Recovers the usable part of a message text. `error` is its parse error.
+/// Recovers the usable part of a server message. `error` is the error of parsing it.
 pub(crate) fn recover(text: &[u8], error: &serde_json::Error) -> Recovered {
     if let Some(repaired) = replace_lone_surrogates(text) {
         match serde_json::from_slice(&repaired) {
@@ -41,11 +41,11 @@ pub(crate) fn recover(text: &[u8], error: &serde_json::Error) -> Recovered {
 /// Finds the id of the request that an invalid answer belongs to, or the id of an invalid request.
 fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
     let fields = TopLevel::scan_fields(text);
-    // Some programs log JSON objects that have an id. Only JSON-RPC messages are answers.
+    // Some programs print log objects that have an id. Only JSON-RPC messages are answers.
     let is_answer = fields.has_outcome && !fields.has_method;
     match fields.id {
         Some(id) if is_answer && fields.has_version => to_error_message(error, Some(id)),
-        // The id is unknown, because it may come after the syntax error.
+        // The answer has no readable id, because the id may come after the syntax error.
         None if is_answer && fields.is_cut && text.windows(9).any(|it| it == br#""jsonrpc""#) => {
             to_error_message(error, None)
         }
@@ -56,21 +56,21 @@ fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
     }
 }
 
-/// Creates the error that replaces an invalid answer to the request `id`.
+/// Creates the error that replaces an invalid answer to the request with this id.
 fn to_error_message(error: &serde_json::Error, id: Option<RequestId>) -> Recovered {
     let expected = if error.is_data() {
         "a valid JSON-RPC message"
     } else {
         "valid JSON"
     };
-    // The parse error may contain text of the server, so it is shortened.
-    let reason = format!("is not {expected}: {}", shorten_text(&error.to_string()));
+    // The parse error may contain text of the server, so its text is shortened.
+    let reason = format!("is not {expected}: {}", shorten(&error.to_string()));
     let error = invalid_answer_error(&reason);
     Recovered::Message(Box::new(ServerJsonRpcMessage::error(error, id)))
 }
 
-/// Creates the error that replaces an invalid answer. `reason` is a clause such as `is not valid
-/// JSON: …`.
+/// Creates the error that replaces an invalid answer of a server. `reason` is a clause such as `is
+/// not valid JSON: …`.
 pub(crate) fn invalid_answer_error(reason: &str) -> ErrorData {
     let message = format!("its answer {reason}");
     let data = json!({ INVALID_ANSWER: reason });
@@ -84,7 +84,7 @@ pub(crate) fn invalid_answer_reason(error: &ErrorData) -> Option<&str> {
 
 /// Replaces every lone surrogate escape in JSON text by U+FFFD. Returns `None` if there is none.
 fn replace_lone_surrogates(text: &[u8]) -> Option<Vec<u8>> {
-    /// Matches a surrogate pair, a lone surrogate (the group), or the start of another escape.
+    /// Matches a surrogate pair, a lone surrogate (captured group), or the start of another escape.
     static ESCAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let high = "u(?i:d[89ab][0-9a-f]{2})";
         let low = "u(?i:d[c-f][0-9a-f]{2})";
@@ -104,20 +104,20 @@ fn replace_lone_surrogates(text: &[u8]) -> Option<Vec<u8>> {
     is_repaired.then_some(repaired)
 }
 
-/// Fields of the top-level JSON object in a text that may be invalid JSON.
+/// Fields of the top-level JSON object in a server message that may be invalid JSON.
 #[derive(Default)]
 struct TopLevel {
     id: Option<RequestId>,
     has_version: bool,
     has_method: bool,
     has_outcome: bool,
-    /// Whether a syntax error ended the scan.
+    /// Whether a syntax error ended the scan, so that further fields may be missing.
     is_cut: bool,
 }
 
 impl TopLevel {
     /// Scans the fields before the first syntax error. Values other than the id are skipped without
-    /// recursion, and numbers may be out of range.
+    /// recursion, and their numbers may be out of range.
     fn scan_fields(text: &[u8]) -> Self {
         let mut fields = Self::default();
         let mut text = serde_json::Deserializer::from_slice(text);

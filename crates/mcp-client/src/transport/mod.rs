@@ -1,4 +1,4 @@
-//! Transports below rmcp: stdio, streamable HTTP, and instrumentation of both.
+//! Transports for rmcp: stdio, streamable HTTP, and a wrapper that instruments both.
 
 pub(crate) mod authorized_client;
 pub(crate) mod call_context;

@@ -1,4 +1,4 @@
-//! The requests of the client that a server has not answered yet, on one connection.
+//! The requests of the client on one connection that the server has not answered yet.
 
 use std::{future::pending, sync::Arc, time::Duration};
 
@@ -8,8 +8,8 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::transport::call_context::{CallContext, CandidateCall, RequestContext};
 
-/// Time during which a server may still send requests for a call that it did not answer after its
-/// cancellation.
+/// Time after the cancellation of an unanswered call during which the server may still send
+/// requests for this call.
 const ABANDONED_TIME: Duration = Duration::from_mins(10);
 
 /// Requests without an answer on one connection. The transport records requests and answers in
@@ -18,17 +18,17 @@ const ABANDONED_TIME: Duration = Duration::from_mins(10);
 #[derive(Clone, Default)]
 pub(crate) struct OpenRequests(Arc<watch::Sender<Vec<OpenRequest>>>);
 
-/// Progress token of a request and the receiver of its progress.
+/// Progress token of a request, and the receiver of its progress reports.
 type Listener = (ProgressToken, ProgressSink);
 
 struct OpenRequest {
     id: RequestId,
-    /// Call during which the server may send requests. `None` for other requests.
+    /// Call during which the server may send requests. `None` if it must not send any.
     call: Option<Arc<CallContext>>,
-    /// Receiver of progress for this request.
+    /// Receiver of progress reports for this request. `None` if nobody needs them.
     progress: Option<Listener>,
-    /// End of the time during which the server may send requests for a cancelled or timed-out call.
-    /// The server may continue such a call.
+    /// Time until which the server may send requests for a call that was cancelled or timed out.
+    /// `None` while the request is open.
     abandoned_until: Option<Instant>,
 }
 
@@ -39,7 +39,7 @@ impl OpenRequest {
 }
 
 impl OpenRequests {
-    /// Records a sent request. `call` is set if the server may send requests during it.
+    /// Records a sent request. `call` is set if the server may send requests before its answer.
     pub(crate) fn record_request(
         &self,
         id: RequestId,
@@ -53,12 +53,12 @@ impl OpenRequests {
                 progress,
                 abandoned_until: None,
             });
-            // Waiting tasks are not woken, because they wait only for the end of requests.
+            // Returns `false` to wake no tasks, because they wait only for the end of requests.
             false
         });
     }
 
-    /// Passes a progress report to the receiver that belongs to its token.
+    /// Passes a progress report to the receiver that belongs to its progress token.
     pub(crate) fn report_progress(&self, report: &ProgressNotificationParam) {
         let requests = self.0.borrow();
         let open = requests.iter().filter(|request| request.is_open());
@@ -77,13 +77,13 @@ impl OpenRequests {
         }
     }
 
-    /// Records that the server answered a request.
+    /// Records that the server answered a request, which is then no longer open.
     pub(crate) fn record_answer(&self, id: &RequestId) {
         self.0
             .send_modify(|requests| requests.retain(|request| !is_same_id(&request.id, id)));
     }
 
-    /// Records that a request was cancelled or timed out.
+    /// Records that the client cancelled a request, for example after a time-out.
     pub(crate) fn mark_abandoned(&self, id: &RequestId) {
         self.0.send_modify(|requests| {
             let now = Instant::now();
@@ -97,12 +97,12 @@ impl OpenRequests {
         });
     }
 
-    /// Removes all requests, because the connection has ended.
+    /// Removes all requests, because the server will not answer them any more.
     pub(crate) fn remove_all(&self) {
         self.0.send_replace(Vec::new());
     }
 
-    /// Returns the request id if exactly one request is open.
+    /// Returns the id of the open request. Returns `None` if several or no requests are open.
     pub(crate) fn only_open_request(&self) -> Option<RequestId> {
         let requests = self.0.borrow();
         let mut open = requests.iter().filter(|request| request.is_open());
@@ -110,12 +110,12 @@ impl OpenRequests {
         open.next().is_none().then(|| only.id.clone())
     }
 
-    /// Returns the open call with a request id.
+    /// Returns the open call whose client request has this id.
     pub(crate) fn find_call(&self, id: &RequestId) -> Option<CandidateCall> {
         self.find_open_call(|request, _| request.id == *id)
     }
 
-    /// Returns the open call with an idempotency key.
+    /// Returns the open call that has this idempotency key.
     pub(crate) fn find_call_by_key(&self, key: &str) -> Option<CandidateCall> {
         self.find_open_call(|_, call| call.idempotency_key.as_deref() == Some(key))
     }
@@ -132,8 +132,8 @@ impl OpenRequests {
         })
     }
 
-    /// Returns all calls that a server request may belong to: open calls, and abandoned calls
-    /// without an answer.
+    /// Returns all calls that a server request may belong to: open calls, and calls that were
+    /// abandoned in the last ten minutes.
     pub(crate) fn candidate_calls(&self) -> RequestContext {
         let now = Instant::now();
         let requests = self.0.borrow();
@@ -147,7 +147,7 @@ impl OpenRequests {
         }
     }
 
-    /// Waits until all calls that a server request may belong to have ended.
+    /// Waits until all calls that a server request may belong to have been answered or abandoned.
     pub(crate) async fn wait_until_calls_end(&self, context: &RequestContext) {
         for candidate in &context.calls {
             match &candidate.request {
@@ -157,7 +157,7 @@ impl OpenRequests {
         }
     }
 
-    /// Waits until the request with this id is no longer open.
+    /// Waits until the request with this id has been answered or abandoned.
     async fn wait_until_closed(&self, id: &RequestId) {
         let mut requests = self.0.subscribe();
         let is_closed = |requests: &Vec<OpenRequest>| {

@@ -1,4 +1,4 @@
-//! JSON-RPC over the pipes of a process: one message per line.
+//! JSON-RPC over the pipes of a server process: one message per line.
 //!
 //! Unlike the stdio transport of rmcp, this one limits the length of a line, recovers usable parts
 //! of invalid messages, answers invalid requests, and can be closed while the server reads nothing.
@@ -18,9 +18,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::transport::invalid_message::{Recovered, recover};
 
-/// Size of the read buffer in bytes.
+/// Size in bytes of the buffer for reading from the server's standard output.
 const READ_BUFFER: usize = 16 * 1024;
-/// Maximum capacity in bytes of a line buffer that is kept after use. A larger buffer is released.
+/// Maximum capacity in bytes of the line buffer between two lines. A larger buffer is shrunk.
 const MAX_KEPT_CAPACITY: usize = 1024 * 1024;
 /// Unicode byte order mark, with which some programs start their output.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -28,25 +28,25 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// server may send requests without reading the answers.
 const MAX_REFUSALS: usize = 64;
 
-/// Transport over the standard input and output of a process.
+/// rmcp transport over the standard input and output of a server process.
 pub(crate) struct StdioTransport<R> {
     reader: BufReader<R>,
-    /// Bytes of the current line, whose end was not read yet.
+    /// Received bytes of a line whose end has not been received yet.
     line: Vec<u8>,
-    /// Whether the rest of a line that is too long is being skipped.
+    /// Whether the rest of the current line is skipped, because the line is too long.
     discarding: bool,
-    /// Maximum size of a line in bytes.
+    /// Maximum size of a received line in bytes. Longer lines are dropped.
     max_line: usize,
     messages: mpsc::UnboundedSender<Write>,
     refusals: mpsc::Sender<Vec<u8>>,
     closing: CancellationToken,
-    /// Guard that stops the writer task when the transport is dropped.
+    /// Guard that stops the writer task when the transport is dropped, which closes the pipe.
     _close_on_drop: DropGuard,
-    /// Receiver that resolves when the writer task has closed the pipe.
+    /// Receiver that resolves when the writer task has closed the pipe to the server.
     closed: Option<oneshot::Receiver<()>>,
 }
 
-/// Message for the writer task. Dropping `done` reports that the message was not written.
+/// Message for the writer task. The task drops `done` if it ends without writing the message.
 struct Write {
     line: Vec<u8>,
     done: oneshot::Sender<io::Result<()>>,
@@ -69,7 +69,7 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
             token
                 .run_until_cancelled(write_lines(writer, queued, queued_refusals))
                 .await;
-            // The writer was dropped when its future ended, so the pipe is closed now.
+            // The future that owned the writer has ended, so the pipe to the server is closed now.
             let _ = closed_sender.send(());
         });
         Self {
@@ -86,7 +86,7 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
     }
 
     /// Reads up to the end of a line or up to the maximum line size. Returns `None` if no message
-    /// is complete. Cancel-safe, because the field `line` keeps the bytes that were read.
+    /// is complete. Cancel-safe, because the field `line` stores the bytes that were read.
     async fn read_line_part(&mut self) -> io::Result<Option<ServerJsonRpcMessage>> {
         let room = self.max_line + 1 - self.line.len();
         let mut reader = (&mut self.reader).take(room as u64);
@@ -143,7 +143,7 @@ fn to_line(message: &ClientJsonRpcMessage) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Writes queued lines in order until the pipe fails.
+/// Writes queued messages to the server in order, until the pipe fails or the transport is dropped.
 async fn write_lines(
     mut writer: impl AsyncWrite + Unpin,
     mut messages: mpsc::UnboundedReceiver<Write>,
@@ -163,7 +163,7 @@ async fn write_lines(
         let written = written.await;
         let failed = written.is_err();
         if let Some(done) = done {
-            // Sending fails if the sender of the message no longer waits.
+            // Sending fails if the caller no longer waits for the result.
             let _ = done.send(written);
         }
         if failed {

@@ -32,8 +32,8 @@ pub(super) const CATEGORIES: [&str; 11] = [
     "biolink:ProteinFamily",
 ];
 
-/// Converts a category to its form in TRAPI: `biolink:Gene` for both `Gene` and `biolink:Gene`.
-/// Returns `None` for invalid names.
+/// Adds the prefix `biolink:` to a category if it is missing, because TRAPI requires the prefix.
+/// Returns `None` for an invalid category name.
 pub(super) fn normalize_category(text: &str) -> Option<String> {
     let name = without_prefix(text);
     let mut characters = name.chars();
@@ -42,8 +42,8 @@ pub(super) fn normalize_category(text: &str) -> Option<String> {
     is_valid.then(|| format!("biolink:{name}"))
 }
 
-/// Converts a predicate to its form in TRAPI: `biolink:affects` for both `affects` and
-/// `biolink:affects`. Returns `None` for invalid names.
+/// Adds the prefix `biolink:` to a predicate if it is missing, because TRAPI requires the prefix.
+/// Returns `None` for an invalid predicate name.
 pub(super) fn normalize_predicate(text: &str) -> Option<String> {
     let name = without_prefix(text);
     let mut characters = name.chars();
@@ -52,7 +52,7 @@ pub(super) fn normalize_predicate(text: &str) -> Option<String> {
     is_valid.then(|| format!("biolink:{name}"))
 }
 
-/// Returns whether a text is a CURIE: a prefix, a colon and a local id.
+/// Returns whether a text is a CURIE (compact URI): a prefix, a colon and a local id.
 pub(super) fn is_curie(text: &str) -> bool {
     let Some((prefix, reference)) = text.split_once(':') else {
         return false;

@@ -17,7 +17,7 @@ use crate::{
     tool::ToolError,
 };
 
-/// Time-out for connecting to the service.
+/// Maximum time for connecting to the service. The time-out of a call applies too.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of attempts for one request.
 const MAX_ATTEMPTS: u32 = 3;
@@ -263,7 +263,7 @@ fn shorten_reason(text: &str) -> String {
     truncate(&to_single_line(text), MAX_REASON_CHARS)
 }
 
-/// Parses the base URL of a service and appends `/`.
+/// Parses the base URL of a service and appends `/` to its path.
 fn parse_base_url(text: &str) -> Result<Url, String> {
     let mut url = Url::parse(text.trim()).map_err(|error| {
         format!("it is not a URL ({error}); an example is https://bte.transltr.io/v1")

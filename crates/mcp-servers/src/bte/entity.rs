@@ -1,4 +1,4 @@
-//! The tools `query_bte_getall` and `query_bte_by_categories`: the relations of one thing.
+//! The tools `query_bte_getall` and `query_bte_by_categories`: the relations of one entity.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub(super) struct Input {
     /// Adds all results to the knowledge graph of this conversation.
     #[serde(default)]
     add_to_graph: bool,
-    /// Added by the host: the conversation of this call.
+    /// Added by the host, not by the model: the conversation to which this call belongs.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -57,7 +57,6 @@ fn categories_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the tool `query_bte_getall`.
 pub(super) fn query_bte_getall_tool(bte: &Bte) -> BundledTool {
     let tool = bte.query_tool(
         "query_bte_getall",
@@ -73,7 +72,6 @@ pub(super) fn query_bte_getall_tool(bte: &Bte) -> BundledTool {
     tool.without_argument("categories")
 }
 
-/// Returns the tool `query_bte_by_categories`.
 pub(super) fn query_by_categories_tool(bte: &Bte) -> BundledTool {
     bte.query_tool(
         "query_bte_by_categories",

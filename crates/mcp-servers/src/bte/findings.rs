@@ -1,4 +1,4 @@
-//! The merged responses of a query: a graph and ranked results.
+//! The merged responses to the queries of one tool call: a graph and ranked results.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,17 +19,17 @@ use crate::{
     text::{to_single_line, truncate},
 };
 
-/// Value of the field `source` in the data of all nodes and edges.
+/// Value of the field `source` of all nodes and edges, which marks the origin of their data.
 const SOURCE: &str = "bte";
 /// Maximum number of alternative ids or names of a node. Some nodes have hundreds.
 const MAX_NAMES: usize = 20;
-/// Maximum number of publications that one edge keeps.
+/// Maximum number of publications of one edge. Further publications are dropped.
 const MAX_PUBLICATIONS: usize = 100;
-/// Maximum number of sources, qualifiers or categories that a node or an edge keeps.
+/// Maximum number of sources, qualifiers or categories of a node or an edge. Others are dropped.
 const MAX_DETAILS: usize = 10;
-/// Maximum length of an id, name or other value, in characters.
+/// Maximum length of a category or attribute in characters. Longer ones are dropped.
 const MAX_VALUE_CHARS: usize = 200;
-/// Maximum number of warnings of the service that are passed to the model.
+/// Maximum number of warnings from the service that the model receives.
 const MAX_WARNINGS: usize = 5;
 
 /// The nodes, edges and results of all responses to a query.
@@ -37,20 +37,20 @@ const MAX_WARNINGS: usize = 5;
 pub(super) struct Findings {
     /// The valid nodes and edges. Both ends of every edge are among the nodes.
     pub(super) graph: KnowledgeGraph,
-    /// The results by their sorted node ids. [`rank`](Findings::rank) sorts them.
+    /// The results by their sorted node ids. [`rank`](Findings::rank) orders the results by score.
     pub(super) results: IndexMap<Vec<String>, QueryResult>,
     /// Number of ignored edges, which state only that two names occur in one text.
     pub(super) co_occurrence: usize,
     /// Number of nodes, edges and results that were ignored because of an invalid form.
     pub(super) unreadable: usize,
-    /// Warnings of the service.
+    /// Warnings and errors that the service logged.
     pub(super) warnings: Vec<String>,
 }
 
 /// One result of a query, with its supporting edges.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct QueryResult {
-    /// Ids of the nodes that are bound to the query, starting with the known node.
+    /// Ids of the nodes that match the query nodes, first the node that the query names by its id.
     pub(super) nodes: Vec<String>,
     /// Ids of the edges that support the result.
     pub(super) edges: IndexSet<String>,
@@ -70,8 +70,8 @@ impl Findings {
                 None => self.unreadable += 1,
             }
         }
-        // Ids of the edges by their keys in this response, which bindings refer to. Ignored edges
-        // have no id.
+        // Maps the edge keys of this response, which its results refer to, to edge ids. Ignored
+        // edges map to `None`.
         let mut edge_ids: IndexMap<String, Option<String>> = IndexMap::new();
         for (key, value) in knowledge.edges {
             let raw: Option<KnowledgeEdge> = parse_part(value);
@@ -113,8 +113,8 @@ impl Findings {
         nodes.contains_key(&edge.source) && nodes.contains_key(&edge.target)
     }
 
-    /// Adds a result to the findings. Returns `false` if it refers to unknown nodes or to no known
-    /// edge. A valid result whose edges are all ignored is not added.
+    /// Adds a result. Returns `false` if one of its nodes or all of its edges are missing in the
+    /// response. A result with only ignored edges is not added, but returns `true`.
     fn add_bound_result(
         &mut self,
         mut result: ResultEntry,
@@ -164,7 +164,7 @@ impl Findings {
         }
     }
 
-    /// Sorts the results by score, number of edges and number of publications.
+    /// Sorts the results by score, number of edges and number of publications, the best first.
     pub(super) fn rank(&mut self) {
         let mut results = std::mem::take(&mut self.results);
         results.sort_by(|_, a, _, b| {
@@ -193,7 +193,7 @@ impl Findings {
         publications.map(String::as_str).collect()
     }
 
-    /// Returns the nodes and edges of the best results, up to the given numbers.
+    /// Returns at most `max_nodes` nodes and `max_edges` edges, those of the best results first.
     pub(super) fn best_nodes_and_edges(
         &self,
         max_nodes: usize,

@@ -1,4 +1,4 @@
-//! The tool `lookup_name`: the CURIEs of a name, from a name resolver
+//! The tool `lookup_name`, which finds the CURIEs of a name with a name resolver
 //! (<https://github.com/NCATSTranslator/NameResolution>, `GET /lookup`).
 
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
 };
 
-/// Maximum number of alternative names of a match.
+/// Maximum number of alternative names that the output lists for one match.
 const MAX_SYNONYMS: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]
@@ -45,17 +45,17 @@ pub(super) struct Output {
 
 #[derive(Serialize, JsonSchema)]
 struct Match {
-    /// The id for queries.
+    /// The id of the match, for queries.
     curie: String,
-    /// The display name.
+    /// The display name of the match.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
-    /// Its most specific category, such as `Gene`.
+    /// The most specific category of the match, such as `Gene`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
-    /// The organisms that it belongs to.
+    /// The organisms that the match belongs to.
     taxa: Vec<String>,
-    /// Other names, at most five.
+    /// At most five other names of the match.
     synonyms: Vec<String>,
 }
 
@@ -72,7 +72,6 @@ struct Found {
     synonyms: Vec<String>,
 }
 
-/// Returns the tool `lookup_name`.
 pub(super) fn lookup_name_tool(client: ServiceClient) -> BundledTool {
     BundledTool::new(
         "lookup_name",

@@ -1,4 +1,4 @@
-//! The tool `get_meta_knowledge_graph`: the relations that the service supports.
+//! The tool `get_meta_knowledge_graph`, which lists the relations that the service supports.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -19,8 +19,8 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
 };
 
-/// Time for which the list of relations is cached. It has a size of megabytes and changes only with
-/// updates of the service.
+/// Time for which the list of relations is cached. The list has a size of megabytes and changes
+/// only with updates of the service.
 const CACHE_TIME: Duration = Duration::from_hours(1);
 
 struct CachedMetaKnowledgeGraph {
@@ -62,9 +62,9 @@ pub(super) struct Input {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// Number of all matching relations.
+    /// Number of relations that match the filters, also of those that are not listed.
     matching: usize,
-    /// The supported relations.
+    /// The matching relations, at most `limit`.
     relations: Vec<Relation>,
     /// Numbers of matching relations by predicate.
     predicates: Vec<Count>,
@@ -75,13 +75,12 @@ pub(super) struct Output {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct CategoryOutput {
-    /// The category.
+    /// The name of the category, such as `biolink:Gene`.
     category: String,
-    /// The prefixes of ids, the preferred one first.
+    /// The prefixes of ids in this category, the preferred one first.
     id_prefixes: Vec<String>,
 }
 
-/// Returns the tool `get_meta_knowledge_graph`.
 pub(super) fn meta_knowledge_graph_tool(client: &ServiceClient) -> BundledTool {
     let meta = Arc::new(CachedMetaKnowledgeGraph {
         client: client.clone(),

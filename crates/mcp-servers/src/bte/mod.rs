@@ -93,7 +93,7 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }
 
-/// The service and the optional graph database of the tools.
+/// The state of the tools: the client of the service, and the graph database if there is one.
 #[derive(Clone)]
 struct Bte {
     client: ServiceClient,

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use switchboard_domain::nearest::{did_you_mean, find_most_similar};
+use switchboard_domain::nearest::{did_you_mean, find_nearest};
 
 use super::{
     Bte,
@@ -18,7 +18,7 @@ use crate::{
 
 /// Maximum number of nodes in a query graph. With more nodes, services need minutes.
 const MAX_NODES: usize = 5;
-/// Maximum number of edges in a query graph.
+/// Maximum number of edges in a query graph. A query graph with more edges is refused.
 const MAX_EDGES: usize = 4;
 
 const ADVICE: &str = "Omit the predicates, exchange subject and object, use a wider category such \
@@ -28,7 +28,7 @@ const ADVICE: &str = "Omit the predicates, exchange subject and object, use a wi
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The query graph in the form of TRAPI.
+    /// The query as a TRAPI query graph.
     query_graph: QueryGraph,
     /// Maximum number of results to list.
     #[serde(default = "number::<25>")]
@@ -37,13 +37,12 @@ pub(super) struct Input {
     /// Adds all results to the knowledge graph of this conversation.
     #[serde(default, rename = "addToGraph")]
     add_to_graph: bool,
-    /// Added by the host: the conversation of this call.
+    /// Added by the host, not by the model: the conversation to which this call belongs.
     #[serde(rename = "databaseContext")]
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
 
-/// Returns the tool `query_bte`.
 pub(super) fn query_bte_tool(bte: &Bte) -> BundledTool {
     bte.query_tool(
         "query_bte",
@@ -101,7 +100,7 @@ fn describe(query_graph: &QueryGraph) -> String {
     edges.collect::<Vec<_>>().join(", ")
 }
 
-/// Normalizes the names in a query graph. Returns one sentence for each problem.
+/// Normalizes the category and predicate names of a query graph. Returns a sentence per problem.
 fn validate(graph: &mut QueryGraph) -> Vec<String> {
     let mut problems: Vec<String> = Vec::new();
     let (nodes, edges) = (graph.nodes.len(), graph.edges.len());
@@ -159,7 +158,7 @@ fn validate_node(key: &str, node: &mut QueryNode, problems: &mut Vec<String>) {
 fn validate_edge(key: &str, edge: &mut QueryEdge, nodes: &[&str], problems: &mut Vec<String>) {
     for (role, end) in [("subject", &edge.subject), ("object", &edge.object)] {
         if !nodes.contains(&end.as_str()) {
-            let suggestion = did_you_mean(find_most_similar(end, nodes.iter().copied()));
+            let suggestion = did_you_mean(find_nearest(end, nodes.iter().copied()));
             let end = truncate(end, 60);
             problems.push(format!(
                 "The {role} of the edge {key} is {end:?}, which is an unknown node{suggestion}."

@@ -36,11 +36,11 @@ const MAX_SOURCES: usize = 4;
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// Number of all results.
+    /// Number of all results of the query.
     result_count: usize,
-    /// Number of nodes, with the given one.
+    /// Number of nodes with edges, including the node in the query.
     node_count: usize,
-    /// Number of edges.
+    /// Number of edges, without the ignored ones.
     edge_count: usize,
     /// Number of ignored edges, which state only that two names occur in one text.
     filtered_edge_count: usize,
@@ -48,13 +48,13 @@ pub(super) struct Output {
     by_category: Vec<Count>,
     /// Numbers of edges by predicate, the most frequent first.
     by_predicate: Vec<Count>,
-    /// The best results.
+    /// The best results, at most `limit`.
     results: Vec<Ranked>,
     /// The nodes, as arguments for `add_nodes` of the graph server.
     nodes: Vec<Node>,
     /// The edges, as arguments for `add_edges` of the graph server. `nodes` contains their ends.
     edges: Vec<Edge>,
-    /// Whether `nodes` and `edges` are complete.
+    /// Whether `nodes` and `edges` contain all nodes and edges of the results.
     complete: bool,
     /// The result of adding the nodes and edges to the graph of the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,29 +65,29 @@ pub(super) struct Output {
 
 #[derive(Serialize, JsonSchema)]
 struct Added {
-    /// The result for the nodes.
+    /// Numbers of added, updated and unchanged nodes.
     nodes: Upserted,
-    /// The result for the edges.
+    /// Numbers of added, updated and unchanged edges.
     edges: Upserted,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Ranked {
-    /// Rank; 1 is the best.
+    /// Rank of the result; 1 is the best.
     rank: usize,
-    /// Score of the service. Higher is better.
+    /// Score that the service assigned to the result. Higher is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
-    /// The nodes, in the order of the query.
+    /// The nodes of the result, first the node in the query.
     nodes: Vec<NodeRef>,
-    /// Number of supporting edges.
+    /// Number of edges that support the result.
     edge_count: usize,
-    /// The ids of at most 100 of these edges.
+    /// The ids of at most 100 supporting edges.
     edges: Vec<String>,
-    /// The knowledge sources of these edges.
+    /// The knowledge sources of the supporting edges.
     sources: Vec<String>,
-    /// Number of publications of these edges.
+    /// Number of publications of the supporting edges.
     publication_count: usize,
 }
 
@@ -95,9 +95,9 @@ struct Ranked {
 pub(super) struct OutputOptions<'a> {
     /// Description of the query for the summary: `things related to NCBIGene:4353`.
     pub(super) description: String,
-    /// Advice to the model if the query has no results.
+    /// Advice to the model that the output contains if the query has no results.
     pub(super) advice: &'static str,
-    /// Maximum number of listed results.
+    /// Maximum number of results that the output lists.
     pub(super) limit: usize,
     pub(super) add_to_graph: bool,
     pub(super) context: Option<&'a DatabaseContext>,
@@ -253,7 +253,7 @@ fn format_result(findings: &Findings, ranked: &Ranked, result: &QueryResult) -> 
         let ends = (edge.source.as_str(), edge.target.as_str());
         labels.entry(ends).or_default().insert(&edge.label);
     }
-    // The summary omits the type of the node that the caller named in the query.
+    // The first node is the one that the caller named in the query, so its type is omitted.
     let known = ranked.nodes.first().map(|node| node.id.as_str());
     let end = |id: &str| {
         let node = findings.graph.node_ref(id);

@@ -13,14 +13,14 @@ use serde_json::{Map, Value};
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QueryGraph {
-    /// The nodes, by a short key such as n0. A node has ids (known things), categories (of unknown
-    /// things) or both. At least one node has ids.
+    /// The nodes, by a short key such as n0. A node has ids (of particular things), categories (of
+    /// unknown things) or both. At least one node has ids.
     pub(super) nodes: BTreeMap<String, QueryNode>,
     /// The relations of the nodes, by a short key such as e0.
     pub(super) edges: BTreeMap<String, QueryEdge>,
 }
 
-// Empty lists are omitted, because TRAPI does not allow them.
+// A node of a query graph. Empty lists are omitted, because TRAPI does not allow empty lists.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QueryNode {
@@ -37,9 +37,9 @@ pub(super) struct QueryNode {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QueryEdge {
-    /// The key of the subject node.
+    /// The key of the node that is the subject of the relation.
     pub(super) subject: String,
-    /// The key of the object node.
+    /// The key of the node that is the object of the relation.
     pub(super) object: String,
     /// Biolink predicates, such as `biolink:affects`. Omit them unless you need a particular
     /// relation.
@@ -63,16 +63,16 @@ pub(super) struct Response {
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
     pub(super) knowledge_graph: Option<ResponseGraph>,
-    /// The results, each in the form of [`ResultEntry`].
+    /// The results. Each one is parsed separately as [`ResultEntry`] to skip invalid ones.
     pub(super) results: Option<Vec<Value>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ResponseGraph {
-    /// The nodes by key, each in the form of [`KnowledgeNode`].
+    /// The nodes by key. Each one is parsed separately as [`KnowledgeNode`] to skip invalid ones.
     #[serde(default)]
     pub(super) nodes: Map<String, Value>,
-    /// The edges by key, each in the form of [`KnowledgeEdge`].
+    /// The edges by key. Each one is parsed separately as [`KnowledgeEdge`] to skip invalid ones.
     #[serde(default)]
     pub(super) edges: Map<String, Value>,
 }
@@ -170,13 +170,13 @@ pub(super) struct MetaNode {
 pub(super) struct Relation {
     /// The category of the subject.
     pub(super) subject: String,
-    /// The predicate.
+    /// The predicate, such as `biolink:affects`.
     pub(super) predicate: String,
     /// The category of the object.
     pub(super) object: String,
 }
 
-/// Parses a part of a response. Returns `None` if the value has another form.
+/// Parses one part of a response. Returns `None` for a value that does not fit the type `T`.
 pub(super) fn parse_part<T: DeserializeOwned>(value: Value) -> Option<T> {
     serde_json::from_value(value).ok()
 }

@@ -27,13 +27,12 @@ pub(super) struct Output {
     account_value: String,
     /// The account value as an integer in cents: 123450.
     account_value_cents: i64,
-    /// The currency of both amounts (ISO 4217).
+    /// The currency of the account value (ISO 4217).
     currency: &'static str,
-    /// Number of these purchases.
+    /// Number of purchases that the account value includes.
     purchases: i64,
 }
 
-/// Returns the tool `calculate_account_value`.
 pub(super) fn account_value_tool(database: Database) -> BundledTool {
     BundledTool::new(
         "calculate_account_value",

@@ -23,7 +23,7 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
 };
 
 static LAYOUT: Layout = Layout {
-    // The application id spells "sbcs" in ASCII.
+    // The id identifies database files of this server. It spells "sbcs" in ASCII.
     application_id: 0x7362_6373,
     version: 1,
     schema: include_str!("schema.sql"),

@@ -33,7 +33,7 @@ fn default_limit() -> i64 {
     reason = "the other tools have the same name `customer_id`"
 )]
 struct Customer {
-    /// The number that other tools take.
+    /// The number of the customer, which other tools take.
     customer_id: i64,
     name: String,
     email: String,
@@ -48,11 +48,10 @@ struct Customer {
 pub(super) struct Output {
     /// The customers, the latest first.
     customers: Vec<Customer>,
-    /// Number of all matching customers.
+    /// Number of customers that match, also of those that are not listed.
     matching: i64,
 }
 
-/// Returns the tool `get_recent_customers`.
 pub(super) fn recent_customers_tool(database: Database) -> BundledTool {
     BundledTool::new(
         "get_recent_customers",

@@ -58,11 +58,10 @@ pub(super) struct Output {
     #[schemars(with = "String")]
     description: Option<String>,
     priority: Priority,
-    /// "open" for a new ticket.
+    /// The status of the ticket: "open" for a new one.
     status: String,
 }
 
-/// Returns the tool `create_support_ticket`.
 pub(super) fn support_ticket_tool(database: Database) -> BundledTool {
     BundledTool::new(
         "create_support_ticket",

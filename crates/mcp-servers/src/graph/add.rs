@@ -23,7 +23,7 @@ pub(super) struct NodesInput {
     /// The nodes, at most 1000 in a call.
     #[schemars(length(min = 1, max = 1000))]
     nodes: Vec<Node>,
-    /// Added by the host: the conversation of this call.
+    /// Added by the host, not by the model: the conversation to which this call belongs.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -34,7 +34,7 @@ pub(super) struct EdgesInput {
     /// The edges, at most 2000 in a call.
     #[schemars(length(min = 1, max = 2000))]
     edges: Vec<Edge>,
-    /// Added by the host: the conversation of this call.
+    /// Added by the host, not by the model: the conversation to which this call belongs.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -47,7 +47,6 @@ pub(super) struct Output {
     metadata: Totals,
 }
 
-/// Returns the tool `add_nodes`.
 pub(super) fn add_nodes_tool(store: GraphStore) -> BundledTool {
     BundledTool::new(
         "add_nodes",
@@ -71,7 +70,6 @@ async fn call_add_nodes(store: GraphStore, input: NodesInput) -> ToolResult<Outp
     Ok(build_output(done, totals, "node"))
 }
 
-/// Returns the tool `add_edges`.
 pub(super) fn add_edges_tool(store: GraphStore) -> BundledTool {
     BundledTool::new(
         "add_edges",

@@ -27,7 +27,7 @@ pub(super) struct Input {
     #[serde(default = "number::<10>")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
-    /// Added by the host: the conversation of this call.
+    /// Added by the host, not by the model: the conversation to which this call belongs.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -35,16 +35,16 @@ pub(super) struct Input {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// The node.
+    /// The analyzed node.
     node: NodeRef,
-    /// Number of its edges.
+    /// Number of all edges of the node.
     degree: usize,
     /// Number of edges to the node. An edge from the node to itself counts as incoming and
     /// outgoing.
     incoming: usize,
     /// Number of edges from the node.
     outgoing: usize,
-    /// Number of neighbours.
+    /// Number of nodes that share an edge with the node.
     neighbour_count: usize,
     /// Numbers of edges by label, the most frequent first.
     by_predicate: Vec<Predicate>,
@@ -60,9 +60,9 @@ pub(super) struct Output {
 struct Predicate {
     /// The label of the edges.
     label: String,
-    /// Number of these edges to the node.
+    /// Number of edges with this label to the node.
     incoming: usize,
-    /// Number of these edges from the node.
+    /// Number of edges with this label from the node.
     outgoing: usize,
 }
 
@@ -72,13 +72,12 @@ struct RankedNeighbour {
     node: NodeRef,
     /// Number of edges between the neighbour and the node.
     edges: usize,
-    /// Number of publications of these edges.
+    /// Number of publications of the edges between the neighbour and the node.
     publications: usize,
-    /// The labels of these edges.
+    /// The labels of the edges between the neighbour and the node.
     labels: Vec<String>,
 }
 
-/// Returns the tool `analyze_node_relationships`.
 pub(super) fn analyze_node_tool(store: GraphStore) -> BundledTool {
     BundledTool::new(
         "analyze_node_relationships",

@@ -43,7 +43,7 @@ pub(super) struct Input {
     /// Follows only edges with one of these labels, such as `affects`.
     #[schemars(length(min = 1, max = 50))]
     labels: Option<Vec<String>>,
-    /// Added by the host: the conversation of this call.
+    /// Added by the host, not by the model: the conversation to which this call belongs.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -62,17 +62,17 @@ pub(super) struct Output {
     /// The neighbours, the nearest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     neighbours: Option<Vec<Neighbour>>,
-    /// Whether these are all paths or neighbours within the maximum length.
+    /// Whether the list contains all paths or neighbours within the maximum length.
     complete: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Path {
-    /// Number of edges.
+    /// Number of edges of the path.
     length: usize,
-    /// The nodes, from one end to the other.
+    /// The nodes of the path, from the start to the end.
     nodes: Vec<NodeRef>,
-    /// For each step, the edges between its two nodes.
+    /// For each step of the path, the edges between its two nodes.
     steps: Vec<Vec<Relation>>,
 }
 
@@ -80,9 +80,9 @@ struct Path {
 struct Relation {
     /// The id of the edge.
     id: String,
-    /// The id of its source.
+    /// The id of the node at which the edge starts.
     source: String,
-    /// The id of its target.
+    /// The id of the node at which the edge ends.
     target: String,
     /// The label of the edge.
     label: String,
@@ -92,14 +92,13 @@ struct Relation {
 struct Neighbour {
     #[serde(flatten)]
     node: NodeRef,
-    /// Distance in edges.
+    /// Distance from the start node in edges.
     distance: usize,
-    /// The edges to the node, for a distance of one edge.
+    /// The edges between the start node and this node, if the distance is one edge.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     edges: Vec<Relation>,
 }
 
-/// Returns the tool `find_connections`.
 pub(super) fn find_connections_tool(store: GraphStore) -> BundledTool {
     BundledTool::new(
         "find_connections",
@@ -276,7 +275,6 @@ impl ConnectionSearch<'_> {
         }
     }
 
-    /// Returns the index of a node in the graph.
     fn node_index(&self, node: &Node) -> usize {
         self.graph.nodes.get_index_of(&node.id).unwrap_or_default()
     }

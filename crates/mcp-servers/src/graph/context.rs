@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 
-/// Conversation id of calls that contain none.
+/// Conversation id of calls that contain no conversation id.
 pub(crate) const DEFAULT_CONVERSATION: &str = "default";
 
 /// Context that the host adds to a call. Only the conversation id is used. The other fields are for
@@ -15,24 +15,24 @@ pub(crate) const DEFAULT_CONVERSATION: &str = "default";
     reason = "the ignored fields are never read, because they may be credentials"
 )]
 pub(crate) struct DatabaseContext {
-    /// The conversation of the graph.
+    /// The id of the conversation, which selects the graph.
     #[schemars(length(min = 1, max = 200))]
     conversation_id: String,
-    /// Ignored.
+    /// Id of an artifact. This server ignores it.
     #[schemars(with = "Option<String>")]
     #[serde(default)]
     artifact_id: IgnoredAny,
-    /// Ignored.
+    /// URL of a graph API. This server ignores it.
     #[schemars(with = "Option<String>")]
     #[serde(default)]
     api_base_url: IgnoredAny,
-    /// Ignored.
+    /// Access token of a graph API. This server ignores it.
     #[schemars(with = "Option<String>")]
     #[serde(default)]
     access_token: IgnoredAny,
 }
 
-/// Returns the conversation id of a call, or the default one.
+/// Returns the conversation id of a call, or [`DEFAULT_CONVERSATION`] if it contains none.
 pub(crate) fn conversation_id(context: Option<&DatabaseContext>) -> &str {
     context.map_or(DEFAULT_CONVERSATION, |context| &context.conversation_id)
 }

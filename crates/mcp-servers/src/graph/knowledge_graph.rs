@@ -17,7 +17,7 @@ use crate::{
 pub(crate) struct KnowledgeGraph {
     pub(crate) nodes: IndexMap<String, Node>,
     pub(crate) edges: IndexMap<String, Edge>,
-    /// Time of the last change (RFC 3339).
+    /// Time of the last change of the graph (RFC 3339).
     pub(crate) updated_at: Option<String>,
 }
 
@@ -33,11 +33,11 @@ pub(crate) enum Change {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Totals {
-    /// Number of nodes.
+    /// Number of nodes in the graph.
     pub(crate) node_count: usize,
-    /// Number of edges.
+    /// Number of edges in the graph.
     pub(crate) edge_count: usize,
-    /// Time of the last change (RFC 3339). Missing without a change.
+    /// Time of the last change (RFC 3339). Missing if the graph was never changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_updated: Option<String>,
 }
@@ -47,10 +47,10 @@ pub(crate) struct Totals {
 pub(crate) struct NodeRef {
     /// The id of the node.
     pub(crate) id: String,
-    /// The display name.
+    /// The display name of the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
-    /// The type.
+    /// The type of the node, such as `Gene`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
 }
@@ -58,9 +58,9 @@ pub(crate) struct NodeRef {
 /// The number of occurrences of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Count {
-    /// The name.
+    /// The counted name, such as a type or a predicate.
     pub(crate) name: String,
-    /// The number of occurrences.
+    /// The number of occurrences of the name.
     pub(crate) count: usize,
 }
 
@@ -193,7 +193,7 @@ impl NodeRef {
     }
 }
 
-/// Counts the nodes by type.
+/// Counts the nodes by type. Nodes without a type count as `other`.
 pub(crate) fn count_types<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Vec<Count> {
     let types = nodes.into_iter().map(|node| node.kind.as_deref());
     count_names(types.map(|kind| kind.unwrap_or("other")))

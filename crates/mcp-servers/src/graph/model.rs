@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 
 use crate::text::{to_single_line, truncate};
 
-/// Maximum length of a node id, in characters.
+/// Maximum length of a node id, in characters. Longer ids are refused.
 pub(crate) const MAX_NODE_ID: usize = 200;
 /// Maximum length of an edge id, in characters. An edge id contains two node ids, a label, a source
 /// and qualifiers.
 pub(crate) const MAX_EDGE_ID: usize = 1500;
-/// Maximum length of a label or type, in characters.
+/// Maximum length of a label or type, in characters. Longer ones are truncated.
 pub(crate) const MAX_LABEL: usize = 500;
-/// Maximum size of the field `data` of a node or edge as JSON, in bytes.
+/// Maximum size of the field `data` of a node or edge as JSON, in bytes. Larger data is refused.
 pub(crate) const MAX_DATA: usize = 32 * 1024;
-/// Maximum length of a merged list in the field `data`.
+/// Maximum number of items in a merged list of the field `data`. Further items are dropped.
 pub(crate) const MAX_LIST: usize = 200;
 
 /// A thing, such as a gene, a disease or a drug.
@@ -29,15 +29,15 @@ pub(crate) struct Node {
     /// spaces.
     #[schemars(length(min = 1, max = 200))]
     pub(crate) id: String,
-    /// The display name.
+    /// The display name of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 500))]
     pub(crate) label: Option<String>,
-    /// The type, such as `Gene` or `Disease`.
+    /// The type of the node, such as `Gene` or `Disease`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 500))]
     pub(crate) kind: Option<String>,
-    /// Further data.
+    /// Further data of the node.
     #[serde(default, skip_serializing_if = "NodeData::is_empty")]
     pub(crate) data: NodeData,
 }
@@ -45,16 +45,16 @@ pub(crate) struct Node {
 /// Further data of a node. Other keys are stored unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct NodeData {
-    /// All categories, such as `biolink:Gene`.
+    /// All categories of the node, such as `biolink:Gene`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) categories: Vec<String>,
-    /// Ids in other databases.
+    /// Ids of the node in other databases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) xrefs: Vec<String>,
-    /// Other names.
+    /// Other names of the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) synonyms: Vec<String>,
-    /// The origin of the data, such as `bte`.
+    /// The origin of the node's data, such as `bte`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<String>,
     #[serde(flatten)]
@@ -65,8 +65,8 @@ pub(crate) struct NodeData {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Edge {
-    /// The id. By default, it consists of the source, the target, the label, the primary source and
-    /// the qualifiers, so that one statement of one source is one edge.
+    /// The id of the edge. By default, it consists of the source, the target, the label, the
+    /// primary source and the qualifiers, so that one statement of one source is one edge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1500))]
     pub(crate) id: Option<String>,
@@ -76,10 +76,10 @@ pub(crate) struct Edge {
     /// The id of the target node.
     #[schemars(length(min = 1, max = 200))]
     pub(crate) target: String,
-    /// The predicate, such as `affects`.
+    /// The predicate of the edge, such as `affects`.
     #[schemars(length(min = 1, max = 500))]
     pub(crate) label: String,
-    /// Provenance and further data.
+    /// Provenance and further data of the edge.
     #[serde(default, skip_serializing_if = "EdgeData::is_empty")]
     pub(crate) data: EdgeData,
 }
@@ -87,19 +87,19 @@ pub(crate) struct Edge {
 /// Provenance and further data of an edge. Other keys are stored unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct EdgeData {
-    /// The origin of the data, such as `bte`.
+    /// The origin of the edge's data, such as `bte`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<String>,
     /// The knowledge source of the statement, such as `infores:biogrid`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) primary_source: Option<String>,
-    /// Publications that support it, such as `PMID:12345`.
+    /// Publications that support the statement, such as `PMID:12345`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) publications: Vec<String>,
-    /// The level of certainty, such as `knowledge_assertion` or `prediction`.
+    /// The level of certainty of the statement, such as `knowledge_assertion` or `prediction`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) knowledge_level: Option<String>,
-    /// The kind of agent that found it, such as `manual_agent` or `text_mining_agent`.
+    /// The kind of agent that found the statement, such as `manual_agent` or `text_mining_agent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent_type: Option<String>,
     /// Qualifiers of the statement, such as `object_direction_qualifier: increased`.
@@ -117,9 +117,9 @@ pub(crate) struct EdgeData {
 pub(crate) struct Provenance {
     /// The information resource, such as `infores:biogrid`.
     pub(crate) resource_id: String,
-    /// Its role, such as `primary_knowledge_source`.
+    /// The role of the resource, such as `primary_knowledge_source`.
     pub(crate) resource_role: String,
-    /// The information resources that it used.
+    /// The information resources that this resource used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) upstream_resource_ids: Vec<String>,
     /// Web pages with the statement.
@@ -195,7 +195,7 @@ impl Edge {
         to_single_line(&id)
     }
 
-    /// Merges a newer version of the edge. Replaces source, target and label.
+    /// Merges a newer version of the edge: replaces source, target and label, and merges the data.
     pub(crate) fn merge_edge(self, newer: Self) -> Self {
         let mut data = self.data;
         let newer_data = newer.data;
@@ -229,7 +229,7 @@ pub(crate) fn without_prefix(name: &str) -> &str {
     name.strip_prefix("biolink:").unwrap_or(name)
 }
 
-/// Normalizes a label or type. Returns `None` for a blank text.
+/// Converts a label or type to one line. Returns `None` for a blank text.
 pub(crate) fn normalize_name(text: &str) -> Option<String> {
     let text = truncate(&to_single_line(text), MAX_LABEL);
     (!text.is_empty()).then_some(text)

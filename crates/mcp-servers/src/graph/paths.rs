@@ -9,9 +9,9 @@ use super::{knowledge_graph::KnowledgeGraph, model::Edge};
 /// Maximum number of steps in a path search. A search that reaches this limit is incomplete.
 const MAX_STEPS: usize = 200_000;
 
-/// An index of the links between the nodes of a graph. Nodes are identified by their index.
+/// An index of the links between the nodes of a graph. Nodes are identified by their position.
 pub(super) struct Network<'a> {
-    /// For each node its neighbours with the connecting edges, in the order of their first edge.
+    /// For each node, its neighbours with the connecting edges, in the order of the first edges.
     links: Vec<IndexMap<usize, Vec<(Direction, &'a Edge)>>>,
 }
 
@@ -76,11 +76,7 @@ impl<'a> Network<'a> {
 
     /// Returns the neighbours of a node. With a direction, returns only neighbours over edges in
     /// that direction.
-    fn adjacent_nodes(
-        &self,
-        here: usize,
-        wanted: Option<Direction>,
-    ) -> impl Iterator<Item = usize> {
+    fn next_nodes(&self, here: usize, wanted: Option<Direction>) -> impl Iterator<Item = usize> {
         let links = self.links[here].iter().filter(move |(_, edges)| {
             wanted.is_none_or(|wanted| edges.iter().any(|(direction, _)| *direction == wanted))
         });
@@ -155,7 +151,7 @@ impl<'a> Network<'a> {
             if distance == max_distance {
                 continue;
             }
-            for next in self.adjacent_nodes(here, direction) {
+            for next in self.next_nodes(here, direction) {
                 if distances[next].is_none() {
                     distances[next] = Some(distance + 1);
                     queue.push_back((next, distance + 1));
@@ -168,7 +164,7 @@ impl<'a> Network<'a> {
 
 impl Search<'_> {
     /// Collects every path of exactly `length` more edges from `here` to the end node. Returns
-    /// whether the search may continue.
+    /// `false` if a limit ended the search.
     fn collect_paths(&mut self, here: usize, length: usize) -> bool {
         if length == 0 {
             if here == self.to {
@@ -180,7 +176,7 @@ impl Search<'_> {
             return true;
         }
         let network = self.network;
-        for next in network.adjacent_nodes(here, self.directed.then_some(Direction::Out)) {
+        for next in network.next_nodes(here, self.directed.then_some(Direction::Out)) {
             let near = self.distances[next].is_some_and(|distance| distance < length);
             // A path must not pass its end node before the last step.
             let early = next == self.to && length > 1;

@@ -29,7 +29,7 @@ pub(super) struct Input {
     #[serde(default)]
     #[schemars(length(max = 1000))]
     edge_ids: Vec<String>,
-    /// Added by the host: the conversation of this call.
+    /// Added by the host, not by the model: the conversation to which this call belongs.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -37,17 +37,16 @@ pub(super) struct Input {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// The removed nodes.
+    /// The ids of the removed nodes.
     removed_nodes: Vec<String>,
-    /// Number of removed edges, with the edges of removed nodes.
+    /// Number of removed edges, including the edges of removed nodes.
     removed_edges: usize,
-    /// Unknown ids.
+    /// Ids that are neither a node nor an edge of the graph.
     not_found: Vec<String>,
     /// Size of the graph after the call.
     metadata: Totals,
 }
 
-/// Returns the tool `remove_from_graph`.
 pub(super) fn remove_from_graph_tool(store: GraphStore) -> BundledTool {
     BundledTool::new(
         "remove_from_graph",

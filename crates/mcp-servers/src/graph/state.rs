@@ -42,7 +42,7 @@ pub(super) struct Input {
     /// Lists also the ids of the edges and further data: synonyms, sources, publications.
     #[serde(default)]
     details: bool,
-    /// Added by the host: the conversation of this call.
+    /// Added by the host, not by the model: the conversation to which this call belongs.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -54,7 +54,7 @@ struct Filter {
     node_type: Option<String>,
     /// Only edges with this label, such as `affects`.
     edge_type: Option<String>,
-    /// Only these nodes, and the edges between them.
+    /// Only nodes with these ids, and the edges between them.
     #[schemars(length(min = 1, max = 500))]
     node_ids: Option<Vec<String>>,
 }
@@ -81,7 +81,6 @@ pub(super) struct Output {
     next_offset: Option<usize>,
 }
 
-/// Returns the tool `get_graph_state`.
 pub(super) fn graph_state_tool(store: GraphStore) -> BundledTool {
     BundledTool::new(
         "get_graph_state",

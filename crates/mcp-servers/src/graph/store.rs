@@ -18,16 +18,16 @@ use crate::{
 };
 
 static LAYOUT: Layout = Layout {
-    // The application id spells "sbkg" in ASCII.
+    // The id identifies database files of this server. It spells "sbkg" in ASCII.
     application_id: 0x7362_6b67,
     version: 1,
     schema: include_str!("schema.sql"),
     seed: "",
 };
 
-/// Maximum number of nodes in the graph of a conversation.
+/// Maximum number of nodes in the graph of a conversation. Additions beyond it are refused.
 pub(crate) const MAX_NODES: usize = 20_000;
-/// Maximum number of edges in the graph of a conversation.
+/// Maximum number of edges in the graph of a conversation. Additions beyond it are refused.
 pub(crate) const MAX_EDGES: usize = 100_000;
 
 /// A store of the knowledge graphs of all conversations. Clones share one connection.
@@ -39,11 +39,11 @@ pub(crate) struct GraphStore {
 /// The result of adding nodes or edges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Upserted {
-    /// Number of new items.
+    /// Number of new nodes or edges.
     pub(crate) added: usize,
-    /// Number of existing items with new data.
+    /// Number of existing nodes or edges that got new data.
     pub(crate) updated: usize,
-    /// Number of existing items without new data.
+    /// Number of existing nodes or edges that got no new data.
     pub(crate) unchanged: usize,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct RemovalResult {
 }
 
 impl GraphStore {
-    /// Opens the store in memory, or in `file` if there is one.
+    /// Opens the store in the SQLite file `file`, or in memory without a file.
     pub(crate) async fn open(file: Option<&Path>) -> Result<Self, ServerError> {
         let database = Database::open(&LAYOUT, file).await?;
         Ok(Self { database })
@@ -74,8 +74,8 @@ impl GraphStore {
         self.database.read_in_transaction(read).await
     }
 
-    /// Adds valid nodes and edges, or merges them with existing ones. Changes nothing if one of
-    /// them cannot be added.
+    /// Adds valid nodes and edges, or merges them with existing ones. Changes nothing if one node
+    /// or edge cannot be added.
     pub(crate) async fn upsert_nodes_and_edges(
         &self,
         conversation: &str,
@@ -301,7 +301,7 @@ fn remove_in_transaction(
 }
 
 impl Upserted {
-    /// Counts the effect of adding one item. Returns whether the item must be saved.
+    /// Counts the effect of adding one node or edge. Returns whether it must be saved.
     fn count_change(&mut self, change: Change) -> bool {
         match change {
             Change::Added => self.added += 1,

@@ -47,8 +47,8 @@ impl ServerOptions {
         self
     }
 
-    /// Accepts only HTTP requests with this token. Required for an address that other machines can
-    /// reach.
+    /// Accepts only HTTP requests with this access token. An address that other machines can reach
+    /// requires a token.
     #[must_use]
     pub fn with_token(mut self, token: AccessToken) -> Self {
         self.token = Some(token);

@@ -6,7 +6,7 @@ use switchboard_domain::{
     json_schema::{
         SchemaError, SchemaOptions, SchemaValidator, ValidationError, error::ValidationErrorKind,
     },
-    nearest::find_most_similar,
+    nearest::find_nearest,
 };
 
 /// Maximum length of a value that an error message repeats, in characters.
@@ -95,7 +95,7 @@ fn describe_violation(schema: &Value, error: &ValidationError<'_>) -> String {
         _ if is_secret || value.chars().count() > MAX_QUOTED => {
             format!("{name} does not fit: {}.", error.masked())
         }
-        // The message of the validator lists only some of the choices.
+        // Lists all choices, because the message of the validator lists only some of them.
         ValidationErrorKind::Enum { .. } => {
             let choices = schema["enum"].as_array().into_iter().flatten();
             let choices: Vec<&str> = choices.filter_map(Value::as_str).collect();
@@ -135,7 +135,7 @@ fn describe_unknown_arguments(schema: &Value, path: &str, names: &[String]) -> S
     let known: Vec<&str> = known.map(|(name, _)| name.as_str()).collect();
     let sentences = names.iter().map(|name| {
         let full = child_name(path, name);
-        match find_most_similar(name, known.iter().copied()) {
+        match find_nearest(name, known.iter().copied()) {
             Some(meant) => format!("Unknown argument {full}; did you mean {meant}?"),
             None => format!("Unknown argument {full}."),
         }

@@ -36,7 +36,7 @@ pub(crate) struct ToolOutput<T> {
 /// protocol errors.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
-    /// The call is refused. The text contains the reason and a solution.
+    /// The server refuses the call. The text contains the reason and a solution.
     #[error("{0}")]
     Refused(String),
     /// Another process has locked the data file.
@@ -47,7 +47,7 @@ pub(crate) enum ToolError {
     Database(#[source] rusqlite::Error),
 }
 
-/// The result of a tool function.
+/// The result of a tool function. The model receives both outputs and errors.
 pub(crate) type ToolResult<T> = Result<ToolOutput<T>, ToolError>;
 
 impl From<String> for ToolError {

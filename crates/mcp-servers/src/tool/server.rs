@@ -59,7 +59,7 @@ impl ToolServer {
         }
     }
 
-    /// Sets the token whose cancellation requests a shutdown. Pending calls then have a short time
+    /// Sets the token whose cancellation requests a shutdown. Pending calls then have two seconds
     /// to complete.
     pub(crate) fn with_shutdown(mut self, stop: CancellationToken) -> Self {
         self.stop = stop;
@@ -145,7 +145,7 @@ async fn send_progress(context: &RequestContext<RoleServer>) -> Infallible {
         elapsed += PROGRESS_INTERVAL;
         let message = format!("running for {} seconds", elapsed.as_secs());
         let progress = ProgressNotificationParam::new(token.clone(), elapsed.as_secs_f64());
-        // A notification that cannot be sent has no effect on the result.
+        // Errors are ignored, because a lost progress notification does not affect the result.
         let _ = context
             .peer
             .notify_progress(progress.with_message(message))

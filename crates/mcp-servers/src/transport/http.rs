@@ -161,7 +161,7 @@ fn build_configuration(
     }
     let port = address.port();
     let own = hosts.iter().map(|host| allowed_origins(host, [port, port]));
-    // Behind a reverse proxy, web pages use the default ports instead of the port of this server.
+    // Allowed hosts may have default ports too, because web pages use them behind a reverse proxy.
     let allowed = options.allowed_hosts.iter();
     let allowed =
         allowed.flat_map(|host| [[port, port], DEFAULT_PORTS].map(|it| allowed_origins(host, it)));
@@ -181,8 +181,8 @@ fn build_configuration(
 /// Default ports of the schemes `http` and `https`.
 const DEFAULT_PORTS: [u16; 2] = [80, 443];
 
-/// Returns the origins that web pages of a host may have, with `http` and `https`. A port in `host`
-/// takes precedence over the given ports.
+/// Returns the `http` and `https` origins that web pages of a host may have. A port in `host` takes
+/// precedence over the two port arguments.
 fn allowed_origins(host: &str, [http, https]: [u16; 2]) -> [String; 2] {
     let bare_ipv6 = host.parse::<std::net::Ipv6Addr>().is_ok();
     let has_port = !bare_ipv6

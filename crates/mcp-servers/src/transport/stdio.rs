@@ -9,9 +9,9 @@ use crate::{catalogue, error::ServerError, options::ServerOptions, tool::server:
 /// Serves one client on standard input and output.
 ///
 /// Returns when the input is closed or `shutdown` completes (`std::future::pending()` for never).
-/// Responses to received requests are written first, within five or two seconds respectively.
-/// Standard output contains only the protocol. Input lines longer than 16 MiB (rmcp 3.9) and lines
-/// that are not JSON are ignored.
+/// First writes the responses to received requests, for at most five seconds after the end of the
+/// input or two seconds after `shutdown`. Standard output contains only the protocol. Input lines
+/// longer than 16 MiB (rmcp 3.9) and lines that are not JSON are ignored.
 ///
 /// After `shutdown`, a thread may still block in a read of standard input. A runtime waits for it
 /// without limit when it is dropped, so end the runtime with `Runtime::shutdown_timeout`.

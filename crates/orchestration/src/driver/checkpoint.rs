@@ -17,37 +17,37 @@ pub trait CheckpointStore: Send + Sync {
     async fn save_checkpoint(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError>;
 }
 
-/// A point in the execution at which a run may be stored.
+/// A point in the execution of a run at which a store may save the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Checkpoint {
     /// The run has not made its first model call.
     Begun,
-    /// The run has a model response, but it has not emitted the events of the response and its tool
-    /// calls. A run that is stored here does not pay for the response twice.
+    /// The run has a model response, but the events of the response are not emitted yet. If the run
+    /// is stored here, a crash does not cause a second, paid model call.
     ModelAnswered,
-    /// The run has tool results, but it has not emitted their events. If the run is stored here, a
-    /// call whose end was published does not run again.
+    /// The run has tool results, but their events are not emitted yet. If the run is stored here, a
+    /// call whose end was emitted does not run again after a crash.
     ToolAnswered,
-    /// The run is about to request approvals, which may take long, or it received a decision and
-    /// has not emitted the events of it.
+    /// The run is about to request approvals, which may take long, or it received a decision whose
+    /// events are not emitted yet.
     Waiting,
-    /// The run is about to send calls that are not safe to repeat, and it has recorded their start.
-    /// Without a checkpoint here, such calls may run twice after a crash.
+    /// The run is about to send tool calls that are not safe to repeat, and it has recorded their
+    /// start. Without a checkpoint here, these calls may run twice after a crash.
     Leaving,
-    /// All sent tool calls have results, and no other checkpoint follows directly.
+    /// All tool calls that were sent have results, and the next action stores no checkpoint itself.
     Settled,
-    /// The run is finished, so it need not be stored.
+    /// The run is finished, so a store can skip this checkpoint.
     Over,
 }
 
-/// An error of a store that could not store a run.
+/// The error of a store that could not save a run at a checkpoint.
 #[derive(Debug, thiserror::Error)]
 #[error("the run could not be stored: {message}")]
 pub struct CheckpointError {
-    /// Description of the error for people.
+    /// Description of the storage error for people.
     pub message: String,
-    /// The underlying error, if any.
+    /// The error of the storage system, if any.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }

@@ -1,4 +1,4 @@
-//! Executes the steps of a run.
+//! The main loop of the driver, which executes the steps of a run.
 
 use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 
@@ -21,31 +21,31 @@ use crate::{
     tools::arguments::ContextInjection,
 };
 
-/// Executes the steps of one run.
+/// The driver of one run. It executes the run's steps and publishes the events.
 pub(super) struct Driver {
     pub(super) agent: Arc<AgentSettings>,
     /// Tool input values that are hidden from the model, for the session and principal of this run.
     pub(super) context: ContextInjection,
     pub(super) publisher: EventPublisher,
-    /// Time at which the wall time of the run ends; `None` if it is unlimited.
+    /// Time at which the run reaches its wall-time limit; `None` without a limit.
     pub(super) deadline: Option<Instant>,
-    /// The recipe that the run started with.
+    /// The recipe that the run started with, if any.
     pub(super) recipe: Option<Arc<Recipe>>,
     selection: Option<RecipeTools>,
     resumed: bool,
-    /// The open trace span of the run; `None` after the end of the run.
+    /// The open trace span of the run; `None` after the run ended.
     trace: Option<AgentTrace>,
 }
 
-/// What the driver does after a step of the run.
+/// The action of the driver after a step: continue, stop or park the run.
 pub(super) enum StepOutcome {
     Continue,
     Stopped(StopReason),
-    /// The run is stored, because its approval decision will come later.
+    /// The run was stored and is not executed further, because its approvals will come later.
     Parked,
 }
 
-/// The reason why the driver stops the run.
+/// The reason why the driver stops a run before its end.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum StopReason {
     Cancelled,
@@ -73,7 +73,7 @@ impl Driver {
         }
     }
 
-    /// Drives a run to its end or until it parks.
+    /// Executes a run until it ends or is parked to wait for approvals.
     // The arguments are boxed because they are large and an async function stores them twice.
     pub(super) async fn execute_run(
         mut self: Box<Self>,
@@ -183,13 +183,13 @@ impl Driver {
         run
     }
 
-    /// Sets the current time of the run.
+    /// Passes the current time to the run, which has no clock.
     fn update_run_time(&self, run: &mut Run) {
         run.set_time(self.agent.current_time());
         run.set_steady_time(self.agent.steady.now());
     }
 
-    /// Sets the deadline of the driver to the end of the run's wall time.
+    /// Sets the driver's deadline to the time at which the run reaches its wall-time limit.
     fn set_deadline(&mut self, run: &Run) {
         // A deadline beyond the range of the clock means that the wall time is unlimited.
         let left = run.remaining_wall_time();
@@ -263,7 +263,7 @@ impl Driver {
             .then_some(StopReason::TimeLimit)
     }
 
-    /// Ends the run for the given reason. Open tool calls get results that state the reason.
+    /// Ends the run because of `reason`. Unfinished tool calls get results that state the reason.
     pub(super) fn stop_run(
         &self,
         run: &mut Run,
@@ -278,7 +278,7 @@ impl Driver {
         }
     }
 
-    /// Stores the capabilities of the model in the run, and returns the event of the run's start.
+    /// Stores the capabilities of the model in the run, and returns the start event of the run.
     fn create_start_event(&self, run: &mut Run) -> RunEventKind {
         let id = run.model_id().clone();
         if let Some(model) = self.find_model(&id) {
@@ -389,7 +389,7 @@ impl Driver {
         self.publish_events(run.suspend_calls_without_tool()).await;
     }
 
-    /// Publishes changes of the tool host since the last step. Returns whether any tools changed.
+    /// Publishes changes of the tool host since the last step. Returns whether tools changed.
     async fn apply_host_changes(
         &self,
         changes: &mut Option<ToolHostChanges>,
@@ -516,7 +516,7 @@ impl Driver {
         run.set_steady_time(self.agent.steady.now());
         let run = &*run;
         let decided = async {
-            let decided = approver.await_first_decision(open);
+            let decided = approver.await_decision(open);
             match find_earliest_expiry(run, open) {
                 None => decided.await,
                 Some((index, expires_in)) => tokio::time::timeout(expires_in, decided)
@@ -554,8 +554,8 @@ impl Driver {
         others.map(|request| request.tool_use.id.clone()).collect()
     }
 
-    /// Waits for an early approval decision about one of these calls. Returns the decision with the
-    /// id of its call.
+    /// Waits for an early approval decision about one of `calls`. Returns the decision with the id
+    /// of its call.
     pub(super) async fn wait_for_early_decision(
         &self,
         run: &str,
@@ -574,7 +574,7 @@ impl Driver {
         std::future::pending().await
     }
 
-    /// Applies an early approval decision, unless the call already has a result.
+    /// Applies a decision that came before its approval request, unless the call has a result.
     pub(super) async fn apply_early_decision(
         &self,
         run: &mut Run,
@@ -591,7 +591,7 @@ impl Driver {
     }
 }
 
-/// Returns the checkpoint that must precede the publication of these events, if any.
+/// Returns the checkpoint at which the run must be stored before `kinds` are published, if any.
 fn select_checkpoint(kinds: &[RunEventKind]) -> Option<Checkpoint> {
     let mut point = None;
     for kind in kinds {

@@ -1,4 +1,4 @@
-//! The driver: executes the steps of a run with the ports.
+//! The driver: executes the steps of a run with a model, a tool host and an approver.
 
 pub mod checkpoint;
 mod drive;
@@ -31,16 +31,16 @@ use crate::{
 pub use publish::Clock;
 pub use stream::{CancelHandle, RunStream};
 
-/// A function that returns the price of a model, if the price is known.
+/// A function that returns the price of a model, or `None` if the price is unknown.
 pub type Prices = Arc<dyn Fn(&ModelId) -> Option<Pricing> + Send + Sync>;
 
-/// A model with tools and settings, which starts runs. Cloning an agent is cheap.
+/// A model with tools and settings, which starts runs. Clones share the settings.
 #[derive(Clone)]
 pub struct Agent {
     settings: Arc<AgentSettings>,
 }
 
-/// The settings of an agent, which its runs and its clones share.
+/// The settings of an agent, which are copied only if one of its clones changes them.
 #[derive(Clone, Default)]
 struct AgentSettings {
     name: Option<Arc<str>>,
@@ -60,7 +60,7 @@ struct AgentSettings {
     principal: Principal,
     session: Option<String>,
     options: Arc<RunOptions>,
-    /// Source of event times; `None` uses the system clock.
+    /// Source of the event times; `None` uses the system clock.
     clock: Option<Clock>,
     steady: SteadyClock,
     validators: InputValidators,
@@ -92,7 +92,7 @@ impl Agent {
         self
     }
 
-    /// Sets the agent name that traces show.
+    /// Sets the name of the agent in traces. The default is `switchboard`.
     #[must_use]
     pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
         self.change_settings(|settings| settings.name = Some(name.into()))
@@ -105,7 +105,7 @@ impl Agent {
         self.change_settings(|settings| settings.models.push(model))
     }
 
-    /// Wraps each model of the agent, for example to record its traffic.
+    /// Wraps each model of the agent, for example to record the traffic with the provider.
     #[must_use]
     pub fn with_wrapped_models(
         self,
@@ -126,19 +126,20 @@ impl Agent {
         self.change_settings(|settings| settings.prices = Some(Arc::new(prices)))
     }
 
-    /// Shares approval decisions between runs, so that a decision is not requested again.
+    /// Shares remembered approval decisions between runs, so that a person is not asked twice.
     #[must_use]
     pub fn with_decisions(self, decisions: SharedDecisions) -> Self {
         self.change_settings(|settings| settings.decisions = Some(decisions))
     }
 
-    /// Marks tools whose definitions changed after a person last saw them.
+    /// Marks tools whose definition changed since a person last saw it, for stricter approval
+    /// checks.
     #[must_use]
     pub fn with_redefined_tools(self, names: impl IntoIterator<Item = String>) -> Self {
         self.change_settings(|settings| settings.redefined = names.into_iter().collect())
     }
 
-    /// Sets the store that receives runs at checkpoints.
+    /// Sets the store that saves runs at checkpoints, so that another process can resume them.
     #[must_use]
     pub fn with_checkpoints(self, checkpoints: Arc<dyn CheckpointStore>) -> Self {
         self.change_settings(|settings| settings.checkpoints = Some(checkpoints))
@@ -151,8 +152,8 @@ impl Agent {
         self.change_settings(|settings| settings.questions = Some(questions))
     }
 
-    /// Sets tool input values that are hidden from the model. Their placeholders are filled for
-    /// each run.
+    /// Sets tool input values that are hidden from the model. Placeholders in the values are filled
+    /// for each run.
     #[must_use]
     pub fn with_context(self, context: ContextInjection) -> Self {
         self.change_settings(|settings| settings.context = context)
@@ -181,7 +182,7 @@ impl Agent {
         })
     }
 
-    /// Sets the principal (user and tenant) and the session of runs.
+    /// Sets the principal (user and tenant) and the session of the agent's runs.
     #[must_use]
     pub fn with_principal(self, principal: Principal, session: Option<String>) -> Self {
         self.change_settings(|settings| {
@@ -190,13 +191,13 @@ impl Agent {
         })
     }
 
-    /// Sets the tool host, which lists and executes tools.
+    /// Sets the tool host, which lists the tools and executes their calls.
     #[must_use]
     pub fn with_tools(self, tools: Arc<dyn ToolHost>) -> Self {
         self.change_settings(|settings| settings.tools = Some(tools))
     }
 
-    /// Returns the tool host, which lists and executes tools.
+    /// Returns the tool host, which lists the tools and executes their calls.
     pub fn tool_host(&self) -> Option<&Arc<dyn ToolHost>> {
         self.settings.tools.as_ref()
     }
@@ -220,8 +221,8 @@ impl Agent {
         })
     }
 
-    /// Uses the gather-format strategy with this answer form, even if the recipe or the options set
-    /// another strategy.
+    /// Uses the gather-format strategy with this answer schema, even if the recipe or the options
+    /// set another strategy.
     #[must_use]
     pub fn with_answer_schema(self, form: &AnswerSchema) -> Self {
         self.change_settings(|settings| {
@@ -242,7 +243,7 @@ impl Agent {
         self.change_settings(|settings| settings.approver = Some(approver))
     }
 
-    /// Sets the instructions, which precede conversations without system messages.
+    /// Sets the instructions. They become the system message of conversations that have none.
     #[must_use]
     pub fn with_instructions(self, text: impl Into<String>) -> Self {
         self.change_settings(|settings| {
@@ -274,7 +275,7 @@ impl Agent {
         self.change_settings(|settings| settings.steady = clock)
     }
 
-    /// Starts a run that answers a question.
+    /// Starts a run in which the model answers a question.
     pub fn ask(&self, question: impl Into<String>) -> RunStream {
         self.run(vec![Arc::new(Message::user(question))])
     }
@@ -307,7 +308,7 @@ impl Agent {
         Run::new(id, self.first_model_id(), messages, options).with_principal(principal, session)
     }
 
-    /// Returns the current time by the agent's clock.
+    /// Returns the current time of the agent's clock, or of the system clock without one.
     pub(crate) fn current_time(&self) -> Timestamp {
         self.settings.current_time()
     }
@@ -320,12 +321,12 @@ impl Agent {
         }
     }
 
-    /// Resumes a stored run as a stream of events.
+    /// Resumes a stored run. Returns the stream of its further events.
     pub fn resume_run(&self, run: Run) -> RunStream {
         self.start_driver(run, true)
     }
 
-    /// Executes a run that the caller created.
+    /// Executes a run that the caller created. Returns the stream of its events.
     pub fn drive_run(&self, run: Run) -> RunStream {
         self.start_driver(run, false)
     }

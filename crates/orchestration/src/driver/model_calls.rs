@@ -259,7 +259,7 @@ impl Driver {
             let mut kinds = Vec::with_capacity(events.len());
             let taken = events
                 .into_iter()
-                .try_for_each(|event| mapper.process_event(event, run, trace, &mut kinds));
+                .try_for_each(|event| mapper.handle_event(event, run, trace, &mut kinds));
             if self.publisher.publish_events(kinds) {
                 yield_to_reader().await;
             }
@@ -270,8 +270,7 @@ impl Driver {
                 break Some(end);
             }
         };
-        let failed =
-            |fault| ModelCallEnd::Failed(ModelError::from_grammar_violation(provider, fault));
+        let failed = |fault| ModelCallEnd::Failed(ModelError::from_violation(provider, fault));
         let end = match end {
             Some(end) => end,
             None if !mapper.answer.is_finished() => failed(GrammarViolation::NoFinish),
@@ -304,7 +303,7 @@ impl OutputMapper {
 
     /// Adds a model event to the response. Adds the run event that it causes, if any, to `kinds`.
     /// If the model call ends, returns its end as the error.
-    fn process_event(
+    fn handle_event(
         &mut self,
         event: Result<ModelEvent, ModelError>,
         run: &Run,
@@ -332,9 +331,8 @@ impl OutputMapper {
             return Err(ModelCallEnd::TooLarge(max));
         }
         let pushed = self.answer.push(&event);
-        pushed.map_err(|fault| {
-            ModelCallEnd::Failed(ModelError::from_grammar_violation(provider, fault))
-        })?;
+        pushed
+            .map_err(|fault| ModelCallEnd::Failed(ModelError::from_violation(provider, fault)))?;
         let kind = self.convert_event(event, run);
         self.has_output |= kind.as_ref().is_some_and(is_output_event);
         kinds.extend(kind);
@@ -386,9 +384,7 @@ impl OutputMapper {
                 if let Some((_, formatter)) = self.formatter.as_deref_mut() {
                     return parse_formatted_text(formatter, &json);
                 }
-                let Some(id) = self.open_tools.get(&index).cloned() else {
-                    return None;
-                };
+                let id = self.open_tools.get(&index).cloned()?;
                 RunEventKind::ToolInputDelta { id, json }
             }
             ModelEvent::PartStarted {

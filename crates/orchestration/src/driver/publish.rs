@@ -30,9 +30,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// while the reader writes slowly.
 const MAX_UNREAD: usize = 256;
 
-/// The publisher of a run's events. One lock protects the number, the order and the admission of
+/// The publisher of a run's events. One lock protects the number, the order and the rate limits of
 /// events, because progress callbacks publish from other threads and possibly after the end of
-/// their call.
+/// their tool call.
 #[derive(Clone)]
 pub(crate) struct EventPublisher {
     cancellation: CancellationToken,
@@ -44,7 +44,7 @@ struct PublisherState {
     /// Sequence number that the next event gets.
     next: u64,
     clock: Clock,
-    /// Running tool calls, which may still emit progress, by id of the tool use.
+    /// Running tool calls, by id of the tool use. Only these calls may publish progress.
     running: HashMap<String, CallEvents>,
     /// Channel to the reader. It is unbounded, because the driver yields to the reader after its
     /// events, and events of tools and servers have their own rate limits.
@@ -53,7 +53,7 @@ struct PublisherState {
     log: RunLog,
 }
 
-/// Progress and questions of one running tool call.
+/// Rate limits of one running tool call for its progress and questions.
 #[derive(Default)]
 struct CallEvents {
     progress: RateLimit,
@@ -96,7 +96,7 @@ impl EventReader {
             .inspect(|_| self.mark_event_read())
     }
 
-    /// Returns the next unread event, or wakes the task when there is one.
+    /// Returns the next unread event. Without one, wakes the task when an event arrives.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
         let next = self.events.poll_recv(context);
         next.map(|event| event.inspect(|_| self.mark_event_read()))
@@ -133,7 +133,7 @@ impl EventPublisher {
         &self.cancellation
     }
 
-    /// Publishes one event of the driver.
+    /// Publishes one event at the current time.
     pub(super) fn publish_event(&self, kind: RunEventKind) {
         self.publish_events([kind]);
     }
@@ -178,8 +178,8 @@ impl EventPublisher {
     }
 
     /// Publishes a question of a tool server during a call, unless the server exceeds the rate
-    /// limit. Returns whether the question was published. The end of a published question is always
-    /// published.
+    /// limit. Returns whether the question was published. The answer event of a published question
+    /// has no rate limit.
     pub(crate) fn publish_question(&self, call: &str, kind: RunEventKind) -> bool {
         let inner = &mut *self.lock_state();
         let is_below_limit = inner.is_below_unread_limit();
@@ -220,7 +220,7 @@ impl PublisherState {
             }
             RunEventKind::ToolFinished { id, .. } => {
                 let call = self.running.remove(id);
-                // The call has ended. Its delayed progress is published before the end event.
+                // The tool call has ended. Its delayed progress must precede the event of its end.
                 if let Some(progress) = call.and_then(|call| call.delayed) {
                     self.send_progress(id.clone(), progress, time);
                 }

@@ -44,12 +44,12 @@ impl RunStream {
         }
     }
 
-    /// Returns a handle that cancels the run.
+    /// Returns a handle that cancels the run and can be sent to other tasks.
     pub fn cancel_handle(&self) -> CancelHandle {
         CancelHandle(self.cancellation.clone())
     }
 
-    /// Executes the run to its end and returns it. All remaining events are discarded.
+    /// Executes the run to its end, discards its remaining events, and returns the run.
     pub async fn run_to_end(mut self) -> Run {
         loop {
             while self.next().await.is_some() {}
@@ -60,7 +60,7 @@ impl RunStream {
         }
     }
 
-    /// Returns the run if the stream has ended; otherwise `None`.
+    /// Returns the run if the stream has ended, and `None` otherwise.
     pub fn into_run(self) -> Option<Run> {
         self.finished.map(|run| *run)
     }
@@ -107,12 +107,12 @@ impl fmt::Debug for RunStream {
     }
 }
 
-/// A handle that cancels a run.
+/// A handle that cancels a run from any task. The run then ends with a result for each tool use.
 #[derive(Debug, Clone)]
 pub struct CancelHandle(CancellationToken);
 
 impl CancelHandle {
-    /// Cancels the run. A call has no effect if the run is already cancelled or finished.
+    /// Cancels the run. Has no effect if the run is already cancelled or finished.
     pub fn cancel_run(&self) {
         self.0.cancel();
     }

@@ -1,4 +1,4 @@
-//! Tool calls of the driver.
+//! Tool calls: the driver executes the calls of a response concurrently.
 
 use std::{
     sync::{
@@ -27,11 +27,11 @@ use crate::{
     tools::results::{CacheKey, ResultCache},
 };
 
-/// Additional time after the deadline of a call, after which the driver drops the call. The tool
-/// host enforces the deadline itself and can describe a time-out better.
+/// Additional time after the deadline of a call, after which the driver drops the call. Normally,
+/// the tool host enforces the deadline, because it can describe a time-out better.
 const TOOL_TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 
-/// Returns whether a call is not safe to repeat, so that the run must be stored before the call.
+/// Returns whether the run must be stored before this call, because the call is not safe to repeat.
 fn needs_stored_intent(call: &PlannedCall) -> bool {
     !is_read_only(call.annotations) && call.annotations.idempotent != Some(true)
 }
@@ -164,8 +164,8 @@ impl Driver {
         Ok(StepOutcome::Continue)
     }
 
-    /// Returns the cache key of a call, if its result may come from the cache. `input` includes the
-    /// hidden values, because results can depend on them.
+    /// Returns the cache key of a call, or `None` if its result must not come from the cache.
+    /// `input` includes the hidden values, because results can depend on them.
     fn create_cache_key(
         &self,
         run: &Run,
@@ -177,7 +177,7 @@ impl Driver {
         cache.create_key(run.principal(), declared, input.as_ref().ok()?)
     }
 
-    /// Returns the input of a call with the hidden values, which events do not contain.
+    /// Returns the input of a call together with the values that are hidden from the model.
     fn add_hidden_values(
         &self,
         run: &Run,
@@ -278,7 +278,7 @@ impl Driver {
         });
         let (publisher, call) = (self.publisher.clone(), id.to_owned());
         let (context, attempts) = (self.context.clone(), Arc::clone(attempts));
-        sink.with_retry_listener(move |mut retry| {
+        sink.on_retry(move |mut retry| {
             attempts.store(retry.attempt, Ordering::Relaxed);
             retry.reason = context.redact_text(&retry.reason).into_owned();
             publisher.publish_retry(&call, retry);

@@ -1,4 +1,4 @@
-//! Channel through which a driver waits until its checkpoint is stored.
+//! Channel through which a driver hands over its checkpoints and waits until they are stored.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,15 +17,15 @@ use crate::{Run, SnapshotMark};
 pub(super) struct CheckpointChannel(Arc<Mutex<ChannelState>>);
 
 struct ChannelState {
-    /// Mark of the messages that are in the store after the pending checkpoint is written.
+    /// Position in the run's messages up to which the store has them after the pending checkpoint.
     mark: SnapshotMark,
-    /// Number of the first event after the end of the run. These last events are stored with the
-    /// end.
+    /// Sequence number of the first event of the run's end. The events from this number on are
+    /// stored together with the end of the run.
     first_end_event: Option<u64>,
     pending: Option<PendingCheckpoint>,
 }
 
-/// A snapshot whose storage the driver waits for.
+/// A snapshot of the run that is not stored yet. The driver waits until it is.
 pub(super) struct PendingCheckpoint {
     pub(super) snapshot: RunSnapshot,
     /// Number of the next event. Events with lower numbers are stored before the snapshot.
@@ -36,7 +36,7 @@ pub(super) struct PendingCheckpoint {
 }
 
 impl CheckpointChannel {
-    /// Creates a channel. `mark` describes the conversation that is already in the store.
+    /// Creates a channel. `mark` is the position up to which the store already has the messages.
     pub(super) fn new(mark: SnapshotMark) -> Self {
         Self(Arc::new(Mutex::new(ChannelState {
             mark,
@@ -45,8 +45,8 @@ impl CheckpointChannel {
         })))
     }
 
-    /// Takes the pending checkpoint if all events before it are available. `last` is the number of
-    /// the latest available event.
+    /// Takes the pending checkpoint if all events before it were emitted. `last` is the number of
+    /// the latest emitted event.
     pub(super) fn take_pending_checkpoint(&self, last: u64) -> Option<PendingCheckpoint> {
         let mut state = self.lock_state();
         state
@@ -73,7 +73,7 @@ impl CheckpointChannel {
 #[async_trait]
 impl CheckpointStore for CheckpointChannel {
     async fn save_checkpoint(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
-        // Every tool result was stored before its event was emitted, so there is nothing to store.
+        // Every tool result was stored before its event was emitted, so nothing is left to store.
         if point == Checkpoint::Settled {
             return Ok(());
         }

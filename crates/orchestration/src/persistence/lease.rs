@@ -1,4 +1,4 @@
-//! Exclusive leases of runs: which task of this process executes a run.
+//! Exclusive leases of runs, which ensure that only one task of this process executes a run.
 
 use std::{
     collections::HashMap,
@@ -65,14 +65,14 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Dropping it releases the run, so that another task or process can acquire it.
 pub(super) struct RunLease {
     runs: Arc<dyn RunStore>,
-    /// Acquired lease. `None` after the release, or if the run belongs to another process.
+    /// The active lease. `None` after the release, or if the run belongs to another process.
     leased: Option<ActiveLease>,
 }
 
 struct ActiveLease {
     runs: Arc<dyn RunStore>,
     run: String,
-    /// Number of messages in the session. It does not change before the end of the run.
+    /// Number of messages in the session. The session does not change before the end of the run.
     session_messages: u64,
     /// State that the run gets if it is released without a result.
     release_state: RunState,
@@ -110,7 +110,7 @@ impl RunLease {
         }
     }
 
-    /// Returns the store that contains the run.
+    /// Returns the store that contains the leased run.
     pub(super) fn run_store(&self) -> Arc<dyn RunStore> {
         Arc::clone(&self.runs)
     }
@@ -149,14 +149,14 @@ impl RunLease {
         if released.is_err()
             && let Some(leased) = leased
         {
-            // A release without messages may succeed even if the larger write failed. It happens
-            // before the error is returned, so that the caller can acquire the run again.
+            // The run is released before the error is returned, so that the caller can acquire it
+            // again. A release without messages may succeed although the larger write failed.
             leased.release_run().await;
         }
         released
     }
 
-    /// Releases the run immediately.
+    /// Releases the run and waits until the store has recorded the release.
     pub(super) async fn release_run(mut self) {
         if let Some(leased) = self.leased.take() {
             leased.release_run().await;
@@ -169,8 +169,8 @@ impl ActiveLease {
         let local = Arc::clone(&self.local);
         let _transition = local.lock_transition().await;
         if lock_mutex(&local.leases).generation != self.generation {
-            // Another task has acquired the run: an earlier release succeeded, but its reply was
-            // lost.
+            // The lease is outdated: an earlier release succeeded, but its reply was lost, and
+            // another task has acquired the run since.
             return;
         }
         let (run, state) = (&self.run, self.release_state);
@@ -187,13 +187,13 @@ impl ActiveLease {
     }
 }
 
-/// Maximum number of attempts of a write. SQLite waits for up to three seconds in each attempt.
+/// Maximum number of attempts of a write. With SQLite, each attempt takes up to three seconds.
 const MAX_ATTEMPTS: u32 = 6;
 
-/// Repeats a write while the store is unavailable.
+/// Writes to the store, and repeats the write while the store is unavailable.
 ///
-/// A failure would lose work of the run, so the total wait is longer than for a request of a
-/// client.
+/// The total wait is longer than for a client's request, because a failure would lose work of the
+/// run.
 pub(super) async fn retry_until_available<'w>(
     write: impl Fn() -> BoxFuture<'w, Result<(), SessionStoreError>>,
 ) -> Result<(), SessionStoreError> {

@@ -40,7 +40,7 @@ pub use self::{
 pub use crate::driver::checkpoint;
 use crate::{Agent, RestoreError, Run, SnapshotMark};
 
-/// The sessions and durable runs of one principal. Cheap to clone.
+/// The sessions and durable runs of one principal. Clones share the stores.
 #[derive(Clone)]
 pub struct DurableRuns {
     sessions: Arc<dyn SessionStore>,
@@ -53,7 +53,7 @@ pub struct DurableRuns {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DurableRunError {
-    /// The store rejected the operation or failed.
+    /// The store rejected the operation, or the operation failed in the store.
     #[error(transparent)]
     Store(#[from] SessionStoreError),
     /// The stored form of the run cannot be read. [`DurableRuns::abandon_run`] can end the run.
@@ -90,7 +90,7 @@ impl DurableRuns {
         }
     }
 
-    /// Returns the sessions and durable runs of another principal in the same store.
+    /// Returns the sessions and durable runs of another principal, from the same two stores.
     #[must_use]
     pub fn with_owner(&self, owner: Principal) -> Self {
         Self {
@@ -195,7 +195,7 @@ impl DurableRuns {
         drive_if_recorded(agent, run, begun, lease).await
     }
 
-    /// Creates a run with a new id, and the record of the run for the store.
+    /// Creates a run with a new id, and the record under which the store stores the run.
     fn prepare_run(
         &self,
         agent: &Agent,
@@ -251,7 +251,7 @@ impl std::fmt::Debug for DurableRuns {
     }
 }
 
-/// Drives a run if the store has recorded its start.
+/// Executes a new run if the store has recorded its start. Otherwise, returns the store's error.
 async fn drive_if_recorded(
     agent: &Agent,
     run: Box<Run>,
@@ -261,7 +261,7 @@ async fn drive_if_recorded(
     let record = match begun {
         Ok(record) => record,
         Err(error @ SessionStoreError::Storage { .. }) => {
-            // The run may be stored despite the error. It is released, because no task drives it.
+            // The run may be recorded despite the error. It is released, because no task drives it.
             lease.release_run().await;
             return Err(error.into());
         }

@@ -18,10 +18,10 @@ use crate::{Agent, RunOptions};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunParameters {
-    /// Name or file path of the recipe.
+    /// Name or file path of the recipe with which the run was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
-    /// Whether the run has no tools.
+    /// Whether the run was started without tools.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub without_tools: bool,
     /// Further parameters, in the format of the program that started the run.
@@ -33,7 +33,7 @@ pub struct RunParameters {
 }
 
 impl RunParameters {
-    /// Returns the parameters for runs of this agent.
+    /// Returns the parameters of runs that this agent starts.
     pub fn from_agent(agent: &Agent) -> Self {
         Self {
             options: serde_json::to_value(agent.run_options()).ok(),

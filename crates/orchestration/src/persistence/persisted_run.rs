@@ -26,15 +26,15 @@ use crate::{
     observe::audit::serialized_name,
 };
 
-/// Maximum number of emitted events that are not stored yet.
+/// Maximum number of emitted events that are not stored. At this number, the driver waits.
 const MAX_AHEAD: usize = 512;
-/// Maximum size of the emitted events that are not stored yet, in bytes.
+/// Maximum size in bytes of emitted events that are not stored. At this size, the driver waits.
 const MAX_AHEAD_BYTES: usize = 1 << 20;
 
 /// A stored event of a run. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PersistedEvent {
-    /// The event of the run.
+    /// The event that the run emitted and the store has stored.
     pub event: Arc<RunEvent>,
     /// JSON object of the event, as it is stored and as `--output jsonl` prints it.
     pub json: Arc<str>,
@@ -67,7 +67,7 @@ impl PersistedEvent {
 pub enum PersistedRunEnd {
     /// The run finished, and its messages are in the session.
     Finished(Box<RunReport>),
-    /// The run waits for these approval requests. Another process can resume it.
+    /// The run is stored and waits for these approval requests. Another process can resume it.
     Waiting(Vec<ApprovalRequest>),
     /// The run was stopped because it could not be stored. It can be resumed from its stored state.
     Failed(DurableRunError),
@@ -91,10 +91,10 @@ pub struct PersistedRun {
     /// Emitted events whose write has not started.
     unsaved: Vec<PersistedEvent>,
     unsaved_bytes: usize,
-    /// End of the run that is not stored yet.
+    /// The end of the run, if the driver reached it and it is not stored yet.
     ended: Option<UnsavedEnd>,
     writing: Option<WriteInProgress>,
-    /// Number of the latest stored event.
+    /// Sequence number of the latest stored event.
     stored: u64,
     /// Stored events that the stream has not returned yet.
     ready: VecDeque<PersistedEvent>,
@@ -102,32 +102,32 @@ pub struct PersistedRun {
     end: Option<PersistedRunEnd>,
 }
 
-/// End of a run that is not stored yet.
+/// The end of a run that the driver reached and the store has not stored yet.
 struct UnsavedEnd {
     end: PersistedRunEnd,
-    /// Messages of a finished run for its session.
+    /// Messages that are added to the session if the run finished.
     messages: Vec<Arc<Message>>,
 }
 
-/// Write to the store that is in progress.
+/// A write to the store that has started and not finished.
 struct WriteInProgress {
     future: BoxFuture<'static, Result<(), SessionStoreError>>,
-    /// Events that the write stores.
+    /// Events that the stream returns after the write.
     events: Vec<PersistedEvent>,
     then: WriteContinuation,
 }
 
-/// What the stream does after a successful write.
+/// The action of the stream after a successful write.
 enum WriteContinuation {
     Continue,
-    /// Notify the driver, which waits until its snapshot is stored.
+    /// Notify the driver, which waits until its checkpoint is stored.
     NotifyDriver(oneshot::Sender<()>),
-    /// End the stream, because the run is released.
+    /// End the stream, because the write released the run.
     End(PersistedRunEnd),
 }
 
 impl PersistedRun {
-    /// Starts driving a run that this process has leased.
+    /// Starts to execute a run whose lease this process has.
     pub(super) fn drive_leased_run(
         agent: &Agent,
         record: RunRecord,
@@ -188,18 +188,18 @@ impl PersistedRun {
         self.end.as_ref()
     }
 
-    /// Drives the run to its end and discards the events.
+    /// Executes the run to its end, discards the events, and returns how the run ended.
     pub async fn run_to_end(mut self) -> PersistedRunEnd {
         loop {
             while self.next().await.is_some() {}
-            // `end` is set whenever the stream has ended.
+            // The stream ends only after `end` is set, so the outer loop does not repeat.
             if let Some(end) = self.end.take() {
                 return end;
             }
         }
     }
 
-    /// Stops the run in the same way as dropping it, and waits until the run is released.
+    /// Stops the run as dropping the stream does, and waits until the run is released.
     pub async fn stop_and_release(mut self) {
         if let Some(releasing) = self.begin_release() {
             releasing.await;
@@ -231,7 +231,7 @@ impl PersistedRun {
         Some(releasing.boxed())
     }
 
-    /// Takes events from the driver until it waits or too many events are unsaved.
+    /// Takes events from the driver until the driver waits or too many events are unsaved.
     fn poll_driver(&mut self, context: &mut Context<'_>) {
         while let Some(stream) = &mut self.stream
             // The events of the run's end are stored together, so the maximum does not apply to
@@ -325,7 +325,7 @@ impl PersistedRun {
         (persisted, events)
     }
 
-    /// Stops the run after an error of the store.
+    /// Stops the run because the store returned an error, and ends the stream.
     fn stop_with_error(&mut self, error: DurableRunError) {
         let run = &self.record.id;
         tracing::error!(run, %error, "failed to store a run; the run was stopped");
@@ -356,7 +356,7 @@ impl PersistedRun {
                 match writing.then {
                     WriteContinuation::Continue => {}
                     WriteContinuation::NotifyDriver(stored) => {
-                        // Sending fails if the driver was cancelled and no longer waits.
+                        // Sending fails if a cancelled driver no longer waits for the checkpoint.
                         let _ = stored.send(());
                     }
                     WriteContinuation::End(end) => self.end = Some(end),

@@ -18,7 +18,7 @@ use crate::{
 /// Maximum number of events that one read from the store returns.
 const PAGE: u32 = 1_000;
 
-/// A stored run that this process has leased. [`DurableRuns::resume_run`] resumes it.
+/// A stored run whose lease this process has. [`DurableRuns::resume_run`] resumes it.
 ///
 /// Dropping it releases the run.
 pub struct LeasedRun {
@@ -30,17 +30,17 @@ pub struct LeasedRun {
 /// Data of a run that was read from the store.
 struct RestoredRun {
     run: Box<Run>,
-    /// Part of the conversation that is in the store.
+    /// Position in the run's messages up to which the store has them.
     mark: SnapshotMark,
-    /// Whether no state of the run was ever stored. The run then starts again, with the agent that
-    /// resumes it.
+    /// Whether the process of the run ended before the first checkpoint. The run then starts again,
+    /// with the settings of the agent that resumes it.
     is_stateless: bool,
     /// Text of an interrupted model response that was already published.
     partial_text: String,
 }
 
 impl RestoredRun {
-    /// Returns substitute data for a run whose stored form cannot be read.
+    /// Returns substitute data for a run with unreadable stored state, so that it can be ended.
     fn new_unreadable(durable_runs: &DurableRuns, record: &RunRecord) -> Self {
         let mut run = durable_runs.new_run_from_conversation(record, Vec::new());
         run.continue_event_numbers(record.last_event, []);
@@ -59,15 +59,15 @@ impl LeasedRun {
         &self.record
     }
 
-    /// Returns the run with its model, recipe, options and open approval requests.
+    /// Returns the restored run with its model, recipe, options and open approval requests.
     ///
     /// If the process ended before the first checkpoint, only the model and the conversation are
-    /// known.
+    /// restored.
     pub fn restored_run(&self) -> &Run {
         &self.stored.run
     }
 
-    /// Returns the run, so that the caller can change its settings.
+    /// Returns the restored run, so that the caller can change its settings.
     ///
     /// The changes also apply if no state of the run was stored. All other settings then come from
     /// the agent that resumes the run.
@@ -80,8 +80,8 @@ impl LeasedRun {
         self.lease.release_run().await;
     }
 
-    /// Returns whether only the model and the conversation of the run are known. Its approvals and
-    /// limits were lost with the process that executed it.
+    /// Returns whether only the model and the conversation of the run were stored. Its approvals
+    /// and limits were lost with the process that executed it.
     pub fn lacks_run_settings(&self) -> bool {
         self.stored.is_stateless
     }
@@ -106,7 +106,7 @@ impl DurableRuns {
         }
     }
 
-    /// Resumes a leased run with this agent.
+    /// Resumes a leased run with the models, tools and approver of `agent`.
     pub fn resume_run(&self, agent: &Agent, taken: LeasedRun) -> PersistedRun {
         let LeasedRun {
             record,
@@ -172,8 +172,8 @@ impl DurableRuns {
             let _transition = local.lock_transition().await;
             let (runs, owner) = (&durable_runs.runs, &durable_runs.owner);
             let taken = runs.acquire_run(owner, &run).await;
-            // If a task of this process already has the lease, the failed attempt did not acquire
-            // the run.
+            // If a task of this process already has the lease, this failed acquisition did not
+            // lease the run.
             let is_unleased = !local.is_leased();
             match taken {
                 Err(error @ SessionStoreError::Storage { .. }) if is_unleased => {
@@ -296,7 +296,7 @@ impl DurableRuns {
         let mut run = stored.run;
         let time = jiff::Timestamp::now();
         let mut kinds = run.take_replayed_events();
-        // A person may have read this part of the answer, so it becomes part of the conversation.
+        // A person may have read the interrupted answer, so the conversation must contain it.
         run.set_partial_answer(stored.partial_text);
         kinds.extend(run.cancel_run(None, &HashMap::new()));
         let report = run.build_report().map(Box::new);
@@ -336,7 +336,7 @@ fn unreadable_run_error(run: &str, source: RestoreError) -> DurableRunError {
     }
 }
 
-/// Returns the text of the model answer that was incomplete after these events.
+/// Returns the text of the model answer that is still incomplete at the end of `events`.
 fn find_interrupted_text(events: &[RunEvent]) -> String {
     let mut partial_text = String::new();
     for event in events {

@@ -6,8 +6,8 @@ use switchboard_domain::{ToolContent, ToolOutput};
 
 use crate::tools::pattern::Pattern;
 
-/// A guard of a tool. If a result meets the condition, or is missing, the later calls
-/// of the same model answer are not executed.
+/// A guard of a tool. If the tool's result meets the condition, or is missing, the later calls of
+/// the same model answer are not executed.
 ///
 /// A guarded tool is a barrier: later calls wait for its result. In a configuration:
 ///
@@ -23,7 +23,7 @@ pub struct ToolGuard {
     pub when: GuardCondition,
 }
 
-/// Condition on the result of a guarded tool.
+/// The condition on the result of a guarded tool that stops later calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum GuardCondition {
@@ -34,16 +34,16 @@ pub enum GuardCondition {
         /// Value that stops the later calls.
         equals: Value,
     },
-    /// A condition that is given by its name. `error` means an error result or no result.
+    /// The condition with this name is met. `error` means an error result or no result.
     Word(NamedGuardCondition),
 }
 
-/// Name of a condition of a guard.
+/// A guard condition that a configuration names by one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NamedGuardCondition {
-    /// The tool returned an error or no result.
+    /// The tool returned an error or has no result.
     Error,
 }
 

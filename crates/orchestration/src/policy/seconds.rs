@@ -32,7 +32,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         .transpose()
 }
 
-/// Converts a duration to whole milliseconds.
+/// Converts a duration to whole milliseconds, at most `u64::MAX`.
 pub(crate) fn to_milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -6,7 +6,7 @@
 pub struct RecipeError {
     /// Path of the wrong value. Empty if the whole recipe is wrong.
     pub path: String,
-    /// Description of the error.
+    /// Description of the error, for people.
     pub message: String,
 }
 

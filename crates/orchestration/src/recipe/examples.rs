@@ -10,33 +10,33 @@ use switchboard_domain::{
 
 use super::tools::matches_tool;
 
-/// A few-shot example: a question, tool calls and an answer.
+/// A few-shot example of a recipe: a question, tool calls and an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Example {
-    /// Question of the user.
+    /// Question that the user asks in the example.
     pub user: String,
     /// Tool calls of the example, in steps. The calls of one step are parallel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Vec<ExampleCall>>,
-    /// Answer of the model.
+    /// Answer that the model gives in the example.
     pub answer: String,
 }
 
-/// A tool call of an example.
+/// A tool call in a few-shot example, with its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ExampleCall {
     /// Name of the tool on its server, or the name that the model sees.
     pub tool: String,
-    /// Input of the tool call.
+    /// Input that the model passes to the tool in the example.
     #[serde(default)]
     pub input: JsonObject,
-    /// Result of the tool call: a text or structured content.
+    /// Result that the tool returns in the example: a text or structured content.
     pub result: Value,
-    /// Whether the result of the tool call is an error.
+    /// Whether the example shows a failed call, whose result is an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }

@@ -33,7 +33,7 @@ struct OpenAiToolCall {
 #[derive(Deserialize)]
 struct OpenAiFunction {
     name: String,
-    /// Arguments of the call as JSON text.
+    /// Arguments of the tool call as JSON text, as OpenAI's API represents them.
     arguments: String,
 }
 
@@ -41,7 +41,7 @@ struct OpenAiFunction {
 /// reported when the examples are parsed.
 pub(super) fn examples_from_openai_messages(items: &[Value]) -> Result<Value, RecipeError> {
     let mut examples: Vec<Value> = Vec::new();
-    // Ids of the tool calls in the latest assistant message.
+    // Ids of the tool calls in the latest assistant message, which `tool` messages refer to.
     let mut ids: Vec<String> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let error = |message: String| RecipeError::new(format!("examples[{index}]"), message);

@@ -52,7 +52,7 @@ pub const SHIPPED: [(&str, &str); 3] = [
     ),
 ];
 
-/// Settings of an agent for one kind of task.
+/// Settings of an agent for one kind of task, usually read from a file.
 ///
 /// A recipe serializes to the form of recipe files, with the keys of this program and without short
 /// forms.
@@ -66,7 +66,7 @@ pub struct Recipe {
     /// Title of the recipe for display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Purpose of the recipe.
+    /// Description of the tasks that the recipe is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Preferred model as `provider/model`, or only a provider.
@@ -79,7 +79,7 @@ pub struct Recipe {
     /// Rules that select tools and replace their descriptions.
     #[serde(alias = "mcp_tools")]
     pub tools: ToolRules,
-    /// Restrictions of tool calls, such as maximum numbers.
+    /// Restrictions of tool calls, such as maximum numbers of calls.
     #[serde(alias = "tool_policy", skip_serializing_if = "ToolPolicy::is_empty")]
     pub policy: ToolPolicy,
     /// Few-shot examples for the model.
@@ -90,13 +90,13 @@ pub struct Recipe {
     /// Strategy of the run. `None` uses the configured strategy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
-    /// Sampling temperature of the model.
+    /// Sampling temperature of the model. `None` uses the configured temperature.
     #[serde(
         deserialize_with = "policy::deserialize_amount",
         skip_serializing_if = "Option::is_none"
     )]
     pub temperature: Option<f64>,
-    /// Whether answers are streamed. `None` uses the configured value.
+    /// Whether model responses are streamed. `None` uses the configured value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
     /// Limits of each run.
@@ -119,17 +119,17 @@ pub struct ReasoningSettings {
     pub effort: Option<ReasoningEffort>,
 }
 
-/// Reasoning instructions in the system prompt.
+/// The reasoning instructions that a recipe adds to the system prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReasoningStyle {
-    /// No reasoning instructions.
+    /// The system prompt contains no reasoning instructions.
     #[default]
     None,
-    /// The model writes one sentence before each tool call.
+    /// The model is instructed to write one sentence before each tool call.
     Brief,
-    /// The model considers a list of questions before it answers.
+    /// The model is instructed to consider a list of questions before it answers.
     Structured,
 }
 

@@ -10,7 +10,7 @@ use crate::{
     policy::approval::{ApprovalPolicy, Approvals, Rule},
 };
 
-/// Restrictions of tool calls in a recipe. `None` uses the configured value.
+/// Restrictions of tool calls in a recipe. A `None` field uses the configured value.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -24,19 +24,19 @@ pub struct ToolPolicy {
     /// Maximum number of tool calls in one run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tools_per_run: Option<u32>,
-    /// Tool calls that require approval.
+    /// The tool calls that require approval because of the recipe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requires_approval: Option<ApprovalRequirement>,
 }
 
-/// Tool calls that require approval: all calls, no further calls, or calls of certain tools.
+/// The tool calls that a recipe requires approval of: all calls, none, or calls of some tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected true, false or a list of tools")]
 pub enum ApprovalRequirement {
-    /// `true` requires approval of every call, even of read-only tools. `false` requires no further
-    /// approval.
+    /// `true` requires approval of every call, even of read-only tools. `false` adds no requirement
+    /// to the configured ones.
     EveryCall(bool),
-    /// Calls of tools that match one of these patterns; see [`matches_tool`](super::matches_tool).
+    /// The calls of tools that match a pattern; see [`matches_tool`](super::matches_tool).
     For(Vec<String>),
 }
 
@@ -79,7 +79,7 @@ impl ToolPolicy {
         }
     }
 
-    /// Lowers the given limits to the restrictions of the recipe.
+    /// Lowers `limits` to the restrictions of the recipe. Lower limits do not change.
     pub fn lower_limits(&self, limits: &mut Limits) {
         lower_limit(
             &mut limits.max_calls_per_response,
@@ -90,7 +90,7 @@ impl ToolPolicy {
     }
 }
 
-/// Limits of a run in a recipe. `None` uses the configured limit.
+/// Limits of each run in a recipe. A `None` field uses the configured limit.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -140,7 +140,7 @@ impl RecipeLimits {
     }
 }
 
-/// Deserializes a number of at least 0.
+/// Deserializes a number and returns an error if it is negative.
 pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {
@@ -152,7 +152,7 @@ pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
     }
 }
 
-/// Lowers a limit to the wanted value. A higher wanted value has no effect.
+/// Lowers `limit` to `wanted`. A higher `wanted` or `None` has no effect.
 fn lower_limit<T: PartialOrd + Copy>(limit: &mut Option<T>, wanted: Option<T>) {
     if let Some(wanted) = wanted
         && limit.is_none_or(|limit| wanted < limit)

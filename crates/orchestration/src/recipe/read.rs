@@ -6,14 +6,14 @@
 use heck::ToSnakeCase as _;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value, json};
-use switchboard_domain::{JsonObject, nearest::find_most_similar};
+use switchboard_domain::{JsonObject, nearest::find_nearest};
 
 use super::{Recipe, RecipeError, messages::examples_from_openai_messages};
 use crate::strategy::{GatherFormat, Strategy};
 
 const MAX_NAME_BYTES: usize = 64;
 
-/// Key that identifies a recipe of another program.
+/// Key that only recipes of another program contain.
 const FOREIGN_KEY: &str = "unique_id";
 
 /// Keys whose values are not normalized, because they contain a schema, a tool input, a tool result
@@ -44,7 +44,7 @@ pub(super) fn parse_recipe(value: &Value) -> Result<Recipe, RecipeError> {
     Ok(recipe)
 }
 
-/// Returns the strategy of a recipe. A schema of the answer requires the strategy `gather-format`.
+/// Returns the strategy of a recipe. A schema for answers selects `gather-format`.
 fn resolve_strategy(
     strategy: Option<Strategy>,
     formatter: Option<Value>,
@@ -69,11 +69,10 @@ fn resolve_strategy(
     Ok(Some(Strategy::GatherFormat(settings)))
 }
 
-/// Converts a recipe of another program to the form of this program. Returns the recipe and its
-/// ignored keys.
+/// Converts a recipe of another program to this program's form. Also returns the ignored keys.
 ///
-/// In the other form, `name` is the title, and `strategy` contains the tools, their policy and
-/// rules for answers.
+/// In the input, `name` is the title, and `strategy` contains the tools, their policy and rules for
+/// answers.
 fn convert_foreign_recipe(written: &Value) -> Result<(JsonObject, Vec<String>), RecipeError> {
     let mut recipe = Map::new();
     let mut ignored = Vec::new();
@@ -203,8 +202,8 @@ fn normalize_value(value: &Value) -> Value {
     }
 }
 
-/// Returns the error message of serde. For an unknown key or value, it suggests the most similar
-/// one.
+/// Returns the error message of serde. The message about an unknown key or value also names the
+/// most similar one.
 fn explain_error(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let kind = match message.split('`').next() {
@@ -214,7 +213,7 @@ fn explain_error(error: &serde_json::Error) -> String {
     };
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next().unwrap_or_default();
-    match find_most_similar(unknown, quoted) {
+    match find_nearest(unknown, quoted) {
         Some(nearest) => format!("unknown {kind} `{unknown}` (did you mean `{nearest}`?)"),
         None => message,
     }

@@ -272,7 +272,7 @@ fn examples_become_messages_with_a_result_for_every_tool_use() {
             .map(|it| (it.id.clone(), it.name.clone()))
             .collect();
         let results: Vec<_> = pair[1]
-            .iter_tool_results()
+            .tool_results()
             .map(|it| (it.tool_use_id.clone(), it.name.clone()))
             .collect();
         assert_eq!(uses, results);
@@ -281,9 +281,9 @@ fn examples_become_messages_with_a_result_for_every_tool_use() {
         messages[1].tool_uses().next().unwrap().name,
         "shop__find_order"
     );
-    let data = messages[2].iter_tool_results().next().unwrap();
+    let data = messages[2].tool_results().next().unwrap();
     assert_eq!(data.structured, Some(json!({"state": "sent"}).into()));
-    assert!(messages[4].iter_tool_results().nth(1).unwrap().is_error);
+    assert!(messages[4].tool_results().nth(1).unwrap().is_error);
     // Ids are unique.
     let mut ids: Vec<_> = messages
         .iter()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{
     ToolDefinition,
-    nearest::{did_you_mean, find_most_similar},
+    nearest::{did_you_mean, find_nearest},
 };
 
 use super::Recipe;
@@ -16,7 +16,7 @@ use crate::tools::{definition_cache::DefinitionCache, pattern::Pattern};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolRules {
-    /// Whether the model gets any tools.
+    /// Whether the model gets any tools. `false` overrides the patterns.
     pub enabled: bool,
     /// Patterns of the tools that the model gets; see [`matches_tool`]. `None` offers all tools.
     #[serde(alias = "whitelist", skip_serializing_if = "Option::is_none")]
@@ -74,12 +74,12 @@ fn serialize_as_map<S: serde::Serializer>(
 /// ```
 /// use serde_json::json;
 /// use switchboard_domain::{ToolDefinition, ToolOrigin};
-/// use switchboard_orchestration::recipe::matches;
+/// use switchboard_orchestration::recipe::matches_tool;
 ///
 /// let mut tool = ToolDefinition::new("crm__data_read", "", json!({}));
 /// tool.origin = Some(ToolOrigin { server: "crm".into(), tool: "data-read".into() });
-/// assert!(matches("crm__*", &tool) && matches("data/read", &tool) && matches("data_*", &tool));
-/// assert!(!matches("data", &tool));
+/// assert!(["crm__*", "data/read", "data_*"].iter().all(|it| matches_tool(it, &tool)));
+/// assert!(!matches_tool("data", &tool));
 /// ```
 pub fn matches_tool(pattern: &str, tool: &ToolDefinition) -> bool {
     let plain_pattern = replace_special_characters(pattern);
@@ -102,7 +102,7 @@ pub fn matches_tool(pattern: &str, tool: &ToolDefinition) -> bool {
 }
 
 /// Converts a pattern of [`matches_tool`] to the text of a [`Pattern`], which compares characters
-/// exactly. The result can match more tools.
+/// exactly. The converted pattern can match more tools than the original.
 pub(super) fn exact_pattern(pattern: &str) -> String {
     replace_special_characters(pattern).replace('_', "?")
 }
@@ -122,9 +122,9 @@ fn replace_special_characters(name: &str) -> String {
         .collect()
 }
 
-/// Applier of a recipe's [`ToolRules`] to the tools of each model call.
+/// The selector of the tools of each model call by a recipe's [`ToolRules`].
 ///
-/// A tool with a replaced description keeps its `Arc` as long as the original keeps its own, so
+/// A tool with a replaced description keeps its `Arc` until the original definition changes, so
 /// that caches per definition stay valid.
 #[derive(Debug)]
 pub struct RecipeTools {
@@ -132,17 +132,17 @@ pub struct RecipeTools {
     described: DefinitionCache<ToolDefinition>,
 }
 
-/// Tools that a recipe offers for one model call.
+/// The tools that a recipe selects for one model call, and warnings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SelectedTools {
-    /// Offered tools, in the order of the given tools.
+    /// Selected tools, in the order in which the hosts list them.
     pub tools: Vec<Arc<ToolDefinition>>,
     /// Warnings about names in the recipe that match no tool.
     pub problems: Vec<String>,
 }
 
 impl RecipeTools {
-    /// Copies the tool rules of a recipe.
+    /// Creates a selector with the tool rules of a recipe.
     pub fn new(recipe: &Recipe) -> Self {
         Self {
             rules: recipe.tools.clone(),
@@ -150,7 +150,7 @@ impl RecipeTools {
         }
     }
 
-    /// Returns the tools that the recipe offers, with replaced descriptions.
+    /// Returns the tools that the recipe selects from `tools`, with replaced descriptions.
     pub fn select_tools(&self, tools: &[Arc<ToolDefinition>]) -> SelectedTools {
         if !self.rules.enabled {
             return SelectedTools::default();
@@ -171,7 +171,7 @@ impl RecipeTools {
                 let names = tools.iter().map(|tool| tool.name.as_str());
                 let own = tools.iter().filter_map(|tool| tool.origin.as_ref());
                 let own = own.map(|origin| origin.tool.as_str());
-                let meant = did_you_mean(find_most_similar(name, names.chain(own)));
+                let meant = did_you_mean(find_nearest(name, names.chain(own)));
                 let problem =
                     format!("the recipe names the tool `{name}`, which does not exist{meant}");
                 if !problems.contains(&problem) {
@@ -194,7 +194,7 @@ impl RecipeTools {
 }
 
 impl ToolRules {
-    /// Moves the listed tools into `allow` and `descriptions`.
+    /// Moves the tools listed under `tools` in the file into `allow` and `descriptions`.
     pub(super) fn merge_listed_tools(&mut self) {
         let Some(tools) = self.listed.take() else {
             return;

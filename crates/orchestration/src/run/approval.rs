@@ -80,7 +80,7 @@ impl Run {
         Ok(events)
     }
 
-    /// Ends a tool call that is not allowed to run, with `reason` as its result for the model.
+    /// Ends a tool call that must not run. `reason` becomes its result for the model.
     pub(super) fn deny_call(
         &mut self,
         position: usize,
@@ -94,7 +94,7 @@ impl Run {
         events
     }
 
-    /// Stores an approval decision whose scope covers later calls of the tool. Returns whether the
+    /// Stores an approval decision if it also covers later calls of the tool. Returns whether the
     /// decision was stored.
     fn store_decision(&self, tool: &str, decision: &ApprovalDecision) -> bool {
         let Some(definition) = self.find_declared_tool(tool) else {
@@ -116,7 +116,7 @@ impl Run {
         }
     }
 
-    /// Applies a stored approval decision to the other waiting calls of the same tool.
+    /// Applies a stored decision about a tool to the waiting calls of this tool.
     fn apply_stored_decision(
         &mut self,
         definition: &ToolDefinition,
@@ -200,7 +200,7 @@ impl Run {
         Err((failure, why))
     }
 
-    /// Sets the expiry of approval requests that the driver is about to show, and returns the
+    /// Sets the expiry times of approval requests that the driver is about to show. Returns the
     /// requests of the calls in `range`.
     pub(super) fn prepare_approval_requests(
         &mut self,
@@ -247,7 +247,7 @@ impl Run {
         Some(request)
     }
 
-    /// Returns the time until the approval request of a tool call expires; `None` if it never
+    /// Returns the time until the approval request of a tool call expires, or `None` if it never
     /// expires.
     ///
     /// The process that made the request measures the time on its steady clock. Another process
@@ -266,7 +266,7 @@ impl Run {
         Some(left.unwrap_or_else(by_stamp))
     }
 
-    /// Returns the open approval requests.
+    /// Returns the approval requests that wait for a decision.
     pub fn pending_approvals(&self) -> Vec<ApprovalRequest> {
         let calls = self.state.batch_calls().iter();
         calls

@@ -389,7 +389,7 @@ pub(crate) fn assert_whole(messages: &[Arc<Message>]) {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
         let results: Vec<_> = message
-            .iter_tool_results()
+            .tool_results()
             .map(|r| r.tool_use_id.as_str())
             .collect();
         assert_eq!(open, results);
@@ -650,7 +650,7 @@ fn assert_limits(play: &Play<'_>) {
         for message in play.run.messages() {
             let of_message = |record: &&ToolCallRecord| {
                 message
-                    .iter_tool_results()
+                    .tool_results()
                     .any(|result| result.tool_use_id == record.id)
             };
             assert!(ran.clone().filter(of_message).count() <= max as usize);

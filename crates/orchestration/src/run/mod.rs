@@ -110,7 +110,7 @@ impl Run {
         }
     }
 
-    /// Sets the principal and the session of the run.
+    /// Sets the principal (user and tenant) and the session that the run belongs to.
     #[must_use]
     pub fn with_principal(mut self, principal: Principal, session: Option<String>) -> Self {
         self.state.principal = principal;
@@ -126,7 +126,7 @@ impl Run {
         self.state.recipe.clone()
     }
 
-    /// Sets the capabilities and the price of the model. By default, both are unknown.
+    /// Sets the capabilities and the price of the run's model. By default, both are unknown.
     pub fn set_model_info(&mut self, capabilities: ModelCapabilities, pricing: Option<Pricing>) {
         self.state.capabilities = capabilities;
         self.set_pricing(pricing);
@@ -184,7 +184,7 @@ impl Run {
             .or_else(|| self.find_tool_definition(name))
     }
 
-    /// Marks tools whose definitions changed after a person last saw them.
+    /// Marks tools whose definition changed since a person last saw it, for approval checks.
     pub fn mark_redefined_tools(&mut self, names: impl IntoIterator<Item = String>) {
         self.state.redefined.extend(names);
     }
@@ -206,17 +206,17 @@ impl Run {
         self.caches.steady = Some(now);
     }
 
-    /// Returns the run's id, which stays the same when another process resumes the run.
+    /// Returns the id of the run, which does not change when another process resumes the run.
     pub fn id(&self) -> &str {
         &self.state.id
     }
 
-    /// Returns the recipe that the run started with.
+    /// Returns the recipe that the run started with, if any.
     pub fn recipe(&self) -> Option<&Arc<Recipe>> {
         self.state.recipe.as_ref()
     }
 
-    /// Returns the model of the next call.
+    /// Returns the id of the model that the run calls next.
     pub fn model_id(&self) -> &ModelId {
         &self.state.model
     }
@@ -241,7 +241,7 @@ impl Run {
         &self.state.principal
     }
 
-    /// Returns the steps, tool calls, tokens and costs that the run has consumed.
+    /// Returns the ledger of the model calls, tool calls, tokens, cost and time of the run.
     pub fn usage_ledger(&self) -> &Ledger {
         &self.state.ledger
     }
@@ -373,8 +373,7 @@ impl Run {
         })
     }
 
-    /// Returns the records of tool calls, completed with the inputs and results from the
-    /// conversation.
+    /// Returns the records of all tool calls. Their inputs and results come from the conversation.
     fn build_call_records(&self) -> Vec<ToolCallRecord> {
         let mut records = self.state.records.clone();
         let positions = records.iter().enumerate();
@@ -389,7 +388,7 @@ impl Run {
                     records[*position].input = tool_use.input.to_display_value();
                 }
             }
-            for result in message.iter_tool_results() {
+            for result in message.tool_results() {
                 if let Some(position) = positions.get(&result.tool_use_id) {
                     records[*position].result = RecordedResult {
                         content: Arc::clone(&result.content),
@@ -413,7 +412,7 @@ impl Run {
         let Some(last) = messages.iter().rposition(has_text) else {
             return String::new();
         };
-        // If the provider paused a response, the next message continues it.
+        // After a pause by the provider, the next message continues the paused response.
         let first = messages[..last]
             .iter()
             .rposition(|message| message.role != Role::Assistant)
@@ -424,19 +423,19 @@ impl Run {
             .collect()
     }
 
-    /// Returns the definition of a tool, even if it was not offered to the model.
+    /// Returns the definition of a tool, including tools that were not offered to the model.
     fn find_tool_definition(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         let offered = self.state.turn.tools.iter().find(|tool| tool.name == name);
         offered.or_else(|| self.caches.index.find_tool(name))
     }
 
-    /// Sets the maximum number of model calls, including the calls already made.
+    /// Sets the maximum number of model calls. It includes the calls that were already made.
     pub fn set_max_steps(&mut self, max_steps: u32) {
         Arc::make_mut(&mut self.state.options).limits.max_steps = max_steps;
     }
 
-    /// Sets the approval rules for future tool calls. Calls that already wait for approval keep
-    /// waiting.
+    /// Sets the approval rules for new tool calls. Calls that already wait for approval still need
+    /// a decision.
     pub fn set_approvals(&mut self, approvals: Approvals) {
         Arc::make_mut(&mut self.state.options).approval = approvals;
     }
@@ -446,8 +445,8 @@ impl Run {
         Arc::make_mut(&mut self.state.options).delivery = delivery;
     }
 
-    /// Copies the step limit, approval rules and delivery of `other` that differ from the default
-    /// options.
+    /// Copies the step limit, the approval rules and the delivery of `other`, each only if it
+    /// differs from the default options.
     pub(crate) fn apply_changed_settings(&mut self, other: &Self) {
         let (changed, default) = (other.run_options(), RunOptions::default());
         if changed.limits.max_steps != default.limits.max_steps {

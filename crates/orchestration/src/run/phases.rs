@@ -22,8 +22,8 @@ use crate::{
     tools::arguments,
 };
 
-/// Maximum number of pauses by the provider within one formatted answer. The limit of steps does
-/// not apply to formatting.
+/// Maximum number of times that the provider may pause one formatted answer. The limit of steps
+/// does not apply to the formatting phase.
 const MAX_PAUSES: u32 = 8;
 
 /// The current phase of a run's strategy, stored with the run.
@@ -41,26 +41,25 @@ pub(super) enum StrategyPhase {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct GatheringPhase {
     state: GatherState,
-    /// The next step of the strategy after the tool calls of the last response.
+    /// Decision after the last response, which is applied when its tool calls have results.
     next: Option<GatherContinuation>,
-    /// Repeated calls of the last response. Maps the id of a call to the id of the earlier equal
-    /// call.
+    /// Calls of the last response that repeat an earlier call, with the id of the earlier call.
     repeats: HashMap<String, String>,
-    /// Whether the event that reports the start of the phase was emitted.
+    /// Whether the start event of the phase was emitted.
     has_begun: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct FormattingPhase {
     state: FormatState,
-    /// Messages of the formatting phase, which do not become part of the conversation.
+    /// Messages that only requests of the formatting phase contain, such as descriptions of faults.
     messages: Vec<Arc<Message>>,
-    /// Parts of a formatted answer that the provider paused before its end.
+    /// Parts of a formatted answer that the provider paused and the next response continues.
     paused: Vec<Part>,
     pauses: u32,
-    /// The last text that the model wrote in the gathering phase.
+    /// The last text of the gathering phase. It becomes the answer if formatting returns no text.
     gathered: String,
-    /// Items of the formatted answer, once it is complete.
+    /// Items of the formatted answer. `None` until the answer is complete.
     items: Option<Vec<AnswerItem>>,
 }
 
@@ -106,7 +105,7 @@ impl Run {
         })
     }
 
-    /// Starts the gathering phase. Returns `true` only on the first call.
+    /// Starts the gathering phase. Returns `true` if this call started it.
     pub(super) fn begin_gathering(&mut self) -> bool {
         match &mut self.state.stage {
             StrategyPhase::Gather(gathering) => !mem::replace(&mut gathering.has_begun, true),
@@ -127,7 +126,7 @@ impl Run {
             || self.check_limits(&calls).is_err()
     }
 
-    /// Lets the model repeat a tool call that did not run, without treating it as a repetition.
+    /// Forgets a tool call that did not run, so that an equal call does not count as a repetition.
     pub(super) fn allow_repeated_call(&mut self, id: &str) {
         if let StrategyPhase::Gather(gathering) = &mut self.state.stage {
             gathering.state.forget_call(id);
@@ -206,7 +205,7 @@ impl Run {
         formatting.state.prepare_request(request)
     }
 
-    /// Finds repeated tool calls in a response of the gathering phase and selects the next step.
+    /// Finds repeated tool calls in a response of the gathering phase and decides what follows.
     pub(super) fn evaluate_gather_step(&mut self, message: &Message) {
         let StrategyPhase::Gather(gathering) = &mut self.state.stage else {
             return;
@@ -269,7 +268,7 @@ impl Run {
             .unwrap_or_default();
         let state = FormatState::new(&self.gather_options(), &self.state.capabilities);
         let started = formatting_start_event(&state);
-        // The additional message was meant for the next request of the gathering phase.
+        // The additional message was for the next request of the gathering phase, which has ended.
         self.state.turn.nudge = None;
         self.state.stage = StrategyPhase::Format(Box::new(FormattingPhase {
             state,
@@ -283,7 +282,7 @@ impl Run {
         vec![started]
     }
 
-    /// Selects the next formatting mode, if there is one, after the provider rejected the request.
+    /// Selects the next formatting mode, if one is left, after the provider rejected the request.
     pub(super) fn use_next_formatter_mode(&mut self, error: &ModelError) -> Option<RunEventKind> {
         let StrategyPhase::Format(formatting) = &mut self.state.stage else {
             return None;
@@ -350,7 +349,7 @@ impl Run {
         } else if let Some(error) = error {
             self.end_with_error(error);
         } else {
-            // The call of the formatter tool is the answer, so the run ends as after a stop.
+            // The formatter call is the answer, so the finish reason is reported as `Stop`.
             if *finish == FinishReason::ToolUse {
                 self.state.finish = Some(FinishReason::Stop);
             }
@@ -360,7 +359,7 @@ impl Run {
         event.into_iter().collect()
     }
 
-    /// Restarts the formatting phase with another model.
+    /// Restarts the formatting phase, because another model answers from now on.
     pub(super) fn restart_formatting(&mut self) -> Option<RunEventKind> {
         let state = FormatState::new(&self.gather_options(), &self.state.capabilities);
         let StrategyPhase::Format(formatting) = &mut self.state.stage else {
@@ -373,7 +372,7 @@ impl Run {
         Some(started)
     }
 
-    /// Stores the readable part of an interrupted formatted answer.
+    /// Stores the readable text of an interrupted formatted answer for the report.
     pub(super) fn store_partial_answer(&mut self, message: &Message) {
         let StrategyPhase::Format(formatting) = &mut self.state.stage else {
             return;
@@ -408,7 +407,7 @@ fn formatting_start_event(state: &FormatState) -> RunEventKind {
     }
 }
 
-/// Returns whether a response with this finish reason is cut off or withheld.
+/// Returns whether the finish reason means that a response is incomplete or was withheld.
 fn is_cut_off_or_withheld(finish: &FinishReason) -> bool {
     matches!(
         finish,

@@ -1,4 +1,4 @@
-//! Planning of tool uses: validation, limits and approval rules decide how a call proceeds.
+//! Planning of tool uses: validation, limits and approval rules decide whether a call may run.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ impl Run {
                 .iter()
                 .any(|tool| tool.name == definition.name)
         {
-            // The model called an existing tool that was not offered to it. A later approval
-            // decision needs the tool's definition.
+            // The model called a tool that exists but was not offered. A later approval decision
+            // needs the definition of the tool.
             self.state.turn.tools.push(Arc::clone(definition));
         }
         let origin = definition.as_ref().and_then(|tool| tool.origin.clone());
@@ -52,7 +52,7 @@ impl Run {
             id: tool_use.id.clone(),
             server,
             tool,
-            // The input is in the conversation, so the record does not contain it.
+            // The conversation contains the input, so the record omits it.
             ..ToolCallRecord::default()
         });
         let planned = match (withheld, &definition) {
@@ -93,7 +93,7 @@ impl Run {
         events.extend(end.map(|end| self.store_call_result(position, end)));
     }
 
-    /// Plans a call of a known tool: validates and repairs its input, then applies limits and
+    /// Plans the call of an existing tool: validates and repairs its input, then applies limits and
     /// approval rules. Returns the state of the call, and the repaired input if there was a repair.
     fn plan_known_tool_call(
         &mut self,
@@ -134,7 +134,7 @@ impl Run {
             CallEnd::from_failure(ToolFailure::LimitReached, text)
         })?;
         self.state.turn.selection.offer_tool(&tool_use.name);
-        match self.check_new_call_approval(definition) {
+        match self.review_new_call(definition) {
             (Verdict::Run, is_remembered) => {
                 if is_remembered {
                     events.push(RunEventKind::ToolApproved {
@@ -167,12 +167,10 @@ impl Run {
         }
     }
 
-    /// Returns the [verdict](Run::find_approval_verdict) about a new call. If the call needs an approval,
-    /// stores the tool's definition, so that the run notices a later change of the definition.
-    pub(super) fn check_new_call_approval(
-        &mut self,
-        definition: &ToolDefinition,
-    ) -> (Verdict, bool) {
+    /// Returns the [verdict](Run::find_approval_verdict) about a new call. If the call needs an
+    /// approval, stores the fingerprint of the tool's definition, so that the run notices a later
+    /// change.
+    pub(super) fn review_new_call(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
         let (verdict, is_allowed) = self.find_approval_verdict(definition);
         if verdict != Verdict::Run || is_allowed {
             let declared = self.find_declared_tool(&definition.name);
@@ -184,8 +182,8 @@ impl Run {
         (verdict, is_allowed)
     }
 
-    /// Returns the verdict of the approval rules and earlier decisions about a tool, and whether an
-    /// earlier decision allowed exactly this definition.
+    /// Returns the verdict of the approval rules and earlier decisions about a tool. Also returns
+    /// whether an earlier decision allowed the current definition.
     pub(super) fn find_approval_verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
         let name = &definition.name;
         let declared = self
@@ -210,7 +208,7 @@ impl Run {
     }
 
     /// Executes a call of a tool that the run provides: reading a truncated result, or searching
-    /// tools.
+    /// tools. Returns `None` for other tools.
     fn call_builtin_tool(&mut self, tool_use: &ToolUse, input: &JsonObject) -> Option<CallEnd> {
         let options = &self.state.options;
         let complete_results = &self.state.complete_results;

@@ -1,4 +1,4 @@
-//! Early ends of a run, and the resumption of a stored run, possibly with other tools.
+//! Cancellation and other early ends of a run, and the resumption of a stored run.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -56,8 +56,8 @@ impl Run {
         events
     }
 
-    /// Ends the run because a streamed response reached a limit. Keeps the received part of the
-    /// response.
+    /// Ends the run because a streamed response has more than `max_bytes` bytes. Stores the
+    /// received part for the report.
     pub fn end_at_answer_limit(&mut self, max_bytes: u64, partial: Option<ChatResponse>) {
         if self.outcome().is_some() {
             return;
@@ -106,7 +106,7 @@ impl Run {
         events
     }
 
-    /// Prepares a stored run for resumption after its process stopped while it worked.
+    /// Prepares a stored run for resumption after its process ended unexpectedly.
     ///
     /// A call that started and has no result was interrupted, and its effect is unknown. The call
     /// runs again only if its tool is read-only or idempotent. Otherwise its result states the
@@ -183,7 +183,7 @@ impl Run {
             return Vec::new();
         }
         let (id, input) = (call.tool_use.id.clone(), call.effective_input());
-        let verdict = self.check_new_call_approval(current).0;
+        let verdict = self.review_new_call(current).0;
         if let Err(faults) = self.caches.validators.validate_input(current, &input) {
             let text = format!(
                 "Not executed: the definition of `{}` changed, and the input does not fit it any \
@@ -213,7 +213,7 @@ impl Run {
         awaiting.into_iter().collect()
     }
 
-    /// Updates a planned call to the current definition of its tool.
+    /// Replaces the tool definition of a planned call by the current definition.
     fn replace_tool_definition(
         &mut self,
         position: usize,
@@ -238,8 +238,8 @@ impl Run {
         }
     }
 
-    /// Returns ready calls to the waiting state if their tool is missing. Such calls wait until the
-    /// tool is available again or until a person denies them.
+    /// Sets ready calls back to waiting if their tool is missing. They wait until the tool is
+    /// available again or a person denies them.
     pub(crate) fn suspend_calls_without_tool(&mut self) -> Events {
         let mut events = Vec::new();
         for position in 0..self.state.batch_calls().len() {
@@ -259,7 +259,7 @@ impl Run {
         events
     }
 
-    /// Returns events that describe the unfinished calls, for a subscriber that missed the earlier
+    /// Returns events about the unfinished calls, for a client that did not receive the earlier
     /// events.
     pub(crate) fn replay_open_calls(&self) -> Events {
         let mut events = Vec::new();

@@ -1,4 +1,4 @@
-//! Requests to the model.
+//! Preparation of requests to the model.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::{
     tools::{results, tokens},
 };
 
-/// Share of a known context window that the conversation may fill, in percent. The rest is reserved
-/// for the response and for errors of the token estimate.
+/// Part of a context window, in percent, that the conversation may fill. The rest is reserved for
+/// the response and for errors of the token estimate.
 const WINDOW_PERCENT: u64 = 80;
 
 impl Run {
-    /// Starts the next model call with the current tools.
+    /// Starts the next model call, with the tools that are available now.
     ///
     /// The request shares the messages with the run, so its cost is one pointer per message.
     #[allow(clippy::needless_pass_by_value)] // callers have no further use for the list
@@ -35,12 +35,12 @@ impl Run {
             });
         }
         if let (0, ToolChoice::Only(names)) = (self.step_count(), &self.state.options.tool_choice) {
-            // A model can be restricted only to tools that the request offers.
+            // The tool choice can name only offered tools, so the named tools are offered here.
             for name in names {
                 self.state.turn.selection.offer_tool(name);
             }
         }
-        // The history refers to messages by index, so examples can no longer be inserted.
+        // Examples cannot be inserted later, because the history refers to messages by index.
         self.state.turn.has_examples = true;
         self.state.turn.tools = self.select_offered_tools(&tools);
         let policy = self.history_policy();
@@ -112,8 +112,8 @@ impl Run {
         }
     }
 
-    /// Inserts example messages between the instructions and the conversation. Has an effect only
-    /// once, before the first model request.
+    /// Inserts example messages between the instructions and the conversation. Later calls, and
+    /// calls after the first model request, have no effect.
     pub fn add_examples(&mut self, examples: Vec<Message>) {
         let turn = &mut self.state.turn;
         if turn.has_examples || examples.is_empty() || self.state.ledger.steps > 0 {
@@ -176,8 +176,8 @@ impl Run {
         }
     }
 
-    /// Returns the tools of the next request: all tools, or a selection if there are too many, and
-    /// the tools that the run itself provides.
+    /// Returns the tools that the next request offers: all tools, or a selection if there are too
+    /// many. The tools that the run itself executes are added.
     fn select_offered_tools(&mut self, tools: &[Arc<ToolDefinition>]) -> Vec<Arc<ToolDefinition>> {
         let index = &mut self.caches.index;
         if self.state.turn.tools_dropped.is_some() {
@@ -188,7 +188,7 @@ impl Run {
         let mut policy = self.state.options.search.clone();
         policy.enabled &= self.state.capabilities.tool_search != Some(false);
         let mut offered = self.state.turn.selection.select_tools(&policy, index);
-        // The read tool is last, so that the provider's prompt cache covers the other tools.
+        // The read tool is last, so that a prompt cache of the tools before it stays valid.
         if !self.state.complete_results.is_empty() {
             offered.push(results::read_tool_definition());
         }
@@ -200,7 +200,6 @@ impl Run {
     pub(super) fn record_usage(&mut self, usage: &Usage, answer: &Message) {
         let state = &mut self.state;
         state.usage.add_usage(*usage);
-        // Token counts that the provider does not report are estimated.
         let mut counted = *usage;
         let estimate = state.turn.request_tokens.unwrap_or(0);
         counted.input_tokens.get_or_insert(estimate);
@@ -220,8 +219,8 @@ impl Run {
         policy
     }
 
-    /// Returns the maximum number of output tokens: the configured maximum, or the rest of the
-    /// run's token limit.
+    /// Returns the maximum number of output tokens of the next response: the configured maximum, or
+    /// what remains of the run's token limit.
     fn max_output_tokens(&self) -> Option<u32> {
         let options = &self.state.options;
         let left = self.state.ledger.remaining_output_tokens(&options.limits);

@@ -1,4 +1,4 @@
-//! Responses of the model, complete, partial or failed.
+//! Processing of model responses: complete, partial and failed ones.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,7 +20,7 @@ impl Run {
         for problem in problems {
             let message = format!("{}: {}", problem.server, problem.message);
             let warning = Warning::new(WarningKind::ToolUnavailable, message);
-            // Tools are listed before every model call, so known problems are not repeated.
+            // Tools are listed before each model call, so the problem may already be reported.
             if !self.state.warnings.contains(&warning) {
                 self.state.warnings.push(warning);
                 events.push(RunEventKind::ToolsUnavailable {
@@ -31,7 +31,7 @@ impl Run {
         events
     }
 
-    /// Reports tools that the recipe selects and that do not exist.
+    /// Reports tools that the recipe names and no server offers.
     pub(crate) fn report_missing_tools(&mut self, problems: Vec<String>) -> Events {
         let warnings = problems
             .into_iter()
@@ -167,14 +167,13 @@ impl Run {
         Ok(events)
     }
 
-    /// Restores the state before a model call that failed. The failed call does not count as a
-    /// step.
+    /// Undoes a failed model call, so that its repetition does not count as a second step.
     fn repeat_model_call(&mut self) {
         self.state.ledger.undo_model_call();
         self.state.phase = LoopState::Model;
     }
 
-    /// Switches the run to another model and emits the reason.
+    /// Switches the run to another model. Returns an event with the reason.
     pub(crate) fn replace_model(
         &mut self,
         model: ModelId,
@@ -254,8 +253,8 @@ impl Run {
                      object as its input, or answer without a tool.",
                 )
             }
-            // A response that reaches the output limit in the options is cut off on purpose, so it
-            // is not continued.
+            // The caller limited the output tokens, so a response that reaches the limit is not
+            // continued.
             FinishReason::Length
                 if has_content
                     && self.state.options.max_output_tokens.is_none()
@@ -296,8 +295,8 @@ impl Run {
         }
     }
 
-    /// Continues with the fallback model after a refusal or a filtered response without content.
-    /// Returns `None` in other cases.
+    /// Continues with the fallback model after a refused or filtered response without content.
+    /// Otherwise returns `None`.
     pub(crate) fn switch_after_refusal(
         &mut self,
         next: Option<(ModelId, ModelCapabilities)>,
@@ -317,7 +316,7 @@ impl Run {
         Some(self.replace_model(model, capabilities, reason.to_owned()))
     }
 
-    /// Ends the run with the error that corresponds to a finish reason.
+    /// Ends the run with the error for this finish reason, such as a refusal.
     pub(super) fn end_by_finish_reason(&mut self, finish: FinishReason) {
         let (kind, message) = match finish {
             FinishReason::Length => (
@@ -381,12 +380,12 @@ impl Run {
     }
 }
 
-/// A generator of tool use ids that are unique within a run. It gives a streamed response and the
-/// complete response equal ids.
+/// A generator of tool use ids that are unique within a run. For a response, its streamed events
+/// and the complete message get equal ids.
 #[derive(Debug)]
 pub(crate) struct ToolUseIdGenerator {
     used: HashSet<String>,
-    /// The next suffix for each duplicated id. Without this map, n equal ids take n² attempts.
+    /// The next suffix for each duplicated id. It avoids trying all lower suffixes again.
     next: HashMap<String, u64>,
 }
 
@@ -442,7 +441,7 @@ fn reason_to_withhold_calls(finish: &FinishReason) -> Option<&'static str> {
         FinishReason::ContentFilter => Some("the answer was withheld by a content filter"),
         FinishReason::ContextOverflow => Some("the conversation no longer fits the model"),
         FinishReason::Interrupted => Some("the answer broke off"),
-        // After `Length`, complete tool calls may run. The call that was cut off is malformed and
+        // After `Length`, complete tool calls may run. An incomplete call has malformed input and
         // is rejected later.
         _ => None,
     }

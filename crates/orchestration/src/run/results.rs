@@ -1,4 +1,4 @@
-//! Starts, ends and results of calls.
+//! The start, the end and the result of tool calls.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Run {
         Ok(vec![RunEventKind::ToolStarted { id: id.to_owned() }])
     }
 
-    /// Reverts the start of a tool call that was not sent. No start event was emitted for the call.
+    /// Reverts the start of a tool call that was not sent and whose start event was not emitted.
     pub(crate) fn revert_tool_start(&mut self, id: &str) -> Result<(), UnexpectedInput> {
         let position = self.find_unfinished_call(id)?;
         let call = &mut self.state.batch_calls_mut()[position];
@@ -36,8 +36,8 @@ impl Run {
         Ok(())
     }
 
-    /// Ends a tool call without executing it, because the run could not be stored before the call.
-    /// After a crash, the call might run twice.
+    /// Ends a tool call that is not safe to repeat, because the run could not be stored before the
+    /// call. Otherwise, the call might run twice after a crash.
     pub(crate) fn reject_unstored_call(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
         let position = self.find_unfinished_call(id)?;
         let end = CallEnd::from_failure(
@@ -50,7 +50,7 @@ impl Run {
         Ok(events)
     }
 
-    /// Records the outcome of a started tool call. An outcome from the cache needs no start.
+    /// Records the outcome of a tool call that started. A result from the cache needs no start.
     pub fn apply_tool_outcome(
         &mut self,
         id: &str,
@@ -77,7 +77,7 @@ impl Run {
         Ok(events)
     }
 
-    /// Ends a tool call that did not run, and skips later calls of the batch if necessary.
+    /// Ends a tool call that did not run. Skips later calls after a denial or because of a guard.
     pub(super) fn end_call(&mut self, position: usize, end: CallEnd) -> Events {
         let mut events = vec![self.store_call_result(position, end)];
         events.extend(self.skip_calls_after_denial_or_guard(position));
@@ -108,7 +108,7 @@ impl Run {
         guards.any(|guard| guard.stops_later_calls(name, output))
     }
 
-    /// Ends later calls of the batch that have not started, with `why` as the reason for the model.
+    /// Ends later calls of the batch that have not started. The model reads `why` as their result.
     fn skip_later_calls(&mut self, position: usize, why: &str) -> Events {
         let mut events = Vec::new();
         for later in position + 1..self.state.batch_calls().len() {
@@ -227,7 +227,7 @@ impl Run {
                     let mut messages = self.messages.iter().rev();
                     messages.find_map(|message| {
                         message
-                            .iter_tool_results()
+                            .tool_results()
                             .find(|result| result.tool_use_id == *of)
                     })
                 }
@@ -248,7 +248,7 @@ impl Run {
         events
     }
 
-    /// Returns the index in the batch of the unfinished call with this id.
+    /// Returns the index of an unfinished call in the batch. Fails if the id is unknown.
     pub(super) fn find_unfinished_call(&self, id: &str) -> Result<usize, UnexpectedInput> {
         let mut calls = self.state.batch_calls().iter();
         let position = calls.position(|call| call.tool_use.id == id && !call.has_result());

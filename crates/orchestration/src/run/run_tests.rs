@@ -233,7 +233,7 @@ fn contradictory_annotations_do_not_count_as_read_only() {
     ));
     let mut refused = asked(ApprovalPolicy::None.into());
     assert_eq!(refused.next_step(), RunStep::CallModel);
-    let result = refused.messages()[2].iter_tool_results().next().unwrap();
+    let result = refused.messages()[2].tool_results().next().unwrap();
     assert!(
         result.is_error && result.as_text().contains("Not executed"),
         "{}",

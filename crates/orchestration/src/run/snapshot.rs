@@ -18,26 +18,26 @@ use super::{
 };
 use crate::{RunEventKind, SharedDecisions};
 
-/// The serialized form of a run.
+/// The serialized form of a run: its state and, optionally, its messages.
 #[derive(Serialize, Deserialize)]
 struct StoredRun<'a> {
-    /// The format version. Reading any other version returns an error.
+    /// Format version of the serialized run. Another version than [`FORMAT`] returns an error.
     #[serde(deserialize_with = "read_format")]
     format: u64,
     /// Number of stored messages: the messages of the conversation, and the complete results
     /// between them.
     message_count: usize,
     state: RunState,
-    /// The stored messages; absent if a store keeps them separately.
+    /// The stored messages. Absent if the store keeps the messages separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     messages: Option<Cow<'a, [Arc<Message>]>>,
 }
 
-/// A position in a run's messages, up to which a store has them. The default is the start.
+/// A position in a run's messages. A store has all messages before it. The default is the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotMark {
     messages: usize,
-    /// Number of messages before those of the run. Inserted examples change this number.
+    /// Number of messages before the run's first message. Inserted examples change this number.
     initial_messages: usize,
 }
 
@@ -45,7 +45,7 @@ pub struct SnapshotMark {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// The stored state has a format that this program does not support.
+    /// The stored state has a format version that this program does not support.
     #[error(transparent)]
     Format(#[from] UnsupportedFormat),
     /// The stored state has a supported format, but it cannot be deserialized.
@@ -68,7 +68,7 @@ pub enum RestoreError {
         /// Id of the run that the stored state belongs to.
         id: String,
     },
-    /// The store cannot read its data about the run.
+    /// The store failed to read its data about the run.
     #[error("the stored data of the run cannot be read")]
     Stored(#[source] SessionStoreError),
 }
@@ -109,7 +109,7 @@ impl Run {
         Ok((snapshot, self.snapshot_mark()))
     }
 
-    /// Returns the mark for a store that already has the whole conversation.
+    /// Returns the position after all messages, for a store that already has the conversation.
     pub fn snapshot_mark(&self) -> SnapshotMark {
         SnapshotMark {
             messages: self.messages.len() + self.state.complete_results.result_count(),
@@ -190,7 +190,7 @@ impl Run {
         })
     }
 
-    /// Returns this run if it has the given id, and an error otherwise.
+    /// Returns this run if its id is `id`, and an error otherwise.
     pub(crate) fn verify_run_id(self, id: &str) -> Result<Self, RestoreError> {
         if self.state.id == id {
             return Ok(self);
@@ -231,8 +231,8 @@ impl Run {
         std::mem::take(&mut self.caches.replayed_events)
     }
 
-    /// Continues the event numbers of a run whose events are stored separately. `last` is the
-    /// number of the last stored event, and `stored` contains the stored events from
+    /// Continues the event numbers of a run whose store has its events separately. `last` is the
+    /// number of the last stored event. `stored` contains the stored events from
     /// [`Run::next_event_number`] on. Pending events of the snapshot that are not in `stored` are
     /// emitted again.
     pub fn continue_event_numbers<'e>(

@@ -39,7 +39,7 @@ pub(super) struct RunState {
     pub(super) model: ModelId,
     pub(super) capabilities: ModelCapabilities,
     pub(super) pricing: Option<Box<Pricing>>,
-    /// The recipe that the run started with.
+    /// The recipe that the run started with, if any.
     pub(super) recipe: Option<Arc<Recipe>>,
     pub(super) options: Arc<RunOptions>,
     /// Number of messages in the conversation before the run added its first message.
@@ -51,9 +51,9 @@ pub(super) struct RunState {
     pub(super) records: Vec<ToolCallRecord>,
     /// Complete texts of tool results that were truncated for the model.
     pub(super) complete_results: FullResults,
-    /// Tools whose definition changed after a person last saw it.
+    /// Names of the tools whose definition changed after a person last saw it.
     pub(super) redefined: BTreeSet<String>,
-    /// Fingerprints of the tool definitions in the first approval requests, by tool name.
+    /// Fingerprints of the tools at their first approval check, by name, to detect later changes.
     pub(super) reviewed: BTreeMap<String, String>,
     /// Approval decisions of this run, or of several runs that share them.
     pub(super) decisions: SharedDecisions,
@@ -62,13 +62,13 @@ pub(super) struct RunState {
     pub(super) finish: Option<FinishReason>,
     pub(super) warnings: Vec<Warning>,
     pub(super) error: Option<Box<RunError>>,
-    /// Text of an interrupted model response. It is not a message of the conversation.
+    /// Text of an interrupted model response for the report. It is not part of the conversation.
     pub(super) partial_answer: Option<String>,
     /// The current time of the run, set by [`Run::set_time`](super::Run::set_time).
     pub(super) now: Timestamp,
-    /// Sequence number of the next event.
+    /// Sequence number of the next event that the run emits.
     pub(super) next_event: u64,
-    /// Events of the latest change, which the driver emits after it stored the run.
+    /// Events of the latest change. The driver emits them after it has stored the run.
     pub(super) pending_events: Events,
 }
 
@@ -78,23 +78,23 @@ pub(super) struct ModelTurn {
     /// The tool definitions of the current step, without the properties that are hidden from the
     /// model.
     pub(super) tools: Vec<Arc<ToolDefinition>>,
-    /// The tools that are offered to the model when there are too many for one request.
+    /// The selected tools that requests offer, if there are too many tools for one request.
     pub(super) selection: ToolSelection,
-    /// Reason why the model no longer gets tools; `None` if it gets them.
+    /// Reason why requests no longer offer tools; `None` if they offer tools.
     pub(super) tools_dropped: Option<String>,
     pub(super) history: History,
     /// An additional message that is sent with the next model request only.
     pub(super) nudge: Option<Arc<Message>>,
     pub(super) retries: RetryCounts,
-    /// Whether the last model response had content.
+    /// Whether the last model response had content, so that an empty response can be recognized.
     pub(super) has_content: bool,
-    /// Whether example messages were added, or can no longer be added.
+    /// Whether examples were added, or can no longer be added because a request was made.
     pub(super) has_examples: bool,
-    /// Estimated tokens of the last model request; `None` if no limit required an estimate.
+    /// Estimated tokens of the last model request; `None` if no limit requires an estimate.
     pub(super) request_tokens: Option<u64>,
 }
 
-/// Numbers of repeated model calls, by the reason for the repetition.
+/// Numbers of repeated model calls after unusable responses: in total and by fault.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct RetryCounts {
     pub(super) total: u32,
@@ -106,18 +106,18 @@ pub(super) struct RetryCounts {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum LoopState {
-    /// The next step is a model call.
+    /// The next step of the run is a model call.
     Model,
     /// A model call is in progress.
     CallingModel,
     /// A model call that summarizes older messages is in progress.
     Summarising,
-    /// The tool calls of the last response wait for their results.
+    /// The tool calls of the last response are waiting, running or ended.
     Batch(Vec<PendingCall>),
     Done(Outcome),
 }
 
-/// Data of a run that is not stored. A process that resumes the run starts with the defaults.
+/// Data of a run that is not stored. After a resumption, it starts with the default values.
 #[derive(Debug, Default)]
 pub(super) struct RunCaches {
     /// Current time of this process's steady clock.
@@ -127,7 +127,7 @@ pub(super) struct RunCaches {
     /// Whether the wall time of the run is being counted now.
     pub(super) is_clock_running: bool,
     pub(super) validators: InputValidators,
-    /// Whether the approval decisions are shared with other runs.
+    /// Whether several runs share the approval decisions, so that snapshots omit them.
     pub(super) shares_decisions: bool,
     pub(super) index: ToolIndex,
     /// Tool definitions as their hosts declare them, with the properties that are hidden from the
@@ -158,16 +158,16 @@ pub(super) struct PendingCall {
     /// The tool use of the model. The stored form omits the input, because the conversation
     /// contains it.
     pub(super) tool_use: ToolUse,
-    /// The repaired or edited input, if any, which replaces the input of the tool use.
+    /// The repaired or edited input, which replaces the input of the tool use; `None` if unchanged.
     pub(super) input: Option<SharedObject>,
     pub(super) origin: Option<ToolOrigin>,
     pub(super) annotations: ToolAnnotations,
     pub(super) state: CallState,
-    /// Index of this call in the records of the run.
+    /// Index of the record of this call in the records of the run.
     pub(super) record: usize,
     /// Whether this call must run alone, after all earlier calls and before all later ones.
     pub(super) barrier: bool,
-    /// Fingerprint of the tool definition in the approval request.
+    /// Fingerprint of the tool definition that the approval request shows.
     pub(super) fingerprint: Option<String>,
     /// Expiry of the approval request, on the steady clock of the process that made the request.
     pub(super) deadline: Option<SteadyTime>,
@@ -176,7 +176,7 @@ pub(super) struct PendingCall {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CallState {
-    /// The call waits for an approval decision.
+    /// The call waits until a person decides about its approval request.
     Waiting {
         /// Time stamp at which the approval request expires; set when the request is shown.
         expires_at: Option<String>,
@@ -185,12 +185,12 @@ pub(super) enum CallState {
     },
     /// The call is allowed to start.
     Ready,
-    /// The start of the call is recorded. The tool may already have had its effect.
+    /// The start of the call was recorded, so the tool may already have had its effect.
     Started,
     /// The model repeats an earlier call. The result of the earlier call becomes the result of this
     /// call.
     Repeats { of: String },
-    /// The call has ended and has a result.
+    /// The call has ended, and its result is stored until the batch is complete.
     Settled { result: ToolResult },
 }
 
@@ -222,7 +222,7 @@ impl PendingCall {
         matches!(self.state, CallState::Settled { .. })
     }
 
-    /// Returns whether the call has not started and can still run.
+    /// Returns whether the call waits or is ready, so that it can still start.
     pub(super) fn is_unstarted(&self) -> bool {
         matches!(self.state, CallState::Waiting { .. } | CallState::Ready)
     }

@@ -1,4 +1,4 @@
-//! A clock that is independent of changes of the system clock.
+//! A monotonic clock, which changes of the system clock do not affect.
 
 use std::{
     hash::{BuildHasher as _, RandomState},
@@ -23,7 +23,7 @@ pub struct SteadyClock {
     started: Instant,
 }
 
-/// A point in time of a [`SteadyClock`].
+/// A point in time that a [`SteadyClock`] measured. Only times of one clock are comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SteadyTime {
     clock: u64,
@@ -56,7 +56,7 @@ impl Default for SteadyClock {
 }
 
 impl SteadyTime {
-    /// Returns the time that is `span` later.
+    /// Returns the time that is `span` after this time.
     pub(crate) fn add_duration(self, span: Duration) -> Self {
         Self {
             ms: self.ms.saturating_add(to_milliseconds(span)),
@@ -64,8 +64,8 @@ impl SteadyTime {
         }
     }
 
-    /// Returns the duration until `end`, or zero if `end` has passed. Returns `None` if `end`
-    /// belongs to another clock.
+    /// Returns the duration from this time until `end`, or zero if `end` has passed. Returns `None`
+    /// if `end` belongs to another clock.
     pub(crate) fn duration_until(self, end: Self) -> Option<Duration> {
         let left = Duration::from_millis(end.ms.saturating_sub(self.ms));
         (self.clock == end.clock).then_some(left)

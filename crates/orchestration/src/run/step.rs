@@ -25,14 +25,14 @@ pub enum RunStep {
     Done,
 }
 
-/// A tool call that is ready to start.
+/// A tool call that is ready to start, as the driver gets it from the run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedCall {
-    /// Id of the model's tool use.
+    /// Id of the tool use with which the model requested the call.
     pub id: String,
-    /// Name of the tool in the tool host's list.
+    /// Name of the tool as its tool host lists it.
     pub name: String,
-    /// The server that offers the tool.
+    /// Name of the server that offers the tool; `None` if no server does.
     pub server: Option<String>,
     /// The input for the tool, valid according to the tool's input schema.
     pub input: SharedObject,
@@ -42,16 +42,16 @@ pub struct PlannedCall {
     pub idempotency_key: String,
 }
 
-/// The outcome of one tool call, including all its attempts.
+/// The outcome of one tool call after all its attempts.
 #[derive(Debug)]
 pub struct ToolCallOutcome {
-    /// The tool's output, or the reason why there is none.
+    /// The output of the tool, or the error that prevented an output.
     pub result: Result<ToolOutput, ToolCallError>,
     /// Number of attempts to execute the call.
     pub attempts: u32,
     /// Duration of all attempts in milliseconds.
     pub duration_ms: u64,
-    /// Whether the result comes from the cache, so that no tool ran.
+    /// Whether the result comes from the result cache, so that the tool did not run.
     pub cached: bool,
 }
 
@@ -67,27 +67,27 @@ impl ToolCallOutcome {
     }
 }
 
-/// A model call that the driver must execute.
+/// A model call that the run requests from its driver.
 #[derive(Debug)]
 pub struct ModelCall {
     /// The request to the model. Boxed because it is large and passes through several futures.
     pub request: Box<ChatRequest>,
-    /// The purpose of the call, which decides which method receives the response.
+    /// The purpose of the call. It decides which method of the run receives the response.
     pub purpose: CallPurpose,
-    /// Events that arose while the request was prepared.
+    /// Events that the driver publishes before the call, such as the trimming of the history.
     pub events: Vec<RunEventKind>,
 }
 
-/// The purpose of a model call.
+/// The purpose of a model call: an answer or a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallPurpose {
-    /// The next response of the conversation. Pass it to
+    /// The call requests the next response of the conversation. Pass the response to
     /// [`Run::apply_model_response`](crate::Run::apply_model_response) or
     /// [`Run::apply_model_failure`](crate::Run::apply_model_failure).
     #[default]
     Answer,
-    /// A summary of older messages, which no user sees. Pass it to
+    /// The call requests a summary of older messages, which no user sees. Pass the response to
     /// [`Run::apply_summary`](crate::Run::apply_summary).
     Summary,
 }

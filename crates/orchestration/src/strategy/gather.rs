@@ -1,17 +1,17 @@
-//! Gather phase: the model calls tools and does not answer yet.
+//! The gather phase of a run: the model calls tools to gather data and does not answer yet.
 
 use serde::{Deserialize, Serialize};
 
 use super::{GatherFormat, marker, repeats::RepeatedCalls};
 pub use super::{prompt::system_prompt, repeats::GatherCall};
 
-/// State of the gather phase. It is part of the stored run.
+/// State of the gather phase, which is stored with the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatherState {
     max_steps: u32,
     review: bool,
     steps: u32,
-    /// Whether the latest model call was a review ([`GatherFormat::review`]).
+    /// Whether the latest model call was a review, which [`GatherFormat::review`] requires.
     reviewing: bool,
     calls: RepeatedCalls,
 }
@@ -19,30 +19,30 @@ pub struct GatherState {
 /// Decision after a model response in the gather phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherDecision {
-    /// The id of the earlier call for each repeated call, in the order of the calls.
+    /// Id of the earlier equal call for each call of the response; `None` for a new call.
     pub repeats: Vec<Option<String>>,
-    /// How the run continues.
+    /// What the run does after the tool calls of the response have results.
     pub next: GatherContinuation,
 }
 
-/// How the run continues after the tool calls of a response have results.
+/// What the run does after the tool calls of a response have results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GatherContinuation {
-    /// The model is called again in the gather phase.
+    /// The model is called again, and the gather phase continues.
     Think {
         /// User message for the end of the request if the response had no tool calls. Without it,
         /// the conversation would end with a message of the model.
         nudge: Option<String>,
     },
-    /// The formatting phase starts.
+    /// The gather phase ends, and the formatting phase starts.
     Format,
 }
 
 const NUDGE: &str = "Continue: call the tools for the missing data.";
 
 impl GatherState {
-    /// Creates the state at the start of the gather phase.
+    /// Creates the state of a gather phase that has not started.
     pub fn new(settings: &GatherFormat) -> Self {
         Self {
             max_steps: settings.max_thinking_steps,
@@ -53,8 +53,7 @@ impl GatherState {
         }
     }
 
-    /// Decides how the run continues after a response with this text (without reasoning) and these
-    /// tool calls.
+    /// Decides how the run continues after a response. `text` is its text without reasoning.
     ///
     /// By default the gather phase ends after a tool call. It continues if the text requests it
     /// with `NEED MORE DATA:`, up to [`GatherFormat::max_thinking_steps`] responses, and unless the

@@ -1,6 +1,6 @@
 //! `NEED MORE DATA:`, the marker with which a model continues the gather phase.
 
-/// Returns whether a line of the text starts with the marker.
+/// Returns whether a line of the text starts with the marker `NEED MORE DATA:`.
 pub(super) fn contains_marker(text: &str) -> bool {
     text.lines().any(is_marker_line)
 }

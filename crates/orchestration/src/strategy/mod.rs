@@ -22,7 +22,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
-use switchboard_domain::nearest::{did_you_mean, find_most_similar};
+use switchboard_domain::nearest::{did_you_mean, find_nearest};
 
 /// Strategy of a run. Its JSON form is the name, or a map from the name to the settings.
 ///
@@ -41,14 +41,14 @@ pub enum Strategy {
     /// The model calls tools until it answers.
     #[default]
     Loop,
-    /// The model first gathers data with tools and then writes the answer in a fixed form.
+    /// The model first gathers data with tools and then writes the answer in a specified format.
     GatherFormat(GatherFormat),
 }
 
 const LOOP: &str = "loop";
 const GATHER_FORMAT: &str = "gather-format";
 
-/// Names of all strategies, as in the configuration.
+/// Names of all strategies, as configurations contain them.
 pub const NAMES: [&str; 2] = [LOOP, GATHER_FORMAT];
 
 impl Strategy {
@@ -67,15 +67,15 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// Error about an unknown name of a strategy.
+/// Error about a strategy name in a configuration that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown strategy `{name}`{}; available: {}",
-    did_you_mean(find_most_similar(name, NAMES)),
+    did_you_mean(find_nearest(name, NAMES)),
     NAMES.join(", ")
 )]
 pub struct UnknownStrategy {
-    /// The unknown name.
+    /// The strategy name that does not exist.
     pub name: String,
 }
 
@@ -128,14 +128,14 @@ impl<'de> Deserialize<'de> for Strategy {
 pub struct GatherFormat {
     /// Maximum number of model responses in the gather phase.
     pub max_thinking_steps: u32,
-    /// Maximum number of tools that the prompt describes. The prompt states only the number of the
-    /// other tools, which the model gets as tool definitions too.
+    /// Maximum number of tools that the prompt describes. The prompt only counts the remaining
+    /// tools, because the model gets the definitions of all tools.
     pub described_tools: usize,
-    /// Whether to call the model once more after tool results without `NEED MORE DATA:`.
-    ///
-    /// This is for models that write no text beside a tool call. It costs one model call each time.
+    /// Whether to call the model again after the tool results of a response without `NEED MORE
+    /// DATA:`. This is for models that write no text beside a tool call. It costs one model call
+    /// each time.
     pub review: bool,
-    /// JSON Schema of the final answer. `None` uses texts and artifacts.
+    /// JSON Schema of the final answer. `None` requires a list of texts and artifacts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
 }

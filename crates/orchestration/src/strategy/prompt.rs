@@ -5,13 +5,13 @@ use std::{fmt::Write as _, sync::Arc};
 use switchboard_domain::ToolDefinition;
 
 use super::GatherFormat;
-use crate::tools::shorten_text;
+use crate::tools::shorten;
 
 /// Maximum number of characters of a tool's description in the prompt. The tool definition has the
 /// complete description.
 const MAX_DESCRIPTION: usize = 300;
 
-/// Text that a model writes if it needs no data.
+/// Text that a model writes in the gather phase if it needs no data from tools.
 pub(super) const NOTHING_TO_GATHER: &str = "Nothing to gather.";
 
 const RULES: &str = "\
@@ -51,7 +51,7 @@ pub fn system_prompt(
     }
     prompt.push_str("\n# Tools\n\n");
     for tool in tools.iter().take(settings.described_tools) {
-        let description = shorten_text(&tool.description, MAX_DESCRIPTION);
+        let description = shorten(&tool.description, MAX_DESCRIPTION);
         // Writing to a string cannot fail.
         let _ = match description.as_str() {
             "" => writeln!(prompt, "- `{}`", tool.name),
@@ -97,14 +97,12 @@ mod tests {
     #[test]
     fn a_long_description_is_cut_at_a_word() {
         let long = "word ".repeat(100);
-        let short = shorten_text(&long, MAX_DESCRIPTION);
+        let short = shorten(&long, MAX_DESCRIPTION);
         assert!(short.ends_with("word…") && short.chars().count() <= MAX_DESCRIPTION + 1);
         assert_eq!(
-            shorten_text(&"é".repeat(400), MAX_DESCRIPTION)
-                .chars()
-                .count(),
+            shorten(&"é".repeat(400), MAX_DESCRIPTION).chars().count(),
             MAX_DESCRIPTION + 1
         );
-        assert_eq!(shorten_text(" \n ", MAX_DESCRIPTION), "");
+        assert_eq!(shorten(" \n ", MAX_DESCRIPTION), "");
     }
 }

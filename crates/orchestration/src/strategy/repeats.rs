@@ -1,11 +1,11 @@
-//! Repeated tool calls: the same tool with the same input.
+//! Detection of repeated tool calls: calls of the same tool with the same input.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ToolContent, ToolResult};
 
-/// A tool call in a model response.
+/// A tool call of a model response, reduced to the data that identifies repetitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherCall<'a> {
     /// Id of the tool use, unique within the run.
@@ -14,7 +14,7 @@ pub struct GatherCall<'a> {
     pub key: String,
 }
 
-/// Tool calls of a run, with the number of their repetitions.
+/// The distinct tool calls of a run, each with the number of its repetitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RepeatedCalls {
     seen: HashMap<String, SeenCall>,
@@ -23,12 +23,12 @@ pub struct RepeatedCalls {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct SeenCall {
     id: String,
-    /// Number of later responses with an equal call.
+    /// Number of later model responses that contained an equal call.
     repeats: u32,
 }
 
 impl RepeatedCalls {
-    /// Returns the id of the earlier call for each repeated call, and whether a call was repeated
+    /// Returns, for each call, the id of the earlier equal call, and whether any call was repeated
     /// for the second time. A repeated call gets the earlier result, see [`copy_earlier_result`].
     ///
     /// Equal calls within one response run once and do not count as repetitions.
@@ -59,16 +59,16 @@ impl RepeatedCalls {
     }
 }
 
-/// Note for the model above a repeated result.
+/// Note that the model reads above the copied result of a repeated call.
 pub const NOTE: &str = "This call was made before with the same input, so it was not run again; \
     the \
      earlier result follows. Use it, or ask for something else.";
 
-/// Returns a copy of an earlier result for the tool use `id`, with [`NOTE`] above it.
+/// Copies the result of an earlier call for the tool use `id`, with [`NOTE`] above the content.
 #[must_use]
 pub fn copy_earlier_result(earlier: &ToolResult, id: &str) -> ToolResult {
     let note = ToolContent::text(NOTE);
-    // If the earlier result was itself a repetition, its note is removed first.
+    // If the earlier result is a copy too, its note is removed, so that only one note remains.
     let content = earlier.content.iter().filter(|content| **content != note);
     let content = std::iter::once(&note).chain(content).cloned();
     ToolResult {

@@ -13,7 +13,7 @@ use switchboard_domain::ToolDefinition;
 /// changes, so a lookup compares no schemas.
 #[derive(Debug)]
 pub(crate) struct DefinitionCache<T> {
-    /// Cached values by address. A weak pointer prevents the reuse of an address.
+    /// Cached values by definition address. Weak pointers in the entries prevent address reuse.
     values: Mutex<Values<T>>,
 }
 

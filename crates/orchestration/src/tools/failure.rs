@@ -1,9 +1,9 @@
-//! Reasons why a tool use has no proper result.
+//! Reasons why a tool call has no usable result of its tool.
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::ToolCallError;
 
-/// The reason why a tool use has no proper result.
+/// The reason why a tool call has no usable result of its tool: not executed, failed or repeated.
 ///
 /// Reports, metrics and the audit log contain this reason. The model reads the text of the tool
 /// result instead.
@@ -11,47 +11,47 @@ use switchboard_domain::ToolCallError;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolFailure {
-    /// The called tool does not exist.
+    /// The model called a tool that does not exist.
     UnknownTool,
-    /// The input is not a JSON object, or it is cut off.
+    /// The tool input is not a JSON object, or it is cut off.
     MalformedInput,
-    /// The input does not match the tool's schema.
+    /// The tool input does not match the tool's input schema.
     InvalidInput,
-    /// A person or a rule denied the call.
+    /// A person or an approval rule denied the call.
     Denied,
     /// The call needs an approval, and no person was available or answered in time.
     NotApproved,
     /// An earlier call of the same response was denied, or a guard stopped the later calls.
     Skipped,
-    /// A limit on tool calls was reached.
+    /// A limit of the run on tool calls was reached, so the call did not run.
     LimitReached,
-    /// The model repeats an earlier call, whose result is returned again.
+    /// The model repeated an earlier call, so the earlier result was returned again.
     Repeated,
-    /// The response was refused, filtered or interrupted, so its calls do not run.
+    /// The model response was refused, filtered or interrupted, so its calls did not run.
     Withheld,
-    /// The server is not reachable. The call was not sent.
+    /// The tool's server is not reachable, so the call was not sent.
     Unavailable,
     /// The server rejected the call, so the tool did not run.
     Refused,
-    /// The call timed out. Its effect is unknown.
+    /// The call exceeded its time limit. Its effect is unknown.
     Timeout,
-    /// The connection failed during the call. Its effect is unknown.
+    /// The connection to the server failed during the call. Its effect is unknown.
     Broken,
     /// The run could not be stored before a call that is not safe to repeat, so the call was not
     /// sent.
     NotStored,
-    /// The program ended during the call. Its effect is unknown.
+    /// The process of the run ended during the call. Its effect is unknown.
     Interrupted,
     /// The run was cancelled before or during the call.
     Cancelled,
     /// The tool ran and returned an error.
     ToolError,
-    /// The output of the tool is unusable.
+    /// The tool returned an output that cannot be used, such as invalid structured content.
     InvalidOutput,
 }
 
 impl ToolFailure {
-    /// Returns the serialized name of the failure, such as `unknown_tool`.
+    /// Returns the serialized name of this reason, such as `unknown_tool`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UnknownTool => "unknown_tool",
@@ -83,7 +83,7 @@ impl ToolFailure {
         )
     }
 
-    /// Returns whether it is certain that the tool did not run.
+    /// Returns whether the tool certainly did not run. Returns `false` if that is unknown.
     pub fn did_not_run(self) -> bool {
         !matches!(
             self,
@@ -105,7 +105,7 @@ impl From<&ToolCallError> for ToolFailure {
             ToolCallError::Timeout { .. } => Self::Timeout,
             ToolCallError::Refused { .. } => Self::Refused,
             ToolCallError::InvalidAnswer { .. } => Self::InvalidOutput,
-            // Treats unknown errors like a broken connection, whose effect is unknown.
+            // Other errors count as a broken connection, because the effect of the call is unknown.
             _ => Self::Broken,
         }
     }

@@ -1,5 +1,4 @@
-//! Tool calls around the run: their arguments, their results, tool search and Rust functions as
-//! tools.
+//! Tool calls: arguments, results, tool search and Rust functions as tools.
 
 mod annotations;
 pub mod arguments;
@@ -24,15 +23,15 @@ pub(crate) fn create_error_output(text: impl Into<String>) -> ToolOutput {
     }
 }
 
-/// Joins the words of a text with single spaces. A longer text than `max_chars` ends after a word
-/// with an ellipsis.
-pub(crate) fn shorten_text(text: &str, max_chars: usize) -> String {
+/// Joins the words of a text with single spaces. If the text has more than `max_chars` characters,
+/// it is cut after a word and an ellipsis is added.
+pub(crate) fn shorten(text: &str, max_chars: usize) -> String {
     let mut short = String::new();
     let mut length = 0;
     for word in text.split_whitespace() {
         length += word.chars().count() + 1;
         if length > max_chars + 1 {
-            // A single word may be longer than the maximum.
+            // A first word that is longer than the maximum is cut.
             if short.is_empty() {
                 short.extend(word.chars().take(max_chars));
             }

@@ -1,4 +1,4 @@
-//! Patterns of names in configurations.
+//! Patterns of tool and server names in configurations.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ impl Pattern {
         let pattern: Vec<char> = self.0.chars().collect();
         let name: Vec<char> = name.chars().collect();
         let (mut at, mut read) = (0, 0);
-        // Position of the last star in the pattern, and the end of its match in the name.
+        // Position of the last `*` in the pattern, and the end of the part of `name` it matches.
         let mut star: Option<(usize, usize)> = None;
         while read < name.len() {
             match pattern.get(at) {

@@ -24,16 +24,16 @@ use switchboard_domain::{
     Document, Media, MediaSource, Message, Part, ToolContent, ToolDefinition, ToolInput, ToolResult,
 };
 
-/// Number of weight units that make up one token.
+/// Number of weight units per token, so that the weight of every character is a whole number.
 const UNIT: u64 = 12;
-/// Number of tokens of a message in addition to its parts, for its role and delimiters.
+/// Number of tokens for the role and the delimiters of a message, in addition to its parts.
 const PER_MESSAGE: u64 = 4;
-/// Number of tokens of a non-text part in addition to its content, for its type and ids.
+/// Number of tokens for the type and the ids of a non-text part, in addition to its content.
 const PER_PART: u64 = 6;
-/// Number of tokens of an image. Providers count 85 to about 1,600 tokens by the size in pixels,
+/// Number of tokens of an image. Providers count 85 to about 1,600 tokens by its size in pixels,
 /// which is unknown here.
 const PER_IMAGE: u64 = 1_500;
-/// Number of audio bytes per token: about 32 tokens per second at 128 kbit/s.
+/// Number of audio bytes per token, at about 32 tokens per second and 128 kbit/s.
 const AUDIO_BYTES: u64 = 500;
 /// Number of bytes per token of a binary document such as a PDF.
 const DOCUMENT_BYTES: u64 = 20;
@@ -43,11 +43,11 @@ const WEIGHTS: [u8; 256] = {
     let mut byte = 0;
     while byte < 256 {
         weights[byte] = match byte {
-            // ASCII letters, the space and the line break.
+            // ASCII letters, the space and the line break weigh a quarter of a token.
             0x41..=0x5a | 0x61..=0x7a | 0x20 | 0x0a => 3,
-            // Other ASCII characters, and the first bytes of two-byte UTF-8 characters.
+            // Other ASCII and the first bytes of two-byte characters weigh half a token.
             0x00..=0x7f | 0xc0..=0xdf => 6,
-            // Continuation bytes of UTF-8 characters.
+            // Continuation bytes weigh nothing: the first byte has the weight of its character.
             0x80..=0xbf => 0,
             0xe0..=0xef => 12,
             _ => 24,
@@ -168,7 +168,7 @@ fn estimate_document(document: &Document) -> u64 {
     title + estimate_media(&document.media, if is_text { 4 } else { DOCUMENT_BYTES })
 }
 
-/// Estimates the tokens of media. The size of media behind an address is unknown.
+/// Estimates the tokens of media. Media with only a URL have an unknown size.
 fn estimate_media(media: &Media, bytes_per_token: u64) -> u64 {
     match &media.source {
         MediaSource::Base64(data) => decoded_base64_size(data) / bytes_per_token,

@@ -365,7 +365,7 @@ pub(crate) fn assert_whole(messages: &[Arc<Message>]) {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
         let results: Vec<_> = message
-            .iter_tool_results()
+            .tool_results()
             .map(|r| r.tool_use_id.as_str())
             .collect();
         assert_eq!(open, results);
@@ -436,7 +436,7 @@ pub(crate) fn results(model: &Scripted, n: usize) -> Vec<String> {
     message
         .map(|message| {
             message
-                .iter_tool_results()
+                .tool_results()
                 .map(switchboard_domain::ToolResult::as_text)
                 .collect()
         })

@@ -354,11 +354,7 @@ async fn images_are_sent_to_models_with_image_support() {
         let tools = Tools::new().with(tool("shot"), move |_| Ok(image()));
         let (_, report) = ask(&Agent::new(model.clone()).with_tools(Arc::new(tools)), "go").await;
         let request = model.request(1);
-        let content = &request.messages[2]
-            .iter_tool_results()
-            .next()
-            .unwrap()
-            .content;
+        let content = &request.messages[2].tool_results().next().unwrap().content;
         let is_image = matches!(content[0], ToolContent::Image(_));
         assert_eq!(is_image, sees != Some(false));
         let recorded = &report.tool_calls[0].result.content[0];
@@ -433,7 +429,7 @@ async fn a_failed_result_and_a_failed_call_are_both_errors() {
     let request = model.request(1);
     assert!(
         request.messages[2]
-            .iter_tool_results()
+            .tool_results()
             .all(|result| result.is_error)
     );
 }

@@ -1,4 +1,4 @@
-//! The values of `anthropic-beta` that options and request fields need.
+//! Determines the values of the `anthropic-beta` header that options and request fields need.
 //!
 //! Sources: the values that `@ai-sdk/anthropic` 3.0.138 adds, and the values in the official SDK
 //! (anthropic 2.11.0). The value of a feature that is generally available has no effect.

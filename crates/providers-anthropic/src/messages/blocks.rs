@@ -1,4 +1,4 @@
-//! Content blocks while they are streamed.
+//! Assembles content blocks while they are streamed.
 
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, ProviderState};
@@ -6,7 +6,7 @@ use switchboard_providers_common::{ShapeRestorer, opaque_block_text};
 
 use super::content::{CITATIONS, CONTAINER};
 
-/// A content block that has started but not stopped.
+/// A content block of the stream that has started but has not ended.
 #[derive(Debug)]
 pub(crate) enum OpenBlock {
     Text {
@@ -18,8 +18,8 @@ pub(crate) enum OpenBlock {
     },
     ToolUse {
         part: u32,
-        /// The tool input in `content_block_start`: `{}` in a stream, the complete input in a
-        /// response without streaming.
+        /// The tool input in the event `content_block_start`: `{}` in a stream, the complete input
+        /// in a response without streaming.
         input: Option<Value>,
         restorer: ShapeRestorer,
     },
@@ -28,11 +28,11 @@ pub(crate) enum OpenBlock {
         block: JsonObject,
         input: String,
     },
-    /// A tool call without a name. Its deltas are ignored.
+    /// A tool call without a name, which cannot be executed. Its deltas are ignored.
     Ignored,
 }
 
-/// Emits the citations of a text part. Every model of the provider may receive them again.
+/// Emits the citations of a text part as its state, which every model of the provider accepts.
 pub(crate) fn emit_citations(
     model: &ModelId,
     part: u32,
@@ -47,8 +47,8 @@ pub(crate) fn emit_citations(
     }
 }
 
-/// Emits the complete input of a tool call that was not streamed, or the buffered rest of a
-/// streamed input.
+/// Emits the input of a tool call when its block ends: the complete input if it was not streamed,
+/// else the rest that is still buffered.
 pub(crate) fn emit_input(
     part: u32,
     input: Option<Value>,
@@ -58,7 +58,7 @@ pub(crate) fn emit_input(
     let whole = match input {
         None | Some(Value::Null) => String::new(),
         Some(Value::Object(object)) if object.is_empty() => String::new(),
-        // Some compatible servers send the input as JSON text.
+        // Some compatible servers send the input as JSON text instead of an object.
         Some(Value::String(text)) => text,
         Some(other) => other.to_string(),
     };
@@ -67,7 +67,7 @@ pub(crate) fn emit_input(
     }
 }
 
-/// Applies a delta of unknown type to a block. Appends strings and replaces other values.
+/// Applies a delta of unknown type to a block. Appends to strings and replaces other values.
 pub(crate) fn apply_delta(block: &mut JsonObject, delta: JsonObject) {
     for (name, value) in delta {
         if name == "type" {
@@ -82,8 +82,8 @@ pub(crate) fn apply_delta(block: &mut JsonObject, delta: JsonObject) {
     }
 }
 
-/// Converts a block of the API into an opaque part. Every model of the provider may receive it
-/// again.
+/// Converts a block of the API into an opaque part, which every model of the provider accepts in
+/// later requests.
 pub(crate) fn opaque_part(model: &ModelId, mut block: JsonObject, input: &str) -> Part {
     if let Ok(Value::Object(input)) = serde_json::from_str(input) {
         block.insert("input".to_owned(), Value::Object(input));
@@ -100,7 +100,7 @@ pub(crate) fn opaque_part(model: &ModelId, mut block: JsonObject, input: &str) -
 pub(crate) fn additional_call_fields(block: &JsonObject) -> JsonObject {
     let is_redundant = |name: &str, value: &Value| match name {
         "type" | "id" | "name" | "input" => true,
-        // `direct` is the default caller and is omitted: the model itself made the call.
+        // The caller `direct`, the model itself, is omitted, because it is the default.
         "caller" => value.get("type").is_none_or(|it| it == "direct"),
         _ => value.is_null(),
     };
@@ -112,7 +112,7 @@ pub(crate) fn additional_call_fields(block: &JsonObject) -> JsonObject {
         .collect()
 }
 
-/// Creates a provider state that every model of the provider may receive again.
+/// Creates a provider state that is sent back to every model of the provider, not only to `model`.
 pub(crate) fn state_for_any_model(model: &ModelId, data: Value) -> ProviderState {
     ProviderState {
         provider: model.provider.clone(),

@@ -1,4 +1,4 @@
-//! The cache breakpoints of a request.
+//! Sets the cache breakpoints of a request.
 
 use serde_json::Value;
 use switchboard_domain::JsonObject;
@@ -6,18 +6,18 @@ use switchboard_domain::JsonObject;
 use super::wire::{Block, Body, CacheBreakpoint, Message, Role};
 use crate::options::{CacheLifetime, CachePolicy};
 
-/// Maximum number of cache breakpoints per request: "A maximum of 4 blocks with `cache_control` may
-/// be provided".
+/// Maximum number of cache breakpoints per request. Above it the API answers "A maximum of 4 blocks
+/// with `cache_control` may be provided".
 const MAX_BREAKPOINTS: usize = 4;
 
 /// Sets the cache breakpoints of a request.
 ///
-/// `leading` is the number of instructions before the conversation. Later instructions were added
-/// to them and may be missing in the next request, so they are not cached.
+/// `leading` is the number of instruction blocks before the conversation. Later instructions are
+/// not cached, because the next request may not have them.
 ///
-/// The last two turns of the user get a breakpoint. The earlier one is the end of the previous
-/// request, so its cache entry is found at any distance. Without a breakpoint the API searches only
-/// the last twenty blocks. Breakpoints that the caller set count towards the maximum.
+/// The last two turns of the user get a breakpoint. The earlier of these turns ended the previous
+/// request, so its cache entry is always found. Without a breakpoint the API searches only the last
+/// twenty blocks. Breakpoints that the caller set count towards the maximum.
 pub(crate) fn set_breakpoints(policy: CachePolicy, leading: usize, body: &mut Body<'_>) {
     let Some((prefix, turns)) = policy.cache_lifetimes() else {
         return;
@@ -33,13 +33,13 @@ pub(crate) fn set_breakpoints(policy: CachePolicy, leading: usize, body: &mut Bo
     let mut users = body.messages.iter_mut().rev();
     let mut users = users.by_ref().filter(|it| it.role == Role::User);
     let (last, previous) = (users.next(), users.next());
-    // The most useful breakpoints are set first. The one on the tools matters only when the
-    // instructions change.
+    // The most useful breakpoints are set first, because their number is limited. The one on the
+    // tools is last: it matters only when the instructions change.
     set_turn_breakpoint(last, turns, &mut take);
     let leading = &body.system[..leading.min(body.system.len())];
     body.system_breakpoint = find_last_breakpoint(leading, prefix).filter(|_| take());
     set_turn_breakpoint(previous, turns, &mut take);
-    // A tool with `defer_loading` is not part of the cached prefix.
+    // A tool with `defer_loading` gets no breakpoint: it is not in the cached prefix.
     let is_deferred = |it: &JsonObject| it.get("defer_loading") == Some(&Value::Bool(true));
     let tool = match body.tools.last_mut() {
         Some(tool) => Some(&mut tool.cache_control),
@@ -70,7 +70,7 @@ fn set_turn_breakpoint(
     }
 }
 
-/// Returns a cache breakpoint on the last block that allows one.
+/// Returns a cache breakpoint on the last block that may have one.
 fn find_last_breakpoint(blocks: &[Block<'_>], lifetime: CacheLifetime) -> Option<CacheBreakpoint> {
     let index = blocks.iter().rposition(Block::allows_cache_control)?;
     let control = lifetime.into();
@@ -79,7 +79,7 @@ fn find_last_breakpoint(blocks: &[Block<'_>], lifetime: CacheLifetime) -> Option
 
 const CACHE_CONTROL: &str = "cache_control";
 
-/// Counts the cache breakpoints in the additional fields of the caller.
+/// Counts the cache breakpoints that the caller set in additional JSON fields.
 fn count_breakpoints(fields: &JsonObject) -> usize {
     let own = fields.get(CACHE_CONTROL).is_some_and(Value::is_object);
     usize::from(own)

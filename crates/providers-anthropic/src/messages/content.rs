@@ -20,12 +20,12 @@ use crate::options::MessagesOptions;
 
 /// Key of the signature in the provider state of a reasoning part.
 pub(crate) const SIGNATURE: &str = "signature";
-/// Key of encrypted thinking in the provider state of a reasoning part.
+/// Key of the encrypted thinking text in the provider state of a reasoning part.
 pub(crate) const REDACTED: &str = "redacted";
 /// Key of the citations in the provider state of a text part.
 pub(crate) const CITATIONS: &str = "citations";
-/// The kind of the opaque part that contains the container of the code execution tool. In the API,
-/// the container is a field of the request and of the response.
+/// The kind of the opaque part with the container of the code execution tool. In the API, the
+/// container is a field of the request and of the response.
 pub(crate) const CONTAINER: &str = "container";
 
 /// A converter of message parts to content blocks. It collects warnings about changed or dropped
@@ -37,13 +37,13 @@ pub(crate) struct ContentMapper<'m> {
     pub(crate) replay_reasoning: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
     pub(crate) dropped_reasoning: usize,
-    /// Number of texts and tool calls that are sent without the state that another model created.
+    /// Number of texts and tool calls whose provider state is dropped: another model created it.
     pub(crate) dropped_states: usize,
     unpaired: UnpairedBlocks<'m>,
 }
 
 impl<'m> ContentMapper<'m> {
-    /// Creates a mapper for the parts of a request to `model`.
+    /// Creates a mapper for the message parts of a request to `model`.
     pub(crate) fn new(
         request: &'m ChatRequest,
         model: &'m ModelId,
@@ -66,7 +66,7 @@ impl<'m> ContentMapper<'m> {
 }
 
 impl ContentMapper<'_> {
-    /// Converts a part of a system message. Only text parts are supported.
+    /// Converts a part of a system message. Drops parts other than text, with a warning.
     pub(crate) fn map_instruction_part<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         match part {
             Part::Text(text) => text_block(&text.text),
@@ -156,7 +156,7 @@ impl ContentMapper<'_> {
 
     fn map_opaque_part<'a>(&mut self, opaque: &'a Opaque) -> Option<Block<'a>> {
         if opaque.kind == CONTAINER && opaque.text.is_none() {
-            // The code execution container goes into the field `container`, not into a block.
+            // The container is not sent as a block but in the request field `container`.
             return None;
         }
         let mut why = "of another model";
@@ -177,8 +177,8 @@ impl ContentMapper<'_> {
         text
     }
 
-    /// Converts a tool result. The API accepts only text in the result of a failed call, so its
-    /// media are added to `after_results`.
+    /// Converts a tool result. The API accepts only text in the result of a failed call, so the
+    /// media of such a result are added to `after_results`.
     pub(crate) fn map_tool_result<'a>(
         &mut self,
         result: &'a ToolResult,
@@ -253,7 +253,7 @@ impl ContentMapper<'_> {
         }
     }
 
-    /// Returns a text to send instead of media, so that the model is informed of them, and warns.
+    /// Returns a text to send instead of media, such as `[image image/bmp]`, and adds a warning.
     fn media_as_text<'a>(&mut self, what: &str, media: &Media, why: &str) -> Block<'a> {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as this text: {why}");
@@ -270,7 +270,7 @@ impl ContentMapper<'_> {
         None
     }
 
-    /// Returns the provider state of a part if the current model created it.
+    /// Returns the provider state of a part if the requested model may receive it.
     fn state_for_model<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
         state?.data_for_model(self.model)
     }
@@ -289,7 +289,7 @@ fn owned_text_block<'a>(text: String) -> Option<Block<'a>> {
     (!text.trim().is_empty()).then(|| Block::from_text(text))
 }
 
-/// Returns a citation without `file_id`, which the API sends but does not accept.
+/// Returns a citation without its `file_id`, which the API sends but refuses in requests.
 fn citation_without_file_id(citation: &Value) -> Cow<'_, Value> {
     match citation {
         Value::Object(fields) if fields.contains_key("file_id") => {
@@ -301,8 +301,8 @@ fn citation_without_file_id(citation: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// Returns the id of the code execution container in which code waits for tool results or has
-/// paused. Returns `None` after another user message, because the container may have expired.
+/// Returns the id of the container in which code of the model waits for tool results or is paused.
+/// Returns `None` after another user message, because the container may have expired.
 pub(crate) fn container_id<'a>(request: &'a ChatRequest, model: &ModelId) -> Option<&'a str> {
     let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
     let mut messages = request.messages.iter().rev();

@@ -30,14 +30,14 @@ use crate::{
     schema,
 };
 
-/// The default output limit of a known model, in tokens.
+/// The default output limit, in tokens, of a model that is in the table of Claude models.
 const DEFAULT_MAX_TOKENS: u32 = 32_000;
-/// The default output limit of an unknown model, in tokens.
+/// The default output limit, in tokens, of a model that is not in the table.
 const DEFAULT_MAX_TOKENS_UNKNOWN: u32 = 8_192;
-/// Maximum number of optional properties in a response schema that the API enforces.
+/// Maximum number of optional properties in a response schema that the API can enforce.
 const MAX_OPTIONAL: usize = 24;
 
-/// A converted request, with its differences from the domain request.
+/// A Messages request built from a domain request, with the resulting warnings.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
     /// The request body. It borrows texts from the domain request.
@@ -46,7 +46,7 @@ pub struct WireRequest<'a> {
     pub betas: Vec<String>,
     /// How the API applies the tool choice of the request.
     pub tool_choice: ToolChoiceOutcome,
-    /// The changes of tool names and inputs that the decoder reverses.
+    /// The changes of tool names and schemas, which the decoder reverses in the answer.
     pub tool_mapping: ToolMapping,
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
@@ -54,7 +54,7 @@ pub struct WireRequest<'a> {
     pub local_ids: LocalIds,
 }
 
-/// Converts a request for `model`. The answer is streamed unless the request asks for a whole one.
+/// Converts a domain request for `model`. The answer is streamed unless the request asks otherwise.
 ///
 /// Options and parts that the model does not support, by `capabilities` or by its name, are dropped
 /// with a warning. A tool name that the API does not allow is replaced by an alias.
@@ -197,7 +197,7 @@ fn map_max_tokens(
     }
 }
 
-/// Returns whether the additional fields of the caller enable thinking with a budget.
+/// Returns whether the caller's `extra` fields enable thinking with a budget.
 fn extra_enables_thinking(request: &ChatRequest) -> bool {
     let thinking = request.extra.get("thinking");
     thinking.and_then(|it| it.get("type")?.as_str()) == Some("enabled")
@@ -220,7 +220,7 @@ impl<'a> SamplingMapper<'a, '_> {
         thinks: bool,
     ) -> (Option<f64>, Option<f64>) {
         let sampling = &self.request.sampling;
-        // A value of 1 is not sent, because it is the default of both parameters.
+        // A value of 1 is not sent, because it is the default of `temperature` and `top_p`.
         let differs = |value: f64| (value - 1.0).abs() > f64::EPSILON;
         let mut temperature = sampling.temperature.filter(|it| differs(*it));
         let mut top_p = sampling.top_p.filter(|it| differs(*it));
@@ -284,8 +284,8 @@ impl<'a> SamplingMapper<'a, '_> {
     }
 }
 
-/// Returns the output format. If the API cannot enforce the schema, adds the schema to the
-/// instructions in `system` instead.
+/// Returns the output format for a response schema. If the API cannot enforce the schema, adds it
+/// to the instructions in `system` instead, with a warning.
 fn map_response_format<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
@@ -301,8 +301,8 @@ fn map_response_format<'a>(
     };
     let strict = compile(schema, Dialect::AnthropicStrict);
     let optional = measure_schema(&strict.schema).optional;
-    // The caller reads the answer directly, so the API must not enforce a schema with a different
-    // shape.
+    // The caller reads the answer unchanged, so the API must not enforce a schema that gives it
+    // another shape.
     if strict.changes_shape()
         || schema::accepts_fewer_values(schema, &strict)
         || optional > MAX_OPTIONAL

@@ -20,13 +20,13 @@ use super::{
 };
 use crate::error::ERRORS;
 
-/// Maximum number of warnings about unexpected events in one answer.
+/// Maximum number of warnings about unexpected events in one answer. Further ones are omitted.
 const MAX_UNEXPECTED: usize = 32;
 
 /// A state machine that converts the events of the API's stream to domain events.
 ///
-/// A tool call is finished only by the event after its end. At the output limit, the API ends an
-/// incomplete call like a complete one, and reports the stop reason afterwards.
+/// A tool call is finished only when another event follows its end. At the output limit, the API
+/// ends an incomplete call like a complete one, and reports the stop reason afterwards.
 #[derive(Debug)]
 pub struct MessagesDecoder {
     model: ModelId,
@@ -34,7 +34,7 @@ pub struct MessagesDecoder {
     ids: LocalIds,
     tool_mapping: ToolMapping,
     done: bool,
-    /// The open content blocks, by their index in the API's stream.
+    /// The content blocks that have not ended, by their index in the API's stream.
     open: BTreeMap<u64, OpenBlock>,
     /// Part index of the last tool call that ended, until a later event shows that it is complete.
     last_call: Option<u32>,
@@ -45,7 +45,7 @@ pub struct MessagesDecoder {
     stop_details: Option<StopDetails>,
     container: Option<JsonObject>,
     usage: UsageReport,
-    /// The unexpected events for which a warning was emitted, to warn only once about each.
+    /// The unexpected events for which a warning was emitted. Each gets only one warning.
     unexpected: BTreeSet<String>,
 }
 
@@ -83,7 +83,7 @@ impl MessagesDecoder {
         self
     }
 
-    /// Reads a complete response body, without streaming.
+    /// Reads a complete response body, which was not streamed.
     pub(crate) fn read_body(
         mut self,
         body: &str,
@@ -124,7 +124,7 @@ impl MessagesDecoder {
                 self.update_usage(envelope.usage, events);
             }
             "message_stop" => self.finish_answer(events),
-            // A server without streaming support answers with a complete message.
+            // A server that cannot stream answers with one complete message.
             "message" => {
                 let message: MessageStart = serde_json::from_str(data).unwrap_or_default();
                 if message.content.is_empty() && message.stop_reason.is_none() {
@@ -255,7 +255,7 @@ impl MessagesDecoder {
     fn read_delta(&mut self, index: u64, mut delta: JsonObject, events: &mut Vec<ModelEvent>) {
         let kind = take_text_field(&mut delta, "type");
         if !self.open.contains_key(&index) {
-            // Some compatible servers omit `content_block_start`.
+            // Some compatible servers omit `content_block_start`, so the delta starts its block.
             let block = match kind.as_str() {
                 "text_delta" => json!({"type": "text"}),
                 "thinking_delta" => json!({"type": "thinking"}),
@@ -366,7 +366,7 @@ impl MessagesDecoder {
         }
     }
 
-    /// Emits the state of a reasoning part. Only the model that created it may receive it again.
+    /// Emits the provider state of a reasoning part, which is sent back only to this model.
     fn emit_state(&self, part: u32, name: &str, value: &str, events: &mut Vec<ModelEvent>) {
         if !value.is_empty() {
             let state = ProviderState::new_for_model(&self.model, json!({ name: value }));
@@ -387,7 +387,7 @@ impl MessagesDecoder {
         );
         for block in std::mem::take(&mut self.open).into_values() {
             match (is_incomplete, block) {
-                // The tool call stays unfinished, which marks its input as malformed.
+                // The call is not finished, so that its incomplete input is not executed.
                 (
                     true,
                     OpenBlock::ToolUse {
@@ -509,7 +509,7 @@ fn finish_reason(stop_reason: &str) -> FinishReason {
         "end_turn" | "stop_sequence" => FinishReason::Stop,
         "tool_use" => FinishReason::ToolUse,
         "max_tokens" => FinishReason::Length,
-        // After a compaction, the model also continues its answer in the next request.
+        // Both reasons mean that the model continues its answer in the next request.
         "pause_turn" | "compaction" => FinishReason::Paused,
         "refusal" => FinishReason::Refusal,
         "model_context_window_exceeded" => FinishReason::ContextOverflow,
@@ -517,7 +517,7 @@ fn finish_reason(stop_reason: &str) -> FinishReason {
     }
 }
 
-/// Removes a string field from an object. Returns an empty string for other values.
+/// Removes a string field from an object and returns it. Returns "" if it is not a string.
 fn take_text_field(object: &mut JsonObject, name: &str) -> String {
     match object.shift_remove(name) {
         Some(Value::String(text)) => text,

@@ -1,20 +1,20 @@
-//! The thinking mode and the effort of a request.
+//! Selects the thinking mode and the effort of a request.
 
 use switchboard_domain::{ChatRequest, ModelCapabilities, ReasoningEffort, Warning, WarningKind};
 
 use super::wire::Thinking;
 use crate::rules::{self, Effort, MinimumThinking};
 
-/// The smallest budget that the API accepts, in tokens.
+/// The smallest thinking budget that the API accepts, in tokens.
 const MIN_BUDGET: u32 = 1_024;
-/// The display mode that requests the text of thinking, which the newest models omit by default.
+/// Value of `display` for the text of thinking, which the newest models omit by default.
 const DISPLAY: &str = "summarized";
 
-/// The request fields that control thinking.
+/// The request fields that control how much a model thinks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ThinkingFields {
     pub(crate) thinking: Option<Thinking>,
-    /// The value of `output_config.effort`.
+    /// The value of `output_config.effort`. `None` omits the field.
     pub(crate) effort: Option<Effort>,
 }
 
@@ -28,7 +28,7 @@ impl From<Thinking> for ThinkingFields {
 }
 
 impl ThinkingFields {
-    /// Returns whether thinking is enabled. The API then refuses most sampling parameters.
+    /// Returns whether thinking is enabled. If it is, the API refuses most sampling parameters.
     pub(crate) fn is_on(self) -> bool {
         matches!(
             self.thinking,
@@ -36,7 +36,7 @@ impl ThinkingFields {
         )
     }
 
-    /// Returns whether thinking is enabled with a budget. The API then refuses a forced tool
+    /// Returns whether thinking is enabled with a budget. If it is, the API refuses a forced tool
     /// choice.
     pub(crate) fn has_budget(self) -> bool {
         matches!(self.thinking, Some(Thinking::Enabled { .. }))
@@ -102,11 +102,11 @@ pub(crate) fn map_reasoning_to_thinking(
     };
     let mode = match rules::find_rules(model) {
         Some(rules) => rules.thinking,
-        // A Claude model that is not in the table is newer than the table.
+        // A Claude model that is not in the table is probably newer than the table.
         None if model.contains("claude") => Some(rules::Thinking::Adaptive {
             minimum: MinimumThinking::Disabled,
         }),
-        // Other models run on compatible servers, which support thinking with a budget.
+        // Models of other vendors run on compatible servers, which support thinking with a budget.
         None => Some(rules::Thinking::Budget),
     };
     let mode = mode.filter(|_| capabilities.reasoning != Some(false));
@@ -157,7 +157,7 @@ pub(crate) fn map_reasoning_to_thinking(
             ThinkingFields::default()
         }
         Some(rules::Thinking::Budget) => {
-            // Thinking tokens count towards `max_tokens`. Half of them remain for the answer.
+            // Thinking tokens count towards `max_tokens`. Half of the limit remains for the answer.
             let budget_tokens = thinking_budget(effort).min(max_tokens / 2).max(MIN_BUDGET);
             Thinking::Enabled { budget_tokens }.into()
         }
@@ -168,13 +168,13 @@ fn map_effort(effort: ReasoningEffort) -> Effort {
     match effort {
         ReasoningEffort::None | ReasoningEffort::Low => Effort::Low,
         ReasoningEffort::High => Effort::High,
-        // `Medium` and unknown future levels.
+        // This arm maps `Medium`, and levels that were added to the domain later.
         _ => Effort::Medium,
     }
 }
 
-/// Returns a thinking budget in tokens for a reasoning effort. The values are a sixteenth, a
-/// quarter and three quarters of the default output limit, because the API has no budget levels.
+/// Returns a thinking budget in tokens for a reasoning effort, because the API has no budget
+/// levels. The values are a sixteenth, a quarter and three quarters of the default output limit.
 fn thinking_budget(effort: ReasoningEffort) -> u32 {
     match effort {
         ReasoningEffort::None | ReasoningEffort::Low => 2_000,

@@ -1,4 +1,4 @@
-//! Mapping of tools and the tool choice.
+//! Maps tools and the tool choice.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -16,14 +16,14 @@ use switchboard_providers_common::{
 use super::wire;
 use crate::{ServerTool, options::MessagesOptions, rules::find_rules, schema};
 
-/// Maximum numbers of strict tools, and of optional properties and unions in all their schemas. The
-/// API answers "Too many strict tools" above the first one (camel#4171).
+/// Maximum numbers of strict tools, and of optional properties and unions in all their schemas.
+/// With more tools the API answers "Too many strict tools" (camel#4171).
 const STRICT_LIMITS: (usize, usize, usize) = (20, 24, 16);
 
-/// The tools and the tool choice in the form of the API.
+/// Tools and tool choice in the API's types, and how far the API applies the tool choice.
 #[derive(Debug)]
 pub(crate) struct MappedTools<'a> {
-    /// The server tools, which the API runs itself.
+    /// The tools that the API runs itself.
     pub(crate) server: Vec<wire::ServerTool>,
     pub(crate) declared: Vec<wire::Tool<'a>>,
     pub(crate) tool_mapping: ToolMapping,
@@ -43,7 +43,7 @@ impl MappedTools<'_> {
     }
 }
 
-/// The input for mapping the tools of a request.
+/// Arguments of [`map_tools`]: a request, its model and the options of the mapping.
 #[derive(Clone, Copy)]
 pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
@@ -52,7 +52,7 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) capabilities: &'m ModelCapabilities,
     pub(crate) options: &'a MessagesOptions,
     pub(crate) schemas: &'m ToolSchemas,
-    /// Whether the request has thinking of type `enabled`. The API then refuses a forced tool
+    /// Whether the request has thinking of type `enabled`. If so, the API refuses a forced tool
     /// choice.
     pub(crate) thinks_with_budget: bool,
 }
@@ -150,7 +150,7 @@ fn is_declared(request: &ChatRequest, name: &str) -> bool {
     request.tools.iter().any(|tool| tool.name == *name)
 }
 
-/// Returns the server tools that can be sent in this request.
+/// Returns the server tools to send. Omits the others with a warning, such as duplicates.
 fn sendable_server_tools<'a>(
     request: &ChatRequest,
     capabilities: &ModelCapabilities,
@@ -182,7 +182,7 @@ struct ToolBuilder<'a, 'm> {
     names: &'m ToolNames,
     server: Vec<&'a ServerTool>,
     strict: bool,
-    /// The part of [`STRICT_LIMITS`] that the tools so far have not used.
+    /// The rest of [`STRICT_LIMITS`] that is available to the next tools.
     left: (usize, usize, usize),
     tool_mapping: ToolMapping,
     schemas: &'m ToolSchemas,

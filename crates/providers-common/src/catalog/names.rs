@@ -1,4 +1,4 @@
-//! Names of models at providers and gateways.
+//! Conversion of the model names of providers and gateways into the names of the catalog.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ const VENDORS: [(&str, &str); 4] = [
     ("azure", "openai"),
 ];
 
-/// Converts a gateway's provider and model names into the catalog's names.
+/// Converts a provider's or gateway's model name into the catalog's provider and model names.
 pub(super) fn to_catalog_name<'m>(
     provider: &str,
     model: &'m str,
@@ -23,7 +23,7 @@ pub(super) fn to_catalog_name<'m>(
             let (vendor, name) = model.split_once('/')?;
             let alias = VENDORS.iter().find(|(alias, _)| *alias == vendor);
             let provider = find_provider(alias.map_or(vendor, |(_, name)| name))?;
-            // OpenRouter writes a dot where the names of Anthropic's models have a hyphen.
+            // OpenRouter writes a dot where Anthropic's model names have a hyphen.
             let name = if provider == "anthropic" && name.contains('.') {
                 Cow::Owned(name.replace('.', "-"))
             } else {
@@ -62,7 +62,7 @@ pub(super) fn strip_version(name: &str) -> Option<&str> {
     name.strip_suffix("-latest")
         .or_else(|| without("-20dd-dd-dd"))
         .or_else(|| without("-20dddddd"))
-        // Google appends the date to the names of Anthropic's models after an `@`.
+        // Google writes an `@` before the date in the names of Anthropic's models.
         .or_else(|| without("@20dddddd"))
         .or_else(|| without("-00d"))
         .filter(|base| !base.is_empty())

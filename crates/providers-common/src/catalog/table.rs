@@ -1,4 +1,4 @@
-//! The table of models.
+//! Access to the lines of the model catalog's table, `models.tsv`.
 //!
 //! Each line is a model. Its columns are separated by tabs: `provider/name`, the limits, the
 //! prices, the abilities, the day of deprecation, the rank among the featured models. `-` means
@@ -13,7 +13,7 @@ const UNKNOWN: &str = "-";
 /// Table of models, one per line, sorted by the first column.
 const MODELS: &str = include_str!("models.tsv");
 
-/// Returns the table line of a model.
+/// Returns the table line of a model, or `None` if the table does not list the model.
 pub(super) fn find_row(provider: &str, model: &str) -> Option<&'static str> {
     find_rows_by_prefix(provider, model).find(|row| model_name(row) == model)
 }
@@ -45,7 +45,7 @@ pub(super) fn model_name(row: &str) -> &str {
     row_key(row).split_once('/').map_or("", |(_, name)| name)
 }
 
-/// Returns the rank of a model among the featured models of its provider, from 1.
+/// Returns the rank of a table line's model among its provider's featured models; 1 is the best.
 pub(super) fn featured_rank(row: &str) -> Option<u8> {
     row.rsplit('\t').next()?.parse().ok()
 }

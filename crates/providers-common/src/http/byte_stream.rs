@@ -107,30 +107,6 @@ impl<R: FrameReader> Frames<R> {
     pub(crate) fn frame(&self) -> (&str, &str) {
         self.reader.frame()
     }
-
-    /// Reads all frames of a body that never waits, and the error that ends it.
-    #[cfg(test)]
-    pub(crate) fn read_all(mut self) -> (Vec<(String, String)>, Option<ModelError>) {
-        let mut frames = Vec::new();
-        let mut context = Context::from_waker(std::task::Waker::noop());
-        loop {
-            match self.poll_read(&mut context) {
-                Poll::Pending => panic!("the body waits"),
-                Poll::Ready(Ok(true)) => {
-                    let (name, data) = self.frame();
-                    frames.push((name.to_owned(), data.to_owned()));
-                }
-                Poll::Ready(end) => {
-                    let next = self.poll_read(&mut context);
-                    assert!(
-                        matches!(next, Poll::Ready(Ok(false))),
-                        "a frame after the end"
-                    );
-                    return (frames, end.err());
-                }
-            }
-        }
-    }
 }
 
 /// Converts a response body of `provider` into text.
@@ -154,10 +130,35 @@ pub(crate) fn invalid_utf8_error(provider: &str, fault: Utf8Error) -> ModelError
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use futures_util::{FutureExt as _, stream};
 
     use super::*;
+
+    /// Reads all frames of a body that never waits, and the error that ends it.
+    pub(crate) fn read_all(
+        mut frames: Frames<impl FrameReader>,
+    ) -> (Vec<(String, String)>, Option<ModelError>) {
+        let mut read = Vec::new();
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        loop {
+            match frames.poll_read(&mut context) {
+                Poll::Pending => panic!("the body waits"),
+                Poll::Ready(Ok(true)) => {
+                    let (name, data) = frames.frame();
+                    read.push((name.to_owned(), data.to_owned()));
+                }
+                Poll::Ready(end) => {
+                    let next = frames.poll_read(&mut context);
+                    assert!(
+                        matches!(next, Poll::Ready(Ok(false))),
+                        "a frame after the end"
+                    );
+                    return (read, end.err());
+                }
+            }
+        }
+    }
 
     fn read(pieces: &[&[u8]], max_bytes: usize) -> Result<String, ModelErrorKind> {
         let pieces: Vec<_> = pieces

@@ -33,8 +33,8 @@ pub struct ClassifiedError {
     pub request_id: Option<String>,
 }
 
-/// Classifies the HTTP errors of one provider. An adapter's classifier reads the provider's error
-/// bodies and uses [`StatusClassifier`] for other bodies, such as a proxy's.
+/// Classifier of one provider's failed HTTP responses. An adapter's classifier reads the provider's
+/// error bodies and uses [`StatusClassifier`] for other bodies, such as a proxy's.
 ///
 /// The transport repeats only transient errors
 /// ([`ModelError::is_transient`](switchboard_domain::ModelError::is_transient)), so the kind
@@ -44,7 +44,7 @@ pub trait ErrorClassifier: Send + Sync {
     fn classify(&self, failure: &HttpFailure<'_>) -> ClassifiedError;
 }
 
-/// A classifier that uses only the status, with the beginning of the body as the message.
+/// A classifier that uses only the HTTP status. Its message is the beginning of the body.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StatusClassifier;
 

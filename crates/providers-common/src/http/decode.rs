@@ -63,7 +63,7 @@ pub fn decode_ndjson(
 
 /// Assembles the events of one answer of `provider` into a response.
 ///
-/// Fails with [`ModelError::from_grammar_violation`] if the events violate the event grammar.
+/// Fails with [`ModelError::from_violation`] if the events violate the event grammar.
 pub fn assemble_response(
     provider: &str,
     events: &[ModelEvent],
@@ -71,7 +71,7 @@ pub fn assemble_response(
     let mut answer = ResponseAccumulator::default();
     let end = events.iter().try_for_each(|event| answer.push(event));
     end.and_then(|()| answer.finish())
-        .map_err(|fault| ModelError::from_grammar_violation(provider, fault))
+        .map_err(|fault| ModelError::from_violation(provider, fault))
 }
 
 /// Stream of the model events of an answer. The stream is polled for every token. Therefore it has
@@ -135,7 +135,7 @@ impl<R: FrameReader, D: WireDecoder> DecodedEvents<R, D> {
         if !is_frame || result.is_err() {
             self.end_stream();
             let incomplete =
-                || ModelError::from_grammar_violation(&self.provider, GrammarViolation::NoFinish);
+                || ModelError::from_violation(&self.provider, GrammarViolation::NoFinish);
             self.error = Some(result.err().unwrap_or_else(incomplete));
         }
     }
@@ -150,7 +150,7 @@ impl<R: FrameReader, D: WireDecoder> DecodedEvents<R, D> {
                     self.end_stream();
                     self.events.clear();
                     self.error = None;
-                    ModelError::from_grammar_violation(&self.provider, fault)
+                    ModelError::from_violation(&self.provider, fault)
                 }
             },
             None => self.error.take().filter(|_| !self.grammar.is_finished())?,

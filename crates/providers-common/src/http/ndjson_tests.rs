@@ -2,7 +2,10 @@ use bytes::Bytes;
 use futures_util::stream;
 
 use super::*;
-use crate::{ByteStream, http::byte_stream::Frames};
+use crate::{
+    ByteStream,
+    http::byte_stream::{Frames, tests::read_all},
+};
 
 const ROOMY: usize = 1 << 20;
 
@@ -13,7 +16,7 @@ fn body<P: Into<Bytes>>(pieces: impl IntoIterator<Item = P>) -> ByteStream {
 
 /// The lines, and the error that ended them.
 fn read(body: ByteStream, max: usize) -> (Vec<String>, Option<ModelError>) {
-    let (frames, error) = Frames::new(body, LineReader::new("acme", max)).read_all();
+    let (frames, error) = read_all(Frames::new(body, LineReader::new("acme", max)));
     (frames.into_iter().map(|(_, line)| line).collect(), error)
 }
 

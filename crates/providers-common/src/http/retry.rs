@@ -1,4 +1,4 @@
-//! Retry of a model request, until output of its answer is shown.
+//! Retries of a failed model request, which end as soon as output of an answer is emitted.
 
 use std::{mem, time::Duration};
 
@@ -19,8 +19,8 @@ pub trait SingleAttempt: Clone + Send + Sync + 'static {
     async fn send_once(&self, request: &ChatRequest) -> Result<ModelStream, ModelError>;
 }
 
-/// Sends a request to a model, and repeats it within the [`RetryPolicy`] until output of the answer
-/// is shown ([`ModelEvent::shows_output`]).
+/// Sends a request to a model and repeats a failed request within the [`RetryPolicy`]. After the
+/// first event with output for the user ([`ModelEvent::shows_output`]), it is not repeated.
 ///
 /// An attempt may fail before its answer, or in the middle of it: the connection breaks or stalls,
 /// the answer ends early, is empty or cannot be read, or the provider reports an error within it.
@@ -62,15 +62,15 @@ pub async fn stream_with_retry<M: SingleAttempt>(
 struct Retrying<M> {
     model: M,
     request: ChatRequest,
-    /// Attempts so far. `None` once output was shown or the answer is complete: no retry follows.
+    /// Counter of attempts. `None` after output or a complete answer, so that no retry follows.
     attempts: Option<Attempts>,
     step: Step,
 }
 
 enum Step {
-    /// Reads the answer of the current attempt.
+    /// The answer of the current attempt is read from this stream.
     Read(ModelStream),
-    /// Pauses, then makes another attempt.
+    /// The next attempt starts after this pause.
     Repeat(Duration),
     End,
 }
@@ -105,7 +105,7 @@ impl<M: SingleAttempt> Retrying<M> {
         }
     }
 
-    /// Prepares another attempt and returns the event that announces the pause before it. Returns
+    /// Prepares the next attempt and returns the event that announces the pause before it. Returns
     /// `error` if no attempt is left.
     fn schedule_retry(&mut self, error: ModelError) -> Result<ModelEvent, ModelError> {
         let Some(attempts) = &mut self.attempts else {

@@ -7,7 +7,10 @@ use bytes::Bytes;
 use futures_util::stream;
 
 use super::*;
-use crate::{ByteStream, http::byte_stream::Frames};
+use crate::{
+    ByteStream,
+    http::byte_stream::{Frames, tests::read_all},
+};
 
 const ROOMY: usize = 1 << 20;
 
@@ -18,7 +21,7 @@ fn body<P: Into<Bytes>>(pieces: impl IntoIterator<Item = P>) -> ByteStream {
 
 /// The frames as name and data, and the kind of the error that ended them.
 fn read(body: ByteStream, max: usize) -> (Vec<(String, String)>, Option<ModelErrorKind>) {
-    let (frames, error) = Frames::new(body, SseReader::new("acme", max)).read_all();
+    let (frames, error) = read_all(Frames::new(body, SseReader::new("acme", max)));
     (frames, error.map(|error| error.kind))
 }
 
@@ -111,7 +114,7 @@ fn a_broken_body_fails_with_its_own_error() {
         Box::pin(stream::iter(pieces)),
         SseReader::new("acme", ROOMY),
     );
-    let (frames, error) = frames.read_all();
+    let (frames, error) = read_all(frames);
     assert_eq!(frames, [frame("", "1")]);
     let error = error.unwrap();
     assert_eq!(error.kind, ModelErrorKind::Interrupted);

@@ -67,7 +67,7 @@ pub struct HttpAnswer {
     /// breaks and with [`ModelErrorKind::Timeout`] in phase
     /// [`Idle`](switchboard_domain::TimeoutPhase::Idle) when it stalls.
     pub body: ByteStream,
-    /// First piece of the body. `body` still contains this piece.
+    /// First piece of the body, which decides how the body is read. `body` contains it too.
     beginning: Bytes,
     context: AnswerContext,
 }
@@ -87,7 +87,7 @@ impl AnswerContext {
     pub fn complete_error(&self, error: ModelError) -> ModelError {
         let mut error = redact::redact_error(&self.redactor, error);
         if error.request_id().is_none() {
-            // An error that already has a status belongs to another request.
+            // An error with a status describes another request, so it does not get this id.
             let id = self
                 .request_id
                 .clone()
@@ -102,7 +102,7 @@ impl AnswerContext {
 }
 
 impl HttpAnswer {
-    /// Returns the context that completes errors found in the body, with [`AnswerContext::complete_error`].
+    /// Returns the context that adds the HTTP status and request id to errors found in the body.
     pub fn answer_context(&self) -> AnswerContext {
         self.context.clone()
     }

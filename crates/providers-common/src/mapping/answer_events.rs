@@ -30,7 +30,7 @@ impl AnswerEvents {
         self.has_started
     }
 
-    /// Emits [`ModelEvent::Started`] and the warnings, once. An empty id or model becomes `None`.
+    /// Emits `Started` and the warnings on the first call. An empty id or model becomes `None`.
     pub fn emit_start(
         &mut self,
         response_id: Option<String>,
@@ -50,7 +50,7 @@ impl AnswerEvents {
         events.extend(warnings.map(|warning| ModelEvent::Warning { warning }));
     }
 
-    /// Emits a warning. Before [`ModelEvent::Started`], keeps the warning until that event.
+    /// Emits a warning. A warning before [`ModelEvent::Started`] is emitted after that event.
     pub fn warn(
         &mut self,
         kind: WarningKind,
@@ -73,7 +73,7 @@ impl AnswerEvents {
         index
     }
 
-    /// Emits the events of a part that arrived whole.
+    /// Emits the start and the end of a part whose content arrived in one piece.
     pub fn emit_whole_part(&mut self, part: Part, events: &mut Vec<ModelEvent>) {
         let part = Box::new(part);
         let index = self.start_part(PartStart::Whole { part }, events);

@@ -65,7 +65,7 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
     }
 
     /// Serializes a list into which the caller has already merged the list in `extra`. A value of
-    /// another type in `extra` replaces it.
+    /// another type in `extra` replaces the list.
     pub fn put_merged_list<T: Serialize>(
         &mut self,
         name: &'static str,

@@ -1,4 +1,4 @@
-//! Text that is joined from parts.
+//! Text that is joined from parts, for adapters whose API expects one string.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The tool-use ids of a conversation.
+//! Unique tool-use ids for the tool calls of a conversation.
 
 use std::collections::HashSet;
 
@@ -47,7 +47,7 @@ impl LocalIds {
     }
 
     /// Returns the server's id if it is new, else `call_local_<n>`, where `n` starts at 1. A blank
-    /// id counts as none.
+    /// id counts as missing.
     pub fn claim(&mut self, wire: Option<&str>) -> String {
         if let Some(id) = wire.filter(|id| !id.trim().is_empty())
             && self.used.insert(id.to_owned())

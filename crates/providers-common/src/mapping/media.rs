@@ -1,4 +1,4 @@
-//! Media types and base64.
+//! Functions for media types and base64 data.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub fn is_text(media_type: &str) -> bool {
         )
 }
 
-/// Base64 with or without padding, as MCP servers send it.
+/// Base64 decoder that accepts data with and without padding, because MCP servers send both.
 const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()

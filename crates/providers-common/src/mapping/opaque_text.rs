@@ -5,7 +5,7 @@ use switchboard_domain::JsonObject;
 
 /// Maximum length of the text that describes a block, in characters.
 const MAX_CHARS: usize = 2_000;
-/// Maximum length of a run of base64 characters, in bytes. Longer runs are encoded data.
+/// Maximum size in bytes of a run of base64 characters that counts as text, not as encoded data.
 const MAX_BASE64_RUN: usize = 200;
 
 /// Returns the content block of a provider-executed tool as compact JSON, for people and for models

@@ -44,8 +44,8 @@ pub fn requested_schema<'a>(
     }
 }
 
-/// Returns the tools of which the model must call one, without duplicates. An empty list allows all
-/// tools. Returns `None` if no call is required.
+/// Returns the names of the tools of which the model must call one, without duplicates. An empty
+/// list allows all tools. Returns `None` if no call is required.
 ///
 /// `server_tools` returns whether the provider itself runs a tool of this name. For `None`, it
 /// returns whether the provider runs any tool.

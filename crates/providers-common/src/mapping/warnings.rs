@@ -9,13 +9,13 @@ use switchboard_domain::Warning;
 ///
 /// ```
 /// use switchboard_domain::{Warning, WarningKind::PartDowngraded};
-/// use switchboard_providers_common::tallied;
+/// use switchboard_providers_common::merge_warnings;
 ///
 /// let warning = |message: &str| Warning::new(PartDowngraded, message);
-/// let warnings = tallied(vec![warning("a"), warning("b"), warning("a")]);
+/// let warnings = merge_warnings(vec![warning("a"), warning("b"), warning("a")]);
 /// assert_eq!(warnings, [warning("a (2 times)"), warning("b")]);
 /// ```
-pub fn merge_equal_warnings(warnings: Vec<Warning>) -> Vec<Warning> {
+pub fn merge_warnings(warnings: Vec<Warning>) -> Vec<Warning> {
     let mut counted: Vec<(Warning, usize)> = Vec::new();
     let mut places = HashMap::new();
     for warning in warnings {
@@ -47,8 +47,8 @@ mod tests {
             Warning::new(PartDowngraded, "x"),
             Warning::new(PartDropped, "x"),
         );
-        let merged = merge_equal_warnings(vec![a.clone(), b.clone(), b]);
+        let merged = merge_warnings(vec![a.clone(), b.clone(), b]);
         assert_eq!(merged, [a, Warning::new(PartDropped, "x (2 times)")]);
-        assert_eq!(merge_equal_warnings(Vec::new()), []);
+        assert_eq!(merge_warnings(Vec::new()), []);
     }
 }

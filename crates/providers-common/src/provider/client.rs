@@ -12,10 +12,10 @@ use crate::{
     schema::ToolSchemas,
 };
 
-/// Maximum number of pages of the model list that are requested.
+/// Maximum number of pages of the model list that are requested; further models are omitted.
 const MAX_PAGES: usize = 20;
 
-/// A connection pool for one server, shared by its models. Cloning it is cheap.
+/// A client of one server. Its models share its connections, and cloning it is cheap.
 #[derive(Clone)]
 pub struct HttpClient<C> {
     server: Arc<Server<C>>,
@@ -122,7 +122,8 @@ impl<C: ProviderConfig> HttpClient<C> {
             .await
     }
 
-    /// Requests a JSON document as [`get_document`](Self::get_document) does, with another transport.
+    /// Requests the JSON document at `path` over `transport`. See
+    /// [`get_document`](Self::get_document).
     pub async fn get_document_with<T>(
         &self,
         transport: &HttpTransport,

@@ -10,7 +10,7 @@ use switchboard_domain::{ModelError, ModelErrorKind};
 use super::{ErrorTable, ModelPage, Wire};
 use crate::{Headers, TransportConfig};
 
-/// Address, credentials and options of one server.
+/// Configuration of one server: its address, credentials and options.
 pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     /// Wire protocol of the models that [`HttpClient::model`](super::HttpClient::model) returns.
     type DefaultWire: Wire<Config = Self>;

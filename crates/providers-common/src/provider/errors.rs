@@ -13,7 +13,7 @@ use crate::{
 /// Table that describes how the errors of one provider are read and classified.
 #[derive(Debug)]
 pub struct ErrorTable {
-    /// Function that reads the fields of an error object that only this provider has.
+    /// Function that reads the fields of an error object that no other provider uses.
     pub details: fn(&Map<String, Value>, &mut ApiError),
     /// Classification rules in order: the first match decides. Without a match, the HTTP status
     /// decides.
@@ -38,13 +38,13 @@ pub struct ErrorRule {
 #[derive(Debug, Clone, Copy)]
 enum Scope {
     Any,
-    /// Only refused requests: status 400, 413 or 422, or an error within a stream.
+    /// The rule applies to refused requests: status 400, 413 or 422, or an error within a stream.
     Refused,
-    /// Only errors within a stream.
+    /// The rule applies only to errors without an HTTP status, which occur within a stream.
     InBand,
 }
 
-/// Class of an error: a [`ModelErrorKind`] whose fields are filled in later.
+/// Class that a rule assigns to an error: a [`ModelErrorKind`] without the values of its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
     /// The credentials are missing or invalid.
@@ -70,12 +70,12 @@ pub enum ErrorClass {
 }
 
 impl ErrorRule {
-    /// Creates a rule that matches errors with one of these codes.
+    /// Creates a rule that assigns `class` to errors with one of these codes.
     pub const fn match_codes(codes: &'static [&'static str], class: ErrorClass) -> Self {
         Self::new(codes, &[], class)
     }
 
-    /// Creates a rule that matches messages with one of these lower-case texts.
+    /// Creates a rule that assigns `class` to messages that contain one of these lower-case texts.
     pub const fn match_messages(texts: &'static [&'static str], class: ErrorClass) -> Self {
         Self::new(&[], texts, class)
     }
@@ -145,7 +145,7 @@ const PROXY_RULES: &[ErrorRule] = &[
     .restrict_to_refused(),
 ];
 
-/// An error object of a provider.
+/// An error object that a provider sent, converted to fields that all providers share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApiError {
     /// Error message for people.
@@ -154,9 +154,9 @@ pub struct ApiError {
     pub codes: Vec<String>,
     /// Request field that caused the error.
     pub field: Option<String>,
-    /// HTTP status that the error object repeats.
+    /// HTTP status in the error object. It classifies an error within a stream.
     pub status: Option<u16>,
-    /// Pause after which the request may be repeated.
+    /// Pause before a retry that the provider requests.
     pub retry_after: Option<Duration>,
     /// Provider's id of the failed request.
     pub request_id: Option<String>,
@@ -188,7 +188,7 @@ impl ErrorTable {
         Some(error)
     }
 
-    /// Reads the value of the JSON field `error`.
+    /// Converts the value of the JSON field `error` in a response body or stream frame.
     pub fn read_error_object(&self, error: &Value) -> ApiError {
         let no_fields = Map::new();
         let (fields, message) = match error {
@@ -234,7 +234,7 @@ impl ErrorTable {
             }
             Some(kind) => kind,
             None if error.field.is_some() => ErrorClass::InvalidRequest.to_error_kind(error, None),
-            // Without a status, a matching rule and a field, the stream counts as broken off.
+            // Nothing shows the cause of the error, so the stream counts as interrupted.
             None => ModelErrorKind::Interrupted,
         }
     }

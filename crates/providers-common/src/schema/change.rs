@@ -6,8 +6,8 @@ use std::fmt;
 /// that only rewrite a schema in an equivalent form are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// JSON pointer into the original schema, empty for its root. Definitions are below `/$defs`,
-    /// also where the schema uses `definitions`.
+    /// JSON pointer to the changed part of the original schema, empty for the root. Definitions are
+    /// below `/$defs`, also where the schema uses `definitions`.
     pub pointer: String,
     /// Effect of the change on answers.
     pub kind: ChangeKind,
@@ -38,7 +38,7 @@ impl fmt::Display for Change {
 /// Maximum number of changes that [`list_changes`] lists.
 const MAX_LISTED: usize = 3;
 
-/// Lists the first changes with their JSON pointers. Returns `None` if there are no changes.
+/// Lists the first three changes with their JSON pointers. Returns `None` if there are none.
 pub fn list_changes<'c>(changes: impl Iterator<Item = &'c Change>) -> Option<String> {
     let changes: Vec<String> = changes.map(ToString::to_string).collect();
     let listed = changes.get(..MAX_LISTED).unwrap_or(&changes);
@@ -66,14 +66,14 @@ pub enum ChangeKind {
     Narrowed,
     /// A value is written as JSON text in a string. [`restore`](super::restore()) parses this text.
     Encoded,
-    /// A root that is not an object became the property `value` of one.
+    /// A root schema that is not an object became the property `value` of an object.
     /// [`restore`](super::restore()) unwraps it.
     Wrapped,
     /// A property was renamed for the provider. [`restore`](super::restore()) renames it back.
     Renamed,
     /// An invalid schema or reference was removed.
     Invalid,
-    /// A subschema was too deep, too large, or nested in itself too often.
+    /// A subschema was cut off, because it was too deep, too large or too often nested in itself.
     Truncated,
 }
 

@@ -28,7 +28,7 @@ fn truncate_text(mut text: String, max: usize) -> String {
 }
 
 /// Appends a sentence to a schema's description, unless the description contains it.
-pub(super) fn append_description(schema: &mut Map, sentence: &str) {
+pub(super) fn append_text(schema: &mut Map, sentence: &str) {
     let description = match schema.get_text("description") {
         Some(text) if !text.is_empty() => join_sentences(text, sentence),
         _ => sentence.to_owned(),
@@ -37,7 +37,7 @@ pub(super) fn append_description(schema: &mut Map, sentence: &str) {
 }
 
 /// Inserts `description` before the existing description of a schema.
-pub(super) fn prepend_description(schema: &mut Map, description: &Value) {
+pub(super) fn prepend_text(schema: &mut Map, description: &Value) {
     let description = match (description.as_str(), schema.get_text("description")) {
         (Some(first), Some(rest)) if !rest.is_empty() && !first.is_empty() => {
             Value::String(join_sentences(first, rest))
@@ -145,7 +145,7 @@ pub(super) fn object_summary(schema: &Map) -> String {
     let properties = schema.get_object("properties");
     let named = properties.into_iter().flatten();
     let mut keys: Vec<String> = named
-        // More keys are not needed, because the text is truncated to this length.
+        // A key has at least one byte, so that more keys would be truncated anyway.
         .take(MAX_JSON_BYTES)
         .map(|(name, property)| match property.get("const") {
             Some(value) => format!("{name}: {}", text_excerpt(&value.to_string())),

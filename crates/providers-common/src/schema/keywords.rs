@@ -10,17 +10,17 @@ pub(super) const TYPES: [&str; 7] = [
     "object", "array", "string", "integer", "number", "boolean", "null",
 ];
 
-/// Form that the value of a keyword must have.
+/// Form of value that a JSON Schema keyword requires, such as a schema or a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueForm {
     Schema,
     SchemaOrFlag,
     Schemas,
     NamedSchemas,
-    /// An object whose values are lists of property names.
+    /// The value is an object that maps each name to a list of property names.
     NamedNames,
     Number,
-    /// A number above zero, such as the value of `multipleOf`.
+    /// The value is a number above zero, as for `multipleOf`.
     Divisor,
     Count,
     Text,
@@ -30,7 +30,7 @@ pub(super) enum ValueForm {
 }
 
 /// Returns the form that the value of a keyword must have, and the types that the keyword
-/// constrains. Without types, the keyword applies to values of every type.
+/// constrains. An empty list of types means that it constrains values of every type.
 fn keyword_rule(keyword: &str) -> (ValueForm, &'static [&'static str]) {
     let object: &[&str] = &["object"];
     let array: &[&str] = &["array"];
@@ -118,19 +118,18 @@ pub(super) trait SchemaMembers {
 
     fn set(&mut self, keyword: &str, value: impl Into<Value>);
 
-    /// Returns the array that is the value of a keyword. Returns an empty one if the keyword is
-    /// absent.
+    /// Returns the array in a keyword of the schema, or an empty array if the keyword is absent.
     fn get_array(&self, keyword: &str) -> &[Value] {
         let list = self.get_member(keyword).and_then(Value::as_array);
         list.map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the object that is the value of a keyword.
+    /// Returns the object in a keyword of the schema.
     fn get_object(&self, keyword: &str) -> Option<&Map> {
         self.get_member(keyword)?.as_object()
     }
 
-    /// Returns the string that is the value of a keyword.
+    /// Returns the string in a keyword of the schema.
     fn get_text(&self, keyword: &str) -> Option<&str> {
         self.get_member(keyword)?.as_str()
     }
@@ -145,7 +144,7 @@ pub(super) trait SchemaMembers {
         self.get_member(keyword) == Some(&Value::Bool(false))
     }
 
-    /// Returns the schemas in the array that is the value of a keyword.
+    /// Returns the schemas in the array of a keyword such as `anyOf`.
     fn get_schemas(&self, keyword: &str) -> impl Iterator<Item = &Map> {
         self.get_array(keyword).iter().filter_map(Value::as_object)
     }
@@ -313,14 +312,14 @@ pub(super) fn visit_schemas<'s>(schema: &'s Map, visit_one: &mut dyn FnMut(&'s M
     }
 }
 
-/// Returns the references in a schema and all its subschemas.
+/// Returns the targets of all `$ref` keywords in a schema and its subschemas.
 pub(super) fn collect_references(schema: &Map) -> Vec<&str> {
     let mut found = Vec::new();
     visit_schemas(schema, &mut |schema| found.extend(schema.get_text("$ref")));
     found
 }
 
-/// Returns the references in a schema that apply to the same value as the schema itself.
+/// Returns the references that apply to the value of the schema itself, as in its `allOf`.
 pub(super) fn references_in_place(schema: &Map) -> Vec<&str> {
     let mut found: Vec<&str> = schema.get_text("$ref").into_iter().collect();
     for (keyword, child) in child_schemas(schema) {

@@ -1,4 +1,4 @@
-//! Conversion of a normalised schema to a dialect.
+//! Conversion of a normalised schema into the subset of JSON Schema that a dialect accepts.
 
 mod array;
 mod describe;
@@ -21,7 +21,7 @@ use super::{
         is_structural, references_in_place,
     },
     merge::expand_schema,
-    normal::{NormalisedSchema, def_name},
+    normal::{NormalSchema, def_name},
     root,
     rules::{MAX_DEPTH, MAX_RECURSION, ReferenceRule, Rules},
 };
@@ -29,7 +29,7 @@ use super::{
 /// Converts a schema to a dialect. Returns the schema, and its description if the dialect allows
 /// none at the root.
 pub(super) fn lower_to_dialect(
-    mut normal: NormalisedSchema,
+    mut normal: NormalSchema,
     rules: &'static Rules,
     changes: &mut Vec<Change>,
 ) -> (Value, Option<String>) {
@@ -40,9 +40,9 @@ pub(super) fn lower_to_dialect(
     let mut lowering = Lowering {
         rules,
         recursive: match rules.references {
-            // No provider accepts a cycle of references that all apply to the same value.
-            ReferenceRule::Keep => normal.recursive_definitions(references_in_place),
-            ReferenceRule::KeepFinite => normal.recursive_definitions(collect_references),
+            // Cycles of references for one value are inlined, because no provider accepts them.
+            ReferenceRule::Keep => normal.cyclic_definitions(references_in_place),
+            ReferenceRule::KeepFinite => normal.cyclic_definitions(collect_references),
             ReferenceRule::Inline => HashSet::new(),
         },
         normal: &normal,
@@ -65,17 +65,17 @@ pub(super) fn lower_to_dialect(
     {
         description = Some(text);
     }
-    (NormalisedSchema { root, defs }.into_schema(), description)
+    (NormalSchema { root, defs }.into_schema(), description)
 }
 
 struct Lowering<'n, 'c> {
     rules: &'static Rules,
-    normal: &'n NormalisedSchema,
+    normal: &'n NormalSchema,
     /// Names of the recursive definitions that are inlined.
     recursive: HashSet<String>,
-    /// Names of the definitions that the result refers to, in the order of the first reference.
+    /// Names of the definitions that the compiled schema refers to, in the order of reference.
     definitions: Vec<String>,
-    /// Names of the definitions that are being inlined.
+    /// Names of the definitions that are being inlined at this point, the innermost last.
     inlining: Vec<String>,
     nodes: usize,
     enum_values: usize,
@@ -85,9 +85,9 @@ struct Lowering<'n, 'c> {
 /// Nesting level of a subschema in the compiled schema.
 #[derive(Debug, Clone, Copy, Default)]
 struct Level {
-    /// Number of schemas around this one.
+    /// Number of schemas that enclose the subschema.
     depth: usize,
-    /// Number of object schemas around this one.
+    /// Number of object schemas that enclose the subschema.
     objects: usize,
 }
 
@@ -114,7 +114,7 @@ impl Lowering<'_, '_> {
 
     fn lower_definition(&mut self, schema: &Map, at: &str) -> Map {
         let lowered = self.lower_schema(schema.clone(), at, Level::default());
-        // No value is valid, which the dialect cannot express: use its smallest schema instead.
+        // No dialect can express a schema without valid values, so the smallest schema is used.
         lowered.unwrap_or_else(|| root::smallest_schema(self.rules))
     }
 
@@ -144,8 +144,7 @@ impl Lowering<'_, '_> {
         if !is_root && let Some(reference) = self.keep_reference(&schema, at) {
             return Some(reference);
         }
-        // The target is checked before it is copied, because copies of one large target would take
-        // long.
+        // The `$ref` target's size is checked before a copy, because many copies would take long.
         let target = schema
             .get_text("$ref")
             .and_then(|it| self.normal.find_target(it));
@@ -167,14 +166,14 @@ impl Lowering<'_, '_> {
         if let Some(name) = names.iter().find(|name| count(name) >= MAX_RECURSION) {
             let excess = format!("`{name}` contains itself more than {MAX_RECURSION} times");
             let mut stub = self.truncated_schema(&expanded.schema, at, &excess);
-            text::append_description(&mut stub, "The same structure again.");
+            text::append_text(&mut stub, "The same structure again.");
             return Some(stub);
         }
         let outer = self.inlining.len();
         self.inlining.extend(names);
         let mut schema = expanded.schema;
         for (keyword, value) in &expanded.conflicts {
-            self.describe_constraint(&mut schema, keyword, value, at);
+            self.describe(&mut schema, keyword, value, at);
         }
         let lowered = self.lower_union(schema, at, level);
         self.inlining.truncate(outer);
@@ -187,7 +186,7 @@ impl Lowering<'_, '_> {
         let name = def_name(&reference);
         let is_kept =
             self.rules.references != ReferenceRule::Inline && !self.recursive.contains(name);
-        // A reference to a schema without valid values cannot be kept.
+        // A reference to a schema without valid values is resolved, so that the schema is omitted.
         if !is_kept || self.normal.find_target(&reference).is_none_or(is_never) {
             return None;
         }
@@ -199,7 +198,7 @@ impl Lowering<'_, '_> {
         // No provider accepts siblings of a `$ref`, so the annotations move to an outer schema.
         let mut outer = Map::new();
         for (keyword, value) in &annotations {
-            self.lower_annotation(&mut outer, keyword, value, at);
+            self.put_annotation(&mut outer, keyword, value, at);
         }
         if outer.is_empty() {
             return Some(inner);

@@ -1,4 +1,4 @@
-//! Measurement of the sizes that APIs limit.
+//! Measurement of the schema sizes that Anthropic limits.
 
 use serde_json::Value;
 
@@ -7,13 +7,13 @@ use super::keywords::{Map, SchemaMembers, visit_schemas};
 /// Sizes of a compiled schema. Anthropic limits their sums over all strict schemas of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measure {
-    /// Number of optional properties.
+    /// Number of properties that are not listed in `required`.
     pub optional: usize,
     /// Number of unions: `anyOf`, `oneOf`, and lists of types.
     pub unions: usize,
 }
 
-/// Measures the sizes of a schema. Each definition counts once.
+/// Counts the optional properties and unions of a schema. Each definition counts once.
 pub fn measure_schema(schema: &Value) -> Measure {
     let mut measure = Measure::default();
     let mut count = |schema: &Map| {

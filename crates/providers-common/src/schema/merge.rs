@@ -1,4 +1,4 @@
-//! Intersection of schemas, and expansion of `$ref` and `allOf` by it.
+//! Intersection of schemas, with which `$ref` targets and `allOf` members are merged.
 
 use std::collections::VecDeque;
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::{
     keywords::{Map, SchemaMembers, is_annotation, is_never, type_names, type_value},
-    normal::NormalisedSchema,
+    normal::NormalSchema,
 };
 
-/// Maximum number of schemas that are merged into one.
+/// Maximum number of schemas that are merged into one. Further ones become a conflict.
 const MAX_PARTS: usize = 64;
 
 /// A schema whose `$ref` target and `allOf` members are merged into it.
@@ -18,17 +18,17 @@ pub(super) struct Expanded {
     pub(super) schema: Map,
     /// References whose targets were merged.
     pub(super) references: Vec<String>,
-    /// Keywords with values that could not be merged.
+    /// Keywords with values that could not be merged. Their text moves to the description.
     pub(super) conflicts: Vec<(String, Value)>,
     /// Whether no value is valid against all merged schemas.
     pub(super) is_never: bool,
-    /// Whether `additionalProperties` of one schema was ignored for properties of another one, as
-    /// the author intended.
+    /// Whether `additionalProperties` of one schema was ignored where it excludes properties of
+    /// another one, because authors who combine schemas expect that all properties are allowed.
     pub(super) is_opened: bool,
 }
 
 /// Merges the `$ref` target and the `allOf` members of a schema into it.
-pub(super) fn expand_schema(normal: &NormalisedSchema, schema: Map) -> Expanded {
+pub(super) fn expand_schema(normal: &NormalSchema, schema: Map) -> Expanded {
     let mut expanded = Expanded::default();
     if !schema.has_any_keyword(&["$ref", "allOf"]) {
         expanded.is_never = is_never(&schema);
@@ -55,7 +55,7 @@ pub(super) fn expand_schema(normal: &NormalisedSchema, schema: Map) -> Expanded 
                 }
             }
         }
-        // A reference that was already merged adds nothing.
+        // Each target is merged only once, because a cycle of references would not end.
         if let Some(Value::String(reference)) = reference
             && !expanded.references.contains(&reference)
         {
@@ -117,9 +117,9 @@ fn intersect(expanded: &mut Expanded, other: &Map) {
 /// Intersection of two values of one keyword.
 enum Intersection {
     Value(Value),
-    /// No value is valid against both.
+    /// No value is valid against both values of the keyword.
     Empty,
-    /// One value of the keyword cannot express the intersection.
+    /// The intersection cannot be expressed as one value of the keyword.
     Conflict,
 }
 

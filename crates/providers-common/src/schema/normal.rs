@@ -24,7 +24,7 @@ pub(super) use keyword::add_null_value;
 
 /// A schema that is normalised to draft 2020-12 of JSON Schema.
 #[derive(Debug, Default)]
-pub(super) struct NormalisedSchema {
+pub(super) struct NormalSchema {
     /// Root schema without its definitions.
     pub(super) root: Map,
     /// Definitions that the schema refers to. Each value is an object.
@@ -36,7 +36,7 @@ pub(super) fn def_name(reference: &str) -> &str {
     reference.trim_start_matches("#/$defs/")
 }
 
-impl NormalisedSchema {
+impl NormalSchema {
     /// Returns the schema that a reference points to.
     pub(super) fn find_target(&self, reference: &str) -> Option<&Map> {
         self.defs.get_object(def_name(reference))
@@ -44,10 +44,7 @@ impl NormalisedSchema {
 
     /// Returns the names of the definitions that contain themselves, or lie between two such
     /// definitions. `references` returns the references in a schema that are followed.
-    pub(super) fn recursive_definitions(
-        &self,
-        references: fn(&Map) -> Vec<&str>,
-    ) -> HashSet<String> {
+    pub(super) fn cyclic_definitions(&self, references: fn(&Map) -> Vec<&str>) -> HashSet<String> {
         let mut targets: Edges<'_> = HashMap::new();
         let mut users: Edges<'_> = HashMap::new();
         for (name, schema) in &self.defs {
@@ -65,7 +62,7 @@ impl NormalisedSchema {
         recursive.cloned().collect()
     }
 
-    /// Returns the root with its definitions.
+    /// Returns the root schema with the definitions in its `$defs`.
     pub(super) fn into_schema(mut self) -> Value {
         if !self.defs.is_empty() {
             self.root.set("$defs", self.defs);
@@ -97,11 +94,7 @@ fn names_without_cycle<'n>(edges: &Edges<'n>, reversed: &Edges<'n>) -> HashSet<&
 }
 
 /// Normalises a schema to draft 2020-12 and reports the changes.
-pub(super) fn normalise(
-    schema: &Value,
-    rules: &Rules,
-    changes: &mut Vec<Change>,
-) -> NormalisedSchema {
+pub(super) fn normalise(schema: &Value, rules: &Rules, changes: &mut Vec<Change>) -> NormalSchema {
     let mut normaliser = Normaliser {
         root: schema,
         needs_items: rules.loose && rules.needs_items,
@@ -117,14 +110,14 @@ pub(super) fn normalise(
         let def = normaliser.normalise_subschema(target, &child_pointer("", "$defs", &name), 0);
         defs.insert(name, Value::Object(def));
     }
-    NormalisedSchema { root, defs }
+    NormalSchema { root, defs }
 }
 
 struct Normaliser<'a, 'c> {
     root: &'a Value,
-    /// Whether every array gets `items`.
+    /// Whether `items` is added to every array schema that lacks it.
     needs_items: bool,
-    /// Names of the definitions, by their JSON pointers in the root.
+    /// Names of the definitions, by the JSON pointers of their schemas in the root.
     names: HashMap<String, String>,
     taken: HashSet<String>,
     /// Definitions that still have to be normalised.
@@ -191,12 +184,12 @@ impl<'a> Normaliser<'a, '_> {
             Err((kind, reason)) => {
                 let message = format!("`$ref` `{reference}` {reason}: any value is allowed");
                 self.report(at, kind, message);
-                text::append_description(out, &format!("See {}.", text::text_excerpt(reference)));
+                text::append_text(out, &format!("See {}.", text::text_excerpt(reference)));
             }
         }
     }
 
-    /// Returns the name of the definition at a JSON pointer. The definition is normalised later.
+    /// Returns the name of the definition at a JSON pointer, and queues its normalisation.
     fn name_definition(&mut self, pointer: String, schema: &'a Value) -> String {
         if let Some(name) = self.names.get(&pointer) {
             return name.clone();

@@ -7,19 +7,19 @@ use serde_json::Value;
 use super::{
     Dialect,
     keywords::{Map, SchemaMembers, is_never, is_of_type},
-    normal::{NormalisedSchema, normalise},
+    normal::{NormalSchema, normalise},
     root,
     rules::{AnyValue, Rules},
 };
 
-/// Constant part of the work budget for restoring one answer. The budget limits nested
-/// alternatives, which can be tried in very many ways.
+/// Constant part of the work budget for one answer, in values. The budget limits the search among
+/// nested alternatives, which could take exponential time.
 const MIN_WORK: usize = 500_000;
 /// Number of passes over the answer that the work budget allows, in addition to [`MIN_WORK`].
 const PASSES: usize = 32;
-/// Maximum nesting depth at which values are restored.
+/// Maximum nesting depth at which values are restored. Deeper values stay unchanged.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of schemas that apply to one value.
+/// Maximum number of schemas that are considered for one value. Further ones are ignored.
 const MAX_SCHEMAS: usize = 64;
 /// Number of bytes of text that cost as much of the work budget as one value.
 const BYTES_PER_WORK: usize = 32;
@@ -87,7 +87,7 @@ struct AppliedSchemas<'n> {
 }
 
 impl<'n> AppliedSchemas<'n> {
-    /// Returns the schemas that apply to the value of an object's key, named or additional.
+    /// Returns the schemas for a key's value, from `properties` or else `additionalProperties`.
     fn key_schemas(&self, key: &str) -> Vec<&'n Map> {
         let schemas = self.schemas.iter().filter_map(|schema| {
             let named = schema.get_object("properties").and_then(|it| it.get(key));
@@ -122,7 +122,7 @@ impl<'n> AppliedSchemas<'n> {
 }
 
 struct Restorer<'n> {
-    normal: &'n NormalisedSchema,
+    normal: &'n NormalSchema,
     /// Whether a null may stand for a missing property.
     removes_nulls: bool,
     work_left: Cell<usize>,
@@ -219,14 +219,14 @@ impl<'n> Restorer<'n> {
         }
         let schemas = applied.key_schemas(key);
         if schemas.is_empty() {
-            // No schema describes the key: it is additional, or it belongs to another alternative.
+            // A key that no schema describes is additional or belongs to another alternative.
             applied.has_any_keyword(&["properties"])
         } else {
             !self.matches_schemas(schemas, value, false, depth + 1)
         }
     }
 
-    /// Returns the content of JSON text, if the schemas require the content and not the text.
+    /// Parses a string as JSON text. Returns the content if the schemas require it, not a string.
     fn json_content(
         &self,
         applied: &AppliedSchemas<'n>,
@@ -320,7 +320,7 @@ impl<'n> Restorer<'n> {
 /// text.
 fn work_of_value(value: &Value) -> usize {
     let mut size = 0_usize;
-    // A loop instead of recursion, because the depth of a value is not limited.
+    // A loop is used, because recursion into a deeply nested value could overflow the stack.
     let mut pending = vec![value];
     while let Some(value) = pending.pop() {
         size = size.saturating_add(1);

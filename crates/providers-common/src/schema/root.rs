@@ -14,20 +14,20 @@ use super::{
     constraint_text as text,
     keywords::{Map, SchemaMembers, child_pointer, implied_types, type_names},
     merge::expand_schema,
-    normal::NormalisedSchema,
+    normal::NormalSchema,
     rules::{AdditionalKeyRule, Rules},
 };
 
-/// Maximum nesting of alternatives at the root that are examined.
+/// Maximum nesting depth of `anyOf` and `oneOf` that is examined at the root.
 const MAX_DEPTH: usize = 8;
 /// Maximum number of schemas that are examined at the root, because nested alternatives multiply.
 const MAX_STEPS: usize = 2_000;
-/// Maximum number of alternatives at the root that are united in one object.
+/// Maximum number of alternatives at the root that are united in one object; others are ignored.
 const MAX_ALTERNATIVES: usize = 256;
 /// Name of the property that holds the original root if that is not an object.
 pub(super) const WRAPPER: &str = "value";
 
-/// Returns the smallest schema that a dialect accepts: an object.
+/// Returns the smallest schema that a dialect accepts: an object without properties.
 pub(super) fn smallest_schema(rules: &Rules) -> Map {
     let mut least = Map::new();
     least.set("type", if rules.openapi { "OBJECT" } else { "object" });
@@ -47,7 +47,7 @@ pub(super) fn smallest_schema(rules: &Rules) -> Map {
 /// schema without constraints counts as an object. `steps` is the number of schemas that may still
 /// be examined.
 fn find_kinds(
-    normal: &NormalisedSchema,
+    normal: &NormalSchema,
     schema: &Map,
     depth: usize,
     steps: &Cell<usize>,
@@ -85,19 +85,19 @@ fn take_step(steps: &Cell<usize>) -> bool {
 }
 
 /// Returns whether the root allows only objects.
-fn is_object_root(normal: &NormalisedSchema) -> bool {
+fn is_object_root(normal: &NormalSchema) -> bool {
     find_kinds(normal, &normal.root, 0, &Cell::new(MAX_STEPS)) == (true, false)
 }
 
-/// Returns whether a dialect needs the root to be wrapped in an object, as its only property.
-pub(super) fn is_wrapped(normal: &NormalisedSchema, rules: &Rules) -> bool {
+/// Returns whether the root must become the only property of an object for a dialect.
+pub(super) fn is_wrapped(normal: &NormalSchema, rules: &Rules) -> bool {
     rules.additional == AdditionalKeyRule::Forbid && !is_object_root(normal)
 }
 
 /// Converts the root to the form that the dialect accepts. Returns the new names of renamed keys,
 /// by their old names.
 pub(super) fn prepare_root(
-    normal: &mut NormalisedSchema,
+    normal: &mut NormalSchema,
     rules: &Rules,
     changes: &mut Vec<Change>,
 ) -> HashMap<String, String> {
@@ -117,7 +117,7 @@ pub(super) fn prepare_root(
     }
 }
 
-fn to_object_root(normal: &NormalisedSchema, rules: &Rules, changes: &mut Vec<Change>) -> Map {
+fn to_object_root(normal: &NormalSchema, rules: &Rules, changes: &mut Vec<Change>) -> Map {
     let mut report = |kind, message: &str| changes.push(Change::new("", kind, message));
     let expanded = expand_schema(normal, normal.root.clone());
     if expanded.is_opened {
@@ -139,7 +139,7 @@ fn to_object_root(normal: &NormalisedSchema, rules: &Rules, changes: &mut Vec<Ch
     }
     for (keyword, value) in described {
         if let Some(sentence) = text::describe_keyword(&keyword, &value) {
-            text::append_description(&mut root, &sentence);
+            text::append_text(&mut root, &sentence);
         }
         let message = format!("`{keyword}` moved to the description");
         report(ChangeKind::Described, &message);
@@ -154,7 +154,7 @@ fn to_object_root(normal: &NormalisedSchema, rules: &Rules, changes: &mut Vec<Ch
             };
             report(kind, "the type of the root is set to `object`");
         }
-        // `type` becomes the first key, because models read the keys in this order.
+        // `type` is moved to the front, because models read the keys in order.
         root.shift_remove("type");
         root.shift_insert(0, "type".to_owned(), json!("object"));
     }
@@ -175,7 +175,7 @@ fn wrap_root(root: &Map) -> Map {
 }
 
 /// Renames the properties of the root whose names do not match `[a-zA-Z0-9_.-]{1,64}`. Returns the
-/// new names by the old ones. The result is deterministic.
+/// new names by the old ones. They are deterministic, because `restore` computes them again.
 fn rename_keys(root: &mut Map, changes: &mut Vec<Change>) -> HashMap<String, String> {
     let is_legal_char = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let is_legal = |key: &&str| (1..=64).contains(&key.len()) && key.chars().all(is_legal_char);
@@ -217,7 +217,7 @@ fn rename_keys(root: &mut Map, changes: &mut Vec<Change>) -> HashMap<String, Str
                 if let Value::Object(schema) = &mut schema
                     && !schema.contains_key("$ref")
                 {
-                    text::append_description(
+                    text::append_text(
                         schema,
                         &format!("Original key: `{}`.", text::text_excerpt(&key)),
                     );

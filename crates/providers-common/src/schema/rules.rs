@@ -22,13 +22,13 @@
 
 use super::Dialect;
 
-/// Treatment of references in a dialect.
+/// Treatment of `$ref` in the schemas of a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReferenceRule {
-    /// All references are kept, also recursive ones.
+    /// All references stay references, also recursive ones.
     Keep,
-    /// References are kept, except for recursive ones, which are inlined up to [`MAX_RECURSION`]
-    /// times.
+    /// References stay references, except for recursive ones, which are inlined up to
+    /// [`MAX_RECURSION`] times.
     KeepFinite,
     /// References are inlined, recursive ones up to [`MAX_RECURSION`] times.
     Inline,
@@ -37,7 +37,7 @@ pub(super) enum ReferenceRule {
 /// Treatment of `additionalProperties` in a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AdditionalKeyRule {
-    /// `additionalProperties` is kept.
+    /// `additionalProperties` stays in the schema.
     Keep,
     /// `additionalProperties` is set to `false` in every object. A root that is not an object
     /// becomes a property of an object.
@@ -46,38 +46,38 @@ pub(super) enum AdditionalKeyRule {
     Omit,
 }
 
-/// Schema that allows any value in a dialect.
+/// Form of a schema that allows any value in a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnyValue {
-    /// A schema without the keyword `type`.
+    /// A schema without the keyword `type` allows any value.
     Empty,
-    /// A schema whose `type` lists all types.
+    /// A schema whose `type` lists all types allows any value.
     AllTypes,
-    /// A string with JSON text, because the dialect cannot allow every type.
+    /// A string with JSON text stands for any value, because the dialect cannot allow every type.
     JsonText,
 }
 
 /// Values that a dialect accepts in `enum`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EnumValueRule {
-    /// All JSON values.
+    /// An `enum` may list any JSON values.
     Any,
-    /// All values except objects and arrays.
+    /// An `enum` may list all values except objects and arrays.
     Scalars,
-    /// Only strings and numbers.
+    /// An `enum` may list only strings and numbers.
     StringsAndNumbers,
-    /// Only strings that are not empty.
+    /// An `enum` may list only strings that are not empty.
     Strings,
 }
 
-/// Rules that describe one dialect.
+/// Rules for the schemas of one dialect, such as the keywords that it accepts.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) dialect: Dialect,
     /// Whether everything in draft 2020-12 is accepted below the root, so that only the root is
     /// changed.
     pub(super) loose: bool,
-    /// Whether the root must be an object.
+    /// Whether the root schema must have the type `object`.
     pub(super) object_root: bool,
     /// Whether the root must have the keyword `properties`.
     pub(super) root_properties: bool,
@@ -99,26 +99,26 @@ pub(super) struct Rules {
     /// Accepted keywords, separated by blanks, besides `type`, `enum`, `properties`, `required`,
     /// `items`, `anyOf` and `description`. Other keywords become text in the description.
     pub(super) keywords: &'static str,
-    /// Accepted formats of strings, separated by blanks; `*` accepts every format.
+    /// Values of `format` accepted for strings, separated by blanks; `*` accepts every format.
     pub(super) formats: &'static str,
-    /// Accepted formats of numbers, separated by blanks.
+    /// Values of `format` accepted for numbers, separated by blanks; `*` accepts every format.
     pub(super) number_formats: &'static str,
     /// Whether the root must not have a `description`.
     pub(super) no_root_description: bool,
-    /// Maximum nesting of objects.
+    /// Maximum nesting depth of object schemas. Deeper ones are truncated.
     pub(super) max_objects: usize,
-    /// Maximum number of values in all `enum`s.
+    /// Maximum number of values in all `enum`s of a schema. Further ones become text.
     pub(super) max_enum_values: usize,
-    /// Maximum number of subschemas.
+    /// Maximum number of subschemas in the compiled schema. Further ones are truncated.
     pub(super) max_nodes: usize,
 }
 
-/// Maximum number of subschemas that are read from the original schema.
+/// Maximum number of subschemas that are read from the original schema. Others allow any value.
 pub(super) const MAX_NODES: usize = 20_000;
 /// Maximum number of subschemas in the compiled schema. It is lower than `MAX_NODES`, so that the
 /// compiled schema can be compiled again.
 const MAX_WRITTEN: usize = 10_000;
-/// Maximum nesting of subschemas.
+/// Maximum nesting depth of subschemas. Deeper ones are truncated.
 pub(super) const MAX_DEPTH: usize = 48;
 /// Maximum number of times that a recursive schema is inlined into itself.
 pub(super) const MAX_RECURSION: usize = 3;
@@ -202,7 +202,7 @@ const OPENAI_STRICT: Rules = Rules {
 
 const GEMINI_JSON_SCHEMA: Rules = Rules {
     dialect: Dialect::GeminiJsonSchema,
-    // Recursive references are accepted only in optional properties, and the server unrolls them.
+    // Recursion is inlined: the API accepts recursive references only in optional properties.
     references: ReferenceRule::KeepFinite,
     enums: EnumValueRule::StringsAndNumbers,
     keywords: "prefixItems title format minItems maxItems minimum maximum",

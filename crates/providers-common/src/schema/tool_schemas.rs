@@ -13,7 +13,7 @@ use switchboard_domain::ToolDefinition;
 
 use super::{CompiledSchema, Dialect, compile};
 
-/// Maximum number of cached schemas. A full cache is emptied.
+/// Maximum number of cached schemas. A full cache is emptied before the next entry.
 const MAX_ENTRIES: usize = 1_000;
 
 /// A compiled schema of a tool. It serializes as the plain schema, and cloning it is cheap.
@@ -82,7 +82,7 @@ impl ToolSchemas {
     /// Returns the compiled input schema of `tool` in `dialect`.
     pub fn compiled_schema(&self, tool: &Arc<ToolDefinition>, dialect: Dialect) -> ToolSchema {
         let key = (Arc::as_ptr(tool).addr(), dialect);
-        // A panic does not poison the data: the map is valid after every step under the lock.
+        // A poisoned lock is used anyway, because the map is valid after every step under the lock.
         let entries = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, schema)) = entries().get(&key) {
             return schema.clone();

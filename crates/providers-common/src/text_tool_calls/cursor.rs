@@ -1,9 +1,9 @@
-//! Reading position in a text, and the reasons why reading stops.
+//! Cursor for reading tool calls in a text, and the reasons why text is not a call.
 
 /// Reason why text cannot be read as a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallParseError {
-    /// The text ends before it is known whether it is a call.
+    /// The text ends too early to decide whether it is a call.
     End,
     /// The text is not a call of an offered tool in the expected form.
     NotACall,
@@ -59,8 +59,8 @@ impl<'t> Cursor<'t> {
         self.remaining_text().chars().next()
     }
 
-    /// Returns the next character without consuming it. Fails with [`CallParseError::End`] at the end of the
-    /// text.
+    /// Returns the next character without consuming it, or [`CallParseError::End`] if there is
+    /// none.
     pub(crate) fn peek_required(&self) -> Result<char, CallParseError> {
         self.peek().ok_or(CallParseError::End)
     }

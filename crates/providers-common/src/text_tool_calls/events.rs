@@ -18,9 +18,9 @@ use crate::{AnswerEvents, LocalIds};
 #[derive(Debug)]
 pub struct EventRecovery {
     recovery: Recovery,
-    /// Text parts that are still open, by their index in the input.
+    /// Unfinished text parts of the original answer, by their index in that answer.
     texts: BTreeMap<u32, TextPart>,
-    /// Output index of every part that is not text, by its input index.
+    /// Output index of every part that is not text, by its index in the original answer.
     indices: HashMap<u32, u32>,
     next_index: u32,
     ids: LocalIds,
@@ -34,9 +34,9 @@ pub struct EventRecovery {
 #[derive(Debug)]
 struct TextPart {
     scanner: TextScanner,
-    /// Provider state of the text. It is emitted with the last part of the text.
+    /// Provider states of the text, which are emitted with its last output part.
     states: Vec<ProviderState>,
-    /// Index of the output part of this text. `None` while no part is open.
+    /// Index of the open output part of this text. `None` while no part is open.
     index: Option<u32>,
 }
 
@@ -99,7 +99,7 @@ impl EventRecovery {
                 let text = part.scanner.push(&text);
                 if !text.is_empty() {
                     self.has_text = true;
-                    let index = open_text_part(&mut part.index, &mut self.next_index, events);
+                    let index = open_text(&mut part.index, &mut self.next_index, events);
                     events.push(ModelEvent::TextDelta { index, text });
                 }
                 return;
@@ -172,11 +172,11 @@ impl EventRecovery {
     /// keeps its place.
     fn open_texts(&mut self, events: &mut Vec<ModelEvent>) {
         for text in self.texts.values_mut() {
-            open_text_part(&mut text.index, &mut self.next_index, events);
+            open_text(&mut text.index, &mut self.next_index, events);
         }
     }
 
-    /// Ends a text part. Returns its output index if its output part is open.
+    /// Ends a text and emits its buffered content. Returns the index of its open output part.
     fn end_text(&mut self, part: TextPart, events: &mut Vec<ModelEvent>) -> Option<u32> {
         let TextPart {
             scanner,
@@ -187,7 +187,7 @@ impl EventRecovery {
             match piece {
                 Piece::Text(text) => {
                     self.has_text |= text.chars().any(|c| !c.is_whitespace());
-                    let index = open_text_part(&mut index, &mut self.next_index, events);
+                    let index = open_text(&mut index, &mut self.next_index, events);
                     events.push(ModelEvent::TextDelta { index, text });
                 }
                 Piece::Call(call) => {
@@ -199,7 +199,7 @@ impl EventRecovery {
             }
         }
         for state in states {
-            let index = open_text_part(&mut index, &mut self.next_index, events);
+            let index = open_text(&mut index, &mut self.next_index, events);
             let state = Box::new(state);
             events.push(ModelEvent::PartState { index, state });
         }
@@ -226,11 +226,7 @@ impl EventRecovery {
 }
 
 /// Returns the index of a text's output part. Starts the output part if there is none.
-fn open_text_part(
-    index: &mut Option<u32>,
-    next_index: &mut u32,
-    events: &mut Vec<ModelEvent>,
-) -> u32 {
+fn open_text(index: &mut Option<u32>, next_index: &mut u32, events: &mut Vec<ModelEvent>) -> u32 {
     *index.get_or_insert_with(|| {
         let index = take_index(next_index);
         let part = PartStart::Text;

@@ -1,4 +1,4 @@
-//! One parser per form. Each reads the calls at the cursor, which is at the form's first character.
+//! Parsers of tool calls in text, one per form. Each starts at the form's first character.
 
 mod deepseek;
 mod elements;
@@ -131,7 +131,7 @@ fn read_fenced_calls(
     }
 }
 
-/// Reads `[TOOL_CALLS]` and a list of calls, `name{…}` or `name[CALL_ID]id[ARGS]{…}`.
+/// Reads Mistral's calls: `[TOOL_CALLS]` and JSON, `name{…}` or `name[CALL_ID]id[ARGS]{…}`.
 fn read_mistral_calls(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,

@@ -17,10 +17,10 @@ const OTHER_KEYS: &[&str] = &["id", "type"];
 /// JSON key whose value may be the call itself: `{"type": "function", "function": {…}}`.
 const WRAPPER_KEY: &str = "function";
 
-/// A call that was found in a text.
+/// A tool call that was found in the text of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundCall {
-    /// Name of the tool, as the model received it.
+    /// Name of the tool as it was sent to the model, before the mapping to the declared name.
     pub(crate) name: String,
     /// Input of the tool as JSON text, normally an object.
     pub(crate) input: String,
@@ -53,7 +53,7 @@ pub(crate) struct JsonCalls<'a> {
     /// input and may have no other keys, because lists of tools and data with a `name` are not
     /// calls.
     pub(crate) is_marked: bool,
-    /// Marks that end the calls in this form.
+    /// Marks that close a sequence of calls, such as `<|/tool_call|>`.
     pub(crate) closers: &'a [&'a str],
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct JsonCalls<'a> {
 #[derive(Default)]
 struct Members {
     name: Option<String>,
-    /// Byte position of the input in the text.
+    /// Byte position of the call's input in the answer's text.
     input_start: Option<usize>,
     input: Option<String>,
 }
@@ -123,8 +123,8 @@ impl JsonCalls<'_> {
                 if !self.is_marked {
                     return Err(stop);
                 }
-                // The tool is known, so the rest of the call is skipped and the model receives an
-                // error about it.
+                // The rest of an unreadable call is skipped. Because its tool is known, the model
+                // receives an error about it.
                 let _ = cursor.read_until(self.closers);
             }
             let input = cursor.text_since(members.input_start.unwrap_or(cursor.position()));
@@ -140,7 +140,7 @@ impl JsonCalls<'_> {
         self.build_call(members)
     }
 
-    /// Reads the members of an object, and those of one nested call.
+    /// Reads the members of a call, also those of a call nested in its key `function`.
     fn read_members(
         self,
         cursor: &mut Cursor<'_>,

@@ -1,4 +1,4 @@
-//! Values in JSON's or Python's notation.
+//! Parser for values in JSON's or Python's notation, which models mix in tool calls.
 
 use std::fmt::Write as _;
 
@@ -96,7 +96,7 @@ fn convert_string(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Call
                 }
                 '\'' => json.push('\''),
                 'x' => json.push_str("\\u00"),
-                // Python keeps the backslash of an unknown escape.
+                // The backslash of an unknown escape is kept, as Python does.
                 c => {
                     json.push_str("\\\\");
                     push_char(c, json);
@@ -123,7 +123,7 @@ fn push_char(c: char, json: &mut String) {
 fn convert_number(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), CallParseError> {
     let start = cursor.position();
     cursor.skip_while(|c| matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E' | '_'));
-    // Fails at the end of the text, because more digits may arrive.
+    // This fails at the end of the text, because more digits of the number may arrive.
     cursor.peek_required()?;
     json.push_str(&cursor.text_since(start).replace('_', ""));
     Ok(())

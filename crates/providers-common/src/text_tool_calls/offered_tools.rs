@@ -8,7 +8,7 @@ use switchboard_domain::{ChatRequest, ToolChoice, ToolDefinition};
 use super::cursor::{CallParseError, Cursor};
 use crate::tool_names::ToolNames;
 
-/// The tools of a request that its tool choice allows.
+/// The tools of a request that its tool choice allows. Calls of other tools stay text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OfferedTools(Vec<OfferedTool>);
 
@@ -103,7 +103,7 @@ impl OfferedTools {
         }
     }
 
-    /// Reads a tool's name up to the first character for which `ends` is true.
+    /// Reads the name of an offered tool, which ends before a character for which `ends` is true.
     pub(crate) fn read_name<'t>(
         &self,
         cursor: &mut Cursor<'t>,

@@ -1,7 +1,7 @@
 //! Tools by prompt, for models and servers without tool support.
 //!
-//! [`PromptedTools::prepare_request`] converts a request with tools into one without: the instructions
-//! describe the tools, and the calls and results of the history become text.
+//! [`PromptedTools::prepare_request`] converts a request with tools into one without: the
+//! instructions describe the tools, and the calls and results of the history become text.
 //! [`recover`](crate::text_tool_calls::recover) finds the calls in the answer. An adapter joins
 //! both:
 //!
@@ -36,7 +36,7 @@ mod schema;
 const SCHEMA_NAME: &str = "tool_call";
 /// Stop sequence that keeps the model from writing the result of its own call.
 const STOP: &str = "<tool_response";
-/// Maximum number of stop sequences that every server accepts.
+/// Number of stop sequences that every server accepts. A request with as many gets no `STOP`.
 const MAX_STOPS: usize = 4;
 
 /// Settings for tools that are described in the prompt instead of the request's tool list.
@@ -68,7 +68,7 @@ impl PromptedTools {
     /// |---|---|---|
     /// | `Auto` | `Emulated`: described in the prompt | the same |
     /// | `None` | `Emulated`: not described | the same |
-    /// | `Required`, `Only` | `Emulated`: the schema of a call | `Relaxed`: requested in the prompt |
+    /// | `Required`, `Only` | `Emulated`: schema of a call | `Relaxed`: requested in the prompt |
     ///
     /// With `Only`, only the allowed tools are described. With `Auto`, a response format and a
     /// constrained answer, the schema allows a call or the format. A stop sequence is added,
@@ -141,7 +141,7 @@ impl PromptedTools {
                 name: SCHEMA_NAME.to_owned(),
                 schema: schema::call_schema(offered, None),
             },
-            // The request's format applies to answers, but a call is required.
+            // A required call is not an answer, so the requested format of answers does not apply.
             (true, false) => ResponseFormat::Text,
             (false, true) if let ResponseFormat::JsonSchema { name, schema } = format => {
                 ResponseFormat::JsonSchema {

@@ -34,7 +34,7 @@ pub(crate) struct TextScanner {
     text: String,
     /// Number of bytes of this text that were emitted.
     emitted: usize,
-    /// Position of the first marker, or of the end of the text so far.
+    /// Position of the first marker, or of the end of the text that has arrived.
     place: TextPosition,
 }
 
@@ -101,7 +101,7 @@ impl TextPosition {
 }
 
 impl TextScanner {
-    /// Creates a scanner for one text. `follows_text`: the answer has other text before it.
+    /// Creates a scanner for one text. `follows_text`: the answer has other text before this one.
     pub(crate) fn new(recovery: Recovery, follows_text: bool) -> Self {
         Self {
             recovery,
@@ -140,7 +140,7 @@ impl TextScanner {
     pub(crate) fn into_pieces(self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let push_text = |start: usize, end, pieces: &mut Vec<Piece>| {
-            // White space between calls is dropped.
+            // White space and separators between calls are dropped.
             let text = self.text.get(start..end).unwrap_or_default();
             let is_blank = text
                 .chars()

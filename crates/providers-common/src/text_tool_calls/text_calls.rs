@@ -12,7 +12,7 @@ use crate::{
     text_tool_calls::{Recovery, RecoveryForms, recover},
 };
 
-/// A model whose tool calls may be text.
+/// A wrapper that recovers the tool calls that its model writes as text.
 ///
 /// For servers that run local models behind a vendor's API: llama.cpp answers in Anthropic's and
 /// OpenAI's forms, and a model without a tool template writes its calls as text. The adapters of

@@ -13,14 +13,14 @@ use self::parts::{PartMapper, SIGNATURE};
 use super::wire::{self, Content, Data, FunctionResponse, Outcome, Response};
 use crate::capabilities::ModelSeries;
 
-/// A placeholder signature for calls that another model made. The API's guide to thought signatures
-/// documents it as "do not check". Without a signature, the API refuses the turn.
+/// A placeholder that the API accepts as the signature of calls that another model made. Without a
+/// signature, the API refuses the turn. Source: the API's guide to thought signatures.
 const NOT_SIGNED: &str = "skip_thought_signature_validator";
 
-/// The result that is sent to the model for a call without a result.
+/// The text that the model receives in place of a missing tool result.
 const NO_RESULT: &str = "No result of this call was recorded.";
 
-/// A conversation in the form of the API.
+/// The instructions and the messages of a Gemini request.
 #[derive(Debug)]
 pub(crate) struct WireConversation<'a> {
     pub(crate) system_instruction: Option<Content<'a>>,
@@ -97,26 +97,26 @@ pub(crate) fn map_conversation<'a>(
 #[derive(Default)]
 struct ConversationTurns<'a> {
     system: Vec<wire::Part<'a>>,
-    /// Number of later instructions that were moved to the start.
+    /// Number of instructions within the conversation that were moved to its start.
     hoisted: usize,
     list: Vec<ConversationTurn<'a>>,
 }
 
-/// A turn: adjacent messages of the same role.
+/// A turn: adjacent messages of the same role, which become one message of the request.
 struct ConversationTurn<'a> {
     is_model: bool,
     /// The tool calls of a model turn.
     calls: Vec<TurnCall<'a>>,
-    /// The tool results of a user turn, in the order of the conversation.
+    /// The tool results of a user turn that are not yet mapped, in the order of the conversation.
     results: Vec<&'a ToolResult>,
-    /// The mapped tool results, one for each call of the previous turn.
+    /// The mapped tool results: exactly one for each call of the previous turn.
     responses: Vec<FunctionResponse<'a>>,
     parts: Vec<wire::Part<'a>>,
 }
 
-/// The ids and the name of a tool call, for mapping its result.
+/// The ids and the name of a tool call, with which its result is found and mapped.
 struct TurnCall<'a> {
-    /// Id of the call in the domain.
+    /// Id of the call in the domain, which tool results refer to.
     id: &'a str,
     /// Id of the call in the API, if the API assigned one.
     wire_id: Option<&'a str>,
@@ -125,7 +125,7 @@ struct TurnCall<'a> {
 
 impl<'a> ConversationTurns<'a> {
     fn add_message(&mut self, message: &'a Message, mapper: &mut PartMapper<'_>) {
-        for result in message.iter_tool_results() {
+        for result in message.tool_results() {
             self.current_turn(false).results.push(result);
         }
         let mut said = Vec::new();
@@ -159,7 +159,7 @@ impl<'a> ConversationTurns<'a> {
         }
     }
 
-    /// Returns the current turn if it has this role, otherwise starts a new turn.
+    /// Returns the last turn if it has this role, otherwise starts a new turn.
     fn current_turn(&mut self, is_model: bool) -> &mut ConversationTurn<'a> {
         if self.list.last().is_none_or(|it| it.is_model != is_model) {
             self.list.push(ConversationTurn::new(is_model));
@@ -168,8 +168,7 @@ impl<'a> ConversationTurns<'a> {
         &mut self.list[last]
     }
 
-    /// Moves the instructions to the first message if the model does not support
-    /// `systemInstruction`.
+    /// Moves the instructions to the first user message if the model refuses `systemInstruction`.
     fn place_instructions(&mut self, mapper: &mut PartMapper<'_>) {
         let takes = mapper
             .series
@@ -191,10 +190,10 @@ impl<'a> ConversationTurns<'a> {
         }
     }
 
-    /// Ensures that each tool call has exactly one result in the next message.
+    /// Ensures that each tool call has exactly one result in the next message, as the API requires.
     fn pair_results(&mut self, mapper: &mut PartMapper<'_>) {
         let mut at = 0;
-        // The tool calls of the previous turn.
+        // The tool calls of the previous turn, which this turn must answer.
         let mut open: Vec<TurnCall<'a>> = Vec::new();
         while at < self.list.len() || !open.is_empty() {
             let is_user = self.list.get(at).is_some_and(|turn| !turn.is_model);
@@ -227,7 +226,7 @@ impl<'a> ConversationTurns<'a> {
     /// user message. Earlier answers are signed too, because prompt caches need identical requests.
     fn sign_first_calls(&mut self) {
         for turn in &mut self.list {
-            // Calls of server tools are part of the turn and may carry the required signature.
+            // No placeholder is needed if a server tool's call in the turn has a signature.
             if turn.parts.iter().any(is_signed_piece) {
                 continue;
             }
@@ -260,7 +259,7 @@ impl<'a> ConversationTurn<'a> {
         }
     }
 
-    /// Creates one response for each call, and text parts from all other results.
+    /// Creates one response for each call, and text parts from results of other calls.
     fn add_results(&mut self, calls: Vec<TurnCall<'a>>, mapper: &mut PartMapper<'_>) {
         let mut results = std::mem::take(&mut self.results);
         let mut beside = Vec::new();

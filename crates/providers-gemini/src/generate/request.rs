@@ -24,10 +24,10 @@ use crate::{
     options::{GeminiOptions, SchemaForm},
 };
 
-/// Maximum number of stop sequences that the API accepts.
+/// Maximum number of stop sequences that the API accepts. The others are dropped with a warning.
 const MAX_STOPS: usize = 5;
 
-/// A mapped request, with its differences from the domain request.
+/// A Gemini request built from a domain request, with the resulting warnings.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
     /// The request body. It borrows texts from the domain request.
@@ -38,11 +38,11 @@ pub struct WireRequest<'a> {
     pub warnings: Vec<Warning>,
     /// Tool-use ids of the conversation, which the answer must not reuse.
     pub local_ids: LocalIds,
-    /// The changes of tool names and inputs that the decoder reverses.
+    /// The changes of tool names and schemas, which the decoder reverses in the answer.
     pub tool_mapping: ToolMapping,
 }
 
-/// Maps a request to the API's form for `model`.
+/// Converts a domain request to a Gemini request for `model`.
 ///
 /// Options that the model is *known* not to support, by its `capabilities`, are omitted with a
 /// warning. A tool name that the API does not accept is replaced by an alias.
@@ -101,7 +101,7 @@ pub fn to_wire<'a>(
         .iter()
         .any(Content::has_server_side_tool_invocations)
     {
-        // The API requires this setting if the messages contain calls or results of server tools.
+        // The API requires this setting if any message has calls or results of server tools.
         let config = tool_config.get_or_insert_default();
         config.include_server_side_tool_invocations = true;
     }
@@ -181,7 +181,7 @@ fn map_sampling<'a>(
     };
     let ignored = capabilities.sampling == Some(false);
     let mut keep = |name: &str, value: Option<f64>| {
-        // Dropping the value 1 needs no warning, because it is the default of both parameters.
+        // The value 1 is dropped without a warning, because it is the default.
         if ignored && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON) {
             dropped(format!("{} takes no {name}", model.name));
         }

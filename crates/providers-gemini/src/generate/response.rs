@@ -1,6 +1,6 @@
 //! Converts a response body that is not streamed.
 //!
-//! A body has the form of one chunk of a stream, so the state machine of the stream reads it.
+//! A body has the fields of one chunk, so the state machine of the stream reads it.
 
 use switchboard_domain::{ModelError, ModelEvent};
 use switchboard_providers_common::WireDecoder as _;

@@ -1,4 +1,4 @@
-//! Converts wire chunks into domain events.
+//! Converts the chunks of a response stream into domain events.
 
 pub(crate) mod continuation;
 mod fields;
@@ -35,31 +35,31 @@ pub struct GenerateDecoder {
     answer: AnswerEvents,
     ids: LocalIds,
     tool_mapping: ToolMapping,
-    /// Requests the continuation of an unfinished answer. `None` ends the answer at the API's
-    /// limit.
+    /// Channel for requesting the rest of an answer that the API split. `None` ends the answer
+    /// there.
     continuation: Option<Continuation>,
     /// Number of the request whose chunks are read, for answers with continuations.
     request_number: u32,
-    /// The latest continuation token. `used_token` is the token of the current request.
+    /// The latest continuation token of the API. `used_token` is that of the current request.
     token: Option<String>,
     used_token: Option<String>,
-    /// Token usage of the requests before the current one.
+    /// Token usage of the earlier requests of this answer, without the current request.
     earlier_usage: Usage,
     usage: UsageReport,
-    /// The part index and kind of the text or thought that is still open.
+    /// The index and the kind of the text or thought part that is still open.
     open: Option<(u32, OpenPartKind)>,
     calls: usize,
     /// Number of tool calls without a name, which cannot be executed.
     nameless: usize,
-    /// The latest grounding and URL reports of the answer, in the order of [`BESIDE_CONTENT`].
+    /// The latest source and web page reports of the answer, in the order of [`BESIDE_CONTENT`].
     reports: [Option<Value>; BESIDE_CONTENT.len()],
     finish: Option<String>,
     finish_message: Option<String>,
     blocked: Option<String>,
-    /// Whether the answer may end without a `finishReason`, as an answer without streaming may.
+    /// Whether the answer may end without a `finishReason`. True for bodies without streaming.
     finish_optional: bool,
     done: bool,
-    /// Whether the API sent a candidate or a reason why there is none.
+    /// Whether the API sent an answer (a candidate), or a reason why there is none.
     has_answer: bool,
     has_other_candidates: bool,
 }
@@ -111,13 +111,13 @@ impl GenerateDecoder {
         self
     }
 
-    /// Sets the continuation that requests the rest of an unfinished answer.
+    /// Sets the channel for requesting the rest of an answer that the API split.
     pub(crate) fn with_continuation(mut self, continuation: Continuation) -> Self {
         self.continuation = Some(continuation);
         self
     }
 
-    /// Accepts the end of an answer without a `finishReason`, which answers without streaming lack.
+    /// Accepts an answer that ends without a `finishReason`, as bodies without streaming may.
     pub(crate) fn allow_missing_finish_reason(mut self) -> Self {
         self.finish_optional = true;
         self
@@ -168,7 +168,7 @@ impl GenerateDecoder {
         Ok(())
     }
 
-    /// Emits the token usage of all requests so far.
+    /// Emits the sum of the token usage of this answer's requests.
     fn update_usage(&mut self, report: UsageReport, events: &mut Vec<ModelEvent>) {
         self.usage.merge_report(report);
         let mut usage = self.earlier_usage;
@@ -179,7 +179,7 @@ impl GenerateDecoder {
         }
     }
 
-    /// Resets the per-request state when the chunks of a continuation request begin.
+    /// Resets the state of one request when the chunks of a continuation begin.
     fn start_next_request(&mut self) {
         let number = self
             .continuation
@@ -214,7 +214,7 @@ impl GenerateDecoder {
         for (known, kind) in self.reports.iter_mut().zip(BESIDE_CONTENT) {
             let report = candidate.remove(kind);
             let report = report.filter(|it| it.as_object().is_some_and(|it| !it.is_empty()));
-            // Later reports replace earlier ones, because each report includes them.
+            // A later report replaces the earlier one, because it repeats the earlier content.
             *known = report.or(known.take());
         }
         self.finish_message =
@@ -225,7 +225,7 @@ impl GenerateDecoder {
         }
     }
 
-    /// Stores the finish reason. A reason other than `STOP` is not replaced.
+    /// Stores the finish reason, unless the answer continues. Replaces only the reason `STOP`.
     fn set_finish_reason(&mut self, word: &str) {
         if is_reason_set(word)
             && self.finish.as_deref().is_none_or(|reason| reason == "STOP")
@@ -267,7 +267,7 @@ impl GenerateDecoder {
             return;
         }
         let Some(name) = data_field(&part).map(str::to_owned) else {
-            // A signature without content belongs to an empty text part.
+            // A signature without content belongs to a text part whose text is empty.
             if signature.is_some() {
                 self.add_text(kind, "", signature.as_deref(), events);
             }
@@ -275,8 +275,8 @@ impl GenerateDecoder {
         };
         self.close_part(events);
         let whole = match part.get("inlineData").and_then(Value::as_object) {
-            // Media with a signature stay opaque, because media parts of the domain cannot hold a
-            // signature.
+            // Media with a signature become an opaque part, because media parts of the domain
+            // cannot store a signature.
             Some(blob) if signature.is_none() && !is_thought => media_part(blob),
             _ => None,
         };
@@ -384,7 +384,7 @@ impl GenerateDecoder {
                 OpenPartKind::Thought => ModelEvent::ReasoningDelta { index, text },
             });
         }
-        // A signature marks the end of its text.
+        // A signature belongs to one text part, so the text ends with it.
         if signature.is_some() {
             self.close_part(events);
         }
@@ -530,7 +530,7 @@ impl WireDecoder for GenerateDecoder {
         }
         match body {
             Value::Object(chunk) => self.read_chunk(chunk, events),
-            // The API sends errors, and streams without `alt=sse`, as a list.
+            // The API sends errors, and streams without `alt=sse`, as an array of chunks.
             Value::Array(list) if list.iter().all(Value::is_object) => {
                 list.into_iter().try_for_each(|chunk| match chunk {
                     Value::Object(chunk) => self.read_chunk(chunk, events),

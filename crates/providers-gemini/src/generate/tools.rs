@@ -1,4 +1,4 @@
-//! Mapping of tools and the tool choice.
+//! Maps tools and the tool choice.
 
 pub(crate) mod schema;
 
@@ -19,13 +19,13 @@ use self::schema::{compile_parameters, schema_dialect};
 use super::wire::{CallingMode, FunctionCallingConfig, FunctionDeclaration, Tool, ToolConfig};
 use crate::{ServerTool, options::SchemaForm};
 
-/// The tools and the tool choice in the form of the API.
+/// Tools and tool choice in the API's types, and how far the API applies the tool choice.
 #[derive(Debug)]
 pub(crate) struct MappedTools<'a> {
     pub(crate) declared: Vec<Tool<'a>>,
     pub(crate) config: Option<ToolConfig<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
-    /// The changes of schemas, which are reversed in the inputs of calls.
+    /// The changes of input schemas, which the decoder reverses in the inputs of calls.
     pub(crate) tool_mapping: ToolMapping,
 }
 
@@ -40,7 +40,7 @@ impl MappedTools<'_> {
     }
 }
 
-/// The input for mapping the tools of a request.
+/// Arguments of [`map_tools`]: a request, its model and the configured server tools.
 pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
     pub(crate) provider: &'m str,
@@ -48,7 +48,7 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) names: &'m ToolNames,
     pub(crate) form: SchemaForm,
     pub(crate) schemas: &'m ToolSchemas,
-    /// Whether the request has a response schema and the model accepts no tools with a schema.
+    /// Whether a response schema excludes tools, because the model refuses both together.
     pub(crate) schema_instead: bool,
     /// The server tools from the configuration.
     pub(crate) server: &'m [ServerTool],
@@ -56,15 +56,15 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) takes_both: bool,
 }
 
-/// A plan of which tools are sent and which are required.
+/// The tools that are sent, and those of which the model must call one.
 struct ToolPlan<'a, 'm> {
     functions: Vec<&'a Arc<ToolDefinition>>,
     server: Vec<&'m ServerTool>,
     forced: Option<RequiredTools<'a>>,
 }
 
-/// The tools of which the model must use one. If no function and no server tool is named, any tool
-/// satisfies the choice.
+/// The tools of which the model must call one. If both lists are empty, any tool satisfies the
+/// choice.
 struct RequiredTools<'a> {
     functions: Vec<&'a str>,
     server: Vec<&'a str>,
@@ -95,7 +95,7 @@ pub(crate) fn map_tools<'a>(
         return Err(context.unsupported_tools_error());
     }
     if plan.functions.is_empty() && plan.server.is_empty() {
-        // Each omitted tool already has a warning.
+        // No warning is needed, because one was added for each omitted tool.
         return match plan.forced {
             Some(_) => Err(context.unsupported_tools_error()),
             None => Ok(MappedTools::without_tools(ToolChoiceOutcome::Native)),
@@ -113,9 +113,9 @@ pub(crate) fn map_tools<'a>(
 const CHOICE: &str = "toolConfig.functionCallingConfig.allowedFunctionNames";
 
 impl ToolPlan<'_, '_> {
-    /// Removes the tools that the tool choice does not allow, unless the API can express the
-    /// choice. The API can restrict the choice among functions, so all functions stay declared,
-    /// which preserves prompt caches.
+    /// Removes the tools that the tool choice does not allow, if it names server tools. If it names
+    /// only functions, all functions stay declared, because the API restricts the choice itself and
+    /// an unchanged list preserves prompt caches.
     fn remove_disallowed_tools(&mut self) {
         let Some(forced) = &self.forced else {
             return;
@@ -143,7 +143,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         self.request.tools.iter().any(|tool| tool.name == name)
     }
 
-    /// Returns the server tools that can be declared in this request.
+    /// Returns the server tools to declare. Omits those with a name that is already used.
     fn declarable_server_tools(&self, warnings: &mut Vec<Warning>) -> Vec<&'m ServerTool> {
         let mut server: Vec<&ServerTool> = Vec::with_capacity(self.server.len());
         for tool in self.server {
@@ -227,7 +227,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         unsupported_feature(self.provider, feature)
     }
 
-    /// Returns the calling mode, the allowed functions and how the API applies the tool choice.
+    /// Returns the calling mode, the allowed functions and the outcome of the tool choice.
     fn choose_calling_mode(
         &self,
         plan: &mut ToolPlan<'a, 'm>,

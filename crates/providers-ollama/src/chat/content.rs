@@ -14,7 +14,7 @@ use switchboard_providers_common::{
 
 use super::wire::{self, Arguments, RoleName};
 
-/// Separator between texts that were separate parts of a message.
+/// Separator that joins several text parts of a message into one string.
 const PARAGRAPH: &str = "\n\n";
 /// Name of the response field with the reasoning. Stored in the provider state of reasoning parts.
 const THINKING: &str = "thinking";
@@ -24,7 +24,7 @@ pub(crate) fn thinking_state() -> Value {
     serde_json::json!({ "field": THINKING })
 }
 
-/// Maps the messages of a conversation. `instructions` are appended to the leading system message.
+/// Maps the messages of a request. `instructions` are appended to the leading system message.
 pub(crate) fn map_messages<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
@@ -69,14 +69,14 @@ struct Mapper<'a, 'm> {
     warnings: &'m mut Vec<Warning>,
     out: Vec<wire::Message<'a>>,
     reasoning_dropped: usize,
-    /// Number of texts and calls that are sent without the provider state of another model.
+    /// Number of texts and calls whose provider state is dropped: another model created it.
     states_dropped: usize,
 }
 
 impl<'a> Mapper<'a, '_> {
     fn map_message(&mut self, message: &'a Message) {
         // Tool results come first, because they must directly follow the message with their calls.
-        for result in message.iter_tool_results() {
+        for result in message.tool_results() {
             self.push_tool_result(result);
         }
         let parts = || {
@@ -106,7 +106,7 @@ impl<'a> Mapper<'a, '_> {
         if content.is_empty() {
             return;
         }
-        // Chat templates often accept only one system message.
+        // Many chat templates accept only one system message, so the texts are joined.
         match self.out.last_mut() {
             Some(before) if before.role == RoleName::System => {
                 let said = before.content.get_or_insert_default();
@@ -286,7 +286,7 @@ impl<'a> Mapper<'a, '_> {
     fn map_blob(&mut self, uri: &str, media_type: &str, data: &'a str) -> Result<&'a str, String> {
         let sort = media_type.split('/').next().unwrap_or_default();
         let is_taken = match sort.to_ascii_lowercase().as_str() {
-            // SVG images are sent as XML text, because the server cannot read them as images.
+            // SVG images are sent as XML text, because the server cannot decode them as images.
             "image" => !is_text(media_type) && self.capabilities.images != Some(false),
             "audio" => self.capabilities.audio != Some(false),
             _ => false,
@@ -326,7 +326,7 @@ impl<'a> Mapper<'a, '_> {
         }
     }
 
-    /// Returns a text to send instead of media, so that the model is informed of them, and warns.
+    /// Returns a text to send instead of media, such as `[image image/bmp]`, and adds a warning.
     fn describe_media(&mut self, what: &str, media: &Media, why: &str) -> String {
         let name = match &media.source {
             MediaSource::Url(url) => format!("[{what} {}: {url}]", media.media_type),

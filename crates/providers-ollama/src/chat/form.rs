@@ -23,11 +23,11 @@ use switchboard_domain::{JsonObject, ToolDefinition, Warning};
 
 use super::schema::{compile_answer_schema, compile_input_schema, to_object_schema};
 
-/// Field with the name of the called tool, in an answer that is a call.
+/// Field of a constrained answer with the name of the called tool.
 pub(crate) const NAME: &str = "name";
-/// Field with the input of the called tool, in an answer that is a call.
+/// Field of a constrained answer with the input of the called tool.
 pub(crate) const PARAMETERS: &str = "parameters";
-/// Field with the text of an answer that is not a call.
+/// Field of a constrained answer with text instead of a tool call.
 pub(crate) const RESPONSE: &str = "response";
 
 /// The JSON form that `format` requires of an answer. [`ChatDecoder`](super::ChatDecoder) parses
@@ -49,7 +49,7 @@ pub(crate) struct Emulated<'a> {
 }
 
 impl Emulated<'_> {
-    /// Returns the form of the answer, for the decoder.
+    /// Returns the JSON form of the answer, with which the decoder parses it.
     pub(crate) fn answer_form(&self) -> Form {
         Form {
             tools: self.tools.iter().map(|tool| tool.name.clone()).collect(),
@@ -57,7 +57,7 @@ impl Emulated<'_> {
         }
     }
 
-    /// Returns the schema for the request field `format`.
+    /// Returns the schema for the request field `format`, which constrains the answer to the form.
     pub(crate) fn build_format_schema(&self, warnings: &mut Vec<Warning>) -> Value {
         let mut definitions = JsonObject::new();
         let mut arms: Vec<Value> = Vec::with_capacity(self.tools.len() + 1);
@@ -120,7 +120,7 @@ impl Emulated<'_> {
     }
 }
 
-/// Describes the tools for a model, one per line.
+/// Describes the tools in text for the model, one tool per line.
 fn describe_tools(tools: &[&ToolDefinition]) -> String {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -140,12 +140,12 @@ fn describe_tools(tools: &[&ToolDefinition]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Prefix of every reference in a compiled schema.
+/// Prefix of every `$ref` in a compiled schema.
 const DEFINITIONS: &str = "#/$defs/";
 
-/// Moves the definitions of a schema to `definitions`, under names that start with `key`, so that
-/// the schema can be nested in another. This makes the last segment of a reference unique. Older
-/// servers resolve references by the last segment only.
+/// Moves the `$defs` of a schema to `definitions`, under names that start with `key`, so that the
+/// schema can be nested in another. Names stay unique, because older servers resolve references by
+/// their last segment only.
 fn move_definitions(mut schema: Value, key: &str, definitions: &mut JsonObject) -> Value {
     let own = schema
         .as_object_mut()
@@ -160,7 +160,7 @@ fn move_definitions(mut schema: Value, key: &str, definitions: &mut JsonObject) 
     schema
 }
 
-/// Adds `key` to every reference in a schema, as [`move_definitions`] does to the definitions.
+/// Adds `key` to every `$ref` in a schema, as [`move_definitions`] does to the definitions.
 fn rename_references(schema: &mut Value, key: &str) {
     match schema {
         Value::Array(list) => list
@@ -169,7 +169,7 @@ fn rename_references(schema: &mut Value, key: &str) {
         Value::Object(map) => {
             for (keyword, value) in map {
                 match (keyword.as_str(), value) {
-                    // These keywords contain values, not schemas.
+                    // Skipped: these keywords contain values, in which `$ref` has no meaning.
                     ("const" | "enum" | "default" | "examples", _) => {}
                     ("$ref", Value::String(reference)) => {
                         if let Some(name) = reference.strip_prefix(DEFINITIONS) {

@@ -1,4 +1,4 @@
-//! Parses a complete answer in the form that [`Form`] describes.
+//! Parses a complete answer in the JSON form that [`Form`] describes.
 //!
 //! An answer in another form is emitted as text, because some servers ignore `format`.
 
@@ -16,18 +16,18 @@ pub(crate) struct FormAnswer<'t> {
     pub(crate) value: &'t str,
     /// Whether the JSON object of the answer is complete.
     pub(crate) is_complete: bool,
-    /// Text after the JSON object.
+    /// Text that follows the JSON object in the answer.
     pub(crate) rest: &'t str,
 }
 
-/// Parses an answer. Returns `None` if the answer is not in the form. A truncated answer returns a
-/// truncated value.
+/// Parses an answer. Returns `None` for text that is not in the JSON form. If the answer was
+/// truncated, its value is truncated too.
 pub(crate) fn read_answer<'t>(form: &Form, text: &'t str) -> Option<FormAnswer<'t>> {
     let mut answer = FormAnswer::default();
     let mut has_value = false;
     let mut fields = text.trim_start().strip_prefix('{')?;
     loop {
-        // A missing comma between fields is tolerated.
+        // Commas are skipped, so a missing comma between fields is tolerated.
         fields = fields.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
         if let Some(rest) = fields.strip_prefix('}') {
             answer.is_complete = true;
@@ -44,11 +44,11 @@ pub(crate) fn read_answer<'t>(form: &Form, text: &'t str) -> Option<FormAnswer<'
         let is_known = has_value || answer.tool.is_some();
         match serde_json::from_str::<String>(key).ok()?.as_str() {
             NAME if answer.tool.is_none() => {
-                // A call of another tool becomes text and is never executed.
+                // A call of a tool that is not in `form.tools` becomes text.
                 let name = serde_json::from_str(value).ok();
                 answer.tool = Some(name.filter(|name| form.tools.contains(name))?);
             }
-            // Many models write `arguments` instead of `parameters`.
+            // Many models write the key `arguments` instead of `parameters`.
             PARAMETERS | "arguments" if !has_value => {
                 has_value = true;
                 answer.value = value;

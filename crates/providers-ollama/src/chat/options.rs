@@ -1,4 +1,4 @@
-//! Mapping of a request's model options and of its reasoning setting.
+//! Maps a request's model options and its reasoning setting.
 
 use serde_json::{Number, Value};
 use switchboard_domain::{
@@ -11,21 +11,21 @@ use super::wire::Think;
 
 const OPTIONS: &str = "options";
 
-/// Form in which the reasoning setting is sent. Servers until 2026 refused levels for every model
-/// except gpt-oss ("think value \"high\" is not supported for this model"). All servers refuse the
-/// setting for a model that does not reason.
+/// Form in which the request field `think` is sent. Servers until 2026 refused levels for every
+/// model except gpt-oss ("think value \"high\" is not supported for this model"). All servers
+/// refuse the field for a model that does not reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThinkForm {
-    /// The setting is a level: `low`, `medium` or `high`.
+    /// The reasoning setting is sent as a level: `low`, `medium` or `high`.
     #[default]
     Levels,
-    /// The setting is a switch: `true` or `false`.
+    /// The reasoning setting is sent as a switch: `true` or `false`.
     Switch,
-    /// The setting is not sent, because the model does not reason.
+    /// The reasoning setting is not sent, because the model does not reason.
     Never,
 }
 
-/// Returns the model options (field `options`), and the remaining additional fields of the caller.
+/// Returns the request field `options`, and the caller's `extra` fields that are not part of it.
 pub(crate) fn map_options(
     request: &ChatRequest,
     warnings: &mut Vec<Warning>,
@@ -89,7 +89,7 @@ pub(crate) fn map_thinking(
         ReasoningEffort::None => None,
         ReasoningEffort::Low => Some("low"),
         ReasoningEffort::High => Some("high"),
-        // `Medium`, and levels that this adapter does not know.
+        // This arm maps `Medium`, and levels that were added to the domain later.
         _ => Some("medium"),
     };
     if never {

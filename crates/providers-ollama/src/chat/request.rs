@@ -22,20 +22,20 @@ use super::{
     wire::Body,
 };
 
-/// A request in the form of the API, with its differences from the domain request.
+/// An Ollama request built from a domain request, with the resulting warnings.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
     /// Request body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// How the tool choice of the request is applied.
+    /// How the mapping applies the tool choice of the request.
     pub tool_choice: ToolChoiceOutcome,
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
-    /// Form of the answer, if `format` constrains the answer to a tool call.
+    /// JSON form of the answer, if `format` constrains the answer to a tool call.
     pub form: Option<Form>,
 }
 
-/// Maps a request for `model`. The answer is streamed unless the request asks for a whole one.
+/// Converts a domain request for `model`. The answer is streamed unless the request asks otherwise.
 ///
 /// Options that the model is *known* not to support, by its `capabilities`, are omitted with a
 /// warning. `think_form` selects the form of the reasoning setting.
@@ -74,7 +74,7 @@ pub fn to_wire<'a>(
         }
     };
     if format.is_some() && !declared.is_empty() {
-        // Both fields are sent together only if a forced tool choice was relaxed.
+        // `tools` and `format` are sent together only if a forced tool choice was relaxed.
         let message = "`tools` and `format` are sent together: a server of one's own lets `format` \
                        win and calls no tool";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
@@ -124,7 +124,7 @@ fn requested_answer_schema<'a>(
         return Ok(None);
     };
     if !schema.is_object() {
-        // The server accepts only objects: "expected \"json\" or a valid JSON Schema object".
+        // Other schemas are refused: "expected \"json\" or a valid JSON Schema object".
         let message = format!("schema `{name}` is not a JSON object");
         return Err(invalid_request(&model.provider, "format", message));
     }

@@ -1,4 +1,4 @@
-//! Compiles schemas to the forms that the server accepts, with the compiler of all providers.
+//! Compiles schemas to the subsets that the server accepts, with the compiler of all providers.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,11 +10,11 @@ use switchboard_providers_common::schema::{
 
 use super::wire;
 
-/// Returns the declaration of a tool.
+/// Returns the declaration of a tool for the request field `tools`.
 ///
-/// The server decodes the schema into its own types, drops unknown keywords, and refuses a
-/// schema that does not fit these types. The tool's description states the dropped constraints.
-/// The server does not enforce the schema, so the input is validated before the call.
+/// The server decodes the input schema into its own types, drops unknown keywords, and refuses a
+/// schema that does not fit these types. The tool's description states the dropped constraints. The
+/// server does not enforce the schema, so the input is validated before the call.
 pub(crate) fn declare_function<'a>(
     tool: &'a Arc<ToolDefinition>,
     schemas: &ToolSchemas,
@@ -71,7 +71,7 @@ pub(crate) fn compile_input_schema(schema: &Value) -> Value {
     schema
 }
 
-/// Keywords that constrain an object beyond its type.
+/// Keywords that constrain an object's keys or values beyond `type`.
 const CONSTRAINING_KEYWORDS: [&str; 6] = [
     "properties",
     "additionalProperties",

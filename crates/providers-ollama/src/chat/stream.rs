@@ -17,7 +17,7 @@ use super::{
 };
 use crate::error::{ERRORS, is_malformed_call};
 
-/// Maximum size of a constrained answer in bytes. A longer answer is emitted as text.
+/// Maximum size of a constrained answer in bytes. A longer answer is emitted as text, not parsed.
 const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
 
 /// State machine that converts the lines of a stream into domain events.
@@ -30,11 +30,11 @@ pub struct ChatDecoder {
     answer: AnswerEvents,
     ids: LocalIds,
     open: Option<Open>,
-    /// Form of a constrained answer, which is read when the answer ends.
+    /// JSON form of a constrained answer, which is parsed when the answer ends.
     form: Option<Form>,
-    /// Text of a constrained answer.
+    /// Buffered text of a constrained answer.
     content: String,
-    /// Reasoning of a model with a constrained answer. Some servers report the answer itself as
+    /// Buffered reasoning beside a constrained answer. Some servers report the answer itself as
     /// reasoning and send no other text.
     thoughts: String,
     calls: u32,
@@ -45,7 +45,7 @@ pub struct ChatDecoder {
     done_optional: bool,
 }
 
-/// Part of the answer that is being emitted.
+/// Index of the text or reasoning part that is currently being emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     Text(u32),
@@ -129,7 +129,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Processes the text and the reasoning of one line.
+    /// Emits the text and the reasoning of one line, or buffers them for a constrained answer.
     fn read_text(&mut self, content: String, thinking: String, events: &mut Vec<ModelEvent>) {
         if self.form.is_none() {
             self.emit_reasoning(thinking, events);
@@ -206,7 +206,7 @@ impl ChatDecoder {
         answer.rest.is_empty()
     }
 
-    /// Emits a tool call, which arrives whole.
+    /// Emits a whole tool call, because the API does not stream its input.
     fn emit_call(
         &mut self,
         id: Option<&str>,
@@ -238,7 +238,7 @@ impl ChatDecoder {
         self.begin_part(PartStart::ToolUse { id, name }, events)
     }
 
-    /// Begins a part. Finishes the text or reasoning before it.
+    /// Begins a part, and finishes the text or reasoning part before it.
     fn begin_part(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
         self.close_parts(events);
         self.answer.start_part(part, events)
@@ -258,7 +258,7 @@ impl ChatDecoder {
         events.push(ModelEvent::PartFinished { index });
     }
 
-    /// Finishes the answer. `raw` is the server's reason for its end.
+    /// Finishes the answer. `raw` is the server's `done_reason`, the reason why it ended.
     fn finish_answer(&mut self, raw: Option<String>, events: &mut Vec<ModelEvent>) {
         self.done = true;
         let raw = raw.filter(|word| !word.is_empty());
@@ -295,7 +295,7 @@ impl ChatDecoder {
     }
 
     fn unreadable_line_error(&self, line: &str, fault: Option<serde_json::Error>) -> ModelError {
-        // serde reports a line that was cut off as EOF, except if it was cut within a number.
+        // serde reports a truncated line as EOF, except if it was truncated within a number.
         let at_end = |fault: &serde_json::Error| {
             fault.is_eof() || (fault.column() >= line.len() && !line.ends_with('}'))
         };
@@ -360,13 +360,13 @@ impl WireDecoder for ChatDecoder {
     }
 }
 
-/// Maps the server's reason for the end of the answer.
+/// Maps the server's `done_reason` to a finish reason.
 fn finish_reason(word: Option<&str>) -> FinishReason {
     match word {
         // Old servers send no reason. New servers omit reasons for which the API has no name.
         None | Some("stop") => FinishReason::Stop,
         Some("length") => FinishReason::Length,
-        // The reasons `load` and `unload` belong to requests without messages.
+        // Not `load` and `unload`, which the server sends only for requests without messages.
         Some(other) => FinishReason::Other(other.to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! Mapping of tools and the tool choice.
+//! Maps tools, and emulates the tool choice, which the API does not have.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use switchboard_providers_common::{
 use super::{form::Emulated, schema, wire};
 use crate::error;
 
-/// Tools to declare, and the emulation of the tool choice.
+/// Tools to declare, or to describe in an emulated tool choice.
 pub(crate) struct Tools<'a> {
     pub(crate) declared: Vec<wire::Tool<'a>>,
-    /// Emulated tool choice, which is sent in `format` instead of declared tools.
+    /// Tool choice that is emulated with a schema in `format` instead of declared tools.
     pub(crate) emulated: Option<Emulated<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
 }

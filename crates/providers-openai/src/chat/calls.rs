@@ -1,4 +1,4 @@
-//! Assigns streamed pieces to tool calls.
+//! Assembles tool calls from streamed pieces.
 //!
 //! OpenAI numbers its calls and sends id and name once. Compatible servers omit the index, use 0
 //! for every call, omit the id, send a blank one or a new one per chunk, or repeat the name in each
@@ -15,7 +15,7 @@ use switchboard_providers_common::{AnswerEvents, LocalIds, ShapeRestorer, ToolMa
 
 use super::wire::{FunctionDelta, ToolCallDelta};
 
-/// Fields of a tool call that must be sent back with the call.
+/// Fields with thought signatures, which must be sent back with the tool call that they arrived in.
 pub(crate) const STATE_FIELDS: [&str; 2] = ["extra_content", "provider_specific_fields"];
 
 /// Maximum number of recent calls that a streamed piece may continue. Earlier calls are not
@@ -35,28 +35,27 @@ pub(crate) struct Calls {
 
 #[derive(Debug, Default)]
 struct Call {
-    /// Id that the server sent for the call.
+    /// Id that the server sent for the call. Some servers send none.
     wire_id: Option<String>,
-    /// Index that the server sent for the call.
+    /// Index that the server sent for the call. Some servers send none.
     index: Option<u64>,
     name: String,
-    /// Index of the emitted part. `None` until the name of the tool is known.
+    /// Index of the emitted message part of this call. `None` until the name of the tool is known.
     part: Option<u32>,
     /// Arguments that arrived before the tool's name. They are cut one character after the maximum
     /// input size, so that the input is still recognized as too long.
     early_arguments: String,
     restorer: ShapeRestorer,
-    /// Fields of the call that must be sent back to the server.
+    /// Received values of [`STATE_FIELDS`], which must be sent back to the server with the call.
     state: JsonObject,
-    /// Whether `state` changed after it was last emitted.
+    /// Whether `state` changed after it was last emitted, so that it must be emitted again.
     state_changed: bool,
     json: JsonProgress,
-    /// Number of the last chunk with a piece of this call.
+    /// Number of the last stream chunk that contained a piece of this call.
     chunk: u64,
 }
 
 impl Calls {
-    /// Creates the empty list of calls for an answer of `model`.
     pub(crate) fn new(model: ModelId, ids: LocalIds) -> Self {
         Self {
             model,
@@ -168,7 +167,7 @@ impl Calls {
         self.list.iter().any(|call| call.part.is_some())
     }
 
-    /// Returns the number of tool calls without a name.
+    /// Returns the number of tool calls without a name, which cannot be executed.
     pub(crate) fn count_nameless_calls(&self) -> usize {
         let is_nameless = |call: &&Call| call.part.is_none();
         self.list.iter().filter(is_nameless).count()
@@ -194,7 +193,7 @@ impl Calls {
         }
     }
 
-    /// Emits the buffered inputs of an interrupted answer.
+    /// Emits the call inputs that are still buffered when the answer is interrupted.
     pub(crate) fn emit_buffered_inputs(&mut self, events: &mut Vec<ModelEvent>) {
         for call in &mut self.list {
             let json = call.restorer.take_raw_buffer();
@@ -216,15 +215,15 @@ impl Calls {
         });
         let at = by_id.or_else(|| match piece.index {
             Some(_) => find(&|call| call.index == piece.index),
-            // A piece without an index continues the current call.
+            // A piece without an index continues the current call, else the last call.
             None => self.current.or_else(|| self.list.len().checked_sub(1)),
         })?;
         let call = self.list.get(at)?;
         let is_complete = call.json.is_complete();
         let has_other_id = piece.id.is_some() && call.wire_id.is_some() && by_id.is_none();
         let Some(name) = piece.name else {
-            // Some servers send a new id in each chunk. The piece then continues the call unless
-            // its input is complete.
+            // Some servers send a new id in each chunk. A piece with another id therefore continues
+            // the call unless the call's input is complete.
             let starts = has_other_id && is_complete && !piece.arguments.is_empty();
             return (!starts).then_some((at, Match::Continues));
         };
@@ -234,7 +233,7 @@ impl Calls {
         if call.name != name {
             return None;
         }
-        // The piece has the name and id of `call`: the server repeats the name, or the whole call.
+        // The piece repeats the name and the id of `call`. It may be an exact copy of the call.
         if by_id.is_some() {
             let repeats = is_complete && !piece.arguments.is_empty();
             let kind = if repeats {
@@ -300,7 +299,7 @@ impl<'a> CallPiece<'a> {
         let visible = |text: &'a str| Some(text.trim()).filter(|text| !text.is_empty());
         Self {
             index: delta.index,
-            // Mistral sends the text "null" as an id.
+            // Mistral sends the text "null" if the piece has no id.
             id: delta
                 .id
                 .as_deref()

@@ -76,16 +76,16 @@ pub(crate) fn map_messages<'a>(
 struct MessageMapper<'a, 'm> {
     model: &'m ModelId,
     names: &'m ToolNames,
-    /// Whether every assistant message must have reasoning. Missing reasoning is sent as a blank.
+    /// Whether every assistant message must have reasoning. Missing reasoning is sent as a space.
     requires_reasoning: bool,
     capabilities: &'m ModelCapabilities,
     profile: &'m Profile,
     warnings: ContentWarnings<'m>,
     messages: Vec<wire::Message<'a>>,
-    /// Images of the last tool results. They are sent in a user message after these results.
+    /// Images of the last tool results, for a user message after them: tool messages are only text.
     result_images: Vec<ContentPart<'a>>,
     dropped_reasoning: usize,
-    /// Number of reasoning parts in assistant messages without other content.
+    /// Number of dropped reasoning parts, because their assistant message has no other content.
     lone_reasoning: usize,
 }
 
@@ -101,7 +101,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     }
 
     fn push_instructions(&mut self, content: JoinedText<'a>) {
-        // Chat templates of open models often allow only one message with instructions.
+        // Many open models allow only one message with instructions, so the texts are joined.
         if let Some(
             wire::Message::System { content: before }
             | wire::Message::Developer { content: before },

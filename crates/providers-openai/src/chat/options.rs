@@ -1,4 +1,4 @@
-//! Options of Chat Completions.
+//! Options of models on the Chat Completions API.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::Profile;
 
 /// Options of a model on Chat Completions.
 ///
-/// A configuration file may contain any of its fields, such as `{strict_tools: true}`.
+/// Every field is optional in a configuration file, such as `{strict_tools: true}`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChatOptions {
@@ -17,7 +17,7 @@ pub struct ChatOptions {
 }
 
 impl ChatOptions {
-    /// Returns the profile with these options applied.
+    /// Returns the server profile after these options have overridden its fields.
     pub fn apply_to_profile(self, profile: &Profile) -> Cow<'_, Profile> {
         profile.with_strict_tools(self.strict_tools)
     }

@@ -11,7 +11,7 @@ use super::wire::ReasoningFields;
 /// Fields of reasoning blocks whose text is streamed in pieces: `text` and `summary` of OpenRouter,
 /// and `thinking` of Anthropic's blocks in LiteLLM.
 const TEXT_FIELDS: [&str; 3] = ["text", "summary", "thinking"];
-/// Types of reasoning blocks that arrive whole.
+/// Types of reasoning blocks that arrive in one chunk, so that no later piece continues them.
 const ENCRYPTED_TYPES: [&str; 2] = ["reasoning.encrypted", "redacted_thinking"];
 
 /// Blocks of signed or encrypted reasoning, assembled from a stream, to be sent back unchanged.
@@ -63,7 +63,7 @@ fn continues_block(last: &JsonObject, next: &JsonObject) -> bool {
         && (is_unsigned || readable_text(next).is_empty())
 }
 
-/// Returns the readable text of a reasoning piece.
+/// Returns the text of a reasoning piece, or "" if the piece is encrypted or a signature.
 pub(crate) fn readable_text(piece: &JsonObject) -> &str {
     let mut texts = TEXT_FIELDS
         .iter()
@@ -71,7 +71,8 @@ pub(crate) fn readable_text(piece: &JsonObject) -> &str {
     texts.next().unwrap_or_default()
 }
 
-/// Builds the state of a reasoning part whose text arrived in `field`. Empties both block lists.
+/// Builds the provider state of a reasoning part. `field` names the response field with its text.
+/// Empties both lists.
 pub(crate) fn reasoning_state(
     model: &ModelId,
     field: Option<&'static str>,

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// A request in the form of the API, with its differences from the domain request.
+/// A Chat Completions request built from a domain request, with the resulting warnings.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
     /// Request body. It borrows its texts from the domain request.
@@ -35,8 +35,8 @@ pub struct WireRequest<'a> {
     pub tool_mapping: ToolMapping,
 }
 
-/// Converts a request for `model`. The answer is streamed unless the request asks for a whole one
-/// or the server cannot stream it.
+/// Converts a domain request to a Chat Completions request for `model`. The answer is streamed
+/// unless the request asks for a whole one or the server cannot stream it.
 ///
 /// Options and parts that `capabilities` does not allow are dropped with a warning. `profile`
 /// contains the differences of the server.

@@ -1,4 +1,4 @@
-//! The order in which a conversation is converted.
+//! Converts the messages and their parts in the order that both OpenAI APIs require.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::wire::media::DataUrl;
 /// Converter of a conversation, message by message. Chat Completions and Responses implement the
 /// conversion of single parts.
 pub(crate) trait ConversationMapper<'a, 'm> {
-    /// Piece of a user message in the form of the API.
+    /// Request type of the API for one piece of a user message.
     type Piece;
 
     fn content_warnings(&mut self) -> &mut ContentWarnings<'m>;
@@ -35,7 +35,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
 
     /// Converts one message. Its tool results come first, because they answer earlier calls.
     fn map_message(&mut self, message: &'a Message) {
-        for result in message.iter_tool_results() {
+        for result in message.tool_results() {
             self.push_tool_result(result);
         }
         let is_other = |part: &&Part| !matches!(part, Part::ToolResult(_));
@@ -51,7 +51,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
     }
 
-    /// Adds the pending pieces as a user message.
+    /// Adds the pending pieces, such as images of tool results, as a user message.
     fn flush_pending(&mut self) {
         let waiting = std::mem::take(self.pending_pieces());
         if !waiting.is_empty() {
@@ -59,7 +59,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
     }
 
-    /// Adds images of a tool result to the pending pieces.
+    /// Adds images of a tool result, after the text `lead`, to the pending pieces.
     fn add_result_images(&mut self, lead: String, images: impl Iterator<Item = DataUrl<'a>>)
     where
         Self: Sized,
@@ -72,7 +72,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
     }
 
-    /// Converts media that cannot be sent to a text that names its type, with a warning.
+    /// Converts media that the API refuses to a text that names their type, and adds a warning.
     fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> Self::Piece {
         let name = self.content_warnings().warn_media_as_text(what, media, why);
         self.map_text(name.into())

@@ -1,4 +1,4 @@
-//! The text and media of tool results.
+//! Converts the content of tool results to text and media.
 
 use switchboard_domain::{ToolContent, ToolResult};
 use switchboard_providers_common::{

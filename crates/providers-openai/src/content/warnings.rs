@@ -19,7 +19,7 @@ impl<'m> ContentWarnings<'m> {
         }
     }
 
-    /// Returns a text to send instead of media, so that the model is informed of them, and warns.
+    /// Returns a text to send instead of media, such as `[image image/bmp]`, and adds a warning.
     pub(crate) fn warn_media_as_text(&mut self, what: &str, media: &Media, why: &str) -> String {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as this text: {why}");
@@ -27,14 +27,13 @@ impl<'m> ContentWarnings<'m> {
         name
     }
 
-    /// Warns about a dropped part.
     pub(crate) fn warn_dropped_part(&mut self, part: &Part, why: &str) {
         let what = part.describe_kind();
         let message = format!("{what} was dropped: {why}");
         self.add_warning(WarningKind::PartDropped, message);
     }
 
-    /// Warns about a part that is sent in another form.
+    /// Warns that the part `what` is sent as something else, such as text.
     pub(crate) fn warn_downgraded_part(&mut self, what: &str, sent_as: &str) {
         let message = format!("{what} was sent as {sent_as}");
         self.add_warning(WarningKind::PartDowngraded, message);

@@ -71,9 +71,9 @@ struct ItemMapper<'a, 'm> {
     warnings: ContentWarnings<'m>,
     items: Vec<Item<'a>>,
     /// Images of the last tool results, if the server accepts only text in results. They are sent
-    /// in a user message after these results.
+    /// in a user message after the results.
     result_images: Vec<InputPart<'a>>,
-    /// Ids of the items that were added. The API refuses duplicates.
+    /// Ids of the items that were added to the request. The API refuses duplicates.
     sent_ids: HashSet<&'a str>,
     /// Field `caller` of each call, by the id of the call. A result must repeat the `caller` of its
     /// call.
@@ -89,11 +89,11 @@ struct AssistantTurn<'a> {
     /// Reasoning items that are added together with the next item. The API refuses them alone:
     /// "'reasoning' was provided without its required following item".
     waiting: Vec<Item<'a>>,
-    /// Ids of the reasoning items that were added.
+    /// Ids of the reasoning items in the request. Items that depend on them keep their ids.
     reasoning_ids: Vec<&'a str>,
-    /// Separator between the last item's text and the next text, if both are joined.
+    /// Separator between the text of the last item and text that is appended to it.
     separator: &'static str,
-    /// Whether more text can be added to the last item.
+    /// Whether the next text is appended to the text of the last item.
     is_open: bool,
 }
 
@@ -113,7 +113,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
             InstructionsRole::System => wire::Role::System,
             InstructionsRole::Developer => wire::Role::Developer,
         };
-        // Chat templates of open models often allow only one message with instructions.
+        // Many open models allow only one message with instructions, so the texts are joined.
         if let Some(Item::Message {
             role: before,
             content: Content::Text(text),
@@ -161,7 +161,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
             Some(_) => supports_images,
             None => supports_documents && as_pdf(content).is_some(),
         };
-        // Content that is sent as text, except images, which have their own warnings.
+        // Result media that are sent as text, except images, which have other warnings.
         let as_text = result.content.iter().filter(|content| {
             as_image(content).is_none() && !(self.profile.result_media && is_media(content))
         });
@@ -234,14 +234,14 @@ impl<'a> ItemMapper<'a, '_> {
         });
     }
 
-    /// Adds the waiting reasoning items of the turn, and then `item`.
+    /// Adds the reasoning items that wait for a following item, and then `item`.
     fn push_item(&mut self, item: Item<'a>, turn: &mut AssistantTurn<'a>) {
         self.items.append(&mut turn.waiting);
         turn.is_open = false;
         self.items.push(item);
     }
 
-    /// Returns the item's id if its reasoning item was sent and the id was not sent before.
+    /// Returns the item's id if its reasoning item was sent and the id is not a duplicate.
     fn claim_item_id(
         &mut self,
         state: Option<&ItemState<'a>>,
@@ -262,7 +262,7 @@ impl<'a> ItemMapper<'a, '_> {
         if part.text.is_empty() {
             return;
         }
-        // Text parts with the same id are pieces of one message.
+        // Text parts with the same item id are pieces of one message, so they share an item.
         if let Some(own) = &own
             && let Some(Item::Output(Output::Message { id, content, .. })) = self.items.last_mut()
             && turn.waiting.is_empty()

@@ -1,4 +1,4 @@
-//! The output items of a streamed answer, and their parts.
+//! Assembles the output items of a streamed answer, and their parts.
 
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, PartStart, ProviderState};
 use switchboard_providers_common::{
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::content::PARAGRAPH;
 
-/// Id and index of the item that an event refers to. Some servers send only one of them, or
+/// Id and index of the item that a stream event refers to. Some servers send only one of them, or
 /// neither.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ItemAddress<'a> {
@@ -21,7 +21,7 @@ pub(crate) struct ItemAddress<'a> {
 }
 
 impl<'a> ItemAddress<'a> {
-    /// Returns the address of the item that an event refers to.
+    /// Returns the id and the index of the item that an event refers to.
     pub(crate) fn from_event(event: &'a Event) -> Self {
         let own = event.item.as_ref().and_then(|item| text_field(item, "id"));
         let named = event.item_id.as_deref().filter(|id| !id.is_empty());
@@ -36,16 +36,16 @@ impl<'a> ItemAddress<'a> {
 /// that the time is linear in the number of items.
 const MAX_SEARCHED: usize = 256;
 
-/// Kind of a streamed content of an item, with its index in the item.
+/// Kind of a streamed content of an item, with the index of the content in the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Text(Option<u64>),
     Refusal(Option<u64>),
-    /// Summary of the reasoning.
+    /// Summary of the reasoning, by its index in the item.
     Summary(u64),
-    /// Text of the reasoning itself.
+    /// Text of the reasoning itself, by its index in the item.
     Reasoning(u64),
-    /// Arguments of a call.
+    /// Arguments of a function call, as JSON text.
     Arguments,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Items {
     list: Vec<Item>,
     /// Indexes in `list` of calls that ended without a status and may be incomplete.
     ended_calls: Vec<usize>,
-    /// Id of the last reasoning item.
+    /// Id of the last reasoning item. The next item stores it in `after`.
     reasoning_id: Option<String>,
     summary: AnswerSummary,
 }
@@ -90,21 +90,21 @@ struct Item {
     id: Option<String>,
     index: Option<u64>,
     is_complete: bool,
-    /// Whether the call ended without a status, so that it may be incomplete.
+    /// Whether the call ended without a status. It may be incomplete until another item starts.
     has_ended: bool,
-    /// Id of the reasoning item before this item.
+    /// Id of the reasoning item before this item. The API requires both in later requests.
     after: Option<String>,
     /// Texts of a message, or the only part of another item. A call has none until the name of the
     /// tool is known.
     parts: Vec<ItemPart>,
-    /// Contents of which text has arrived, for reasoning and calls.
+    /// Contents of reasoning and calls whose text was already emitted, so that it is not repeated.
     received: Vec<Content>,
 }
 
-/// An emitted part of an item.
+/// A message part that was emitted for an item.
 #[derive(Debug)]
 struct ItemPart {
-    /// Number of the part in the answer.
+    /// Index of the part in the answer, as in the emitted events.
     number: u32,
     content: Content,
     restorer: ShapeRestorer,
@@ -146,7 +146,7 @@ impl Item {
 }
 
 impl ItemPart {
-    /// Emits the delta event with the text, if there is a text.
+    /// Emits the text as a delta of this part. Emits nothing for `None`.
     fn emit_text(&self, text: Option<String>, events: &mut Vec<ModelEvent>) {
         let index = self.number;
         events.extend(text.map(|text| match self.content.item_type() {
@@ -171,7 +171,7 @@ impl ItemPart {
         events.push(ModelEvent::PartFinished { index: self.number });
     }
 
-    /// Emits the buffered text of a part that stays open.
+    /// Emits the buffered text of a part that is incomplete and not finished.
     fn emit_buffered_text(&mut self, events: &mut Vec<ModelEvent>) {
         let rest = self.restorer.take_raw_buffer();
         self.emit_text(rest, events);
@@ -179,7 +179,6 @@ impl ItemPart {
 }
 
 impl Items {
-    /// Creates the empty list of items for an answer of `model`.
     pub(crate) fn new(model: ModelId, ids: LocalIds, answer: AnswerEvents) -> Self {
         Self {
             answer,
@@ -198,7 +197,6 @@ impl Items {
         self.tool_mapping = tool_mapping;
     }
 
-    /// Returns whether the answer has no items.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -241,7 +239,7 @@ impl Items {
         self.add_content_at(at, content, text, events);
     }
 
-    /// Adds the whole text of a content, unless pieces of it were streamed before.
+    /// Emits the whole text of a content, unless pieces of this content were streamed before.
     pub(crate) fn add_whole_content(
         &mut self,
         address: ItemAddress<'_>,
@@ -259,7 +257,7 @@ impl Items {
     }
 
     /// Completes an item: emits content that was not streamed, and the state that later requests
-    /// send back. The output limit may have truncated the item.
+    /// send back. A call that the output limit truncated stays open.
     pub(crate) fn complete_item(
         &mut self,
         address: ItemAddress<'_>,
@@ -269,7 +267,7 @@ impl Items {
         let item_type = ItemType::from_item(item);
         let at = match self.find_item(address, item_type) {
             Some(at) => at,
-            // Some servers send the same item twice.
+            // Some servers send the complete item twice. The second copy is ignored.
             None if self.is_item_complete(address, item_type) => return,
             None => self.start_item(address, item_type, Some(item), events),
         };
@@ -314,7 +312,7 @@ impl Items {
         }
     }
 
-    /// Emits the buffered texts of an interrupted answer.
+    /// Emits the texts that are still buffered when the answer is interrupted.
     pub(crate) fn emit_buffered_text(&mut self, events: &mut Vec<ModelEvent>) {
         for part in self.list.iter_mut().flat_map(|item| &mut item.parts) {
             part.emit_buffered_text(events);
@@ -430,7 +428,7 @@ impl Items {
             Some("completed") => part.finish_part(None, events),
             // An incomplete call stays open, so that it is not executed.
             Some("incomplete") => part.emit_buffered_text(events),
-            // Without a final status, the next event shows whether the call is complete.
+            // Without a final status, the start of another item shows that the call is complete.
             _ => {
                 known.has_ended = true;
                 self.ended_calls.push(at);
@@ -438,7 +436,7 @@ impl Items {
         }
     }
 
-    /// Returns the items that an event may refer to, from the last to the first.
+    /// Returns the recent items with their positions, from the last to the first.
     fn recent_items(&self) -> impl Iterator<Item = (usize, &Item)> {
         self.list.iter().enumerate().rev().take(MAX_SEARCHED)
     }

@@ -1,4 +1,4 @@
-//! Responses: `POST {base}/responses`, OpenAI's newer API, which takes back a model's reasoning.
+//! The Responses API: `POST {base}/responses`, which accepts a model's earlier reasoning as input.
 //!
 //! | module | purpose |
 //! |---|---|
@@ -28,8 +28,8 @@
 //! the name of a custom tool, or the type of another tool. Their items become opaque parts. The
 //! results of a web search, a file search and the code interpreter are requested with `include`.
 //!
-//! When the API refuses reasoning, for example after a change of the key, the request is sent once
-//! more without it.
+//! When the API refuses earlier reasoning, for example after a change of the key, the request is
+//! sent once more without that reasoning.
 //!
 //! Sources: the types of the official SDK, `openai` 3.52.0, and error messages of the API in public
 //! issue threads.

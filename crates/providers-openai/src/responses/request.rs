@@ -23,13 +23,13 @@ use crate::{
     },
 };
 
-/// Minimum value of `max_output_tokens`. The API reports: "integer below minimum value. Expected a
-/// value >= 16".
+/// Minimum value of `max_output_tokens`. For less, the API reports: "integer below minimum value.
+/// Expected a value >= 16".
 const MIN_OUTPUT_TOKENS: u32 = 16;
 
 /// Options of a model on the Responses API.
 ///
-/// A configuration file may contain any of its fields:
+/// Every field is optional in a configuration file:
 ///
 /// ```
 /// use switchboard_providers_openai::{ServerTool, responses::ResponsesOptions};
@@ -59,7 +59,7 @@ pub struct ResponsesOptions {
     pub strict_tools: Option<bool>,
 }
 
-/// Length of the reasoning summary that the API returns.
+/// Length of the reasoning summary that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningSummary {
@@ -81,7 +81,7 @@ impl ReasoningSummary {
     }
 }
 
-/// A request in the form of the API, with its differences from the domain request.
+/// A Responses request built from a domain request, with the resulting warnings.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
     /// Request body. It borrows its texts from the domain request.
@@ -98,8 +98,8 @@ pub struct WireRequest<'a> {
     pub tool_mapping: ToolMapping,
 }
 
-/// Converts a request for `model`. The answer is streamed unless the request asks for a whole one
-/// or the server cannot stream it.
+/// Converts a domain request to a Responses request for `model`. The answer is streamed unless the
+/// request asks for a whole one or the server cannot stream it.
 ///
 /// Options and parts that `capabilities` does not allow are dropped with a warning. `profile`
 /// contains the differences of the server.
@@ -160,7 +160,7 @@ pub fn to_wire<'a>(
         Some((name, sent)) => (None, Some(ResponseFormat::new(name, sent))),
     };
     let mut mapper = OptionMapper::new(request, model, capabilities, profile, &mut warnings);
-    // Unlike Chat Completions, this API allows reasoning with tools for every model.
+    // `false`, because this API always allows reasoning with tools, unlike Chat Completions.
     let effort = match mapper.reasoning_effort(false) {
         None if choice_disables_reasoning(request, profile) => Some("none"),
         effort => effort,
@@ -185,8 +185,8 @@ pub fn to_wire<'a>(
     });
     let parallel_tool_calls = mapper.parallel_tool_calls(!declared.is_empty());
     mapper.warn_stream_field();
-    // Models without reasoning refuse this value: "Encrypted content is not supported with this
-    // model".
+    // Only models with reasoning accept this value. Others answer "Encrypted content is not
+    // supported with this model".
     let encrypted = may_reason.then_some("reasoning.encrypted_content");
     let include = encrypted
         .into_iter()

@@ -19,7 +19,7 @@ pub(crate) fn refuses_reasoning(error: &ModelError) -> bool {
 }
 
 /// Returns the request without the reasoning of earlier answers, and a warning. Returns `None` if
-/// it has no such reasoning.
+/// the request has no such reasoning.
 pub(crate) fn remove_reasoning(request: &ChatRequest) -> Option<(ChatRequest, Warning)> {
     let is_reasoning = |part: &&Part| matches!(part, Part::Reasoning(_));
     let mut count = 0;

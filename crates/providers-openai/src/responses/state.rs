@@ -4,14 +4,14 @@
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ModelId, ProviderState};
 
-/// Fields of a message item that must be stored, because a text part has no place for them.
+/// Fields of a message item that are stored in the state, because a text part does not have them.
 const MESSAGE_FIELDS: [&str; 3] = ["id", "status", "phase"];
-/// Fields of message content that must be stored, because a text part has no place for them.
+/// Fields of message content that are stored in the state, because a text part does not have them.
 const TEXT_FIELDS: [&str; 1] = ["annotations"];
 const REFUSAL_FIELDS: [&str; 1] = ["type"];
-/// Fields of a call item that must be stored, because a tool use has no place for them.
+/// Fields of a call item that are stored in the state, because a tool use does not have them.
 const CALL_FIELDS: [&str; 4] = ["id", "status", "caller", "namespace"];
-/// Item field that the API sends but does not accept.
+/// Field of an item that the API sends but does not accept in requests.
 const OUTPUT_ONLY_FIELD: &str = "created_by";
 
 /// Returns the provider state of a text part.
@@ -51,7 +51,7 @@ pub(crate) fn call_state(
 /// item.
 pub(crate) fn reasoning_state(model: &ModelId, item: &JsonObject) -> Option<ProviderState> {
     is_replayable(item)
-        .then(|| ProviderState::new_for_model(model, Value::Object(remove_output_only_field(item))))
+        .then(|| ProviderState::new_for_model(model, Value::Object(strip_output_field(item))))
 }
 
 /// Returns the provider state of an opaque part.
@@ -62,12 +62,12 @@ pub(crate) fn opaque_state(
 ) -> ProviderState {
     ProviderState::new_for_model(
         model,
-        Value::Object(build_state_data(remove_output_only_field(item), after)),
+        Value::Object(build_state_data(strip_output_field(item), after)),
     )
 }
 
-/// Returns whether a reasoning item contains more than its id. The id alone is useless, because the
-/// provider stores nothing under it.
+/// Returns whether a reasoning item contains more than its id. With the id alone the API cannot
+/// find the reasoning, because the provider does not store it.
 pub(crate) fn is_replayable(item: &JsonObject) -> bool {
     let has = |name: &str| match item.get(name) {
         Some(Value::String(text)) => !text.is_empty(),
@@ -78,7 +78,7 @@ pub(crate) fn is_replayable(item: &JsonObject) -> bool {
 }
 
 /// Returns an item without the field that the API does not accept in requests.
-fn remove_output_only_field(item: &JsonObject) -> JsonObject {
+fn strip_output_field(item: &JsonObject) -> JsonObject {
     let mut item = item.clone();
     item.shift_remove(OUTPUT_ONLY_FIELD);
     item
@@ -108,7 +108,7 @@ fn build_state_data(item: JsonObject, after: Option<&str>) -> JsonObject {
     data
 }
 
-/// Stored state of a part that the current model created.
+/// Provider state of a part, if the requested model created the part on this API.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ItemState<'a> {
     pub(crate) item: &'a JsonObject,

@@ -61,7 +61,7 @@ impl ResponsesDecoder {
         self
     }
 
-    /// Reads a body that is not streamed. It equals the answer in the last event of a stream.
+    /// Reads a body that is not streamed. The body equals the answer object in the last event.
     pub(crate) fn read_body(
         mut self,
         body: &str,
@@ -116,7 +116,7 @@ impl ResponsesDecoder {
             self.start_answer(Some(response), events);
             return Ok(());
         }
-        // Events with other names report the progress of server tools or repeat content.
+        // Other events are ignored: they report progress of server tools or repeat content.
         let Some((kind, step)) = name
             .strip_prefix("response.")
             .and_then(|name| name.rsplit_once('.'))
@@ -162,7 +162,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Reads the last event of an answer. `event_status` is the status in the event's name.
+    /// Reads the last event of an answer. `event_status` is the end of its name: `completed`, …
     fn finish_answer(
         &mut self,
         event_status: &str,
@@ -278,7 +278,7 @@ impl ResponsesDecoder {
         let event: Event =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         let kind = event.r#type.clone().filter(|kind| !kind.is_empty());
-        // An event without `type` has the name of its SSE frame. Errors of other APIs have neither.
+        // Without `type`, the SSE frame names the kind. Some proxies send errors without both.
         let kind = kind.unwrap_or_else(|| name.to_owned());
         if kind == "error" || !kind.starts_with("response.") {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
@@ -296,7 +296,7 @@ impl ResponsesDecoder {
     }
 }
 
-/// Maps the reason why an answer is incomplete.
+/// Maps the API's reason why an answer is incomplete to a finish reason.
 fn incomplete_reason(reason: &str) -> FinishReason {
     match reason {
         // The last two values come from proxies to other APIs.

@@ -1,5 +1,5 @@
-//! Tools in the API's own form, from the options or from `extra.tools`: tools that the provider
-//! runs, and kinds of tools that the domain does not have.
+//! Tools that are declared as JSON of the API, in the options or in `extra.tools`: tools that the
+//! provider runs, and kinds of tools that the domain does not have.
 
 use std::{borrow::Cow, fmt};
 
@@ -11,10 +11,10 @@ use switchboard_providers_common::request::invalid_request;
 
 use super::{Function, server_tool::ServerTool};
 
-/// Name of the request field with the tools.
+/// Name of the request field that lists the tools.
 const TOOLS: &str = "tools";
 
-/// JSON form of a function declaration, by API.
+/// JSON form in which an API declares a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolForm {
     /// The form `{"type": "function", "function": {"name": …}}` of Chat Completions.
@@ -39,7 +39,7 @@ const FORCIBLE_TYPES: [&str; 10] = [
     "apply_patch",
 ];
 
-/// Tool types, each with the value of `include` that adds the tool's results to the answer:
+/// Tool types, each with the value of `include` that adds the tool's results to the answer. Source:
 /// `ResponseIncludable` of the SDK. The older `web_search_preview` has no documented value.
 const RESULT_INCLUDES: [(&str, &str); 4] = [
     ("web_search", "web_search_call.action.sources"),
@@ -48,10 +48,10 @@ const RESULT_INCLUDES: [(&str, &str); 4] = [
     ("file_search", "file_search_call.results"),
 ];
 
-/// A tool that the provider runs, as the API declares it.
+/// A tool declaration in the API's JSON, such as a tool that the provider runs.
 #[derive(Clone, PartialEq)]
 pub(crate) struct ProviderTool<'a> {
-    /// Declaration of the tool, as it is sent.
+    /// JSON declaration of the tool, which is sent unchanged.
     pub(crate) value: Cow<'a, Value>,
     pub(crate) name: ToolName<'a>,
 }
@@ -61,14 +61,14 @@ pub(crate) struct ProviderTool<'a> {
 pub(crate) enum ToolName<'a> {
     Function(Cow<'a, str>),
     Custom(Cow<'a, str>),
-    /// Label of a remote MCP server.
+    /// Label of a remote MCP server. It selects all tools of the server.
     Mcp(Cow<'a, str>),
-    /// Type of a tool without a name, such as `web_search`.
+    /// Type of a tool that has no name, such as `web_search`.
     Type(Cow<'a, str>),
 }
 
 impl<'a> ProviderTool<'a> {
-    /// Returns the provider tools in the caller's `extra`.
+    /// Returns the tools in the caller's `extra.tools`.
     pub(crate) fn from_extra_fields(extra: &'a JsonObject, form: ToolForm) -> Vec<Self> {
         let tools = extra.get(TOOLS).and_then(Value::as_array);
         let tools = tools.into_iter().flatten();
@@ -165,13 +165,13 @@ impl<'a> ToolName<'a> {
         }
     }
 
-    /// Returns whether two names select the same tool. All versions of the web search are the same
+    /// Returns whether two names select the same tool. All versions of the web search count as one
     /// tool.
     fn is_same_tool(&self, other: &ToolName<'_>) -> bool {
         let is_search = |kind: &str| kind.starts_with("web_search");
         match (self, other) {
             (Self::Type(one), ToolName::Type(other)) if is_search(one) => is_search(other),
-            // A request may have several tools of the type `namespace`.
+            // Tools of the type `namespace` are never the same, because a request may have several.
             (Self::Type(kind), _) if kind == "namespace" => false,
             _ => self == other,
         }
@@ -208,8 +208,7 @@ impl<'a> ToolName<'a> {
     }
 }
 
-/// All tools in one list: those of the request, of the options, and of the request's
-/// `extra.tools`.
+/// All tools of a request in one list: its own, those of the options, and those in `extra.tools`.
 #[derive(Debug)]
 pub struct DeclaredTools<'a> {
     pub(crate) form: ToolForm,
@@ -268,7 +267,7 @@ impl Serialize for DeclaredTools<'_> {
     }
 }
 
-/// A function in the list of tools.
+/// An entry for a function in the request's list of tools, in the form of one of the APIs.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum FunctionEntry<'f, 'a> {

@@ -23,11 +23,11 @@ pub(crate) struct SentSchema<'a> {
     pub(crate) schema: Cow<'a, Value>,
     /// Whether the API enforces the schema.
     pub(crate) strict: bool,
-    /// Whether answers have another shape than the original schema requires.
+    /// Whether the sent schema gives answers another shape, which the decoder must reverse.
     pub(crate) changes_shape: bool,
 }
 
-/// Input schema of a tool in the form in which it is sent.
+/// Input schema of a tool after compilation to the API's subset.
 #[derive(Debug)]
 pub(crate) struct Parameters {
     pub(crate) schema: ToolSchema,
@@ -118,7 +118,7 @@ pub(crate) fn compile_answer_schema<'a>(
         warn_about_schema(&what, Some(why), warnings);
         return loose_schema(compile(schema, Dialect::OpenAiLoose).schema);
     }
-    // Encoded values lose nothing, because they are decoded in the answer.
+    // Constraints of encoded values are not lost, because the decoder restores these values.
     let lost = strict
         .unenforced_changes()
         .filter(|it| it.kind != ChangeKind::Encoded);
@@ -127,10 +127,10 @@ pub(crate) fn compile_answer_schema<'a>(
     strict_schema(strict)
 }
 
-/// Reason why a schema of an object without properties is not strict.
+/// Reason, for a warning, why the API does not enforce the schema of an object without properties.
 const OPEN_OBJECT: &str = "root: the strict form does not allow an object with any keys";
 
-/// Returns whether the strict schema forbids all keys of an object that originally allowed any key.
+/// Returns whether the strict schema forbids all keys of an object that originally allowed any.
 fn closes_open_object(schema: &Value, strict: &CompiledSchema<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = schema.get("additionalProperties") == Some(&Value::Bool(false));

@@ -18,9 +18,9 @@ use switchboard_domain::JsonObject;
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerTool {
-    /// Web search by the provider.
+    /// The web search that the provider runs.
     WebSearch(WebSearch),
-    /// Any other tool of the provider, as the JSON that the API expects.
+    /// A tool that has no variant here, as the JSON that the API expects.
     Raw(RawServerTool),
 }
 
@@ -30,13 +30,13 @@ pub enum ServerTool {
 pub struct WebSearch {
     /// Domains to search, with their subdomains. An empty list allows all domains.
     pub allowed_domains: Vec<String>,
-    /// The share of the context window that results may use. `None` keeps the provider's default,
-    /// which is medium.
+    /// Share of the context window that search results may use. `None` keeps the provider's
+    /// default, which is medium.
     pub search_context_size: Option<SearchContextSize>,
     /// The user's approximate location. The provider assumes the United States for `None` and no
     /// location for `{}`.
     pub user_location: Option<UserLocation>,
-    /// Whether the provider fetches pages. With `false` it searches only the pages that it has
+    /// Whether the provider fetches web pages. With `false` it searches only pages that it has
     /// stored. `None` keeps the provider's default, which is to fetch.
     pub external_web_access: Option<bool>,
 }
@@ -45,11 +45,11 @@ pub struct WebSearch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SearchContextSize {
-    /// A small share of the context window.
+    /// Search results may use a small share of the context window.
     Low,
-    /// A medium share of the context window.
+    /// Search results may use a medium share of the context window.
     Medium,
-    /// A large share of the context window.
+    /// Search results may use a large share of the context window.
     High,
 }
 
@@ -84,7 +84,7 @@ pub struct UserLocation {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawServerTool {
-    /// Entry in the request's `tools` as it is sent: `type` and further fields.
+    /// The tool's entry in the request field `tools`: `type` and further fields.
     pub declaration: JsonObject,
 }
 
@@ -108,7 +108,7 @@ impl ServerTool {
         }
     }
 
-    /// Returns the entry for the request's `tools`.
+    /// Returns the JSON entry of the tool for the request field `tools`.
     pub(crate) fn to_declaration(&self) -> JsonObject {
         let search = match self {
             Self::WebSearch(search) => search,

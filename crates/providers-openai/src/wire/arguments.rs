@@ -1,4 +1,4 @@
-//! The arguments of function calls.
+//! Serializes the arguments of function calls.
 
 use serde::{Serialize, Serializer};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Media in the forms that the API accepts.
+//! Media as the APIs accept them: a URL or base64 data.
 
 use std::{borrow::Cow, fmt};
 
@@ -12,7 +12,7 @@ pub enum DataUrl<'a> {
     Address(&'a str),
     Data {
         media_type: &'a str,
-        /// Bytes as base64 text.
+        /// Bytes of the media as base64 text.
         base64: &'a str,
     },
 }

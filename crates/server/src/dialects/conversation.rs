@@ -16,21 +16,21 @@ use switchboard_domain::{
 
 use crate::Problem;
 
-/// The model name for the configured model. Some SDKs require a name in every request.
+/// The name that selects the configured model, for SDKs that require a model name.
 const DEFAULT_MODEL: &str = "default";
 
-/// A builder that converts a client's messages to a conversation. Every tool call gets exactly one
-/// result, in the order of the calls.
+/// A conversation that is built from a client's messages. Every tool call gets exactly one result,
+/// in the order of the tool calls.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     messages: Vec<Message>,
-    /// Collected results for the tool calls of the last message, in the client's order.
+    /// The results received so far for the tool calls of the last message, in the client's order.
     results: Vec<ToolResult>,
 }
 
 impl Conversation {
-    /// Converts the client's messages, given with their indices, to a conversation. The function
-    /// `add` adds one message, or returns the reason why it is invalid.
+    /// Converts the client's messages, each with its index, to a conversation. The function `add`
+    /// adds one message, or returns the reason why the message is invalid.
     pub(crate) fn read_messages<'m, M: 'm>(
         mut self,
         messages: impl IntoIterator<Item = (usize, &'m M)>,
@@ -43,7 +43,7 @@ impl Conversation {
         self.into_messages().map_err(invalid_messages)
     }
 
-    /// Adds a system, user or assistant message. A message without parts is omitted.
+    /// Adds a system, user or assistant message. A message without parts is ignored.
     pub(crate) fn push(&mut self, role: Role, parts: Vec<Part>) -> Result<(), String> {
         self.add_results()?;
         reject_nul_character(&parts)?;
@@ -53,7 +53,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Adds a tool result. It must belong to a tool call of the last assistant message.
+    /// Adds a tool result. Fails unless the result belongs to a call of the last assistant message.
     pub(crate) fn push_result(&mut self, mut result: ToolResult) -> Result<(), String> {
         reject_nul_character(&result)?;
         let id = &result.tool_use_id;
@@ -140,8 +140,8 @@ pub(crate) enum MessageContent<P> {
 
 /// A message part in the format of a dialect that can be converted to a [`Part`].
 pub(crate) trait ContentPart {
-    /// Converts the part. Returns `None` if the part is ignored. The error states why it is
-    /// invalid.
+    /// Converts the part. Returns `None` if the part is to be ignored. The error states why the
+    /// part is invalid.
     fn to_part(&self) -> Result<Option<Part>, String>;
 }
 
@@ -158,7 +158,7 @@ impl<P: ContentPart> MessageContent<P> {
     }
 }
 
-/// The source of a file in a message, as Anthropic and AG-UI define it.
+/// The source of a file in a message: base64 data, a URL or text, as in Anthropic's API and AG-UI.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum FileSource {
@@ -183,7 +183,7 @@ pub(crate) enum FileSource {
 }
 
 impl FileSource {
-    /// Converts the file to a message part. `default` is the media type of a URL without one.
+    /// Converts the file to a message part. `default` is the media type for a URL without one.
     pub(crate) fn to_part(
         &self,
         default: &str,
@@ -206,7 +206,7 @@ impl FileSource {
     }
 }
 
-/// A tool call in a client's message, as OpenAI and AG-UI define it.
+/// A tool call that the model requested earlier, as OpenAI's and AG-UI clients repeat it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct FunctionCall {
     id: String,
@@ -235,7 +235,7 @@ pub(crate) fn text_part(text: &str) -> Option<Part> {
     (!text.is_empty()).then(|| Part::text(text))
 }
 
-/// Creates the message part of a file from a web URL or a base64 `data:` URL.
+/// Creates the message part of a file from an HTTP URL or a base64 `data:` URL.
 pub(crate) fn file_part(
     url: &str,
     media_type: Option<&str>,
@@ -258,8 +258,7 @@ pub(crate) fn file_part(
             (media_type, Media::from_base64(media_type, bytes))
         }
         None if url.starts_with("https://") || url.starts_with("http://") => {
-            // An image URL has no known subtype. The provider determines it when it fetches the
-            // image.
+            // The subtype of an image is unknown until the provider fetches the URL.
             let media_type = media_type.unwrap_or("image/*");
             (media_type, Media::from_url(media_type, url))
         }
@@ -287,12 +286,12 @@ pub(crate) fn parse_session_id(id: &str, field: &str) -> Result<SessionId, Probl
     ))
 }
 
-/// Returns the model that the client named, or `None` for the configured model.
+/// Returns the model name of the request, or `None` if it selects the configured model.
 pub(crate) fn requested_model(name: &str) -> Option<String> {
     (name != DEFAULT_MODEL).then(|| name.to_owned())
 }
 
-/// Changes the problem of an unknown model to status 404, as in the APIs of OpenAI and Anthropic.
+/// Changes the error of an unknown model to status 404, as in the APIs of OpenAI and Anthropic.
 pub(crate) fn convert_unknown_model(problem: Problem) -> Problem {
     if problem.status != StatusCode::UNPROCESSABLE_ENTITY
         || problem.field.as_deref() != Some("model")
@@ -302,7 +301,7 @@ pub(crate) fn convert_unknown_model(problem: Problem) -> Problem {
     Problem::not_found(problem.detail).with_field("model")
 }
 
-/// Parses the reasoning effort in a request. `path` names the value in the error message.
+/// Parses the reasoning effort in a request. `path` is the value's path for the error message.
 pub(crate) fn parse_reasoning_effort(
     effort: Option<&str>,
     field: &str,
@@ -318,7 +317,7 @@ pub(crate) fn parse_reasoning_effort(
     })
 }
 
-/// Rejects request fields that the server does not support, unless their value has no effect.
+/// Rejects fields that the server does not read, unless `has_no_effect` accepts their value.
 pub(crate) fn check_unread_fields(
     rest: &Map<String, Value>,
     has_no_effect: impl Fn(&str, &Value) -> bool,
@@ -335,12 +334,12 @@ pub(crate) fn check_unread_fields(
     }
 }
 
-/// Creates a problem with status 400 for a field value that the server does not support.
+/// Creates an error response with status 400 for a value that the server does not support.
 pub(crate) fn unsupported_field(field: &str, detail: &str) -> Problem {
     Problem::malformed_request(detail).with_field(field)
 }
 
-/// Creates a problem with status 400 for messages that the server cannot read.
+/// Creates an error response with status 400 for messages that the server cannot read.
 pub(crate) fn invalid_messages(detail: String) -> Problem {
     Problem::malformed_request(detail).with_field("messages")
 }

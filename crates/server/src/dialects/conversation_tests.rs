@@ -26,7 +26,7 @@ fn results_stand_together_behind_their_calls_in_call_order() {
         .push_result(ToolResult::text("a", "", "1"))
         .unwrap();
     let messages = conversation.into_messages().unwrap();
-    let results: Vec<_> = messages[2].iter_tool_results().collect();
+    let results: Vec<_> = messages[2].tool_results().collect();
     assert_eq!(results[0].tool_use_id, "a");
     assert_eq!(
         (results[1].tool_use_id.as_str(), results[1].name.as_str()),

@@ -1,4 +1,4 @@
-//! Encodes run events as server-sent events of a client protocol.
+//! Encodes run events as server-sent events of a client protocol, such as AG-UI.
 
 use switchboard_orchestration::RunEvent;
 
@@ -10,28 +10,28 @@ use super::{
 
 /// An encoder for one client protocol. It converts [`ClientEvent`]s to server-sent events.
 pub(crate) trait EventEncoder: Send + 'static {
-    /// Whether runs of this protocol belong to a session. If so, every approval decision comes with
-    /// another request of the protocol. Otherwise decisions come through `POST
-    /// /runs/{id}/approvals/{call}`, except for results of client tools.
+    /// Whether runs of this protocol are durable and belong to a session. Their clients send
+    /// approval decisions in another request of the protocol. For other runs, approval decisions
+    /// arrive at `POST /runs/{id}/approvals/{call}`.
     const IS_DURABLE: bool = false;
 
-    /// Observes a run event before its client events are encoded.
+    /// Receives a run event before the client events that result from it are encoded.
     fn observe_event(&mut self, _event: &RunEvent) {}
 
-    /// Encodes a client event.
+    /// Appends the encoding of a client event to `out`.
     fn encode_event(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames);
 
-    /// Starts the response of a run whose earlier events were in an earlier response.
+    /// Starts a response that continues a run whose earlier events were in another response.
     fn encode_resume(&mut self, _out: &mut SseFrames) {}
 
-    /// Ends the response because the run waits for decisions about the calls in `waiting`.
+    /// Ends the response because the run waits for decisions about the tool calls `waiting`.
     fn encode_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames);
 
     /// Ends the response before the run has finished, because the server stops or its store failed.
     fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames);
 }
 
-/// An encoder that receives its events from an [`EventSequencer`].
+/// An encoder of a client protocol, and the [`EventSequencer`] that orders its events.
 #[derive(Debug)]
 pub(crate) struct SequencedEncoder<E> {
     sequencer: EventSequencer,
@@ -59,16 +59,16 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         self.encoder.observe_event(event);
         let encoder = &mut self.encoder;
         let mut emit = |event: ClientEvent<'_>| encoder.encode_event(&event, out);
-        self.sequencer.process_event(event, &mut emit);
+        self.sequencer.handle_event(event, &mut emit);
     }
 
-    /// Starts the response of a run whose earlier events were in an earlier response.
+    /// Starts a response that continues a run whose earlier events were in another response.
     pub(crate) fn encode_resume(&mut self, out: &mut SseFrames) {
         self.is_paused = false;
         self.encoder.encode_resume(out);
     }
 
-    /// Ends the response because the run waits for decisions about calls.
+    /// Ends the response because the run waits for decisions about tool calls.
     pub(crate) fn encode_pause(&mut self, out: &mut SseFrames) {
         if self.close_response(out) {
             let waiting: Vec<&ToolCallView> = self.sequencer.waiting_calls().collect();
@@ -83,7 +83,7 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         }
     }
 
-    /// Closes open parts of the response. Returns `false` if the response is already complete.
+    /// Finishes the open part and step. Returns `false` if the response is already complete.
     fn close_response(&mut self, out: &mut SseFrames) -> bool {
         if self.is_closed() {
             return false;
@@ -95,19 +95,19 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         true
     }
 
-    /// Returns whether the response is complete: its run has finished or waits.
+    /// Returns whether the response is complete: its run has finished, waits, or was interrupted.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_paused || self.sequencer.is_finished()
     }
 
-    /// Returns whether a call waits for a decision or result that must come with another request.
+    /// Returns whether a tool call waits for an approval or result in the client's next request.
     pub(crate) fn needs_next_request(&self) -> bool {
         let mut waiting = self.sequencer.waiting_calls();
         waiting.any(|call| E::IS_DURABLE || call.is_client_tool())
     }
 
-    /// Returns the waiting calls of client tools, as pairs of the client's call id and the run's
-    /// call id.
+    /// Returns the client tool calls that wait for a result, as pairs of the client's call id and
+    /// the run's call id.
     pub(crate) fn waiting_client_calls(&self) -> Vec<(String, String)> {
         let waiting = self.sequencer.waiting_calls();
         waiting

@@ -29,7 +29,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{App, Problem};
 use response::paused_runs::PausedRuns;
 
-/// Returns the routes of all dialects, which are the protocols of other clients.
+/// Returns the routes of all dialects: the protocols of the AI SDK, OpenAI, Anthropic and AG-UI.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(ai_sdk::chat))
@@ -42,8 +42,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .layer(Extension(PausedRuns::default()))
 }
 
-/// Converts a problem to the error format of OpenAI or Anthropic if `path` belongs to their API.
-/// Returns `None` for other paths.
+/// Converts an error to the format of OpenAI or Anthropic if `path` belongs to their API. Returns
+/// `None` for other paths.
 pub(crate) fn convert_problem(path: &str, problem: &Problem) -> Option<Response> {
     // OpenAI and Anthropic use the status 400 for invalid values too, not 422.
     let status = match problem.status {

@@ -28,9 +28,9 @@ use crate::hub::CLIENT_SERVER;
 pub(crate) enum ClientEvent<'a> {
     /// The run started. This event comes first and only once.
     RunStarted {
-        /// The run event that caused this client event.
+        /// The run event that caused this client event. It contains the run id and the time.
         event: &'a RunEvent,
-        /// The model of the run, or `unknown/unknown`.
+        /// The model of the run, or `unknown/unknown` if the run event does not name it.
         model: &'a ModelId,
     },
     /// A step, which is one model call and its tool calls, started.
@@ -38,41 +38,41 @@ pub(crate) enum ClientEvent<'a> {
         /// The number of the started step, from 1.
         step: u32,
     },
-    /// A step finished.
+    /// A step, which is one model call and its tool calls, finished.
     StepFinished {
         /// The number of the finished step, from 1.
         step: u32,
     },
-    /// A part of text or reasoning started.
+    /// The model began to write a part of its answer: text or reasoning.
     PartStarted(AnswerPart),
-    /// The model wrote more text of the open part.
+    /// The model wrote more text of the current part.
     PartDelta(AnswerPart, &'a str),
-    /// The open part of text or reasoning is complete.
+    /// The current part of text or reasoning is complete.
     PartFinished(AnswerPart),
     /// The model began to write a tool call.
     CallStarted(&'a ToolCallView),
-    /// The model wrote more JSON text of the call's input.
+    /// The model wrote more JSON text of the tool call's input.
     CallInputDelta(&'a ToolCallView, &'a str),
-    /// The input of the call is complete.
+    /// The input of the tool call is complete.
     CallInputReady(&'a ToolCallView, &'a Value),
-    /// A repair or a person replaced the input of the call.
+    /// An automatic repair or a person replaced the input of the tool call.
     CallInputReplaced(&'a ToolCallView, &'a Value),
-    /// The model did not complete the input of the call, so the call will not be executed.
+    /// The model did not complete the input of the tool call, so the call will not be executed.
     CallDropped(&'a ToolCallView),
-    /// The call needs an approval decision.
+    /// The tool call needs an approval decision, or a result if the client executes the tool.
     CallAwaitsDecision(&'a ToolCallView),
-    /// The call was denied, so it will not be executed.
+    /// The tool call was denied, so it will not be executed.
     CallDenied(&'a ToolCallView),
-    /// The tool call has its result.
+    /// The tool call has a result, which may be an error.
     CallFinished(&'a ToolCallView, CallOutcome<'a>),
     /// The text since the start of the step is not part of the answer. The run emits the text
     /// again, possibly changed.
     TextSuperseded,
-    /// A run event that has no client event of its own, unchanged.
+    /// An unchanged run event. Other client events may already contain a part of its content.
     Other(&'a RunEvent),
     /// An item of the answer that is not text, such as a file.
     Artifact(&'a AnswerItem),
-    /// The run is finished.
+    /// The run finished. This client event is the last one.
     RunFinished(&'a RunReport),
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct AnswerPart {
     pub(crate) kind: AnswerPartKind,
     /// The number of the part within the run, from 1.
     pub(crate) number: u32,
-    /// Whether this part starts a new paragraph instead of continuing the previous text.
+    /// Whether this part starts a new paragraph instead of continuing the previous text part.
     pub(crate) starts_paragraph: bool,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct ToolCallView {
     /// The call id for the client. It differs from `tool_use_id` if a dropped call already had that
     /// id.
     pub(crate) id: String,
-    /// The call id within the run.
+    /// The id of the tool call within the run.
     pub(crate) tool_use_id: String,
     /// The tool name that the model used if known, otherwise the tool's name at its server.
     pub(crate) name: String,
@@ -115,11 +115,11 @@ pub(crate) struct ToolCallView {
     pub(crate) server: Option<String>,
     /// The tool's name at its MCP server, if known.
     pub(crate) tool: Option<String>,
-    /// Whether the input of the call was streamed.
+    /// Whether the input of the tool call was sent in deltas while the model wrote it.
     pub(crate) is_streamed: bool,
-    /// Whether the call needed an approval decision.
+    /// Whether the tool call needed an approval decision.
     pub(crate) needed_decision: bool,
-    /// The complete input of a call of a client tool as JSON text. Empty for other calls.
+    /// The input of a client tool's call as JSON text, once it is complete. Empty for other calls.
     pub(crate) client_input: String,
     stage: CallStage,
 }
@@ -146,15 +146,15 @@ impl ToolCallView {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CallStage {
-    /// The model is writing the input of the call.
+    /// The model is writing the input of the tool call.
     Streaming,
-    /// The input of the call is complete.
+    /// The input of the tool call is complete.
     Ready,
-    /// The call waits for an approval decision.
+    /// The tool call waits for an approval decision.
     Waiting,
-    /// The call was denied, so it will not be executed.
+    /// The tool call was denied, so it will not be executed.
     Denied,
-    /// The call has its result.
+    /// The tool call has its result.
     Done,
     Dropped,
 }
@@ -170,7 +170,7 @@ pub(crate) struct CallOutcome<'a> {
     pub(crate) structured: Option<&'a Value>,
 }
 
-/// Converts run events to [`ClientEvent`]s. It stores the state of the open step, part and calls.
+/// A state machine that converts run events to the [`ClientEvent`]s of one response.
 #[derive(Debug, Default)]
 pub(crate) struct EventSequencer {
     has_started: bool,
@@ -182,7 +182,7 @@ pub(crate) struct EventSequencer {
     /// last one is valid.
     calls: Vec<ToolCallView>,
     dropped: u32,
-    /// Whether a part of the answer's text was emitted.
+    /// Whether answer text was emitted. Otherwise the text of the run report is emitted at the end.
     has_text: bool,
     /// Whether text was emitted since the start of the current step.
     has_text_in_step: bool,
@@ -196,16 +196,12 @@ pub(crate) struct EventSequencer {
 }
 
 impl EventSequencer {
-    pub(crate) fn process_event(
-        &mut self,
-        event: &RunEvent,
-        emit: &mut dyn FnMut(ClientEvent<'_>),
-    ) {
+    pub(crate) fn handle_event(&mut self, event: &RunEvent, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         if self.is_finished {
             return;
         }
         if !self.has_started {
-            // A run always begins with `RunStarted`, but a reader may begin at a later event.
+            // A reader may begin after `RunStarted`, at an event that does not contain the model.
             let unknown = ModelId::new("unknown", "unknown");
             let model = match &event.kind {
                 RunEventKind::RunStarted { model, .. }
@@ -216,7 +212,7 @@ impl EventSequencer {
             emit(ClientEvent::RunStarted { event, model });
         }
         match &event.kind {
-            // A resumed run calls the model again, so the partial answer is discarded.
+            // A resumed run repeats its unfinished model call, so the partial answer is discarded.
             RunEventKind::RunStarted { resumed: true, .. } => self.discard_partial_answer(emit),
             RunEventKind::RunStarted { .. } => return,
             RunEventKind::ModelCallStarted { step, .. } => return self.start_step(*step, emit),
@@ -284,7 +280,7 @@ impl EventSequencer {
         self.is_finished
     }
 
-    /// Closes open parts in a response that ends before the run. The next response contains the
+    /// Closes the open parts of a response that ends before its run. The next response contains the
     /// remaining events.
     pub(crate) fn close_open_parts(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.discard_partial_answer(emit);
@@ -302,8 +298,8 @@ impl EventSequencer {
         calls.find(|call| call.tool_use_id == id)
     }
 
-    /// Adds a call. If an earlier call already used the id, the new one gets another id for the
-    /// client.
+    /// Adds a tool call. If an earlier call of the run has the same id, the new call gets another
+    /// id for the client.
     fn start_call(&mut self, id: &str, name: &str) -> &mut ToolCallView {
         let client_id = if self.find_call(id).is_some() {
             self.dropped += 1;
@@ -340,12 +336,12 @@ impl EventSequencer {
         match self.find_call(id).map(|call| call.stage) {
             Some(CallStage::Streaming) => {}
             None | Some(CallStage::Dropped) => {
-                // The input was not streamed, or another response contained it.
+                // This response does not contain the call yet: its input was not streamed here.
                 let call = self.start_call(id, tool);
                 call.is_streamed = false;
                 emit(ClientEvent::CallStarted(call));
             }
-            // A run repeats this event for new readers, but this reader already has the call.
+            // The event is repeated for new readers, but this response already contains the call.
             Some(_) => return,
         }
         if let Some(call) = self.find_call(id) {
@@ -400,7 +396,7 @@ impl EventSequencer {
     fn finish_run(&mut self, report: &RunReport, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.drop_unfinished_calls(emit);
         if !self.has_text {
-            // The answer was not streamed as deltas.
+            // No text was streamed, so the whole answer is emitted as one part.
             self.append_delta(AnswerPartKind::Text, &report.answer, emit);
         }
         self.finish_step(emit);
@@ -412,7 +408,7 @@ impl EventSequencer {
         emit(ClientEvent::RunFinished(report));
     }
 
-    /// Discards the text of an unfinished model call.
+    /// Discards the text and the unfinished tool calls of a model call that did not finish.
     fn discard_partial_answer(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.drop_unfinished_calls(emit);
         if std::mem::take(&mut self.is_model_call_open) {
@@ -428,7 +424,7 @@ impl EventSequencer {
         }
     }
 
-    /// Ends the open part, and drops the calls whose input is incomplete.
+    /// Ends the open part, and drops the tool calls whose input is incomplete.
     fn drop_unfinished_calls(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.finish_part(emit);
         for call in &mut self.calls {
@@ -453,7 +449,7 @@ impl EventSequencer {
     }
 }
 
-/// Applies a run event to a call whose input is complete.
+/// Applies a run event to a tool call whose input is complete.
 fn update_call(
     call: &mut ToolCallView,
     event: &RunEventKind,
@@ -495,7 +491,7 @@ fn update_call(
     }
 }
 
-/// Returns the type and the JSON of a run event, for protocols without an equivalent event.
+/// Returns the type and the JSON of a run event, for protocols that have no equivalent event.
 pub(crate) fn event_to_json(event: &RunEvent) -> (String, Value) {
     let json = serde_json::to_value(event).unwrap_or_default();
     let kind = json["type"].as_str().unwrap_or("event").to_owned();

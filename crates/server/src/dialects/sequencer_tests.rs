@@ -18,7 +18,7 @@ fn emitted(events: impl IntoIterator<Item = RunEventKind>) -> Vec<String> {
     let mut sequencer = EventSequencer::default();
     let mut output = Vec::new();
     for (seq, kind) in (1..).zip(events) {
-        sequencer.process_event(&event(seq, kind), &mut |event| {
+        sequencer.handle_event(&event(seq, kind), &mut |event| {
             output.push(match event {
                 ClientEvent::RunStarted { .. } => "began".to_owned(),
                 ClientEvent::StepStarted { step, .. } => format!("step {step}"),

@@ -12,7 +12,7 @@ use switchboard_domain::{JsonObject, SharedObject, check_depth, check_document_d
 
 use crate::{App, Problem, ProblemKind};
 
-/// An extractor of a JSON body. Errors are [`Problem`]s.
+/// An extractor of a JSON request body. It rejects invalid requests with a [`Problem`].
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
@@ -41,7 +41,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
     }
 }
 
-/// An extractor of a JSON body. A request without a body has the default value.
+/// An extractor of a JSON request body. A request without a body gives the default value.
 pub(crate) struct OptionalJsonBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalJsonBody<T> {
@@ -79,7 +79,7 @@ async fn read_body(body: Body, max_bytes: usize) -> Result<Bytes, Problem> {
             ),
         )
     };
-    // The header Content-Length reveals the size before the body is read.
+    // The header Content-Length reveals a too large body before any of it is read.
     if body.size_hint().lower() > max_bytes as u64 {
         return Err(too_large());
     }
@@ -106,7 +106,7 @@ fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     })
 }
 
-/// An extractor of the query parameters of a URL. Errors are [`Problem`]s.
+/// An extractor of the query parameters of a URL. It rejects invalid ones with a [`Problem`].
 pub(crate) struct QueryParameters<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameters<T> {
@@ -123,7 +123,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameter
     }
 }
 
-/// An extractor of the ids in the path of a URL. Errors are [`Problem`]s.
+/// An extractor of the ids in the path of a URL. It rejects invalid ones with a [`Problem`].
 pub(crate) struct PathParameters<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathParameters<T> {
@@ -131,7 +131,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathPar
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<T>::from_request_parts(parts, state).await;
-        // The extractor of axum fails if an id is not valid UTF-8.
+        // axum's extractor `Path` fails only if an id in the URL is not valid UTF-8.
         path.map(|Path(value)| Self(value))
             .map_err(|_| Problem::not_found("the id in the URL does not exist"))
     }

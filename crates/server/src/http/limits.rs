@@ -32,16 +32,16 @@ use crate::{
 /// The number of request slots that are reserved for requests that control runs.
 const RESERVED_FOR_CONTROL: usize = 64;
 
-/// Maximum number of concurrent control requests of one principal. A control request with a slow
-/// body holds its slot until the time limit for bodies.
+/// Maximum number of concurrent control requests of one principal, so that one principal with slow
+/// requests cannot occupy all reserved slots.
 const MAX_CONTROL_EACH: usize = RESERVED_FOR_CONTROL / 2;
 
-/// The class of a request, which determines its concurrency limits.
+/// The class of a request, which determines the concurrency limits of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestClass {
     /// A monitoring request, which needs no slot.
     Probe,
-    /// A request that controls a run. It may use a reserved slot.
+    /// A request that controls a run, such as a cancellation. It may use a reserved slot.
     Control,
     Other,
 }
@@ -56,7 +56,7 @@ impl RequestClass {
     }
 }
 
-/// The limits on concurrent requests, in total and per principal.
+/// The limits on concurrently open requests, in total and per principal.
 pub(crate) struct ConcurrencyLimits {
     max: usize,
     total: Arc<Semaphore>,
@@ -78,7 +78,7 @@ impl ConcurrencyLimits {
         }
     }
 
-    /// Acquires a slot for a request. Returns `None` if all slots are in use. Probes need no slot.
+    /// Acquires a slot for a request that is not a probe. Returns `None` if all slots are in use.
     fn acquire_slot(&self, class: RequestClass) -> Option<OwnedSemaphorePermit> {
         let slot = try_acquire_permit(&self.total);
         match class {
@@ -95,7 +95,7 @@ impl ConcurrencyLimits {
     }
 }
 
-/// Middleware that limits the total number of open requests, and the time until a response.
+/// Middleware that limits the total number of open requests, and the time until a response starts.
 pub(crate) async fn limit_requests(
     State(limits): State<Arc<ConcurrencyLimits>>,
     request: Request,
@@ -128,7 +128,7 @@ pub(crate) async fn limit_requests(
     hold_until_sent(response, slot)
 }
 
-/// Limits the number of open requests of one principal.
+/// Limits the number of open requests of one principal. Further requests get the status 429.
 pub(crate) async fn limit_principal_requests(
     limits: &ConcurrencyLimits,
     principal: &Principal,
@@ -153,7 +153,7 @@ pub(crate) async fn limit_principal_requests(
     hold_until_sent(next.run(request).await, slot)
 }
 
-/// Keeps a value until the last byte of the response is sent or discarded, and then drops it.
+/// Keeps `value` until the last byte of the response is sent or discarded, and then drops it.
 pub(crate) fn hold_until_sent(response: Response, value: impl Send + 'static) -> Response {
     response.map(|body| {
         Body::new(body.map_err(move |error| {

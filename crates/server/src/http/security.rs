@@ -26,8 +26,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let caller = parts.extensions.get::<Self>().cloned();
-        // The middleware `authenticate` adds the caller to the requests of all routes that extract
-        // it.
+        // The middleware `authenticate` runs before every route with this extractor, so `Caller`
+        // exists.
         caller.ok_or_else(Problem::internal_error)
     }
 }
@@ -35,7 +35,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 /// The host names that requests may have in the header `Host`.
 #[derive(Debug, Clone)]
 pub(crate) struct HostNames {
-    /// The configured host names in lower case and without ports.
+    /// The configured host names of this server, in lower case and without ports.
     configured: Arc<[String]>,
     bound: IpAddr,
 }
@@ -49,9 +49,9 @@ impl HostNames {
         }
     }
 
-    /// Returns whether requests may use the host name. Unknown names are refused, because the DNS
-    /// entry of another site may point to this server. IP addresses are safe, because they need no
-    /// DNS.
+    /// Returns whether requests may use the host name. Other names are refused, because the DNS
+    /// name of an attacker may point to this server (DNS rebinding). IP addresses need no DNS, so
+    /// they are safe.
     fn contains(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let plain = host.trim_start_matches('[').trim_end_matches(']');
@@ -130,7 +130,7 @@ fn check_request(
     ))
 }
 
-/// Returns the length in bytes that the request line and headers have in HTTP/1.
+/// Returns the length in bytes of the request line and headers, as HTTP/1 sends them.
 fn request_head_length(request: &Request) -> usize {
     let uri = request.uri();
     let target = uri.path_and_query().map_or(0, |it| it.as_str().len());
@@ -150,7 +150,7 @@ fn is_asset_path(path: &str) -> bool {
     path.starts_with("/assets/")
 }
 
-/// A host name or address with an optional port.
+/// A host name or IP address with an optional port, from a header or URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct HostPort<'t> {
     /// A host name or an IP address. IPv6 addresses have brackets.
@@ -187,7 +187,7 @@ impl<'t> HostPort<'t> {
     }
 }
 
-/// Returns the host and port that a request is sent to.
+/// Returns the host and port to which the client sent the request.
 fn request_host_port<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPort<'r>, Problem> {
     let text = if let Some(authority) = uri.authority() {
         Some(authority.as_str())
@@ -204,11 +204,11 @@ fn request_host_port<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPor
     })
 }
 
-/// Returns whether the header `Origin` names this server. Its scheme may be `https`, because a
+/// Returns whether the header `Origin` names this server. The scheme may be `https`, because a
 /// proxy may add TLS.
 fn is_same_origin(origin: &HeaderValue, target: HostPort<'_>) -> bool {
     let Some((scheme, authority)) = origin.to_str().ok().and_then(|it| it.split_once("://")) else {
-        // Sandboxed frames, local files and privacy settings cause the origin `null`.
+        // Browsers send the origin `null` for sandboxed frames and local files.
         return false;
     };
     let default = match scheme {
@@ -234,7 +234,7 @@ pub(crate) async fn authenticate(
         Some(Principal::default())
     } else {
         access_token(request.headers())
-            .and_then(|token| options::find_token_owner(tokens, token))
+            .and_then(|token| options::token_owner(tokens, token))
             .cloned()
     };
     match caller {

@@ -1,4 +1,4 @@
-//! Accepts, serves and closes connections.
+//! Accepts connections, serves HTTP requests on them, and closes them at shutdown.
 
 use std::{fmt, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -20,13 +20,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::write_timeout::WriteTimeout;
 use crate::{App, Engine, ServerOptions, hub::Hub, router};
 
-/// An HTTP server for runs and sessions. Clones are cheap.
+/// An HTTP server that executes runs and stores sessions. Clones are cheap.
 #[derive(Clone)]
 pub struct Server {
     app: App,
 }
 
-/// The two signals that shut down a server.
+/// The two signals that shut down a server: the first gracefully, the second immediately.
 pub struct Shutdown {
     /// Completes when the shutdown starts. The server accepts no new work, and active runs may take
     /// [`ServerOptions::run_drain_time`] to end.
@@ -41,7 +41,7 @@ impl fmt::Debug for Shutdown {
     }
 }
 
-/// The reason why the server cannot start.
+/// The reason why a [`Server`] cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -54,7 +54,7 @@ pub enum ServerError {
         /// The address that the server should listen on.
         address: SocketAddr,
     },
-    /// The operating system reports no address for the listener.
+    /// The operating system cannot report the address of the listening socket.
     #[error("the listener has no address: {source}")]
     Listener {
         /// The error of the operating system.
@@ -64,7 +64,7 @@ pub enum ServerError {
 }
 
 impl Server {
-    /// Creates a server that does not listen yet.
+    /// Creates a server. [`Server::serve`] starts it.
     pub fn new(
         engine: Arc<dyn Engine>,
         sessions: Arc<dyn SessionStore>,
@@ -96,7 +96,7 @@ impl Server {
         Err(ServerError::Unguarded { address })
     }
 
-    /// Serves requests until the shutdown is complete.
+    /// Serves HTTP requests on `listener` until the shutdown is complete.
     pub async fn serve(self, listener: TcpListener, shutdown: Shutdown) -> Result<(), ServerError> {
         let address = listener.local_addr();
         let address = address.map_err(|source| ServerError::Listener { source })?;
@@ -155,8 +155,8 @@ impl OpenConnections {
             match listener.accept().await {
                 Ok((stream, _)) => return (stream, slot),
                 Err(error) => {
-                    // The process may have no free file descriptor, so the server waits before it
-                    // tries again.
+                    // The cause may be a lack of file descriptors, so the server waits before the
+                    // next attempt.
                     if !is_connection_error(&error) {
                         tracing::error!(%error, "failed to accept a connection");
                         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -167,7 +167,7 @@ impl OpenConnections {
     }
 
     fn serve_connection(&self, stream: TcpStream, slot: OwnedSemaphorePermit, router: Router) {
-        // Small deltas must be sent immediately, not combined (Nagle's algorithm).
+        // Small text deltas must be sent immediately, not combined (Nagle's algorithm).
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "the connection is already closed");
         }
@@ -176,7 +176,7 @@ impl OpenConnections {
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(options.header_time)
-            // hyper panics if the buffer is smaller than 8 KiB.
+            // hyper panics if the buffer for headers is smaller than 8 KiB.
             .max_buf_size(options.max_headers.max(8 << 10))
             .half_close(false);
         let stream = TokioIo::new(WriteTimeout::new(stream, options.write_time));
@@ -184,7 +184,7 @@ impl OpenConnections {
         let (ending, abort) = (self.ending.clone(), self.abort.clone());
         let count = Arc::clone(&self.app.metrics().connections);
         self.open.spawn(async move {
-            // These guards count the connection until it is closed.
+            // The slot and the metrics count this connection until the task drops them.
             let _guards = (slot, count);
             let mut connection = pin!(connection);
             tokio::select! {
@@ -214,21 +214,21 @@ impl OpenConnections {
         let hub = self.app.hub();
         hub.stop_all_runs(second.clone(), runs_end + closing / 4)
             .await;
-        // In this time, clients can read the rest of their responses.
+        // Clients can read the rest of their responses until this time is over.
         let close_time = if second.now_or_never().is_some() {
             IMMEDIATE_CLOSE_TIME
         } else {
             CLOSE_TIME
         };
         let limit = (Instant::now() + close_time).min(runs_end + closing / 2);
-        // The remaining connections are closed after the time limit.
+        // If the time limit is exceeded, the remaining connections are closed below.
         let _ = timeout_at(limit, self.open.wait()).await;
         self.abort.cancel();
         self.open.wait().await;
     }
 }
 
-/// Maximum time for closing connections after all runs have ended.
+/// Maximum time for closing connections after all runs have ended in a graceful shutdown.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// Maximum time for closing connections in an immediate shutdown.
 const IMMEDIATE_CLOSE_TIME: Duration = Duration::from_millis(500);

@@ -16,19 +16,19 @@ use crate::{
     hub::{LoggedEvent, event_type},
 };
 
-/// An empty comment as a server-sent event. It keeps idle connections open in proxies, and detects
-/// closed connections.
+/// An empty comment as a server-sent event. It prevents proxies from closing an idle connection,
+/// and it detects that the client has closed the connection.
 const COMMENT: Bytes = Bytes::from_static(b": \n\n");
 
 /// Formats a run event as a server-sent event whose id is `number`.
 pub(crate) fn format_sse_event(number: u64, event: &LoggedEvent) -> Bytes {
-    // JSON text has line breaks only where it may also have a space.
+    // A line break would end the field `data`. In JSON text, it can be replaced by a space.
     let json = event.json.replace(['\n', '\r'], " ");
     let kind = event_type(&json);
     format!("id: {number}\nevent: {kind}\ndata: {json}\n\n").into()
 }
 
-/// Creates a streaming response. A comment is sent whenever no frame was sent for `keep_alive`.
+/// Creates a streaming response. A comment is sent after `keep_alive` without any frame.
 pub(crate) fn stream_response(
     frames: impl Stream<Item = Bytes> + Send + 'static,
     keep_alive: Duration,

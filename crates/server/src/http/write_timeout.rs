@@ -1,4 +1,4 @@
-//! Time limit for a connection whose client does not read.
+//! Closes connections whose clients do not read their responses.
 
 use std::{
     future::Future as _,
@@ -29,7 +29,7 @@ const SEND_BUFFER: usize = 64 << 10;
 pub(crate) struct WriteTimeout {
     stream: TcpStream,
     limit: Duration,
-    /// The end of the time limit, set when a write is not accepted. `None` while writes succeed.
+    /// The time when the connection fails. `None` while the operating system accepts writes.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -45,8 +45,7 @@ impl WriteTimeout {
         }
     }
 
-    /// Passes on the result of a write. Returns an error if writes have been pending for the time
-    /// limit.
+    /// Returns the result of a write, or an error if writes have been pending for the time limit.
     fn check_deadline(
         &mut self,
         cx: &mut Context<'_>,
@@ -63,8 +62,7 @@ impl WriteTimeout {
         if deadline.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        // The send buffer must be discarded, because the operating system would continue to send
-        // it.
+        // A zero linger time discards the send buffer when the connection is closed.
         let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,

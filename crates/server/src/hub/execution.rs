@@ -1,4 +1,4 @@
-//! Executes runs in background tasks, independent of readers.
+//! Executes runs in background tasks, which continue when no client reads the events.
 
 use std::{
     future::poll_fn,
@@ -20,9 +20,9 @@ use crate::Observer;
 
 /// The event stream of a run that this process executes.
 pub(super) enum RunExecution {
-    /// A durable run, whose events are stored before they are emitted.
+    /// A durable run. Every event is stored before it is emitted.
     Durable(Box<PersistedRun>),
-    /// An ephemeral run, whose events are only in memory.
+    /// An ephemeral run. Its events are only in memory.
     Ephemeral(BoxStream<'static, RunEvent>),
 }
 
@@ -45,8 +45,8 @@ impl RunExecution {
         }
     }
 
-    /// Returns the status of the run after its last event. `last` is the status according to the
-    /// events.
+    /// Returns the status of a run that emits no more events. `last` is the status that the last
+    /// event of an ephemeral run reports.
     fn final_status(&self, last: Option<RunStatus>) -> RunStatus {
         let Self::Durable(run) = self else {
             return last.unwrap_or(RunStatus::Interrupted);
@@ -102,11 +102,11 @@ impl Hub {
             // Readers may resume or cancel the run as soon as the status is published, so the lease
             // is released first.
             execution.release_lease().await;
-            // Readers must not find this log again after the status is published.
+            // Readers that start after the status is published must not find this log.
             hub.lock_active_runs().remove(active.record.id.as_str());
             drop(slots);
             if !active.is_durable {
-                // The approval decisions of an ephemeral run are stored under its run id.
+                // An ephemeral run has no session, so its decisions are stored under its run id.
                 hub.engine()
                     .forget_approvals(&active.owner, &active.record.id);
             }
@@ -139,7 +139,7 @@ impl Hub {
                 }
                 let next = execution.poll_next(cx);
                 if next.is_pending() {
-                    // The log contains all emitted events, so its status is current.
+                    // All emitted events are in the log now, so its status can be updated.
                     self.update_status(active);
                 }
                 next.map(Ok)
@@ -181,7 +181,7 @@ impl Hub {
         }
     }
 
-    /// Publishes whether the run waits for a person or continues.
+    /// Publishes in the log whether the run waits for a person or continues.
     fn update_status(&self, active: &ActiveRun) {
         let requests = active.approvals.current_requests();
         let has_questions = || {

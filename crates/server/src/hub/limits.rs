@@ -11,16 +11,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::lock_mutex;
 use crate::{Problem, ProblemKind, ServerOptions};
 
-/// Number of used slots by principal. A principal without used slots has no entry.
+/// Number of run or request slots in use by each principal. A principal without slots has no entry.
 type SlotsInUse = Arc<Mutex<HashMap<Principal, usize>>>;
 
-/// A limit on the number of slots that each principal may use.
+/// A limit on the number of slots, for runs or requests, that each principal may use at a time.
 pub(crate) struct PrincipalLimit {
     pub(crate) max: usize,
     in_use: SlotsInUse,
 }
 
-/// A used slot of a principal. Dropping this value releases the slot.
+/// A slot for a run or request, which counts for one principal until this value is dropped.
 pub(crate) struct PrincipalSlot {
     in_use: SlotsInUse,
     principal: Principal,
@@ -32,8 +32,7 @@ impl PrincipalLimit {
         Self { max, in_use }
     }
 
-    /// Acquires a slot for a principal. Returns `None` if the principal already uses the maximum
-    /// number.
+    /// Acquires a slot for a principal. Returns `None` if all slots of the principal are in use.
     pub(crate) fn acquire_slot(&self, principal: &Principal) -> Option<PrincipalSlot> {
         let mut in_use = lock_mutex(&self.in_use);
         let slots = in_use.get(principal).copied().unwrap_or_default();

@@ -27,8 +27,7 @@ impl LoggedEvent {
         self.event.clone().or_else(stored)
     }
 
-    /// Returns the approximate memory size of the event in bytes: its JSON text and its parsed
-    /// value.
+    /// Returns the approximate memory size of the event in bytes: JSON text and parsed value.
     fn memory_size(&self) -> usize {
         2 * self.json.len() + 256
     }
@@ -79,17 +78,17 @@ impl From<RunEvent> for LoggedEvent {
 /// The status of a run after the last event in its log.
 #[derive(Debug, Clone)]
 pub(crate) enum RunStatus {
-    /// The run is active and does not wait.
+    /// The run is active and does not wait for a person.
     Running,
-    /// The run is in memory and waits for decisions about these calls, or for an answer to an
+    /// The run is in memory and waits for decisions about these tool calls, or for an answer to an
     /// elicitation request.
     AwaitingInput(Vec<ApprovalRequest>),
-    /// The run is stored and waits for decisions about these calls. When it is resumed, it has
+    /// The run is stored and waits for decisions about these tool calls. The resumed run gets
     /// another log.
     Suspended(Vec<ApprovalRequest>),
-    /// The run is finished and has this report.
+    /// The run is finished. The value is its report.
     Finished(Box<RunReport>),
-    /// The shutdown or a store failure interrupted the run. It can be resumed.
+    /// A shutdown or a store failure interrupted the run. A durable run can be resumed.
     Interrupted,
 }
 
@@ -103,20 +102,20 @@ impl RunStatus {
 /// The newest events of a run, up to a maximum size in bytes. Readers store their own positions.
 pub(crate) struct RunLog {
     state: Mutex<LogState>,
-    /// A channel that notifies readers of every new event and status.
+    /// A channel that notifies readers of every new event and every status change.
     changes: watch::Sender<()>,
     max_bytes: usize,
 }
 
 struct LogState {
     events: VecDeque<LoggedEvent>,
-    /// Minimum sequence number of the next event.
+    /// One more than the sequence number of the last event.
     next: u64,
     bytes: usize,
     status: RunStatus,
 }
 
-/// The result of reading the log after a position.
+/// The result of reading the events after a position from the log.
 pub(super) enum LogReadResult {
     /// The next events after the position.
     Events(Vec<LoggedEvent>),
@@ -126,7 +125,7 @@ pub(super) enum LogReadResult {
     Nothing(RunStatus),
 }
 
-/// Maximum number of events that one read returns.
+/// Maximum number of events that one read from the log returns.
 const MAX_EVENTS_PER_READ: usize = 64;
 
 impl RunLog {
@@ -172,7 +171,7 @@ impl RunLog {
         self.lock_state().status.clone()
     }
 
-    /// Returns the sequence number of the last event, or 0.
+    /// Returns the sequence number of the last event, or 0 if the run has no event.
     pub(crate) fn last_seq(&self) -> u64 {
         self.lock_state().next - 1
     }
@@ -184,7 +183,7 @@ impl RunLog {
 
     pub(super) fn read_events_after(&self, seq: u64) -> LogReadResult {
         let state = self.lock_state();
-        // The position comes from a client, so that adding 1 could overflow.
+        // A client may send the largest `u64` as `seq`, so that `seq + 1` could overflow.
         let wanted = seq.saturating_add(1);
         if wanted >= state.next {
             return LogReadResult::Nothing(state.status.clone());
@@ -198,7 +197,7 @@ impl RunLog {
         LogReadResult::Events(events.cloned().collect())
     }
 
-    /// Returns whether a call got a decision or a result after the event numbered `seq`.
+    /// Returns whether a tool call got a decision or a result after the event numbered `seq`.
     pub(super) fn is_call_settled_after(&self, seq: u64, call: &str) -> bool {
         let state = self.lock_state();
         let newer = state.events.iter().rev().take_while(|it| it.seq > seq);

@@ -42,7 +42,7 @@ pub(crate) use session::SessionReader;
 /// The server name that tools of the client have in run events. No configured server has this name.
 pub(crate) const CLIENT_SERVER: &str = "the client";
 
-/// All runs of this server process. Clones are cheap.
+/// The manager of all runs of this server process. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct Hub {
     shared: Arc<SharedHubState>,
@@ -84,9 +84,9 @@ struct ActiveRun {
 pub(crate) enum ConversationInput {
     /// A stored session. The new messages follow its stored messages.
     Session {
-        /// The id of the session, or `None` for a new session.
+        /// The id of the session, or `None` to create a session with a new id.
         id: Option<SessionId>,
-        /// Whether to create a session with this id if none exists.
+        /// Whether to create a session with the client's `id` if none exists.
         create: bool,
         /// The number of stored messages to keep. Later messages are removed. `None` keeps all
         /// messages.
@@ -109,9 +109,9 @@ pub(crate) struct StartRequest {
     pub(crate) settings: RunSettings,
     /// The conversation that the run continues.
     pub(crate) conversation: ConversationInput,
-    /// Tools that the client executes.
+    /// Tools that the client executes, or `None` if the client has no tools.
     pub(crate) client_tools: Option<Arc<dyn ToolHost>>,
-    /// The JSON Schema that the answer must match. It replaces the schema of a recipe.
+    /// The JSON Schema that the answer must match. It replaces the schema of the recipe.
     pub(crate) answer_form: Option<Arc<AnswerSchema>>,
 }
 
@@ -119,9 +119,8 @@ pub(crate) struct StartRequest {
 pub(crate) struct StartedRun {
     hub: Hub,
     active: Arc<ActiveRun>,
-    /// The id of the run.
     pub(crate) run: Arc<str>,
-    /// The id of the session, or `None` for an ephemeral run.
+    /// The id of the session of a durable run. `None` for an ephemeral run.
     pub(crate) session: Option<SessionId>,
     /// The sequence number of the last event before the run was started or resumed.
     last_event: u64,
@@ -142,12 +141,11 @@ impl StartedRun {
         self.active.event_reader(&self.hub, self.last_event)
     }
 
-    /// Returns a guard that cancels the run when it is dropped.
     pub(crate) fn cancel_guard(&self) -> CancelOnDrop {
         CancelOnDrop(self.active.cancel.clone())
     }
 
-    /// Waits until the run ends or waits for a person, and returns its status.
+    /// Waits until the run ends or waits for a person. Returns the status of the run.
     pub(crate) async fn wait_while_running(&self) -> RunStatus {
         let mut changes = self.active.log.subscribe_changes();
         loop {
@@ -156,7 +154,7 @@ impl StartedRun {
             if !matches!(status, RunStatus::Running) {
                 return status;
             }
-            // `self` owns the log and thus the sender of this channel, so no error is possible.
+            // `self` owns the log and thus the sender of this channel, so `changed` cannot fail.
             let _ = changes.changed().await;
         }
     }
@@ -254,7 +252,6 @@ impl Hub {
         (active.len(), waiting.count())
     }
 
-    /// Returns a token that is cancelled when the shutdown starts.
     pub(crate) fn shutdown_token(&self) -> CancellationToken {
         self.shared.stopping.clone()
     }
@@ -323,14 +320,12 @@ impl Hub {
     }
 }
 
-/// Capacity of the channel for session changes. A reader that misses changes reads the store again.
+/// Maximum number of session changes that the channel holds for a slow reader. A reader that misses
+/// changes reads the store again.
 const SESSION_CHANGES: usize = 1_024;
 
-/// Waits until a run of the session starts or ends. May also return without a change.
-async fn wait_for_session_change(
-    changes: &mut broadcast::Receiver<SessionId>,
-    session: &SessionId,
-) {
+/// Waits until a run of the session starts or ends. Returns early if the receiver missed changes.
+async fn await_session_change(changes: &mut broadcast::Receiver<SessionId>, session: &SessionId) {
     while changes
         .recv()
         .await
@@ -341,8 +336,8 @@ async fn wait_for_session_change(
 /// Maximum length in bytes of a session id or run id.
 const MAX_ID_LENGTH: usize = 512;
 
-/// Returns whether a text can be a session id or run id. Some stores reject searches for other
-/// texts.
+/// Returns whether a text can be a session id or run id. Other texts need no search in the store,
+/// and some stores reject them.
 pub(crate) fn is_valid_id(text: &str) -> bool {
     (1..=MAX_ID_LENGTH).contains(&text.len()) && !text.chars().any(char::is_control)
 }
@@ -351,8 +346,8 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs an operation to its end even if the client disconnects. A partly resumed run would
-/// otherwise have no owner.
+/// Runs an operation to its end even if the client disconnects. Otherwise a partly resumed run
+/// could stay without a task that executes it.
 async fn run_to_completion<T: Send + 'static>(
     operation: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {

@@ -1,4 +1,4 @@
-//! Holds approval decisions until the run requests them.
+//! Stores approval decisions of clients until the run requests them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,34 +14,33 @@ use tokio::sync::Notify;
 
 use super::CLIENT_SERVER;
 
-/// Stores the approval decisions of clients until the run requests them. Clients may send decisions
-/// in any order, also before the request.
+/// A store for approval decisions of clients. Clients may send decisions in any order, even before
+/// the run requests them.
 pub(super) struct PendingApprovals {
     state: Mutex<ApprovalState>,
     changed: Notify,
     time_limit: Duration,
-    /// The decision for calls without a decision of a client. [`ApprovalDecision::Later`] stores a
-    /// durable run. [`ApprovalDecision::Expired`] denies the calls of an ephemeral run.
+    /// The decision for calls about which no client decides in time. [`ApprovalDecision::Later`]
+    /// suspends a durable run. [`ApprovalDecision::Expired`] denies the calls of an ephemeral run.
     default: ApprovalDecision,
 }
 
 #[derive(Default)]
 struct ApprovalState {
     decisions: HashMap<String, ApprovalDecision>,
-    /// The approval requests that the run waited for last.
+    /// The approval requests that the run waits for, or waited for last.
     requests: Vec<ApprovalRequest>,
     /// Whether the run is waiting for decisions about `requests`.
     is_waiting: bool,
-    /// Ids of calls that need a decision which the run has not applied yet.
+    /// Ids of tool calls that need a decision, until the run has applied the decision.
     undecided: HashSet<String>,
-    /// Ids of calls that the client executes. The client's result is also the decision.
+    /// Ids of tool calls that the client executes. The client's result is also the approval.
     client_calls: HashSet<String>,
     is_closed: bool,
 }
 
 impl PendingApprovals {
-    /// Creates an approver. `requests` are the approval requests that a resumed run already waits
-    /// for.
+    /// Creates an approver. `requests` are the approval requests that a resumed run waits for.
     pub(super) fn new(
         default: ApprovalDecision,
         time_limit: Duration,
@@ -60,7 +59,7 @@ impl PendingApprovals {
         }
     }
 
-    /// Stores a client's decision about a call. Returns `false` if the call does not need a
+    /// Stores a client's decision about a tool call. Returns `false` if the call does not need a
     /// decision or already has one.
     pub(super) fn submit_decision(&self, call: &str, decision: ApprovalDecision) -> bool {
         let mut state = self.lock_state();
@@ -73,13 +72,12 @@ impl PendingApprovals {
         true
     }
 
-    /// Returns whether the client executes the call, so that only the client's result decides about
-    /// it.
+    /// Returns whether the client executes the tool call. Only its result decides about the call.
     pub(super) fn is_client_call(&self, call: &str) -> bool {
         self.lock_state().client_calls.contains(call)
     }
 
-    /// Returns the latest approval requests for which no client has sent a decision.
+    /// Returns the approval requests that wait for a decision of a client.
     pub(super) fn undecided_requests(&self) -> Vec<ApprovalRequest> {
         let state = self.lock_state();
         let is_undecided = |request: &&ApprovalRequest| {
@@ -100,13 +98,13 @@ impl PendingApprovals {
         }
     }
 
-    /// Ends all waiting: calls without a decision get the default decision from now on.
+    /// Ends the current and all future waiting: calls without a decision get the default decision.
     pub(super) fn end_waiting(&self) {
         self.lock_state().is_closed = true;
         self.changed.notify_waiters();
     }
 
-    /// Updates the undecided calls and the client calls from a run event.
+    /// Updates the undecided tool calls and the client tool calls from a run event.
     pub(super) fn observe_event(&self, event: &RunEventKind) {
         match event {
             RunEventKind::ToolPlanned { id, server, .. }
@@ -131,8 +129,8 @@ impl PendingApprovals {
         }
     }
 
-    /// Removes and returns the first stored decision about one of `calls`, with the position of its
-    /// call.
+    /// Removes and returns the first stored decision about one of `calls`, with the index of the
+    /// tool call in `calls`.
     fn take_decision<'c>(
         &self,
         calls: impl Iterator<Item = &'c str>,
@@ -142,11 +140,11 @@ impl PendingApprovals {
         calls.find_map(|(position, call)| Some((position, decisions.remove(call)?)))
     }
 
-    /// Calls `check` after every change until it returns a value.
+    /// Waits until `check` returns a value. Repeats the check after every change of the decisions.
     async fn wait_for_value<T>(&self, check: impl Fn() -> Option<T>) -> T {
         loop {
             let mut changed = pin!(self.changed.notified());
-            // The notification is enabled before the check, so that no change is missed.
+            // The notification is enabled before the check, so that no new decision is missed.
             changed.as_mut().enable();
             if let Some(found) = check() {
                 return found;
@@ -176,15 +174,10 @@ impl Drop for WaitGuard<'_> {
 #[async_trait]
 impl Approver for PendingApprovals {
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
-        self.await_first_decision(std::slice::from_ref(request))
-            .await
-            .1
+        self.await_decision(std::slice::from_ref(request)).await.1
     }
 
-    async fn await_first_decision(
-        &self,
-        requests: &[ApprovalRequest],
-    ) -> (usize, ApprovalDecision) {
+    async fn await_decision(&self, requests: &[ApprovalRequest]) -> (usize, ApprovalDecision) {
         let decision = || {
             let calls = requests.iter().map(|it| it.tool_use.id.as_str());
             let found = self.take_decision(calls);
@@ -206,7 +199,7 @@ impl Approver for PendingApprovals {
             .unwrap_or_else(|_| self.default_decision())
     }
 
-    /// The run stores early decisions itself, so this method returns each of them immediately.
+    /// Waits for the first decision about one of `calls`, which the run has not requested yet.
     async fn await_early_decision(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
         self.wait_for_value(|| self.take_decision(calls.iter().map(String::as_str)))
             .await

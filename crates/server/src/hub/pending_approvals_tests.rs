@@ -41,7 +41,7 @@ fn finished(id: &str) -> RunEventKind {
 async fn decisions_are_accepted_in_any_order() {
     let approvals = approvals(ApprovalDecision::Later);
     let requests = [request("a"), request("b")];
-    let mut decided = Box::pin(approvals.await_first_decision(&requests));
+    let mut decided = Box::pin(approvals.await_decision(&requests));
     assert!(decided.as_mut().now_or_never().is_none());
     assert_eq!(approvals.current_requests(), requests);
     assert!(!approvals.submit_decision("c", allow()), "an unknown call");
@@ -58,7 +58,7 @@ async fn decisions_are_accepted_in_any_order() {
     assert!(approvals.current_requests().is_empty());
     // The result contains the position in the new list.
     let rest = [request("a")];
-    let mut decided = Box::pin(approvals.await_first_decision(&rest));
+    let mut decided = Box::pin(approvals.await_decision(&rest));
     assert!(decided.as_mut().now_or_never().is_none());
     assert!(approvals.submit_decision("a", allow()));
     assert_eq!(decided.await, (0, allow()));
@@ -71,7 +71,7 @@ async fn a_decision_before_the_request_is_held() {
     approvals.observe_event(&awaiting("a"));
     assert!(approvals.submit_decision("a", allow()));
     assert_eq!(
-        approvals.await_first_decision(&[request("a")]).await,
+        approvals.await_decision(&[request("a")]).await,
         (0, allow())
     );
     // A call with another outcome accepts no decision.
@@ -97,7 +97,7 @@ async fn a_request_without_a_decision_gets_the_default_after_the_time_limit() {
 async fn closing_ends_all_waits() {
     let approvals = approvals(ApprovalDecision::Later);
     let requests = [request("a")];
-    let mut decided = Box::pin(approvals.await_first_decision(&requests));
+    let mut decided = Box::pin(approvals.await_decision(&requests));
     assert!(decided.as_mut().now_or_never().is_none());
     approvals.end_waiting();
     assert_eq!(decided.await, (0, ApprovalDecision::Later));
@@ -113,7 +113,7 @@ async fn closing_ends_all_waits() {
 async fn requests_are_withdrawn_when_their_future_is_dropped() {
     let approvals = approvals(ApprovalDecision::Later);
     let requests = [request("a")];
-    let mut decided = Box::pin(approvals.await_first_decision(&requests));
+    let mut decided = Box::pin(approvals.await_decision(&requests));
     assert!(decided.as_mut().now_or_never().is_none());
     drop(decided);
     assert!(approvals.current_requests().is_empty());
@@ -145,7 +145,7 @@ async fn an_early_decision_about_a_later_call_is_returned_immediately() {
     }
     let first = [request("a")];
     let others = ["b".to_owned(), "c".to_owned()];
-    let mut decided = Box::pin(approvals.await_first_decision(&first));
+    let mut decided = Box::pin(approvals.await_decision(&first));
     let mut early = Box::pin(approvals.await_early_decision("run", &others));
     assert!(decided.as_mut().now_or_never().is_none());
     assert!(early.as_mut().now_or_never().is_none());

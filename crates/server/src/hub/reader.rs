@@ -6,9 +6,8 @@ use switchboard_domain::{Principal, RunState, SessionId};
 use tokio::sync::watch;
 
 use super::{
-    Hub,
+    Hub, await_session_change,
     log::{LogReadResult, LoggedEvent, RunLog, RunStatus},
-    wait_for_session_change,
 };
 
 /// Maximum number of events in one read from the store.
@@ -16,30 +15,30 @@ const PAGE_SIZE: u32 = 256;
 /// Interval of reads from the store while another process executes the run.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A reader of the events of a run after a position. It ends when the run or the server ends.
+/// A reader of the events of a run after a position. It ends when the run ends or the server stops.
 pub(crate) struct EventReader {
     pub(super) hub: Hub,
     pub(super) owner: Principal,
     pub(super) run: Arc<str>,
-    /// The session of the run, or `None` for an ephemeral run.
+    /// The id of the run's session, or `None` for an ephemeral run.
     pub(super) session: Option<SessionId>,
-    /// The log of the run and its change receiver. `None` while another process executes the run.
+    /// The log of the run and its change receiver. `None` unless this process executes the run.
     pub(super) log: Option<(Arc<RunLog>, watch::Receiver<()>)>,
     /// The sequence number of the last event that was read.
     pub(super) after: u64,
     /// Whether the run is finished and has no event after the start position of the reader.
     pub(crate) is_over: bool,
-    /// Whether the reader must also end when the run waits for a person, after all earlier events.
+    /// Whether the reader must also end when the run waits for a person and all events are read.
     pub(crate) ends_when_waiting: bool,
     /// Whether the reader has ended because the run waits for a person.
     pub(crate) is_waiting: bool,
     pub(super) ready: VecDeque<LoggedEvent>,
-    /// Whether the store was read once more after the run was found finished.
+    /// Whether the events were read once more from the store after the run was found finished.
     pub(super) has_reread: bool,
 }
 
 impl EventReader {
-    /// Returns the next event. The future must not be dropped before it is ready.
+    /// Returns the next event. Dropping the future before it is ready would lose the log.
     pub(crate) async fn next(&mut self) -> Option<LoggedEvent> {
         loop {
             if let Some(event) = self.next_ready_event() {
@@ -55,7 +54,7 @@ impl EventReader {
         }
     }
 
-    /// Returns the next event if it was already read.
+    /// Returns the next event without waiting. `None` means that no further event was read yet.
     pub(crate) fn next_ready_event(&mut self) -> Option<LoggedEvent> {
         self.ready.pop_front()
     }
@@ -91,8 +90,8 @@ impl EventReader {
                 self.is_waiting = true;
                 false
             }
-            // A resumed durable run has a new log, which `read_store` finds. An ephemeral run ends
-            // here.
+            // A resumed durable run has a new log, which `read_store` finds. An ephemeral run
+            // cannot be resumed, so its reader ends.
             LogReadResult::Nothing(RunStatus::Suspended(_) | RunStatus::Interrupted) => {
                 self.session.is_some()
             }
@@ -108,10 +107,10 @@ impl EventReader {
         }
     }
 
-    /// Reads the next events from the store. Returns `false` if there are none or the store fails.
+    /// Reads the next events from the store. Returns `false` if there are none or the read fails.
     async fn read_stored_page(&mut self) -> bool {
         if self.session.is_none() {
-            // An ephemeral run has no stored events, so events that left the memory are lost.
+            // An ephemeral run has no stored events, so events that the log dropped are lost.
             return false;
         }
         let durable_runs = self.hub.durable_runs(&self.owner);
@@ -132,14 +131,14 @@ impl EventReader {
         }
     }
 
-    /// Finds the log of an active run, reads events from the store, or waits for a change. Returns
+    /// Finds the log of the run, reads events from the store, or waits for a change. Returns
     /// `false` at the end of the stream.
     async fn read_store(&mut self) -> bool {
         let Some(session) = self.session.clone() else {
             return false;
         };
-        // The subscription precedes the reads, so that a run that starts after them ends the
-        // waiting below.
+        // The subscription precedes the reads, so that no change between the reads and the wait
+        // below is missed.
         let mut changes = self.hub.subscribe_session_changes();
         if let Some(active) = self.hub.find_active_run(&self.owner, &self.run) {
             self.log = Some((Arc::clone(&active.log), active.log.subscribe_changes()));
@@ -152,8 +151,8 @@ impl EventReader {
             return false;
         };
         let interval = match record.state {
-            // The run may have stored events between the two reads, so the events are read once
-            // more. Events that are still missing were deleted.
+            // Events may have been stored after the last read, so the store is read once more.
+            // Events that are still missing were deleted.
             RunState::Finished if record.last_event > self.after && !self.has_reread => {
                 self.has_reread = true;
                 return true;
@@ -164,12 +163,12 @@ impl EventReader {
                 self.is_waiting = record.state == RunState::Waiting;
                 return false;
             }
-            // Another process may resume the run without notifying this process.
+            // Another process may resume the run unnoticed, so the store is read at this interval.
             RunState::Waiting | RunState::Interrupted => self.hub.options().keep_alive,
         };
         let stopping = self.hub.shutdown_token();
         tokio::select! {
-            () = wait_for_session_change(&mut changes, &session) => true,
+            () = await_session_change(&mut changes, &session) => true,
             () = tokio::time::sleep(interval) => true,
             () = stopping.cancelled() => false,
         }

@@ -9,7 +9,7 @@ use super::{CLIENT_SERVER, Hub, StartedRun};
 use crate::{Parameters, Problem, RunSettings, RunSettingsError};
 
 impl Hub {
-    /// Resumes a waiting or interrupted run, optionally with a decision about one call.
+    /// Resumes a waiting or interrupted run, optionally with a decision about one tool call.
     pub(super) async fn resume_stored_run(
         &self,
         principal: &Principal,
@@ -36,7 +36,7 @@ impl Hub {
                 return Err(problem);
             }
         };
-        let approvals = self.new_durable_approvals(leased.restored_run().pending_approvals());
+        let approvals = self.durable_approvals(leased.restored_run().pending_approvals());
         if let Some((call, decision)) = decision {
             approvals.submit_decision(call, decision);
         }
@@ -45,7 +45,7 @@ impl Hub {
         Ok(self.execute_durable_run(principal.clone(), run, approvals, slots))
     }
 
-    /// Returns an agent for a resumed run that equals the agent at the start of the run.
+    /// Builds an agent for a resumed run with the settings of the run's first agent.
     async fn build_resume_agent(
         &self,
         leased: &LeasedRun,
@@ -55,20 +55,20 @@ impl Hub {
         if leased.lacks_run_settings() {
             return self.build_first_step_agent(leased, stored, principal).await;
         }
-        // The stored run contains the options, the recipe and the instructions of its agent.
+        // Missing parameters are acceptable, because the stored run contains the agent's options.
         let stored = stored.unwrap_or_default();
         let parameters = Parameters {
             tools: stored.without_tools.then_some(false),
             ..Parameters::default()
         };
-        // The run continues with its recipe name, even if the recipe file no longer exists.
+        // `None` is the fallback: the run continues even if its recipe no longer exists.
         let recipes = [stored.recipe, None];
         let agent = self.build_accepted_agent(leased, &recipes, &parameters, principal);
         Ok(agent.await?)
     }
 
-    /// Returns an agent for a run that was interrupted before its first step. Only the parameters
-    /// of such a run are known.
+    /// Builds an agent for a run that was interrupted before its first step. Only the stored
+    /// parameters of such a run are known.
     async fn build_first_step_agent(
         &self,
         leased: &LeasedRun,
@@ -105,7 +105,7 @@ impl Hub {
         Ok(agent.with_options(options))
     }
 
-    /// Returns an agent for the first combination of recipe and model that the engine accepts. If
+    /// Builds an agent with the first combination of recipe and model that the engine accepts. If
     /// the model of the run no longer exists, the configured model is used.
     async fn build_accepted_agent(
         &self,
@@ -150,7 +150,7 @@ impl Hub {
     }
 }
 
-/// Checks that a call of a stored run waits for an approval decision.
+/// Checks that a tool call of a stored run waits for an approval decision.
 fn check_call_waits(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
     let waiting = leased.restored_run().pending_approvals();
     let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) else {
@@ -163,7 +163,7 @@ fn check_call_waits(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Creates the error for a decision about a call that only the client can execute.
+/// Creates the error for a decision about a tool call that only the client can execute.
 pub(super) fn client_call_error(run: &str, call: &str) -> Problem {
     Problem::state_conflict(format!(
         "call `{call}` is executed by the client that started the run, which sends the result in \
@@ -171,7 +171,7 @@ pub(super) fn client_call_error(run: &str, call: &str) -> Problem {
     ))
 }
 
-/// Creates the error for a decision about a call that does not wait for one.
+/// Creates the error for a decision about a tool call that does not wait for one.
 pub(super) fn not_waiting_error(call: &str, waiting: &[ApprovalRequest]) -> Problem {
     let waiting: Vec<&str> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     let others = if waiting.is_empty() {
@@ -184,7 +184,7 @@ pub(super) fn not_waiting_error(call: &str, waiting: &[ApprovalRequest]) -> Prob
     ))
 }
 
-/// Converts the error for a run whose lease another process holds.
+/// Converts the error `session-busy` to one that explains that another process executes the run.
 pub(super) fn convert_lease_error(problem: Problem, run: &str) -> Problem {
     if problem.kind != "session-busy" {
         return problem;

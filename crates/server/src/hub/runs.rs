@@ -1,4 +1,4 @@
-//! Operations on existing runs: read, decide, cancel, resume.
+//! Operations on existing runs: show, decide, cancel, continue.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -18,18 +18,18 @@ use super::{
 use crate::{Problem, openapi::schema};
 
 /// Time limit for a decision or a cancellation to take effect. After this time, the response
-/// contains the current state of the run.
+/// contains the current state of the run, even if the run has not changed yet.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A run with the calls and elicitation requests that wait for a person.
+/// A run with the tool calls and elicitation requests that wait for a person.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RunDetails)]
 pub(crate) struct RunView {
-    /// The record of the run.
+    /// The record of the run: its ids, state, model and times.
     #[schema(value_type = schema::RunRecord)]
     pub(crate) run: RunRecord,
-    /// Calls that wait for an approval decision. Decide with `POST /runs/{id}/approvals/{call_id}`,
-    /// where the call id is `tool_use.id`.
+    /// Tool calls that wait for an approval decision. Decide with
+    /// `POST /runs/{id}/approvals/{call_id}`, where the call id is `tool_use.id`.
     #[schema(value_type = Vec<schema::ApprovalRequest>)]
     waiting: Vec<ApprovalRequest>,
     /// Elicitation requests of MCP servers. Answer with `POST /runs/{id}/questions/{question_id}`.
@@ -42,15 +42,15 @@ pub(crate) struct RunView {
 /// An open elicitation request of an MCP server.
 #[derive(Debug, Serialize, ToSchema)]
 struct QuestionDetails {
-    /// The id of the request, for the answer.
+    /// The id of the elicitation request, which the URL of the answer contains.
     id: String,
-    /// The elicitation request.
+    /// The content of the elicitation request.
     #[schema(value_type = schema::Elicitation)]
     question: Elicitation,
 }
 
 impl Hub {
-    /// Returns the current state of a run with its waiting calls and elicitation requests.
+    /// Returns the current state of a run with its waiting tool calls and elicitation requests.
     pub(crate) async fn run_view(&self, owner: &Principal, run: &str) -> Result<RunView, Problem> {
         if let Some(active) = self.find_active_run(owner, run) {
             let (waiting, report) = match active.log.run_status() {
@@ -91,8 +91,8 @@ impl Hub {
         })
     }
 
-    /// Returns the waiting calls of a stored run. If this version of the program cannot read the
-    /// run, the list is empty.
+    /// Returns the tool calls of a stored run that wait for approval. If this version of the
+    /// program cannot read the run, the list is empty.
     async fn stored_waiting_calls(
         &self,
         owner: &Principal,
@@ -114,7 +114,7 @@ impl Hub {
         }
     }
 
-    /// Reads the report of a finished run from its last event.
+    /// Reads the report of a finished run from the last event of the run.
     async fn read_report(
         &self,
         owner: &Principal,
@@ -178,7 +178,6 @@ impl Hub {
         }
     }
 
-    /// Returns the unfinished run of a session, if there is one.
     pub(crate) async fn find_unfinished_run(
         &self,
         owner: &Principal,
@@ -188,7 +187,7 @@ impl Hub {
         Ok(newest.into_iter().find(|it| it.state != RunState::Finished))
     }
 
-    /// Returns the newest runs of a session, newest first.
+    /// Returns at most `limit` runs of a session, newest first.
     pub(crate) async fn list_session_runs(
         &self,
         owner: &Principal,
@@ -204,8 +203,8 @@ impl Hub {
         Ok(runs)
     }
 
-    /// Decides about a waiting call. A stored run is resumed with the decision. Returns an error
-    /// for calls that the client executes, because only the client's result decides about them.
+    /// Applies an approval decision about a tool call. A stored run is resumed with the decision.
+    /// Fails for tools that the client executes, because only the client's result decides.
     pub(crate) async fn decide_call(
         &self,
         owner: &Principal,
@@ -221,7 +220,7 @@ impl Hub {
         self.decide_any_call(owner, run, call, decision).await
     }
 
-    /// Applies a decision about any waiting call, including calls that the client executes.
+    /// Applies a decision about any waiting tool call, including calls that the client executes.
     pub(crate) async fn decide_any_call(
         &self,
         owner: &Principal,
@@ -243,7 +242,7 @@ impl Hub {
                 if wait_until_applied(&active, last, &call).await {
                     return Ok(active.current_record());
                 }
-                // The run was stored before it could apply the decision, so it is resumed below.
+                // The run was stored without the decision, so the code below resumes it.
             }
             let decision = Some((call.as_str(), decision));
             let resumed = hub.resume_stored_run(&owner, &run, decision).await;
@@ -252,7 +251,7 @@ impl Hub {
         .await
     }
 
-    /// Answers an elicitation request. After an invalid answer the request remains open.
+    /// Answers an elicitation request. The request remains open if the answer is invalid.
     pub(crate) async fn answer_question(
         &self,
         owner: &Principal,
@@ -283,7 +282,7 @@ impl Hub {
         Ok(active.current_record())
     }
 
-    /// Cancels a run. A finished run does not change.
+    /// Cancels a run. A run that is already finished does not change.
     pub(crate) async fn cancel_run(
         &self,
         owner: &Principal,
@@ -326,7 +325,7 @@ impl Hub {
         .await
     }
 
-    /// Resumes a waiting or interrupted run. An active run does not change.
+    /// Resumes a waiting or interrupted run. A run that is already active does not change.
     pub(crate) async fn continue_run(
         &self,
         owner: &Principal,
@@ -374,7 +373,7 @@ impl Hub {
     }
 }
 
-/// Waits until a decision is applied. Returns `false` if the run was stored without the decision.
+/// Waits until the run applies an approval decision. Returns `false` if the run was stored before.
 async fn wait_until_applied(active: &ActiveRun, last_event: u64, call: &str) -> bool {
     let mut changes = active.log.subscribe_changes();
     let applied = async {
@@ -389,7 +388,7 @@ async fn wait_until_applied(active: &ActiveRun, last_event: u64, call: &str) -> 
             let _ = changes.changed().await;
         }
     };
-    // The run applies the decision after earlier calls, which may take long.
+    // The run may first execute earlier tool calls, which may take long.
     let applied = tokio::time::timeout(OPERATION_TIMEOUT, applied).await;
     applied.unwrap_or(true)
 }

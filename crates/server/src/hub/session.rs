@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use switchboard_domain::{Principal, RunRecord, RunState, SessionId};
 
-use super::{EventReader, Hub, LoggedEvent, wait_for_session_change};
+use super::{EventReader, Hub, LoggedEvent, await_session_change};
 use crate::Problem;
 
-/// Maximum number of runs of a session that are read.
+/// Maximum number of runs of a session that a reader reads. Older runs are skipped.
 const MAX_RUNS: u32 = 100_000;
-/// Number of newest runs that are read first when a reader looks for new runs of a session.
+/// Number of newest runs that a reader requests first when it looks for new runs of a session.
 const NEWEST_RUNS: u32 = 32;
 
 /// A reader of the events of all runs in a session. It ends when the server stops or the session is
@@ -18,7 +18,7 @@ pub(crate) struct SessionReader {
     hub: Hub,
     owner: Principal,
     session: SessionId,
-    /// The number of the last returned event within the session.
+    /// The number, within the session, of the event that was returned last.
     after: u64,
     /// Runs with unread events, oldest first.
     runs: VecDeque<RunRecord>,
@@ -75,8 +75,8 @@ impl SessionReader {
                 self.last_run = Some(run.id);
                 continue;
             }
-            // The subscription precedes the reads, so that a run that starts later ends the waiting
-            // below.
+            // The subscription precedes the reads, so that no change between the reads and the wait
+            // below is missed.
             let mut changes = self.hub.subscribe_session_changes();
             match self.find_unread_runs(NEWEST_RUNS).await {
                 Ok(true) => {}
@@ -91,15 +91,15 @@ impl SessionReader {
             }
             let interval = self.hub.options().keep_alive;
             tokio::select! {
-                () = wait_for_session_change(&mut changes, &self.session) => {}
-                // Another process may have started a run without notifying this process.
+                () = await_session_change(&mut changes, &self.session) => {}
+                // Another process may have started a run, so the store is read again.
                 () = tokio::time::sleep(interval) => {}
                 () = stopping.cancelled() => return None,
             }
         }
     }
 
-    /// Finds runs with unread events. Returns whether the session still exists.
+    /// Finds the runs with unread events. Returns `false` if the session was deleted.
     async fn find_unread_runs(&mut self, limit: u32) -> Result<bool, Problem> {
         let mut runs = self
             .hub

@@ -22,12 +22,12 @@ use super::{
 };
 use crate::Problem;
 
-/// Maximum number of characters of a session title that is made from the first message.
+/// Maximum number of characters of a session title that is derived from the first message.
 const MAX_TITLE: usize = 80;
-/// Maximum number of characters of the client's session id that the stored id contains. With a dot
-/// and the hash, the stored id has at most 128 characters, so that clients can use it as an id too.
+/// Maximum number of characters of the client's session id that the stored id begins with. With a
+/// dot and the hash, the stored id has at most 128 characters, the maximum for ids from clients.
 const ID_PREFIX_LENGTH: usize = 95;
-/// Number of bytes of the keyed hash in a stored session id.
+/// Number of bytes of the keyed hash in a stored session id. It is written as 32 hex digits.
 const ID_HASH_BYTES: usize = 16;
 
 impl Hub {
@@ -51,8 +51,7 @@ impl Hub {
         } = start;
         settings.parameters.validate_parameters()?;
         let slots = self.acquire_run_slots(&principal)?;
-        // The id of a new session is needed before the session exists, because the agent may depend
-        // on it.
+        // A new session gets its id before it is stored, because the agent may depend on the id.
         let (session, is_new) = match &conversation {
             ConversationInput::Ephemeral { .. } => (None, false),
             ConversationInput::Session { id, .. } => (
@@ -88,7 +87,7 @@ impl Hub {
                 parameters.without_tools = settings.parameters.tools == Some(false);
                 parameters.parameters = serde_json::to_value(&settings.parameters).ok();
                 let parameters = parameters.into_stored_value();
-                let approvals = self.new_durable_approvals(Vec::new());
+                let approvals = self.durable_approvals(Vec::new());
                 let agent = agent.with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
                 let durable_runs = self.durable_runs(&principal);
                 if !is_known {
@@ -101,7 +100,7 @@ impl Hub {
                     let begun = durable_runs
                         .begin_run_in_new_session(&agent, &session, messages, parameters);
                     match begun.await {
-                        // Another request created the session at the same time.
+                        // Another request created the session, so the run starts in it below.
                         Err(DurableRunError::Store(SessionStoreError::Exists { .. })) => {}
                         run => {
                             return Ok(self.execute_durable_run(principal, run?, approvals, slots));
@@ -128,10 +127,7 @@ impl Hub {
         }
     }
 
-    pub(super) fn new_durable_approvals(
-        &self,
-        waiting: Vec<ApprovalRequest>,
-    ) -> Arc<PendingApprovals> {
+    pub(super) fn durable_approvals(&self, waiting: Vec<ApprovalRequest>) -> Arc<PendingApprovals> {
         let time_limit = self.options().approval_time;
         let approvals = PendingApprovals::new(ApprovalDecision::Later, time_limit, waiting);
         Arc::new(approvals)
@@ -241,7 +237,7 @@ impl Hub {
             return Ok(id);
         }
         let key = self.session_store().load_id_key().await?;
-        derive_session_id(&key, principal, &id)
+        derive_id(&key, principal, &id)
     }
 
     pub(crate) async fn has_session(
@@ -256,7 +252,7 @@ impl Hub {
             .is_some())
     }
 
-    /// Creates a session without runs.
+    /// Creates a session without messages and runs.
     pub(crate) async fn create_session(
         &self,
         principal: &Principal,
@@ -287,11 +283,7 @@ fn new_session(id: SessionId, title: String) -> Session {
 /// begins with `id`, cut at [`ID_PREFIX_LENGTH`] characters. The rest is a keyed hash of tenant,
 /// user and `id`. Other clients do not know the key of the store, so they cannot create the session
 /// first.
-fn derive_session_id(
-    key: &IdKey,
-    principal: &Principal,
-    id: &SessionId,
-) -> Result<SessionId, Problem> {
+fn derive_id(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId, Problem> {
     let mac = Hmac::<Sha256>::new_from_slice(key.as_bytes());
     // HMAC accepts keys of any length, so this error does not occur.
     let mut mac = mac.map_err(|_| Problem::internal_error())?;
@@ -309,7 +301,7 @@ fn derive_session_id(
     Ok(SessionId(format!("{prefix}.{hash}")))
 }
 
-/// Returns the title of a session that begins with these messages.
+/// Returns the session title for a new session that begins with these messages.
 fn title_from_messages(messages: &[Arc<Message>]) -> String {
     let mut messages = messages.iter();
     let question = messages.find(|message| message.role == Role::User);
@@ -342,7 +334,7 @@ mod tests {
         };
         let id = |key: &str, tenant: &str, user: &str, id: &str| {
             let client_id = SessionId(id.to_owned());
-            let id = derive_session_id(&IdKey::new(key), &principal(tenant, user), &client_id);
+            let id = derive_id(&IdKey::new(key), &principal(tenant, user), &client_id);
             id.unwrap().0
         };
         let stored = id("key", "acme", "ann", "chat");

@@ -18,7 +18,7 @@ const BOUNDS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
 /// path.
 type ResponseLabels = [(&'static str, String); 3];
 
-/// The names and descriptions of the gauges, which are set when the metrics are read.
+/// The names and descriptions of the gauges. Their values are set when the metrics are read.
 const GAUGES: [(&str, &str); 4] = [
     ("runs_active", "Active runs of this process"),
     ("runs_waiting", "Active runs that wait for a person"),
@@ -26,14 +26,14 @@ const GAUGES: [(&str, &str); 4] = [
     ("http_connections_open", "Open connections"),
 ];
 
-/// The metrics of runs, requests and connections.
+/// The Prometheus metrics of runs, requests and connections.
 pub(crate) struct ServerMetrics {
     registry: Registry,
     responses: Family<ResponseLabels, Histogram, fn() -> Histogram>,
     gauges: [Gauge; GAUGES.len()],
-    /// A counter of open requests, each of which holds a clone.
+    /// A counter: every open request holds a clone, and the reference count is the number.
     pub(crate) open_requests: Arc<()>,
-    /// A counter of open connections, each of which holds a clone.
+    /// A counter: every open connection holds a clone, and the reference count is the number.
     pub(crate) connections: Arc<()>,
 }
 
@@ -62,7 +62,7 @@ impl ServerMetrics {
         }
     }
 
-    /// Records the method, route, status and response time when a response starts.
+    /// Records the response time of a request, by method, route and status.
     pub(crate) fn record_response(&self, method: &str, route: &str, status: u16, after: Duration) {
         let labels = [
             ("method", method_label(method).to_owned()),

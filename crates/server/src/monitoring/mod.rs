@@ -1,4 +1,4 @@
-//! Metrics, and the readiness of the session store.
+//! Metrics for `/metrics`, and the check of the session store for `/readyz`.
 
 pub(crate) mod metrics;
 pub(crate) mod readiness;

@@ -8,9 +8,9 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Maximum duration of one store check.
+/// Maximum duration of one store check. A slower check fails.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Maximum age of a reused result. Frequent probes then cause few store writes.
+/// Maximum age of a check result that is reused, so that frequent probes cause few store writes.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// A cached check of the session store. At most one check runs at a time.
@@ -34,7 +34,7 @@ impl StoreCheck {
     }
 
     async fn check_store(&self, ping: impl Future<Output = Result<(), SessionStoreError>>) -> bool {
-        // Concurrent callers wait here for the result of the check in progress.
+        // Concurrent callers wait here, so that they reuse the result of the check in progress.
         let mut last = self.last.lock().await;
         if let Some((at, passed)) = *last
             && at.elapsed() < MAX_AGE

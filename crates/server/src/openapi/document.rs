@@ -1,4 +1,4 @@
-//! The OpenAPI document, generated from the handlers.
+//! Completes the OpenAPI document that is generated from the route handlers.
 
 use serde_json::json;
 use utoipa::{
@@ -17,7 +17,7 @@ use crate::Problem;
 
 const PROBLEM_JSON: &str = "application/problem+json";
 
-/// Errors that every route may return, as status and description.
+/// Errors that every route may return, as pairs of HTTP status and description.
 const ALWAYS: &[(&str, &str)] = &[
     (
         "403",
@@ -30,7 +30,7 @@ const ALWAYS: &[(&str, &str)] = &[
         "Too many requests or runs are active, or a required service is unavailable.",
     ),
 ];
-/// Errors of routes that need an access token.
+/// Errors of routes that need an access token, as pairs of HTTP status and description.
 const WITH_TOKEN: &[(&str, &str)] = &[
     ("401", "The access token is missing or unknown."),
     (
@@ -38,14 +38,14 @@ const WITH_TOKEN: &[(&str, &str)] = &[
         "Too many requests or runs of the principal are active.",
     ),
 ];
-/// Errors of routes with an id in their path.
+/// Errors of routes with an id in their path, as pairs of HTTP status and description.
 const WITH_ID: &[(&str, &str)] = &[("404", "The run or session does not exist.")];
-/// Errors of routes that read a query, a header or a body.
+/// Errors of routes that read a query, a header or a body, as pairs of status and description.
 const WITH_INPUT: &[(&str, &str)] = &[
     ("400", "The request is malformed."),
     ("422", "A value is invalid."),
 ];
-/// Errors of routes that read a request body.
+/// Errors of routes that read a request body, as pairs of HTTP status and description.
 const WITH_BODY: &[(&str, &str)] = &[
     ("408", "The body took too long."),
     ("413", "The body is too large."),
@@ -61,8 +61,7 @@ const TAGS: [(&str, &str); 6] = [
     ("dialects", "The protocols of other clients."),
 ];
 
-/// Completes the document of the routes with general information, security schemes and common
-/// errors.
+/// Completes the OpenAPI document with general information, security schemes and common errors.
 pub(crate) fn complete_document(mut document: OpenApi) -> OpenApi {
     document.info = Info::new("Switchboard", env!("CARGO_PKG_VERSION"));
     document.info.description = Some(
@@ -102,14 +101,14 @@ pub(crate) fn complete_document(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// Adds common errors that an operation does not declare, and sets the content type of all errors.
+/// Adds common errors to an operation, and sets the content type of all its errors.
 fn add_problem_responses(path: &str, operation: &mut Operation) {
     let mut problems = ALWAYS.to_vec();
     if operation.security.is_none() {
         problems.extend(WITH_TOKEN);
     }
     let responses = &mut operation.responses.responses;
-    // The APIs of OpenAI and Anthropic define their own error format.
+    // Routes below `/v1/` return errors in the formats of OpenAI and Anthropic.
     let has_own_form = path.starts_with("/v1/");
     if !has_own_form {
         for (status, response) in &mut *responses {
@@ -155,7 +154,7 @@ fn problem_response(description: &str, has_own_form: bool) -> RefOr<utoipa::open
     RefOr::T(response.build())
 }
 
-/// Returns the OpenAPI document for routes below the path `prefix`. `document` is a JSON object.
+/// Adds the path `prefix` of all routes to the JSON text of the OpenAPI document.
 pub(crate) fn add_server_prefix(document: &str, prefix: &str) -> String {
     let servers = json!([{"url": prefix}]);
     match document.strip_prefix('{') {

@@ -1,4 +1,4 @@
-//! The OpenAPI document.
+//! Generates the OpenAPI document of all routes.
 
 pub(crate) mod document;
 pub(crate) mod schema;

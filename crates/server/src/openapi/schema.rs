@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// The tool choice of the first model call.
+/// The tool choice of the first model call: which tools the model may or must call.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ToolChoice {
@@ -59,15 +59,15 @@ pub(crate) struct Session {
 pub(crate) enum RunState {
     /// A process executes the run.
     Running,
-    /// The run is stored and waits for a decision, which resumes the run.
+    /// The run is stored and waits for an approval decision, which resumes the run.
     Waiting,
-    /// The process of the run ended early. `POST /runs/{id}/continue` resumes the run.
+    /// The process that executed the run ended early. `POST /runs/{id}/continue` resumes the run.
     Interrupted,
     /// The run is finished.
     Finished,
 }
 
-/// The record of a run.
+/// The record of a run: its ids, state, model, times and outcome.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunRecord {
     /// The id of the run. Ids sort by creation time.
@@ -128,10 +128,10 @@ pub(crate) enum Role {
 /// `text` with `text`, or an `artifact` with `artifactType`, `title`, `content` and `language`.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Part {
-    /// The type of the part or item.
+    /// The type of the message part or answer item, such as `text`.
     #[serde(rename = "type")]
     kind: String,
-    /// Further fields, which depend on the type.
+    /// Further fields, which depend on the type of the part or item.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,
@@ -162,7 +162,7 @@ pub(crate) struct RunReport {
     usage: Usage,
     /// The tool calls in the order in which the model requested them.
     tool_calls: Vec<ToolCallRecord>,
-    /// Deviations from the request that the run had to accept.
+    /// Deviations of the run from the request, such as an ignored option.
     warnings: Vec<Warning>,
     /// The error or the reached limit. `null` if the run completed.
     error: Option<RunError>,
@@ -184,47 +184,47 @@ pub(crate) struct Usage {
     reasoning_tokens: Option<u64>,
 }
 
-/// A tool call of a run with its result.
+/// A tool call of a run, with the result of the call.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolCallRecord {
-    /// The id of the tool use.
+    /// The id of the tool call.
     id: String,
-    /// The MCP server of the tool.
+    /// The MCP server of the tool, or `null`.
     server: Option<String>,
-    /// The tool's name at its server.
+    /// The tool's name at its MCP server.
     tool: String,
-    /// The executed input of the call. Malformed input is the text that the model wrote.
+    /// The executed input of the tool call. Malformed input is the text that the model wrote.
     input: Value,
-    /// Whether the tool failed or was not executed.
+    /// Whether the tool reported an error or was not executed.
     is_error: bool,
-    /// The kind of failure, if the call failed.
+    /// The kind of failure, if the tool call failed.
     #[schema(nullable = false)]
     failure: Option<String>,
     /// Whether the result comes from the tool result cache.
     cached: bool,
     /// The number of times that the tool was called. 0 if the tool was not executed.
     attempts: u32,
-    /// The duration of the call in milliseconds.
+    /// The duration of the tool call in milliseconds.
     duration_ms: u64,
-    /// The result of the call.
+    /// The result of the tool call.
     result: RecordedResult,
 }
 
 /// The result of a tool call.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RecordedResult {
-    /// The content that the model receives.
+    /// The content of the tool result, as the model receives it.
     content: Vec<Part>,
     /// The structured result of the tool, or `null`.
     structured: Option<Value>,
 }
 
-/// A warning about a deviation from the request.
+/// A warning that a run deviated from the request.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Warning {
     /// The kind of the warning, for programs.
     kind: String,
-    /// The description of the deviation.
+    /// The description of how the run deviated from the request.
     message: String,
 }
 
@@ -267,31 +267,31 @@ pub(crate) struct RunEvent {
     fields: BTreeMap<String, Value>,
 }
 
-/// A call that waits for an approval decision.
+/// A tool call that waits for an approval decision.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ApprovalRequest {
     /// The id of the run that waits.
     run_id: String,
-    /// The call with its input.
+    /// The tool call that waits, with its input.
     tool_use: ToolUse,
-    /// The server and the original name of the tool.
+    /// The MCP server of the tool, and the tool's name at this server.
     #[schema(nullable = false)]
     origin: Option<ToolOrigin>,
-    /// The tool's own statements about its effects. They are untrusted.
+    /// The MCP server's statements about the effects of the tool. They are untrusted.
     annotations: ToolAnnotations,
-    /// The tool's own description. It is untrusted.
+    /// The description of the tool by its MCP server. It is untrusted.
     #[schema(nullable = false)]
     description: Option<String>,
-    /// The repaired input of the call, if it differs from the model's input.
+    /// The repaired input of the tool call, if it differs from the model's input.
     #[schema(nullable = false)]
     input: Option<BTreeMap<String, Value>>,
-    /// A fingerprint of the tool's definition, for comparison.
+    /// A fingerprint of the tool's definition, which changes when the definition changes.
     #[schema(nullable = false)]
     fingerprint: Option<String>,
     /// Whether the tool's definition changed since the tool was last seen or approved.
     #[serde(default)]
     redefined: bool,
-    /// The time after which the request expires, RFC 3339 in UTC.
+    /// The time at which the approval request expires, RFC 3339 in UTC.
     #[schema(nullable = false)]
     expires_at: Option<String>,
 }
@@ -308,36 +308,36 @@ pub(crate) enum ApprovalScope {
 /// A tool call as the model wrote it.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolUse {
-    /// The id of the call.
+    /// The id of the tool call.
     id: String,
-    /// The tool's name as declared to the model.
+    /// The name under which the tool was declared to the model.
     name: String,
-    /// The input of the call: `{"object": {…}}`, or `{"malformed": {"raw", "reason"}}`.
+    /// The input of the tool call: `{"object": {…}}`, or `{"malformed": {"raw", "reason"}}`.
     input: BTreeMap<String, Value>,
 }
 
-/// The origin of a tool: its server and its name there.
+/// The origin of a tool: its MCP server and its name at this server.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolOrigin {
     /// The MCP server of the tool.
     server: String,
-    /// The tool's name at its server.
+    /// The tool's name at its MCP server.
     tool: String,
 }
 
-/// The tool's own statements about its effects. A missing value means unknown.
+/// The MCP server's statements about the effects of a tool. A missing value means unknown.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolAnnotations {
-    /// Whether the tool changes nothing.
+    /// Whether the tool only reads data and changes nothing.
     #[schema(nullable = false)]
     read_only: Option<bool>,
     /// Whether the tool may delete or overwrite data.
     #[schema(nullable = false)]
     destructive: Option<bool>,
-    /// Whether a second call with the same input has no additional effect.
+    /// Whether a second call with the same input has no additional effect (idempotent).
     #[schema(nullable = false)]
     idempotent: Option<bool>,
-    /// Whether the tool accesses external systems.
+    /// Whether the tool accesses systems outside its MCP server.
     #[schema(nullable = false)]
     open_world: Option<bool>,
 }
@@ -345,43 +345,43 @@ pub(crate) struct ToolAnnotations {
 /// An elicitation request: a question of an MCP server to the person.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Elicitation {
-    /// The MCP server that asks.
+    /// The MCP server that asks the question.
     server: String,
-    /// The text of the question. It is untrusted.
+    /// The text of the question for the person. It is untrusted.
     message: String,
-    /// The form of the answer: `fields` with `schema`, or `url` with `url` and `id`.
+    /// The form of the request: `fields` with a `schema`, or `url` with `url` and `id`.
     form: String,
-    /// Further fields, which depend on the form.
+    /// Further fields, which depend on the field `form`.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,
 }
 
-/// An MCP server whose tools are missing.
+/// An MCP server whose tools are missing from the list, because the server is not ready.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ServerProblem {
     /// The name of the MCP server.
     server: String,
-    /// The description of the problem and a remedy.
+    /// The reason why the tools are missing, and a remedy.
     message: String,
 }
 
 /// The state of an MCP server, as printed by `switchboard servers --output json`.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ServerStatus {
-    /// The name of the server in the configuration.
+    /// The name of the MCP server in the configuration.
     name: String,
-    /// The state of the server, such as `ready` or `failed`.
+    /// The state of the MCP server, such as `ready` or `failed`.
     state: String,
-    /// Whether runs require the server.
+    /// Whether runs require the MCP server.
     required: bool,
-    /// The number of the server's tools that models can call.
+    /// The number of tools of the MCP server that models can call.
     tools: u64,
-    /// The reason for the state.
+    /// The reason for the state, such as the error of a failed server.
     reason: Option<String>,
-    /// The transport and address of the server, without secrets.
+    /// The transport and address of the MCP server, without secrets.
     transport: String,
-    /// The last lines that the server wrote to standard error.
+    /// The last lines that the MCP server wrote to standard error.
     stderr_tail: Vec<String>,
     /// Further fields, which depend on the state of the server.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Pages of MCP servers that show results of their tools (MCP Apps).
+//! Routes for HTML pages of MCP servers, which show tool results (MCP Apps).
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub(crate) struct PageList {
     apps: Vec<ToolPage>,
 }
 
-/// The HTML page that the client wants to read.
+/// The query parameters that select the HTML page of a tool.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
@@ -23,7 +23,7 @@ pub(crate) struct PageQuery {
     uri: String,
 }
 
-/// The HTML page of a tool. Show it only in a sandboxed frame with its own origin.
+/// The HTML page of a tool. Show it only in a sandboxed frame with a separate origin.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PageContent {
     /// The URI of the page.

@@ -1,4 +1,4 @@
-//! Available tools, servers, models and recipes.
+//! Routes that list the available tools, MCP servers, models and recipes.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::{App, ModelInfo, RecipeInfo, openapi::schema};
 pub(crate) struct ToolList {
     /// The tools of all ready MCP servers.
     tools: Vec<ToolInfo>,
-    /// The MCP servers whose tools are missing.
+    /// The MCP servers whose tools are missing from the list, because the servers are not ready.
     #[schema(value_type = Vec<schema::ServerProblem>)]
     problems: Vec<ServerProblem>,
 }
@@ -21,11 +21,11 @@ pub(crate) struct ToolList {
 /// A tool that runs can use.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ToolInfo {
-    /// The tool's name as declared to models.
+    /// The name under which the tool is declared to models.
     name: String,
-    /// The MCP server of the tool.
+    /// The MCP server of the tool, or `null`.
     server: Option<String>,
-    /// The tool's name at its server.
+    /// The tool's name at its MCP server.
     tool: String,
     /// The title of the tool, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub(crate) struct ToolInfo {
     /// The JSON Schema of the structured result, if the tool declares one.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_schema: Option<Value>,
-    /// The tool's own statements about its effects. They are untrusted.
+    /// The MCP server's statements about the effects of the tool. They are untrusted.
     #[schema(value_type = schema::ToolAnnotations)]
     annotations: ToolAnnotations,
 }
@@ -51,16 +51,16 @@ pub(crate) struct ServerList {
     servers: Vec<Value>,
 }
 
-/// The models that runs can use.
+/// The models that runs can use, and the default model.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ModelList {
     /// The configured default model, or `null` if there is none.
     default: Option<String>,
-    /// The known models. Requests may also name other models of the same providers.
+    /// Models that the server can list. Requests may also name other models of the same providers.
     models: Vec<ModelInfo>,
 }
 
-/// The recipes that runs can use.
+/// The list of recipes that runs can use.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RecipeList {
     /// The recipes that runs can use.

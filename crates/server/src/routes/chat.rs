@@ -1,4 +1,4 @@
-//! `POST /chat`: one question, one answer.
+//! The route `POST /chat`: answers one question in a session.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::{
     openapi::schema,
 };
 
-/// A question to the model, and the settings of its run.
+/// A question for the model, and the settings of the run that answers it.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatRequest {
@@ -38,7 +38,7 @@ pub(crate) struct ChatRequest {
     /// The model of the run, as `PROVIDER/MODEL` or a model name alone. The default is the
     /// configured model.
     model: Option<String>,
-    /// The name of the recipe for the run.
+    /// The name of the recipe, which is a file with a prompt, a tool selection and a strategy.
     recipe: Option<String>,
     /// Parameters of the run, such as temperature and limits.
     parameters: Option<Parameters>,

@@ -1,4 +1,4 @@
-//! The server's own routes, which follow no other API.
+//! The server's native HTTP routes, which are not compatible with the API of another vendor.
 
 mod apps;
 mod catalog;

@@ -1,4 +1,4 @@
-//! Monitoring: health, readiness, and metrics.
+//! Routes for monitoring: health, readiness and metrics.
 
 use axum::{
     Json,
@@ -14,7 +14,7 @@ use crate::{App, Problem};
 /// The response of a health check.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// The health of the server: `ok` or `ready`.
+    /// The health of the server: `ok` from `/healthz`, `ready` from `/readyz`.
     #[schema(example = "ok")]
     status: &'static str,
 }

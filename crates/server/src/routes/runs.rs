@@ -31,23 +31,23 @@ use crate::{
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Decision {
-    /// Execute the call.
+    /// The tool call is executed.
     Allow {
-        /// The scope of the decision. The default is this call only.
+        /// The scope of the approval. By default it applies to this tool call only.
         #[serde(default)]
         #[schema(value_type = Option<schema::ApprovalScope>)]
         scope: ApprovalScope,
-        /// Input that replaces the input that the model wrote.
+        /// Input for the tool call that replaces the input that the model wrote.
         #[schema(value_type = Option<BTreeMap<String, Value>>)]
         input: Option<JsonObject>,
     },
-    /// Do not execute the call.
+    /// The tool call is not executed.
     Deny {
-        /// The scope of the decision. The default is this call only.
+        /// The scope of the denial. By default it applies to this tool call only.
         #[serde(default)]
         #[schema(value_type = Option<schema::ApprovalScope>)]
         scope: ApprovalScope,
-        /// The reason for the denial. The model receives it.
+        /// The reason for the denial, which the model receives.
         reason: Option<String>,
     },
 }
@@ -58,14 +58,14 @@ pub(crate) enum Decision {
 pub(crate) enum Answer {
     /// The person answers the question.
     Accept {
-        /// The values of the form's fields, by name.
+        /// The person's values for the fields of the question, by field name.
         #[serde(default)]
         #[schema(value_type = Option<BTreeMap<String, Value>>)]
         content: JsonObject,
     },
-    /// The person declines to answer.
+    /// The person refuses to answer the question.
     Decline {},
-    /// The person cancels without a choice.
+    /// The person closes the question without a choice.
     Cancel {},
 }
 
@@ -97,7 +97,7 @@ impl Answer {
     }
 }
 
-/// Creates a response with status 202 and the state of a run.
+/// Creates a response with status 202 that contains the record of a run.
 fn accepted_response(record: RunRecord) -> Response {
     let body = RunAccepted {
         run_id: record.id,

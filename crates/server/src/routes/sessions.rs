@@ -30,7 +30,7 @@ const MAX_TITLE_LENGTH: usize = 500;
 /// Maximum number of runs in the response that shows a session.
 const MAX_RUNS: u32 = 1_000;
 
-/// The properties of a new session.
+/// The properties that a client can set for a new session.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSession {
@@ -39,11 +39,11 @@ pub(crate) struct NewSession {
     title: Option<String>,
 }
 
-/// A change of a session's properties.
+/// A change of the properties of a session.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionChange {
-    /// The new title of the session.
+    /// The title that replaces the current title of the session.
     #[schema(max_length = 500)]
     title: String,
 }
@@ -57,7 +57,7 @@ pub(crate) struct ListQuery {
     limit: Option<u32>,
 }
 
-/// The start position of a client in a stream of events.
+/// The position in a stream of events at which a client starts to read.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
@@ -77,7 +77,7 @@ pub(crate) struct SessionList {
 /// A session with its messages and runs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionView {
-    /// The properties of the session.
+    /// The properties of the session: its id, title, creation time and number of messages.
     #[schema(value_type = schema::Session)]
     session: Session,
     /// The stored messages, oldest first. Messages of an unfinished run are only in its events.

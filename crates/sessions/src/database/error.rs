@@ -13,18 +13,18 @@ pub(crate) struct DatabaseError {
 /// The kind of a database failure, which decides whether a write is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureKind {
-    /// The connection is lost. A new connection may work.
+    /// The connection is lost. A new connection may succeed.
     ConnectionLost,
     /// The server is out of connections or memory, or refuses writes at present. It has executed
     /// nothing.
     Overloaded,
-    /// Another writer held a lock for too long.
+    /// Another writer held a lock for longer than this write may wait.
     Locked,
     /// Two transactions conflicted. The same transaction may succeed when it is repeated.
     Conflict,
-    /// The stored data has a form that this program does not write.
+    /// The stored data is invalid or has a form that this program does not write.
     Unreadable,
-    /// Any other failure, such as a full disk or a closed store.
+    /// The failure has another cause, such as a full disk or a closed store.
     Other,
 }
 

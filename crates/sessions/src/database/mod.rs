@@ -29,7 +29,7 @@ pub(crate) trait Database: fmt::Debug + Send + Sync {
     /// Opens a connection for writing.
     async fn connect(&self) -> Result<Box<dyn Connection>, DatabaseError>;
 
-    /// Executes a query. Returns no rows if a value cannot be stored, because no row can match it.
+    /// Executes a query. A value that cannot be stored matches no row, so the result is empty.
     async fn read_rows(
         &self,
         sql: &'static str,
@@ -52,7 +52,7 @@ pub(crate) trait Database: fmt::Debug + Send + Sync {
 /// The database product, for SQL statements that differ between products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DatabaseKind {
-    /// SQLite. Its calls block the thread.
+    /// The database is SQLite, whose calls block the thread.
     Sqlite,
     #[cfg(feature = "postgres")]
     Postgres,
@@ -114,10 +114,10 @@ impl dyn Connection + '_ {
 /// instances.
 #[async_trait]
 pub(crate) trait InstanceLocks: Send + Sync {
-    /// Acquires a lock for a new instance id and releases the old lock. The caller inserts the row.
+    /// Creates an instance id, acquires its lock and releases the old lock. Inserts no row.
     async fn acquire_new_lock(&self) -> Result<InstanceClaim, DatabaseError>;
 
-    /// Returns the id of this instance.
+    /// Returns the id of this instance, or `None` before it has a lock.
     fn own_id(&self) -> Option<String>;
 
     /// Returns whether an instance is dead, which means that no process holds its lock.
@@ -153,7 +153,7 @@ pub(crate) struct InstanceClaim {
     pub(crate) lock_key: i64,
 }
 
-/// Creates the database object for the configured location. Does not connect.
+/// Creates the database object for the location in `options`. Does not connect.
 pub(crate) fn build_database(options: &StoreOptions) -> Result<Arc<dyn Database>, OpenError> {
     match &options.location {
         Location::Sqlite(path) => {

@@ -75,7 +75,7 @@ async fn create_tables(connection: &mut dyn Connection) -> Result<(), DatabaseEr
 async fn has_table(connection: &mut dyn Connection, name: &str) -> Result<bool, DatabaseError> {
     let find = match connection.kind() {
         DatabaseKind::Sqlite => "SELECT name FROM sqlite_schema WHERE type = 'table' AND name = $1",
-        // Looks only in the schema in which new tables are created, not in the whole search path.
+        // Only the schema in which tables would be created is searched, not the whole search path.
         #[cfg(feature = "postgres")]
         DatabaseKind::Postgres => {
             "SELECT relname::text FROM pg_class

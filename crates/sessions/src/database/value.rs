@@ -77,7 +77,7 @@ pub(crate) enum Cell {
     Int(i64),
     Text(String),
     Null,
-    /// A value of a type that this crate does not store.
+    /// The value has a type that this crate does not store.
     Other,
 }
 
@@ -101,10 +101,7 @@ impl Row {
         }
     }
 
-    pub(crate) fn read_optional_text(
-        &self,
-        column: usize,
-    ) -> Result<Option<String>, DatabaseError> {
+    pub(crate) fn optional_text(&self, column: usize) -> Result<Option<String>, DatabaseError> {
         match self.0.get(column) {
             Some(Cell::Null) => Ok(None),
             _ => self.read_text(column).map(Some),

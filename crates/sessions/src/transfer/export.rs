@@ -30,7 +30,7 @@ impl Store {
         let (sender, mut lines) = mpsc::channel(64);
         let (store, owner, session) = (self.clone(), owner.clone(), session.cloned());
         let runtime = Handle::current();
-        // SQLite blocks the thread. Dropping the stream ends this task.
+        // A blocking thread is used, because SQLite calls block. Dropping the stream ends the task.
         spawn_blocking(move || {
             runtime.block_on(async move {
                 let error = match write_sessions(&store, &owner, session, &sender).await {
@@ -164,7 +164,7 @@ async fn write_run(
     };
     send_rows(output, connection, EVENTS, key, events).await?;
     if let Some(row) = connection.query_row(STATE, values![key]).await? {
-        // A record must be one line. In JSON, a space may replace every line end.
+        // A record must be one line. Line ends in JSON are white space, so spaces can replace them.
         let state = row.read_text(0)?.replace(['\n', '\r'], " ");
         let state = Record::State {
             messages: row.read_count(1)?,

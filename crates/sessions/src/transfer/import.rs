@@ -16,7 +16,7 @@ use crate::{
     write::{queue::Refusal, transaction::Transaction},
 };
 
-/// Maximum size of an import in bytes. It is completely in memory before it is stored.
+/// Maximum size of an import: 1 GiB. The whole import is in memory before it is stored.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Maximum number of imported events in one database row.
@@ -25,18 +25,18 @@ const EVENTS_PER_ROW: usize = 64;
 /// Whether imported sessions and runs keep their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImportIds {
-    /// Keeps the ids of the export. If one of them exists in the store, nothing is imported.
+    /// The import keeps the ids of the export. If one of them exists, nothing is imported.
     Keep,
-    /// Assigns new ids.
+    /// The import assigns new ids to all sessions and runs.
     New,
 }
 
-/// The result of an import.
+/// The result of an import: the stored sessions and the cancelled runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportSummary {
-    /// The ids of the sessions in the order of the export.
+    /// The ids of the imported sessions, in the order of the export.
     pub sessions: Vec<SessionId>,
-    /// The ids of the runs that were unfinished and are now cancelled.
+    /// The ids of the imported runs that were unfinished and are now cancelled.
     pub cancelled: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ async fn store_session(
     owner: &Principal,
     imported: &ImportedSession,
 ) -> Result<(), Refusal> {
-    // The column `at` stays empty, so that the run keeps the time of its last change.
+    // The column `at` stays empty, so that the run keeps its original time of the last change.
     const EVENTS: &str = "INSERT INTO run_events (run, first_seq, last_seq, at, events)
         VALUES ($1, $2, $3, '', $4)";
     let messages = &imported.messages;
@@ -119,7 +119,7 @@ async fn store_session(
 
 struct ImportedSession {
     session: Session,
-    /// Messages as JSON texts.
+    /// Messages of the session, each as JSON text.
     messages: Vec<String>,
     runs: Vec<ImportedRun>,
 }
@@ -129,8 +129,8 @@ struct ImportedRun {
     events: Vec<String>,
     /// Whether the run is unfinished in the export, so that the import cancels it.
     was_unfinished: bool,
-    /// Number of messages in the state of the run that the import has not read yet. It checks their
-    /// number but does not store them.
+    /// Number of messages that belong to the run's state and are not read yet. They are counted to
+    /// check the export, but are not stored.
     missing_messages: i64,
 }
 
@@ -201,7 +201,7 @@ impl Import {
         Ok(())
     }
 
-    /// Checks the format and version first, because other versions may have unknown records.
+    /// Checks the header's format and version, because other versions may have unknown records.
     fn check_header(&self, line: &str) -> Result<(), ImportError> {
         if line.starts_with('[') {
             return Err(ImportError::EarlierForm);

@@ -18,14 +18,14 @@ pub(super) enum Record {
     Header {
         format: String,
         version: u64,
-        /// Time of the export, RFC 3339 in UTC.
+        /// Time of the export in RFC 3339 format, UTC.
         exported_at: String,
     },
     Session(Session),
-    /// The next message of the session.
+    /// The next message of the session in the preceding session record.
     Message(Box<RawValue>),
     Run(RunRecord),
-    /// The next event of the run.
+    /// The next event of the run in the preceding run record.
     Event(Box<RawValue>),
     /// The state of an unfinished run, and the number of messages in its conversation.
     State {

@@ -15,7 +15,7 @@ use crate::database::{
     Connection, Database, DatabaseError, DatabaseKind, FailureKind, InstanceLocks, values,
 };
 
-/// Maximum number of writes in one transaction. All of them wait for the same commit.
+/// Maximum number of writes in one transaction, which all wait for its commit.
 const MAX_BATCH: usize = 1024;
 
 /// Pauses before the retries of a failed transaction, in milliseconds.
@@ -29,9 +29,9 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
 /// The reason why a write was not performed.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// A rule of the store forbids the write.
+    /// A rule of the store forbids the write, such as a message count that does not match.
     Refused(SessionStoreError),
-    /// The database failed.
+    /// The database failed to perform the write.
     Failed(DatabaseError),
 }
 
@@ -51,7 +51,7 @@ impl From<SessionStoreError> for Refusal {
 #[derive(Debug, Clone)]
 struct BatchFailure {
     error: Arc<DatabaseError>,
-    /// Whether nothing was written and the same write may succeed later.
+    /// Whether nothing was written, so that the caller may try the same write later.
     may_pass: bool,
 }
 
@@ -73,7 +73,7 @@ fn store_closed(operation: &'static str) -> SessionStoreError {
     }
 }
 
-/// A write and the channel to its caller. It may be performed again after a rollback.
+/// A write that waits for the writer thread. It may be performed again after a rollback.
 struct QueuedWrite<T, F> {
     /// The operation, which completes "failed to …" in error messages.
     operation: &'static str,
@@ -84,7 +84,7 @@ struct QueuedWrite<T, F> {
     reply: oneshot::Sender<Result<T, SessionStoreError>>,
 }
 
-/// A [`QueuedWrite`] with any result type.
+/// A [`QueuedWrite`] of any result type, so that one queue can hold all writes.
 #[async_trait(?Send)]
 trait Job: Send {
     /// Returns whether the caller has stopped waiting.
@@ -139,7 +139,7 @@ where
                     Err(lost) if lost.is_kind(FailureKind::ConnectionLost) => {
                         return Err(lost.into());
                     }
-                    // On a full disk, SQLite rolls back the whole transaction.
+                    // On a full disk, SQLite rolls back the whole transaction and its savepoint.
                     Err(_) => return Err(error),
                     Ok(()) => {}
                 }
@@ -164,7 +164,7 @@ where
                 .outcome
                 .unwrap_or_else(|| Err(store_closed(self.operation))),
         };
-        // Sending fails if the caller has stopped waiting.
+        // Sending fails if the caller has stopped waiting, which is not an error.
         let _ = self.reply.send(outcome);
     }
 }
@@ -217,10 +217,10 @@ pub(crate) struct Writer {
     phase: Phase,
 }
 
-/// The progress of the current transaction.
+/// The progress of the current transaction, which decides whether a failed one is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The transaction begins, and nothing is written.
+    /// The transaction has not performed any write, so that a retry is safe.
     Begin,
     /// Writes may have been performed, but none is committed.
     Write,
@@ -230,7 +230,7 @@ enum Phase {
 
 impl Writer {
     /// Starts the writer thread, which ends with [`Queue::end_writer`] or when the queue is
-    /// dropped. It is separate, because SQLite calls block.
+    /// dropped. Writes have their own thread, because SQLite calls block.
     pub(crate) fn start(
         database: Arc<dyn Database>,
         connection: Box<dyn Connection>,
@@ -251,7 +251,7 @@ impl Writer {
         let mut taken = Vec::new();
         while queue.recv_many(&mut taken, MAX_BATCH).await > 0 {
             let is_end = taken.iter().any(Option::is_none);
-            // Writes after the end are dropped, which reports an error to their callers.
+            // Writes after the end marker are dropped, which reports an error to their callers.
             let jobs = taken.drain(..).map_while(|job| job);
             let batch: Vec<_> = jobs.filter(|job| !job.is_abandoned()).collect();
             if !batch.is_empty() {
@@ -283,12 +283,12 @@ impl Writer {
                 _ => false,
             };
             if !rolled_back {
-                // Closing the connection rolls the transaction back.
+                // The connection is closed instead, which rolls the transaction back.
                 self.connection = None;
                 self.database.instance_locks().request_check();
             }
             if self.phase == Phase::Write && !lost && batch.len() > 1 {
-                // Performs each write alone, because one failing write fails them all.
+                // The writes are performed one by one, because one failing write fails them all.
                 for job in batch {
                     Box::pin(self.perform_batch(vec![job])).await;
                 }
@@ -298,13 +298,13 @@ impl Writer {
             let may_retry = match self.phase {
                 Phase::Begin => lost || error.is_kind(FailureKind::Overloaded),
                 Phase::Write => lost || conflict,
-                // After a lost connection, it is unknown whether the writes are committed.
+                // A lost connection is not retried here, because the writes may be committed.
                 Phase::Commit => conflict,
             };
             let pause = pauses.next();
             let Some(pause) = pause.filter(|_| may_retry && started.elapsed() < RETRY_TIMEOUT)
             else {
-                // After a refused lock, nothing is written, so the caller may try again.
+                // Nothing is written if the lock was refused, so the caller may try again.
                 let may_pass =
                     error.is_kind(FailureKind::Locked) || (may_retry && self.phase == Phase::Begin);
                 break Some(BatchFailure { error, may_pass });

@@ -17,7 +17,7 @@ use crate::{
 /// The time at which a transaction began.
 #[derive(Debug, Clone)]
 pub(crate) struct Now {
-    /// RFC 3339 in UTC, always with six decimal places, so that the texts sort by time.
+    /// Time in RFC 3339 format, UTC, with six decimal places, so that the texts sort by time.
     pub(crate) text: String,
     pub(crate) microseconds: i64,
 }
@@ -73,7 +73,7 @@ pub(crate) struct EventRow {
 }
 
 impl EventRow {
-    /// Creates the row, or returns `None` if there are no events. Fails if their numbers have gaps.
+    /// Creates the row. Returns `None` without events. Fails if the event numbers have gaps.
     pub(crate) fn new(
         run: &str,
         events: &[StoredEvent],
@@ -98,14 +98,14 @@ impl EventRow {
     }
 }
 
-/// The transaction of the writer thread. One write at a time uses it.
+/// The current transaction of the writer thread. Queued writes use it one after another.
 pub(crate) struct Transaction<'a> {
     pub(crate) connection: &'a mut dyn Connection,
     pub(crate) locks: &'a dyn InstanceLocks,
-    /// The id of this instance.
+    /// The id of the instance that performs the transaction.
     pub(crate) own_id: &'a str,
     pub(crate) now: &'a Now,
-    /// Instances whose rows this transaction removes.
+    /// Removed dead instances. Their lock files are removed after the commit.
     pub(crate) removed_instances: &'a mut Vec<String>,
 }
 
@@ -184,7 +184,7 @@ impl Transaction<'_> {
         const FIND: &str =
             "SELECT id, instance FROM runs WHERE session = $1 AND state <> 'finished'";
         let row = self.connection.query_row(FIND, values![session]).await?;
-        row.map(|row| Ok((row.read_text(0)?, row.read_optional_text(1)?)))
+        row.map(|row| Ok((row.read_text(0)?, row.optional_text(1)?)))
             .transpose()
     }
 
@@ -283,7 +283,7 @@ impl Transaction<'_> {
         Ok(row.read_int(0)?)
     }
 
-    /// Appends events to a run. Fails if another instance executes the run or events are missing.
+    /// Appends events to a run. Fails if another instance executes it or the numbers have a gap.
     pub(crate) async fn append_events(&mut self, events: &EventRow) -> Result<(), Refusal> {
         const APPEND: &str = "INSERT INTO run_events (run, last_seq, first_seq, at, events)
             SELECT r.key, $4, $3, $5, $6 FROM runs r WHERE r.id = $1 AND r.instance = $2
@@ -317,7 +317,7 @@ impl Transaction<'_> {
         let Some(row) = self.connection.query_row(FIND, values![run]).await? else {
             return Ok(no_such_run(run));
         };
-        let (state, instance) = (row.read_text(0)?, row.read_optional_text(1)?);
+        let (state, instance) = (row.read_text(0)?, row.optional_text(1)?);
         let reason = match instance {
             Some(instance) if instance == self.own_id => otherwise,
             Some(_) => "another process executes it",

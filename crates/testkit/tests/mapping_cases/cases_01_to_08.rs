@@ -152,7 +152,7 @@ fn case_05_missing_ids_become_unique_local_ones_that_are_not_sent() {
         let mut request = go_on(&after, &second);
         // Results pair by order on the wire, whatever their order here.
         let last = request.messages.pop().unwrap();
-        let mut results: Vec<ToolResult> = last.iter_tool_results().cloned().collect();
+        let mut results: Vec<ToolResult> = last.tool_results().cloned().collect();
         results[1].content = vec![switchboard_domain::ToolContent::text("for Bremen")].into();
         if wire == Wire::Gemini {
             results.reverse();

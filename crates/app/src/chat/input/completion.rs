@@ -1,4 +1,4 @@
-//! Completes names and file paths when the user presses Tab.
+//! Completes names and file paths at the `chat` prompt when the user presses Tab.
 
 use std::{
     fs,
@@ -10,26 +10,26 @@ use reedline::{Completer, CompletionResult, Span, Suggestion};
 
 use crate::chat::slash_commands::list_commands;
 
-/// Maximum number of suggested files.
+/// Maximum number of file paths that are suggested for one word.
 const MAX_FILES: usize = 200;
 
-/// The names that can be completed.
+/// Names that the Tab key completes at the `chat` prompt.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CompletionNames {
     pub(crate) models: Vec<String>,
     pub(crate) servers: Vec<String>,
     pub(crate) tools: Vec<String>,
     pub(crate) recipes: Vec<String>,
-    /// Ids and titles of saved sessions.
+    /// Id and title of each saved session.
     pub(crate) sessions: Vec<(String, String)>,
-    /// Folder that completed file names are relative to.
+    /// Folder against which relative file paths are completed.
     pub(crate) folder: PathBuf,
 }
 
-/// Completion names that the conversation updates and the line editor reads.
+/// Names for completion, shared by the conversation, which updates them, and the line editor.
 pub(crate) type SharedNames = Arc<RwLock<CompletionNames>>;
 
-/// Completes the word before the cursor with a known name.
+/// Completer that suggests names and file paths for the word before the cursor.
 pub(crate) struct NameCompleter(pub(crate) SharedNames);
 
 impl Completer for NameCompleter {

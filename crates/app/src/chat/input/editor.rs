@@ -1,4 +1,4 @@
-//! Line editor for questions and replies at a terminal.
+//! Line editor for questions to the model and for replies to the program, at a terminal.
 
 use std::{
     borrow::Cow,
@@ -29,7 +29,7 @@ use crate::{
     terminal::{LineReader, UnansweredReason, print_line, print_warning, strip_control_characters},
 };
 
-/// Maximum number of entries in the history of questions.
+/// Maximum number of questions in the history file of the line editor.
 const HISTORY: usize = 1_000;
 /// Maximum time to wait until the editor stops. The editor checks its stop flag every 100 ms.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -40,19 +40,19 @@ const MENU: &str = "words";
 pub(crate) enum InputLine {
     Text(String),
     Interrupted,
-    /// The user pressed Ctrl-D, or the terminal was closed.
+    /// The input has ended: the user pressed Ctrl-D, or the terminal was closed.
     End,
 }
 
 /// Line editor of a terminal. Clones share one terminal, and only one of them reads at a time.
 #[derive(Clone)]
 pub(crate) struct LineEditor {
-    /// Editor for questions to the model, with history. Its lock guards the terminal.
+    /// Editor for questions to the model, with history. Its lock ensures that one reader is active.
     main: Arc<Mutex<Reedline>>,
-    /// Flag that stops the editor for questions.
+    /// Flag that makes the editor for questions return without input.
     stop: Arc<AtomicBool>,
     colours: bool,
-    /// Presses of Ctrl-C, which cancel a run and do not end the program.
+    /// Receiver of Ctrl-C presses, which cancel a run and do not end the program.
     pub(crate) presses: KeyPresses,
 }
 
@@ -109,7 +109,7 @@ impl LineEditor {
         }
     }
 
-    /// Reads a question to the model. An interruption returns `InputLine::End`.
+    /// Reads a question for the model. Returns `InputLine::End` after an interruption.
     pub(crate) async fn read_question(&self, interrupts: &Interrupts) -> io::Result<InputLine> {
         if interrupts.is_interrupted() {
             return Ok(InputLine::End);
@@ -118,7 +118,7 @@ impl LineEditor {
         let mut reading = tokio::task::spawn_blocking(move || {
             let mut editor = main.lock().unwrap_or_else(PoisonError::into_inner);
             let line = signal_to_input_line(editor.read_line(&EditorPrompt::QUESTION));
-            // A history that cannot be saved does not stop the conversation.
+            // An error is ignored, because an unsaved history must not stop the conversation.
             let _ = editor.sync_history();
             line
         });
@@ -129,7 +129,7 @@ impl LineEditor {
                 self.stop.store(true, Ordering::Relaxed);
                 match timeout(STOP_TIMEOUT, &mut reading).await {
                     Ok(line) => line,
-                    // The terminal was closed, and the editor would try to read it forever.
+                    // Time-out: the terminal is closed, and the editor reads it forever.
                     Err(_) => return Ok(InputLine::End),
                 }
             }
@@ -140,10 +140,10 @@ impl LineEditor {
         })
     }
 
-    /// Reads the answer to a question, or lets the user edit `text`.
+    /// Reads the reply to a question of the program, or lets the user edit `text`.
     async fn read_answer(&self, prompt: EditorPrompt, text: Option<String>) -> InputLine {
         let (main, colours) = (Arc::clone(&self.main), self.colours);
-        // A separate stop flag, so that withdrawing this question does not stop other input.
+        // With its own stop flag, a withdrawn question does not stop the question editor.
         let stop = Arc::new(AtomicBool::new(false));
         let _guard = StopOnDrop(Arc::clone(&stop));
         let reading = tokio::task::spawn_blocking(move || {
@@ -207,7 +207,7 @@ impl LineReader for LineEditor {
     }
 }
 
-/// Creates an editor without history.
+/// Creates a line editor without history, because replies are not saved.
 fn create_plain_editor(colours: bool, stop: &Arc<AtomicBool>) -> Reedline {
     Reedline::create()
         .with_ansi_colors(colours)
@@ -229,7 +229,7 @@ fn signal_to_input_line(signal: io::Result<Signal>) -> io::Result<InputLine> {
     })
 }
 
-/// Removes the backslashes that continue a line.
+/// Joins continued lines: removes each backslash before a line break and keeps the line break.
 pub(crate) fn join_continued_lines(text: &str) -> String {
     text.replace("\\\n", "\n")
 }
@@ -247,8 +247,8 @@ impl Validator for ContinuedLineValidator {
     }
 }
 
-/// Validator that continues the input until a JSON value is closed. Other JSON errors are reported
-/// when the input is parsed.
+/// Validator that continues the input until the JSON value is complete. Other JSON errors are
+/// reported when the input is parsed.
 struct CompleteJsonValidator;
 
 impl Validator for CompleteJsonValidator {
@@ -260,7 +260,7 @@ impl Validator for CompleteJsonValidator {
     }
 }
 
-/// Prompt texts before the first input line and before each following line.
+/// Texts that the editor prints before the first line of input and before each following line.
 #[derive(Debug, Clone, Copy)]
 struct EditorPrompt(&'static str, &'static str);
 

@@ -1,4 +1,4 @@
-//! Input of `chat`: a line editor at a terminal, plain lines otherwise.
+//! Input of `chat`: from a line editor at a terminal, otherwise from lines of standard input.
 
 pub(super) mod completion;
 pub(super) mod editor;

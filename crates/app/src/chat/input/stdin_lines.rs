@@ -1,4 +1,4 @@
-//! Reads lines of standard input without a line editor.
+//! Reads questions from standard input if `chat` does not run at a terminal.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -10,8 +10,8 @@ use crate::{
 
 const MARK: &str = "> ";
 
-/// Reads a line of standard input and prints it on standard error, so that questions and answers
-/// appear together there.
+/// Reads a line of standard input. Prints a piped line on standard error, so that questions and
+/// messages appear together there.
 pub(crate) async fn read_input_line(interrupts: &Interrupts) -> io::Result<InputLine> {
     let reading = tokio::task::spawn_blocking(read_stdin_line);
     tokio::select! {
@@ -27,7 +27,7 @@ fn read_stdin_line() -> io::Result<InputLine> {
     loop {
         if is_typed {
             let mut error = anstream::stderr();
-            // The prompt is optional, so a closed standard error is ignored.
+            // Errors are ignored, because a closed standard error must not stop the conversation.
             let _ = write!(error, "{MARK}");
             let _ = error.flush();
         }

@@ -1,4 +1,4 @@
-//! Renders a block of Markdown as rows of a terminal.
+//! Renders a block of Markdown, such as a paragraph or a list, as rows of a terminal.
 
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{Event, HeadingLevel, OffsetIter, Options, Parser, Tag, TagEnd};
@@ -11,7 +11,7 @@ use super::{
 /// Maximum depth of list items and quotations. Deeper ones are laid out without indentation.
 const MAX_DEPTH: usize = 16;
 
-/// Markdown extensions that the parser supports.
+/// Markdown extensions that the parser accepts in answers.
 const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_STRIKETHROUGH)
     .union(Options::ENABLE_TASKLISTS);
@@ -26,7 +26,7 @@ pub(crate) struct MarkdownStyles {
 }
 
 impl MarkdownStyles {
-    /// Creates the styles with or without colours.
+    /// Creates the styles for a terminal with or without colours.
     pub(crate) fn new(colours: bool) -> Self {
         let style = |style: Style| if colours { style } else { Style::new() };
         Self {
@@ -75,15 +75,15 @@ pub(super) fn find_second_block(text: &str) -> Option<usize> {
     None
 }
 
-/// State while one Markdown block is laid out.
+/// State of the layout of one Markdown block.
 struct BlockLayout<'s> {
     source: &'s str,
     events: OffsetIter<'s>,
     look: MarkdownStyles,
-    /// Text of the current block that is not wrapped into rows yet.
+    /// Text of the current paragraph that is not wrapped into rows yet.
     line: Row,
     styles: Vec<Style>,
-    /// Links whose text is being read: the address, and where the text starts in `line`.
+    /// Open links of `line`: the address, and the index in `line` at which the link text starts.
     links: Vec<(String, usize)>,
 }
 
@@ -91,9 +91,9 @@ impl BlockLayout<'_> {
     /// Lays out the blocks up to the end of the list item or quotation that contains them.
     fn lay_out_blocks(&mut self, room: usize, depth: usize) -> Vec<Row> {
         let mut rows = Vec::new();
-        // Next number of each open list. `None` is a bullet list.
+        // Number of the next item of each open list. `None` for a list with bullets.
         let mut lists: Vec<Option<u64>> = Vec::new();
-        // Number of blocks that have started and not ended at this depth.
+        // Number of blocks that have started but not ended at this nesting depth.
         let mut open = 0;
         while let Some((event, range)) = self.events.next() {
             if is_inline_event(&event) {
@@ -154,7 +154,7 @@ impl BlockLayout<'_> {
         rows
     }
 
-    /// Lays out a list item or quotation. Omits the indentation if the terminal is too narrow.
+    /// Lays out a list item or quotation with indentation. A narrow terminal has no indentation.
     fn lay_out_indented_block(
         &mut self,
         first: &Row,
@@ -178,7 +178,7 @@ impl BlockLayout<'_> {
         rows
     }
 
-    /// Lays out a code block. Spaces stay, and long lines break at the end of a row.
+    /// Lays out a code block. Keeps spaces, and breaks long lines at the terminal width.
     fn lay_out_code_block(&mut self, room: usize) -> Vec<Row> {
         let mut code = String::new();
         while let Some((Event::Text(text), _)) = self.events.next() {
@@ -248,7 +248,7 @@ impl BlockLayout<'_> {
         self.line.extend(text_to_glyphs(text, style));
     }
 
-    /// Adds the address of a link after its text, so that a model cannot hide where the link leads.
+    /// Adds the address of a link after its text, so that the model cannot hide the link target.
     fn add_link_address(&mut self) {
         let Some((address, from)) = self.links.pop() else {
             return;
@@ -276,7 +276,7 @@ impl BlockLayout<'_> {
     }
 }
 
-/// Returns the bullet or number of the next list item.
+/// Returns the bullet or number of the next item of the innermost list.
 fn next_list_mark(lists: &mut [Option<u64>]) -> String {
     match lists.last_mut() {
         Some(Some(number)) => {
@@ -300,17 +300,17 @@ fn is_inline_event(event: &Event<'_>) -> bool {
     )
 }
 
-/// Combines two styles. The second one takes precedence.
+/// Combines two styles. Settings of `style` take precedence over settings of `base`.
 fn combine_styles(base: Style, style: Style) -> Style {
     let effects = base.get_effects() | style.get_effects();
     base.fg_color(style.get_fg_color().or(base.get_fg_color()))
         .effects(effects)
 }
 
-/// Returns whether the last complete line of `text` is blank.
+/// Returns whether `text` ends with a blank line, which may end a Markdown block.
 pub(super) fn ends_with_blank_line(text: &str) -> bool {
     let mut lines = text.rsplit('\n');
-    // The incomplete line after the last line break must be blank as well.
+    // The text after the last line break must be blank, and so must the line before it.
     let own = lines.next().unwrap_or_default();
     own.trim_matches([' ', '>']).is_empty()
         && lines

@@ -1,11 +1,11 @@
-//! Draws Markdown while it arrives.
+//! Draws Markdown at a terminal while the model streams it.
 
 use std::io::{self, Write};
 
 use super::block_layout::{MarkdownStyles, ends_with_blank_line, find_second_block, render_block};
 
-/// Maximum size of the growing block in bytes. Longer blocks are split, because the block is laid
-/// out for every delta.
+/// Maximum size in bytes of the block that is still growing. Longer blocks are split, because every
+/// text delta lays out the whole block again.
 const MAX_BLOCK_BYTES: usize = 128 * 1024;
 
 /// The size of a terminal in characters.
@@ -23,14 +23,14 @@ pub(crate) struct TerminalSize {
 pub(crate) struct MarkdownView<W> {
     out: W,
     look: MarkdownStyles,
-    /// Markdown source of the growing block.
+    /// Markdown source of the block that is still growing.
     open: String,
-    /// Rows of the growing block on the screen.
+    /// Rows on the screen that belong to the block that is still growing.
     live: Vec<String>,
     size: TerminalSize,
-    /// `true` if a blank row must precede the next block.
+    /// `true` if a blank row must separate the next block from the previous one.
     gap: bool,
-    /// `true` after the first row of the current answer was drawn.
+    /// `true` after the first row of the current answer was drawn on the screen.
     begun: bool,
 }
 
@@ -50,7 +50,7 @@ impl<W: Write> MarkdownView<W> {
         }
     }
 
-    /// Adds a piece of the answer and draws the changed rows.
+    /// Adds a text delta of the answer and draws the rows that it changes.
     pub(crate) fn append_text(&mut self, text: &str, size: TerminalSize) -> io::Result<()> {
         let mut finished = Vec::new();
         // Only a complete line can finish a block, so that the result does not depend on how the
@@ -68,7 +68,7 @@ impl<W: Write> MarkdownView<W> {
         self.draw_rows(finished, size)
     }
 
-    /// Draws the rest of the current answer and resets the view for the next answer.
+    /// Draws the rest of the current answer. Then the view is ready for the next answer.
     pub(crate) fn finish_text(&mut self, size: TerminalSize) -> io::Result<()> {
         let mut finished = Vec::new();
         self.finish_block(self.open.len(), size, &mut finished);
@@ -91,7 +91,7 @@ impl<W: Write> MarkdownView<W> {
         self.draw_rows(Vec::new(), size)
     }
 
-    /// Renders the growing block, with a blank row before it if the Markdown source has one.
+    /// Renders the growing block. A blank row precedes it if the Markdown source has a blank line.
     fn render_open_block(&self, size: TerminalSize) -> Vec<String> {
         let width = size.columns.saturating_sub(1).max(1);
         let mut rows = render_block(&self.open, width, self.look);
@@ -101,7 +101,7 @@ impl<W: Write> MarkdownView<W> {
         rows
     }
 
-    /// Moves the rows of the block that ends at byte `end` to `finished`.
+    /// Moves the block that ends at byte `end` of the source, as rendered rows, to `finished`.
     fn finish_block(&mut self, end: usize, size: TerminalSize, finished: &mut Vec<String>) {
         let rest = self.open.split_off(end);
         let rows = self.render_open_block(size);
@@ -117,7 +117,7 @@ impl<W: Write> MarkdownView<W> {
     /// Draws the rows of finished blocks and then the rows of the growing block.
     fn draw_rows(&mut self, finished: Vec<String>, size: TerminalSize) -> io::Result<()> {
         let mut live = self.render_open_block(size);
-        // Rows that have scrolled off the screen cannot be redrawn.
+        // Rows above the screen cannot be redrawn, so the growing block shows only its last rows.
         let most = size.rows.saturating_sub(2).max(1);
         live.drain(..live.len().saturating_sub(most));
         let mut wanted = finished;
@@ -140,7 +140,7 @@ impl<W: Write> MarkdownView<W> {
         Ok(())
     }
 
-    /// Returns the escape sequence that erases the growing block except its first `standing` rows.
+    /// Returns the escape sequence that erases the growing block below its first `standing` rows.
     fn erase_sequence(&self, standing: usize, size: TerminalSize) -> String {
         let up = self.live.len().saturating_sub(standing);
         match up.min(size.rows.saturating_sub(1)) {

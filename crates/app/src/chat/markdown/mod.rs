@@ -1,7 +1,5 @@
-//! Renders Markdown at a terminal while it arrives.
-//!
-//! [`MarkdownView`] collects the text of the growing block and draws the changed rows.
-//! [`block_layout`] renders a block as rows.
+//! Renders Markdown at a terminal while the model streams it. [`MarkdownView`] collects the text of
+//! the growing block and draws the changed rows. [`block_layout`] renders a block as rows.
 
 mod block_layout;
 mod markdown_view;

@@ -1,4 +1,4 @@
-//! Styles characters and wraps lines for the terminal.
+//! Splits text into styled characters and wraps lines for the terminal.
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar as _;
@@ -9,15 +9,15 @@ use crate::terminal::is_control_character;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Glyph {
     pub(super) c: char,
-    /// Width of the character in terminal columns.
+    /// Width of the character in terminal columns: 0, 1 or 2.
     pub(super) width: usize,
     pub(super) style: Style,
 }
 
-/// A row of the screen, or a line that is not wrapped yet.
+/// A row of the screen, or a longer line that is not wrapped into rows yet.
 pub(super) type Row = Vec<Glyph>;
 
-/// Converts text to glyphs without control characters except line breaks. Tabs become spaces.
+/// Converts text to glyphs. Tabs become spaces. Control characters except line breaks are removed.
 pub(super) fn text_to_glyphs(text: &str, style: Style) -> Row {
     let text = text.replace('\t', "    ");
     let shown = text.chars().filter(|&c| !is_control_character(c));
@@ -29,13 +29,13 @@ pub(super) fn text_to_glyphs(text: &str, style: Style) -> Row {
     glyphs.collect()
 }
 
-/// Returns the total width of the glyphs in columns.
+/// Returns the total width of the glyphs in terminal columns.
 pub(super) fn glyphs_width(glyphs: &[Glyph]) -> usize {
     glyphs.iter().map(|glyph| glyph.width).sum()
 }
 
-/// Breaks a line into rows of at most `most` columns. The line breaks at spaces, which are removed
-/// there. With `keep_spaces`, the line breaks at any character and all spaces stay. An empty line
+/// Breaks a line into rows of at most `most` columns. It breaks at spaces and removes the spaces at
+/// the break. With `keep_spaces`, it breaks at any character and keeps all spaces. An empty line
 /// becomes one empty row.
 pub(super) fn wrap_line(line: &[Glyph], most: usize, keep_spaces: bool) -> Vec<Row> {
     let fits = |glyph: &&Glyph| glyph.width <= most;

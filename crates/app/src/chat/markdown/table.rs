@@ -1,13 +1,13 @@
-//! Renders a table as rows of a terminal.
+//! Renders a Markdown table as rows of a terminal.
 
 use anstyle::Style;
 
 use super::styled_rows::{Row, glyphs_width, text_to_glyphs, trim_trailing_spaces, wrap_line};
 
-/// Minimum column width in characters. If a table still does not fit, it shows one cell per row.
+/// Minimum column width in characters. If a table is still too wide, it shows one cell per row.
 const MIN_COLUMN_WIDTH: usize = 4;
 
-/// A parsed table.
+/// A parsed Markdown table. Its cells are styled but not wrapped.
 #[derive(Debug, Default)]
 pub(super) struct MarkdownTable {
     pub(super) head: Vec<Row>,
@@ -27,7 +27,7 @@ impl MarkdownTable {
         });
         let mut widths: Vec<usize> = widest.collect();
         let room = most.saturating_sub(3 * widths.len().saturating_sub(1));
-        // Reduces the widest columns until the table fits.
+        // Reduces the width of the widest columns until the table fits into `room` columns.
         while widths.iter().sum::<usize>() > room {
             match widths.iter_mut().max() {
                 Some(widest) if *widest > MIN_COLUMN_WIDTH => *widest -= 1,
@@ -45,7 +45,7 @@ impl MarkdownTable {
         rows
     }
 
-    /// Renders one cell per row, for narrow terminals.
+    /// Renders the table with one cell per row, because it does not fit into a narrow terminal.
     fn render_cell_per_row(&self, most: usize, faint: Style) -> Vec<Row> {
         let mut rows = Vec::new();
         for cells in &self.body {
@@ -61,7 +61,7 @@ impl MarkdownTable {
     }
 }
 
-/// Renders one line of the table, with several rows for long cells.
+/// Renders one line of the table. Long cells are wrapped, so that the line takes several rows.
 fn render_table_line(cells: &[Row], widths: &[usize], faint: Style) -> Vec<Row> {
     let columns = cells
         .iter()

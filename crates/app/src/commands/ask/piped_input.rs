@@ -1,4 +1,4 @@
-//! Appends text that is piped into `ask` to the question.
+//! Appends text that another program pipes into `ask` to the question.
 
 use std::{
     io::{self, BufRead as _, Read as _},
@@ -16,7 +16,7 @@ use crate::terminal::{print_note, print_warning};
 
 /// Maximum size of piped text in bytes. Larger input is an error.
 const MAX_BYTES: u64 = 1 << 20;
-/// Time to wait for the first byte before a message explains the wait.
+/// Time to wait for the first byte of piped text before a message tells the user about the wait.
 const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Appends the text of standard input to the question.
@@ -83,7 +83,7 @@ fn join_piped_text(question: String, bytes: Vec<u8>) -> Result<String, Failure> 
 fn read_stdin(begun: oneshot::Sender<()>) -> io::Result<Vec<u8>> {
     let mut stdin = io::stdin().lock();
     stdin.fill_buf()?;
-    // The send fails if the receiver was dropped after its time-out.
+    // An error is ignored: the receiver is dropped when its time-out has passed.
     let _ = begun.send(());
     let mut bytes = Vec::new();
     stdin.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
@@ -105,7 +105,7 @@ fn is_stdin_pipe_or_file() -> bool {
     !io::stdin().is_terminal()
 }
 
-/// Returns whether the parent process has the same standard input.
+/// Returns whether the parent process has the same standard input, so that a pipe may stay empty.
 #[cfg(target_os = "linux")]
 fn is_stdin_inherited() -> bool {
     use std::os::unix::fs::MetadataExt as _;

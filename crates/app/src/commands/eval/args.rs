@@ -1,4 +1,4 @@
-//! Parses the arguments of `eval` and applies them to a suite.
+//! Parses the arguments of the command `eval` and applies them to a suite.
 
 use std::{collections::HashMap, num::NonZeroUsize, path::PathBuf, sync::Arc};
 
@@ -114,7 +114,7 @@ pub(crate) struct BfclArgs {
     pub(crate) limit: Option<NonZeroUsize>,
 }
 
-/// Command-line thresholds, which replace the thresholds of the suite.
+/// Command-line thresholds of `eval`, which replace the thresholds of the suite.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What must be reached, each as 0.9 or 90%")]
 pub(crate) struct ThresholdArgs {
@@ -149,7 +149,7 @@ pub(crate) struct ResultArgs {
     pub(crate) quiet: bool,
 }
 
-/// Maximum number of scenario names in an error message.
+/// Maximum number of scenario names that an error message lists.
 const MAX_NAMES: usize = 20;
 
 const EXAMPLES: &str = "\
@@ -188,7 +188,7 @@ fn parse_approval_policy(text: &str) -> Result<Approve, String> {
 }
 
 impl RunArgs {
-    /// Returns the agent options that all runs of the evaluation share.
+    /// Returns the agent options that all conversations of the evaluation share.
     pub(crate) fn build_agent_args(&self) -> AgentArgs {
         AgentArgs {
             approve: self.approve,
@@ -208,7 +208,7 @@ impl ThresholdArgs {
 }
 
 impl EvalArgs {
-    /// Reads the suite and applies the command-line options to it.
+    /// Reads the suite that the command line names and applies the other options to it.
     pub(crate) fn read_suite(&self, context: &Context) -> Result<(Suite, SuiteOrigin), Failure> {
         let environment = &context.environment;
         let read = match self.suite.as_deref() {
@@ -251,7 +251,7 @@ impl EvalArgs {
         Ok(())
     }
 
-    /// Returns the models to evaluate and their connections.
+    /// Returns the models to evaluate with their provider connections.
     pub(crate) async fn choose_models(
         &self,
         suite: &Suite,
@@ -295,7 +295,7 @@ impl EvalArgs {
     }
 }
 
-/// Returns whether any pattern matches `text`. An empty list matches every text.
+/// Returns whether any pattern matches `text`. An empty pattern list matches every text.
 fn matches_any_pattern(patterns: &[String], text: &str) -> bool {
     let text = text.to_lowercase();
     patterns.is_empty()

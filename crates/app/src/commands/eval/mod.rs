@@ -1,4 +1,4 @@
-//! `eval`: evaluates how well models use tools.
+//! Command `eval`: evaluates how well models use tools.
 
 mod args;
 mod results;
@@ -39,7 +39,7 @@ use crate::{
 };
 pub(crate) use args::EvalArgs;
 
-pub(crate) async fn execute_eval_command(
+pub(crate) async fn execute(
     args: EvalArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -60,8 +60,8 @@ pub(crate) async fn execute_eval_command(
         Context::load_context_for_recording(&args.global, &args.recording, environment)?;
     let (suite, origin) = args.read_suite(&context)?;
     let blueprint = ServerPlan::from_suite(&suite, Arc::new(origin));
-    // The secrets of the suite's servers are collected before the audit and the recording start, so
-    // that both redact them.
+    // The secrets of the suite's servers are collected first, because the audit and the recording
+    // must redact them from their first line on.
     let given = blueprint.server_secrets(&context);
     context.config.filled.extend(given);
     let replay = args
@@ -75,12 +75,12 @@ pub(crate) async fn execute_eval_command(
         &context,
     )?;
     let injected = if replay.is_replay() {
-        context_values::configured_context_values(&context.config)
+        context_values::configured_values(&context.config)
     } else {
         blueprint.check_servers(&suite, &context)?;
         blueprint.context_injection(&context)?
     };
-    let audit = AuditLog::open_audit_log(&context.config, &context.environment)
+    let audit = AuditLog::open_audit(&context.config, &context.environment)
         .map_err(Failure::usage_error)?;
     let decisions =
         SavedDecisions::load_decisions(&context.environment).map_err(Failure::usage_error)?;
@@ -88,8 +88,8 @@ pub(crate) async fn execute_eval_command(
         .recording
         .open_recording(&context.config, &context.environment)?;
     let recording = recording.unwrap_or(replay);
-    // First writes an empty report to the output files. If the evaluation fails, they do not
-    // contain earlier results.
+    // The output files first get an empty report. If the evaluation then fails, they do not contain
+    // the results of an earlier evaluation.
     let nothing = build_report(
         &suite,
         &recording,
@@ -131,7 +131,7 @@ pub(crate) async fn execute_eval_command(
     }))
 }
 
-/// Waits until the MCP servers have started and runs the suite.
+/// Waits until the MCP servers have started, and then runs all scenarios of the suite.
 async fn evaluate_suite(
     args: &EvalArgs,
     suite: &Suite,
@@ -190,7 +190,7 @@ fn build_report(suite: &Suite, recording: &RecordingMode, runs: SuiteRuns) -> Re
     Report::new(suite, program, created_at, runs)
 }
 
-/// Returns the results of an evaluation that made no runs.
+/// Returns the empty results of an evaluation that has not made any runs yet.
 fn empty_suite_runs(planned: usize) -> SuiteRuns {
     SuiteRuns {
         runs: Vec::new(),
@@ -204,7 +204,7 @@ fn default_concurrency() -> usize {
     std::thread::available_parallelism().map_or(2, |cores| cores.get().min(8))
 }
 
-/// Returns an error if the replayed recording had no response for a request.
+/// Returns an error if a replay had no recorded response for a request of the evaluation.
 fn check_replay_complete(recording: &RecordingMode) -> Result<(), Failure> {
     let RecordingMode::Replay(player) = recording else {
         return Ok(());
@@ -230,7 +230,7 @@ fn read_report(file: &Path, environment: &Environment) -> Result<Report, Failure
     read.map_err(|error| Failure::usage_error(error).add_context(file.display().to_string()))
 }
 
-/// Reads the recipes of the suite and its scenarios, by name.
+/// Reads the recipes that the suite and its scenarios name. Returns them by name.
 fn read_recipes(
     suite: &Suite,
     named: Option<&str>,

@@ -1,4 +1,4 @@
-//! Output of `eval`: files, tables and missed thresholds.
+//! Output of the command `eval`: report files, tables and missed thresholds.
 
 use std::{fs, io::ErrorKind, path::Path};
 
@@ -48,7 +48,7 @@ impl EvalArgs {
             text
         });
         match shown {
-            // A closed pipe does not change the exit code.
+            // The reader of standard output has exited. The evaluation still returns its exit code.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             shown => shown?,
         }
@@ -67,8 +67,8 @@ impl EvalArgs {
         })
     }
 
-    /// Lists the results that are worse than in the earlier report. A result that the new report no
-    /// longer has counts as worse.
+    /// Lists the results that are worse than in the earlier report. A result that exists only in
+    /// the earlier report counts as worse.
     fn list_regressions(&self, comparison: &Comparison) -> Vec<String> {
         if comparison.is_empty() {
             return vec![
@@ -93,7 +93,7 @@ impl EvalArgs {
                     lost.earlier_text()
                 ));
             }
-            // Scenarios that the command line excludes are missing on purpose.
+            // A scenario that `--scenario` or `--kind` excludes is missing on purpose.
             let gone = it.scenarios.iter().filter(|it| {
                 !is_part && it.later.is_none() && it.earlier.is_some_and(|it| it.passed > 0)
             });
@@ -109,7 +109,7 @@ impl EvalArgs {
         worse
     }
 
-    /// Writes the report to the JSON and HTML files.
+    /// Writes the report to the JSON and HTML files that the command line names.
     pub(crate) fn write_report_files(
         &self,
         report: &Report,

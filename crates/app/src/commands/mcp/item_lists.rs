@@ -9,7 +9,7 @@ use crate::{
     terminal::{output::ListFormat, print_warning, to_one_line},
 };
 
-/// A resource, resource template or prompt and the name of its MCP server.
+/// A resource, resource template or prompt in a list, with the name of its MCP server.
 #[derive(Debug, Serialize)]
 struct ServerItem<T> {
     server: String,
@@ -19,8 +19,8 @@ struct ServerItem<T> {
 
 /// Prints the items that `read` returns for each server, or the note `none`.
 ///
-/// A server that does not support the kind of item is skipped. A server that fails causes a
-/// warning, or an error if the user named this server.
+/// A server that does not support this kind of item is skipped. A failed server causes a warning,
+/// or an error if the user named this server.
 pub(super) async fn print_server_items<T: Serialize, const N: usize>(
     host: &McpHost,
     is_named: bool,

@@ -1,4 +1,4 @@
-//! `mcp-server`: runs a bundled server.
+//! Command `mcp-server`: runs a bundled MCP server.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -131,10 +131,10 @@ impl BteArgs {
     }
 }
 
-/// Environment variable with the access token that HTTP clients must send.
+/// Environment variable with the access token that HTTP clients of a bundled server must send.
 const TOKEN: &str = "SWITCHBOARD_TOKEN";
 
-pub(crate) async fn execute_mcp_server_command(
+pub(crate) async fn execute(
     args: McpServerArgs,
     environment: &Environment,
     interrupts: &Interrupts,

@@ -1,4 +1,4 @@
-//! Commands for MCP servers and for their tools, resources and prompts.
+//! Commands for MCP servers, and for their tools, resources and prompts.
 
 mod item_lists;
 pub(super) mod mcp_server;

@@ -1,4 +1,4 @@
-//! `prompts`: prompts of MCP servers.
+//! Command `prompts`: lists prompts of MCP servers and fills in their arguments.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Maximum number of argument completions in an error message.
+/// Maximum number of values that an error message suggests for one argument.
 const MAX_COMPLETIONS: usize = 20;
 
 /// Command-line arguments of `switchboard prompts`.
@@ -59,7 +59,7 @@ enum PromptsCommand {
     },
 }
 
-pub(crate) async fn execute_prompts_command(
+pub(crate) async fn execute(
     args: PromptsArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -120,7 +120,7 @@ async fn list_prompts(host: &McpHost, is_named: bool, form: ListFormat) -> Resul
     .await
 }
 
-/// Lists the arguments of a prompt. Optional arguments end with a question mark.
+/// Returns the argument names of a prompt as text. Optional names end with a question mark.
 fn format_parameters(prompt: &Prompt) -> String {
     let names = prompt.arguments.iter().map(|argument| {
         let mark = if argument.required { "" } else { "?" };
@@ -140,7 +140,7 @@ fn print_prompt(rendered: &RenderedPrompt, form: ListFormat) -> Result<Code, Fai
     Ok(Code::Success)
 }
 
-/// Formats the messages of a prompt as text. Roles are shown only if the assistant has a message.
+/// Formats the messages of a prompt as text. Roles are shown only if one message is the model's.
 fn format_messages(rendered: &RenderedPrompt) -> String {
     let mut text = String::new();
     let only_person = rendered.messages.iter().all(|m| m.role == PromptRole::User);
@@ -161,8 +161,8 @@ fn format_messages(rendered: &RenderedPrompt) -> String {
     text
 }
 
-/// Gets a prompt. An error lists the prompts of the server, or the arguments of the prompt with the
-/// values that the server suggests.
+/// Gets a prompt from its server. The error message lists the prompts of the server, or the
+/// arguments of the prompt with the values that the server suggests.
 async fn get_prompt(
     host: &McpHost,
     server: &str,
@@ -170,7 +170,7 @@ async fn get_prompt(
     given: &BTreeMap<String, String>,
 ) -> Result<RenderedPrompt, Failure> {
     let listed = host.list_prompts(server).await;
-    // An incomplete list of prompts does not prove that the server lacks the prompt.
+    // The prompt may still exist on the server if the list of prompts is incomplete.
     let is_complete = listed.as_ref().is_ok_and(|it| it.problems.is_empty());
     let prompts = listed.map(|listed| listed.items).unwrap_or_default();
     let prompt = prompts.iter().find(|prompt| prompt.name == name);
@@ -204,7 +204,7 @@ async fn get_prompt(
 }
 
 /// Returns a line with the values that the server suggests for an argument. The line is empty if
-/// there are none or if the given value is one of them.
+/// there are no values or if the user already gave one of them.
 async fn describe_completions(
     host: &McpHost,
     server: &str,
@@ -222,7 +222,7 @@ async fn describe_completions(
         value: String::new(),
         known,
     };
-    // Completions are optional, so their errors are ignored.
+    // Suggestions only improve an error message, so a failure to get them is ignored.
     let Ok(listed) = host.complete_argument(server, request).await else {
         return String::new();
     };

@@ -1,4 +1,4 @@
-//! `resources`: resources of MCP servers.
+//! Command `resources`: lists and reads resources of MCP servers.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use switchboard_domain::{
     ToolCallError,
-    nearest::{did_you_mean, find_most_similar},
+    nearest::{did_you_mean, find_nearest},
 };
 use switchboard_mcp_client::{FeatureError, McpHost, ResourceBody, ResourceContent};
 
@@ -58,7 +58,7 @@ enum ResourcesCommand {
     },
 }
 
-pub(crate) async fn execute_resources_command(
+pub(crate) async fn execute(
     args: ResourcesArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -178,8 +178,8 @@ fn write_content(content: &ResourceContent) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the error for a URI that the server refused. The message suggests the most similar
-/// listed URI.
+/// Returns the error for a URI that the server did not accept. The message suggests the most
+/// similar URI in the server's list.
 async fn refused_uri_failure(
     host: &McpHost,
     server: &str,
@@ -189,10 +189,10 @@ async fn refused_uri_failure(
     let listed = host.list_resources(server).await;
     let listed = listed.map(|listed| listed.items).unwrap_or_default();
     if listed.iter().any(|resource| resource.uri == uri) {
-        // The server itself lists this URI, so the error suggests no other one.
+        // The URI is in the server's list, so it is not misspelled and no other URI is suggested.
         return Failure::runtime_error(error);
     }
-    let similar = find_most_similar(uri, listed.iter().map(|resource| resource.uri.as_str()));
+    let similar = find_nearest(uri, listed.iter().map(|resource| resource.uri.as_str()));
     Failure::runtime_error(anyhow!(
         "{error}{}\n`switchboard resources list {server}` and `switchboard resources templates \
          {server}` show what there is",

@@ -1,4 +1,4 @@
-//! `servers`: state of MCP servers, and logins.
+//! Command `servers`: shows the state of MCP servers, and logs in to them.
 
 use std::fmt::Write as _;
 
@@ -53,7 +53,7 @@ enum ServersCommand {
     },
 }
 
-pub(crate) async fn execute_servers_command(
+pub(crate) async fn execute(
     args: ServersArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -77,7 +77,9 @@ pub(crate) async fn execute_servers_command(
     };
     let text = tokio::select! {
         text = work => text.map_err(|error| match error {
-            AuthError::NotHttp { .. } | AuthError::StaticHeader { .. } => Failure::usage_error(error),
+            AuthError::NotHttp { .. } | AuthError::StaticHeader { .. } => {
+                Failure::usage_error(error)
+            }
             error => Failure::runtime_error(error),
         })?,
         () = interrupts.wait_for_first_interruption() => return Ok(Code::Interrupted),

@@ -1,4 +1,4 @@
-//! `tools`: lists tools, calls one and accepts changed definitions.
+//! Command `tools`: lists tools, calls a tool and accepts changed tool definitions.
 
 use std::io::Read as _;
 
@@ -64,7 +64,7 @@ enum ToolsCommand {
     },
 }
 
-pub(crate) async fn execute_tools_command(
+pub(crate) async fn execute(
     args: ToolsArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -105,7 +105,7 @@ async fn list_tools(host: &McpHost, form: ListFormat) -> Result<Code, Failure> {
     print_table(form, &catalog.tools, "", |tool| {
         format_tool_row(tool, redefined.contains(&tool.name))
     })?;
-    // Returns an error if a required server is not ready.
+    // Returns an error for a required server that is not ready, but prints the list before.
     host.wait_until_ready().await?;
     Ok(Code::Success)
 }
@@ -141,7 +141,7 @@ fn unknown_tool_failure(server: &str, tool: &str, known: &[&str]) -> Failure {
     Failure::usage_error(anyhow!("server `{server}` has no tool `{tool}`{available}"))
 }
 
-/// Accepts the changed definitions of one tool or of all tools of a server.
+/// Accepts the changed definitions of one tool, or of all tools of a server.
 async fn accept_tools(
     host: &McpHost,
     server: &str,
@@ -180,7 +180,7 @@ fn write_tool_output(output: &ToolOutput, form: ListFormat) -> std::io::Result<(
     }
     let text = text.join("\n");
     if output.is_error {
-        // A tool error is printed to standard error.
+        // The text describes an error of the tool, so it goes to standard error.
         terminal::print_error(&anyhow!("{text}"));
         return Ok(());
     }

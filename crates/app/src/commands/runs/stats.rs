@@ -1,4 +1,4 @@
-//! `runs stats`: statistics of the audit.
+//! Command `runs stats`: prints statistics of the audit records.
 
 use std::{
     fs::File,
@@ -58,7 +58,7 @@ fn parse_time(text: &str) -> Result<Timestamp, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time);
     }
-    // A date without a time means the start of the day.
+    // A date without a time is accepted too, and means the start of that day.
     if let Ok(moment) = text.parse::<DateTime>() {
         let time = TimeZone::UTC.to_timestamp(moment);
         return time.map_err(|error| error.to_string());
@@ -70,13 +70,13 @@ fn parse_time(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| "not a date, a time or a duration such as 7d or 12h".to_owned())
 }
 
-/// Statistics of the audit records that were read.
+/// Statistics of models and tools, computed from audit records.
 #[derive(Debug, Default)]
 struct AuditStatistics {
     metrics: Metrics,
     files: Vec<PathBuf>,
     records: u64,
-    /// Number of lines that are not audit records of this program version.
+    /// Number of lines in the audit files that are not audit records of this program version.
     unreadable: u64,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
@@ -167,8 +167,8 @@ impl AuditStatistics {
         )
     }
 
-    /// Prints warnings about unreadable lines and unfinished calls, which the statistics do not
-    /// include.
+    /// Prints warnings about lines that are not audit records and about unfinished calls. The
+    /// statistics do not include them.
     fn print_omission_warnings(&self) {
         if self.unreadable > 0 {
             print_warning(&format!(
@@ -185,7 +185,7 @@ impl AuditStatistics {
         }
     }
 
-    /// Returns the statistics as the JSON output of the command.
+    /// Returns the statistics as JSON for `--output json`.
     fn statistics_to_json(&self) -> Value {
         let counted = self.metrics.take_snapshot();
         let models = counted.models.iter().map(|model| {
@@ -230,14 +230,14 @@ impl AuditStatistics {
     }
 }
 
-/// Returns the counts and the accuracy of tool calls as JSON.
+/// Returns the numbers of tool calls and their accuracy as JSON.
 fn call_counts_to_json(counts: &CallCounts) -> Value {
     let mut calls = json!(counts);
     calls["accuracy"] = json!(counts.accuracy());
     calls
 }
 
-/// Returns durations as JSON. Percentiles are estimates from histogram buckets.
+/// Returns call durations as JSON. Percentiles are estimated from the histogram.
 fn latency_to_json(histogram: &Histogram) -> Value {
     json!({
         "count": histogram.count,

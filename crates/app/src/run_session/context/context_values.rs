@@ -8,15 +8,15 @@ use switchboard_orchestration::tools::arguments::{ContextInjection, ContextTempl
 use crate::config::Config;
 use crate::run_session::servers::program_path;
 
-/// Name of the tool argument that contains the conversation id. The model never sees it.
+/// Name of the tool argument through which bundled servers receive the conversation id.
 const DATABASE_CONTEXT: &str = "databaseContext";
-/// Field of `databaseContext` that contains the conversation id.
+/// Field of the argument `databaseContext` that contains the conversation id.
 const CONVERSATION: &str = "conversationId";
-/// Bundled servers that keep state for each conversation.
+/// Names of the bundled servers that store data separately for each conversation.
 const WITH_CONVERSATIONS: [&str; 2] = ["graph", "bte"];
 
-/// Returns the context values of tools: the configured ones, and the conversation id for bundled
-/// servers.
+/// Returns the values of hidden tool arguments: the configured values, and the conversation id for
+/// bundled servers that need it.
 pub(crate) fn build_context_injection<'s>(
     config: &Config,
     servers: impl IntoIterator<Item = &'s ServerConfig>,
@@ -38,12 +38,12 @@ pub(crate) fn build_context_injection<'s>(
     injected
 }
 
-/// Returns the context values of the configured servers.
-pub(crate) fn configured_context_values(config: &Config) -> ContextInjection {
+/// Returns the values of hidden tool arguments in the configuration.
+pub(crate) fn configured_values(config: &Config) -> ContextInjection {
     build_context_injection(config, config.servers.iter().flatten())
 }
 
-/// Returns whether a server is bundled and keeps state for each conversation.
+/// Returns whether a server is a bundled one that stores data for each conversation.
 fn keeps_conversation_state(server: &ServerConfig) -> bool {
     let ServerTransport::Stdio { command, args, .. } = &server.transport else {
         return false;

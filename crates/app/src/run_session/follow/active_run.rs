@@ -1,4 +1,4 @@
-//! Common interface to runs with and without storage.
+//! Common interface to stored runs and to runs without storage.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use switchboard_orchestration::{
     persistence::{PersistedRun, PersistedRunEnd},
 };
 
-/// A run in progress.
+/// A run in progress, whose events are read one by one.
 pub(crate) enum ActiveRun {
-    /// A run without storage.
+    /// A run without storage, which cannot be resumed.
     Ephemeral(Box<RunStream>),
-    /// A stored run of a session.
+    /// A run that is stored in a session and can be resumed.
     Persisted(Box<PersistedRun>),
 }
 
 impl ActiveRun {
-    /// Returns the next event, or `None` when the run has ended. Cancel safe.
+    /// Returns the next event, or `None` when the run has ended. The future is cancel safe.
     pub(super) async fn next_event(&mut self) -> Option<Arc<RunEvent>> {
         match self {
             Self::Ephemeral(run) => run.next().await.map(Arc::new),
@@ -32,7 +32,7 @@ impl ActiveRun {
         }
     }
 
-    /// Returns how a stored run ended. `None` while it is in progress and for runs without storage.
+    /// Returns how a stored run ended. `None` for a run in progress and for a run without storage.
     pub(crate) fn run_end(&self) -> Option<&PersistedRunEnd> {
         match self {
             Self::Ephemeral(_) => None,

@@ -1,4 +1,4 @@
-//! Writes a recording to a file.
+//! Writes a recording to a file, which other users cannot read.
 
 use std::{
     fs::{File, TryLockError},
@@ -10,29 +10,28 @@ use serde::Deserialize;
 
 use crate::{storage::private_file, terminal::print_warning};
 
-/// Maximum size of the first line in bytes. This line identifies a recording.
+/// Maximum size in bytes of the first line, which shows that a file is a recording.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
 
-/// Maximum number of bytes held back before the first response.
+/// Maximum size in bytes of the lines that wait for the first model response.
 const MAX_HELD_BYTES: usize = 16 << 20;
 
-/// The file of a recording in progress.
-///
-/// An older recording in the file stays until the first model response, because it may have cost
-/// money and the new run may fail before that.
+/// The file to which a recording is written. An older recording in the file may have cost money,
+/// and the new run may fail early. Therefore the older recording is replaced only when the first
+/// model response arrives.
 #[derive(Debug)]
 pub(crate) struct RecordingFile {
     file: File,
-    /// File name as the user typed it, for messages.
+    /// File name as the user typed it, for use in messages.
     name: String,
-    /// Lines held back before the first model response. `None` if lines are written immediately.
+    /// Lines that wait for the first model response. `None` if lines are written immediately.
     held: Option<Vec<u8>>,
-    /// `true` after the first successful write. Later write errors also print a warning.
+    /// `true` after the first successful write. From then on, write errors print a warning.
     has_begun: bool,
 }
 
-/// Fields that identify a line of a recording. The first line has the field `format`, and all
-/// other lines have the field `type`.
+/// Fields by which lines of a recording are recognized. The first line has the field `format`, and
+/// all other lines have the field `type`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RecordingLine {
@@ -42,11 +41,11 @@ struct RecordingLine {
 }
 
 impl RecordingFile {
-    /// Opens and locks a private file. Fails if the file exists and is not a recording.
+    /// Opens and locks a file for a recording. Returns an error if it has other content.
     pub(crate) fn open_recording_file(path: &Path, name: String) -> io::Result<Self> {
         let mut options = private_file::owner_only_options();
         options.write(true).create(true).truncate(false);
-        // A pipe or device cannot be opened for reading and writing, and has no older recording.
+        // A pipe or device cannot contain an older recording and may not be readable.
         let is_special = std::fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
         if is_special {
             let file = options.create(false).open(path)?;
@@ -60,7 +59,7 @@ impl RecordingFile {
                     "another run is recording to it: wait for its end, or choose another file",
                 ));
             }
-            // Without support for locks in the file system, the file is used unlocked.
+            // The file system does not support locks, so the file is used without a lock.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(error),
         }
@@ -87,7 +86,7 @@ impl RecordingFile {
         }
     }
 
-    /// Writes a line, or holds it back until the first model response.
+    /// Writes a line to the file. Lines before the first model response wait for this response.
     fn write_line(&mut self, line: &[u8]) -> io::Result<usize> {
         let Some(held) = &mut self.held else {
             return self.file.write(line);
@@ -113,7 +112,7 @@ fn parse_line(line: &[u8]) -> RecordingLine {
     serde_json::from_slice(line).unwrap_or_default()
 }
 
-/// Removes the access of other users from an existing file.
+/// Removes the permissions of other users from a file that already existed.
 #[cfg(unix)]
 fn make_file_private(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -133,7 +132,7 @@ fn make_file_private(_: &File) -> io::Result<()> {
 }
 
 impl Write for RecordingFile {
-    /// Prints a warning when recording fails, because the run may continue for days.
+    /// Writes a line of the recording. Prints a warning for an error, because the run goes on.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.write_line(bytes);
         match &written {

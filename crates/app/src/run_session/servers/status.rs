@@ -1,4 +1,4 @@
-//! Formats the status of MCP servers and their tools.
+//! Formats the status of MCP servers and of their tools for the terminal.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use switchboard_mcp_client::{McpHost, ServerState, ServerStatus};
 
 use crate::terminal::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, to_one_line};
 
-/// Prints one warning for each server with changed tools.
+/// Prints a warning for each server whose tool definitions have changed since an earlier run.
 pub(crate) fn warn_of_changed_tools(host: &McpHost) {
     for status in host.server_statuses() {
         if let Some(text) = changed_tools_warning(&status.name, &status.changed_tools) {
@@ -17,7 +17,7 @@ pub(crate) fn warn_of_changed_tools(host: &McpHost) {
     }
 }
 
-/// Returns the warning about the changed tools of a server.
+/// Returns the warning about a server's changed tools. `None` if no tool has changed.
 pub(crate) fn changed_tools_warning(server: &str, changed: &[String]) -> Option<String> {
     let have = match changed.len() {
         0 => return None,
@@ -36,7 +36,7 @@ pub(crate) fn changed_tools_warning(server: &str, changed: &[String]) -> Option<
     ))
 }
 
-/// Formats the state of every server.
+/// Formats the state of every MCP server as text for the terminal.
 pub(crate) fn format_server_statuses(statuses: &[ServerStatus]) -> String {
     let mut text = String::new();
     for status in statuses {
@@ -108,7 +108,7 @@ pub(crate) fn format_tool_row(tool: &ToolDefinition, is_changed: bool) -> [Strin
     ]
 }
 
-/// Formats the parameter names of a tool. Optional parameters have a question mark.
+/// Formats the parameter names in a tool's schema. Optional names end with a question mark.
 fn format_parameters(schema: &Value) -> String {
     let required = schema["required"].as_array();
     let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|it| it == name));

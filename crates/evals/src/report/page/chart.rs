@@ -7,7 +7,7 @@ use super::{
     kind_display_name,
 };
 
-/// A horizontal bar with its label, its value as text and its colored segments.
+/// A horizontal bar of a chart: its label, its value as text and its colored segments.
 #[derive(Serialize)]
 pub(super) struct Bar {
     label: String,
@@ -15,7 +15,7 @@ pub(super) struct Bar {
     segments: Vec<BarSegment>,
 }
 
-/// A colored segment of a bar. Its position and width are percentages of the chart width.
+/// A colored segment of a chart's bar. Its position and width are percentages of the chart width.
 #[derive(Serialize)]
 struct BarSegment {
     class: &'static str,
@@ -24,8 +24,8 @@ struct BarSegment {
 }
 
 impl Bar {
-    /// Creates a bar from the shares of its segments. A bar never exceeds the chart width, even if
-    /// the report contains impossible numbers.
+    /// Creates a bar from the shares of its segments. The bar is limited to the chart width,
+    /// because a report file may contain impossible numbers.
     fn new(label: String, value: String, shares: &[(&'static str, Option<f64>)]) -> Self {
         let mut segments = Vec::new();
         let mut x = 0.0_f64;
@@ -48,7 +48,7 @@ impl Bar {
     }
 }
 
-/// Returns the bars of passed runs, by kind of scenario and model.
+/// Returns the bars that show the share of passed runs for each kind of scenario and model.
 pub(super) fn passed_run_bars(summary: &[ModelSummary], kinds: &[&String]) -> Vec<Bar> {
     let bars = kinds.iter().flat_map(|kind| {
         let models = summary.iter().filter_map(|model| {
@@ -65,7 +65,7 @@ pub(super) fn passed_run_bars(summary: &[ModelSummary], kinds: &[&String]) -> Ve
     bars.collect()
 }
 
-/// Returns the bar of a model's tool call outcomes.
+/// Returns the bar that divides a model's tool calls by their outcomes.
 pub(super) fn call_outcome_bar(model: &ModelSummary) -> Bar {
     let counts = &model.counts;
     let outcomes = [
@@ -86,7 +86,7 @@ pub(super) fn call_outcome_bar(model: &ModelSummary) -> Bar {
     Bar::new(model.model.to_string(), value, &shares)
 }
 
-/// Returns the bars of turn durations, by model.
+/// Returns the bars that show the duration of turns for each model.
 pub(super) fn turn_duration_bars(summary: &[ModelSummary]) -> Vec<Bar> {
     let durations = summary.iter().filter_map(|model| model.turn_ms);
     let longest = durations.map(|(_, slow)| slow).max().unwrap_or(0).max(1);

@@ -1,13 +1,13 @@
-//! Escaping of text in HTML.
+//! Escapes text for HTML.
 //!
-//! Besides markup, this escapes invisible characters and characters that change the order of
-//! others in text of models and tools. They are shown as code points, such as `[U+202E]`.
+//! Besides markup, characters in text of models and tools are escaped if they are invisible or
+//! change the order of others. They are shown as code points, such as `[U+202E]`.
 
 use std::fmt::{self, Write};
 
 use minijinja::{Error, Output, State, Value};
 
-/// Writes a template value and escapes it. Only the output of macros is not escaped.
+/// Writes the escaped text of a template value. Only the output of macros is not escaped again.
 pub(super) fn format_value(
     out: &mut Output<'_>,
     _: &State<'_, '_>,
@@ -24,7 +24,7 @@ pub(super) fn format_value(
     written.map_err(Error::from)
 }
 
-/// Escapes a text for element content and for attribute values in double quotes.
+/// Writes a text, escaped for HTML content and for attribute values in double quotes.
 pub(super) fn escape_html(text: &str, out: &mut impl Write) -> fmt::Result {
     let mut characters = text.chars().peekable();
     while let Some(c) = characters.next() {
@@ -37,7 +37,7 @@ pub(super) fn escape_html(text: &str, out: &mut impl Write) -> fmt::Result {
             '\r' if characters.peek() == Some(&'\n') => {}
             '\n' | '\t' => out.write_char(c)?,
             c if is_hidden_character(c) => match char::from_u32(0x2400 + u32::from(c)) {
-                // Control characters are replaced by their visible Unicode symbols.
+                // A control character is replaced by the visible Unicode symbol for it.
                 Some(picture) if c < ' ' => out.write_char(picture)?,
                 _ => write!(out, "[U+{:04X}]", u32::from(c))?,
             },
@@ -47,12 +47,12 @@ pub(super) fn escape_html(text: &str, out: &mut impl Write) -> fmt::Result {
     Ok(())
 }
 
-/// Returns whether a character is invisible or changes the order of other characters.
+/// Returns whether a character could mislead readers: it is invisible or reorders others.
 fn is_hidden_character(c: char) -> bool {
     match c {
-        // Zero-width joiners are legitimate parts of some scripts and of emoji.
+        // Zero-width joiners are necessary in some scripts and in emoji, so they are not escaped.
         '\u{200c}' | '\u{200d}' => false,
-        // Direction marks, zero-width spaces, and tag characters, which people cannot see.
+        // Direction marks, zero-width spaces and tag characters are invisible to readers.
         '\u{61c}'
         | '\u{180e}'
         | '\u{200b}'..='\u{200f}'

@@ -1,8 +1,6 @@
-//! A report as one self-contained HTML page.
-//!
-//! The page loads nothing from the network. Its style and script are in it, and its security
-//! policy forbids all others. It is complete without its script, which filters runs. All text of
-//! models, tools and reports is escaped, see `escape`.
+//! Renders a report as one self-contained HTML page. The page loads nothing from the network: its
+//! style and script are embedded, and its security policy forbids all others. Only the filter for
+//! runs needs the script. All text of models, tools and reports is escaped, see `escape`.
 
 mod chart;
 mod escape;
@@ -21,28 +19,28 @@ use super::{
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Content security policy that allows only the embedded style and script, by their SHA-256. A test
-/// compares the hashes.
+/// Content security policy that allows only the embedded style and script, by their SHA-256 hashes.
+/// A test checks the hashes.
 const POLICY: &str = "default-src 'none'; \
     style-src 'sha256-z/RsGm2Qhxhs8n1ZI0CoufHRSPRV/ZSZA9UGN1jq7AA='; \
     script-src 'sha256-aPGNVALmKMzDfcZ8XaPDW9AGFai94BSWkbTh8SCqAUc='; \
     base-uri 'none'; form-action 'none'";
 
-/// Maximum size of all rendered runs in bytes. The turns of further runs are omitted.
+/// Maximum size in bytes of all runs on the page. The turns of further runs are omitted.
 const MAX_RUNS_BYTES: usize = 64 << 20;
 
-/// Maximum size of one text on the page, in bytes.
+/// Maximum size in bytes of one text on the page. Longer texts are cut.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Maximum length of a name on the page, in characters.
+/// Maximum length in characters of a name on the page. Longer names are cut.
 const MAX_NAME_CHARS: usize = 200;
 
-/// An error while rendering a report page.
+/// An error while the page of a report is rendered.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot render the report as a page: {0}")]
 pub struct PageError(#[from] minijinja::Error);
 
-/// Renders a report as an HTML page. Compares it with `earlier` if there is an earlier report.
+/// Renders a report as an HTML page. If `earlier` is set, the page compares both reports.
 ///
 /// A run and its transcript need some kilobytes. Texts are cut at 64 KiB, and transcripts are
 /// omitted after 64 MiB.
@@ -123,7 +121,7 @@ fn build_template_environment() -> Result<Environment<'static>, minijinja::Error
     Ok(environment)
 }
 
-/// Returns the display name of a kind of scenario.
+/// Returns the name that the page shows for a kind of scenario.
 fn kind_display_name(kind: &str) -> &str {
     match kind.trim() {
         "" => "(none)",
@@ -131,7 +129,7 @@ fn kind_display_name(kind: &str) -> &str {
     }
 }
 
-/// Returns the beginning of a text, followed by the number of omitted bytes.
+/// Returns the beginning of a text, followed by a note with the number of omitted bytes.
 fn format_excerpt(text: &str, omitted: Option<u64>) -> String {
     let end = text.floor_char_boundary(MAX_TEXT_BYTES);
     let omitted = omitted
@@ -143,7 +141,7 @@ fn format_excerpt(text: &str, omitted: Option<u64>) -> String {
     }
 }
 
-/// Returns the template values for the comparison with an earlier report.
+/// Returns the template values for the comparison of both reports.
 fn build_comparison(earlier: &Report, later: &Report) -> Value {
     let found = Comparison::compare_reports(earlier, later);
     let models = found.models.iter().map(|model| {
@@ -186,7 +184,7 @@ fn build_comparison(earlier: &Report, later: &Report) -> Value {
     }
 }
 
-/// Returns the position of the first failed run of a scenario in the report, starting at 1.
+/// Returns the number of the first failed run of a scenario on the page, starting at 1.
 fn failed_run_number(report: &Report, model: &ModelComparison, scenario: &str) -> Option<usize> {
     let position = report
         .runs

@@ -1,15 +1,15 @@
-//! The guard against requests to internal services (SSRF).
+//! The guard against OAuth requests to internal services (server-side request forgery).
 //!
-//! A hostile server could name URLs that only this machine can reach. So every discovered URL must
-//! be `https` and public. If the configured server or issuer is on this machine or in a private
-//! network, URLs there are allowed too.
+//! A hostile server could announce URLs that only this machine can reach. So every discovered URL
+//! must use `https` and be public. If the configured server or issuer is on this machine or in a
+//! private network, URLs in that network are allowed too.
 //!
-//! - A server is on this machine only if its URL contains a loopback address or `localhost`,
-//!   because other names can resolve to anything and loopback also allows `http`.
-//! - A server is in a private network if its name resolves only to private addresses, because
-//!   `https` proves the host.
-//! - Names are checked by their addresses when the connection is made. A configured proxy resolves
-//!   names itself; then only literal addresses are checked.
+//! - A server counts as on this machine only if its URL contains a loopback address or `localhost`.
+//!   Other names can resolve to any address, and loopback URLs may use `http`.
+//! - A server counts as in a private network if its name resolves only to private addresses. Such
+//!   URLs must use `https`, which authenticates the host.
+//! - The addresses of a host name are checked when the client connects. A configured proxy resolves
+//!   names itself, so only literal addresses are checked then.
 
 use std::{
     collections::HashSet,
@@ -31,19 +31,19 @@ const USER_INFO: &str = "it holds a user name or password";
 const NO_HOST: &str = "it has no host";
 const INSIDE: &str = "it is in a network that the server is not part of";
 
-/// Network that an IP address belongs to.
+/// Class of network that an IP address belongs to. It decides whether OAuth requests may go there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Network {
     Public,
     Loopback,
     Private,
     LinkLocal,
-    /// Multicast, unspecified and reserved addresses, which are never allowed.
+    /// Multicast, unspecified or reserved address, which no OAuth request may use.
     Reserved,
 }
 
-/// Networks that login requests for one server may reach: the public network, and the networks of
-/// its configured URLs, which are listed here.
+/// Networks that the OAuth requests for one server may reach, in addition to the public internet.
+/// These are the networks of the configured URLs.
 #[derive(Debug, Clone, Default)]
 pub(in crate::auth) struct NetworkGuard(Vec<Network>);
 
@@ -56,8 +56,8 @@ impl NetworkGuard {
             if let Some(network) = classify_host(url) {
                 allowed.push(network);
             } else if let Some(host) = url.host_str()
-                // A host that cannot be resolved here allows no network: it is unreachable, or
-                // only a proxy can resolve it.
+                // A host name that cannot be resolved here adds no network: the host is
+                // unreachable, or only a proxy can resolve its name.
                 && let Ok(addresses) = lookup_host((host, 0)).await
             {
                 let mut networks = addresses
@@ -77,12 +77,12 @@ impl NetworkGuard {
         network == Network::Public || self.0.contains(&network)
     }
 
-    /// Returns whether a configured URL is on this machine.
+    /// Returns whether a configured URL of the server is on this machine.
     pub(in crate::auth) fn is_loopback(&self) -> bool {
         self.0.contains(&Network::Loopback)
     }
 
-    /// Parses a URL and checks all rules that need no DNS lookup.
+    /// Parses a URL and checks the guard's rules that need no DNS lookup.
     pub(in crate::auth) fn parse_url(
         &self,
         what: &'static str,
@@ -129,15 +129,15 @@ impl NetworkGuard {
         }
     }
 
-    /// Creates a DNS resolver that omits the forbidden addresses of `targets`.
+    /// Creates a DNS resolver that removes forbidden addresses from its answers for `targets`.
     pub(in crate::auth) fn build_resolver(&self, targets: TargetHosts) -> Arc<dyn Resolve> {
         let guard = self.clone();
         Arc::new(GuardedResolver { guard, targets })
     }
 }
 
-/// Hosts to which requests are sent. The HTTP client also resolves names of configured proxies,
-/// whose addresses may be internal.
+/// Host names that OAuth requests are sent to. The guarded resolver does not check other names:
+/// these are configured proxies, whose addresses may be internal.
 #[derive(Clone, Default)]
 pub(in crate::auth) struct TargetHosts(Arc<Mutex<HashSet<String>>>);
 
@@ -176,7 +176,7 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// Returns the network of an IP address or `localhost`. Other names need a DNS lookup: `None`.
+/// Returns the network of a URL with an IP address or `localhost`. Other hosts need DNS: `None`.
 fn classify_host(url: &Url) -> Option<Network> {
     let host = url.host_str()?;
     let bare = host.trim_matches(['[', ']']);
@@ -200,7 +200,7 @@ fn classify_ipv4(address: Ipv4Addr) -> Network {
     if address.is_loopback() {
         Network::Loopback
     } else if address.is_private() || matches!((a, b), (100, 64..=127)) {
-        // 100.64.0.0/10 is the shared address space of a provider's customers (RFC 6598).
+        // 100.64.0.0/10 is the address space behind a provider's carrier-grade NAT (RFC 6598).
         Network::Private
     } else if address.is_link_local() {
         Network::LinkLocal
@@ -218,8 +218,8 @@ fn classify_ipv6(address: Ipv6Addr) -> Network {
         let bits = u32::from(high) << 16 | u32::from(low);
         classify_ipv4(Ipv4Addr::from_bits(bits))
     };
-    // Addresses for protocol assignments (RFC 2928, including Teredo) and for documentation (RFC
-    // 3849, RFC 9637).
+    // IPv6 blocks for protocol assignments (RFC 2928, including Teredo) and for documentation (RFC
+    // 3849, RFC 9637) are not public.
     let is_special = matches!(
         address.segments(),
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..]
@@ -228,7 +228,7 @@ fn classify_ipv6(address: Ipv6Addr) -> Network {
         _ if address.is_loopback() => Network::Loopback,
         _ if address.is_unique_local() => Network::Private,
         _ if address.is_unicast_link_local() => Network::LinkLocal,
-        // IPv6 addresses that contain an IPv4 address: mapped, compatible, NAT64, 6to4.
+        // The embedded IPv4 address determines the network: compatible, mapped, NAT64 and 6to4.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => v4(high, low),

@@ -1,4 +1,4 @@
-//! The listener on 127.0.0.1 for the redirect of the authorization server (RFC 8252, section 7.3).
+//! Listener on 127.0.0.1 for the redirect at the end of an OAuth login (RFC 8252, section 7.3).
 
 use std::{collections::HashMap, io, net::Ipv4Addr, time::Duration};
 
@@ -11,37 +11,37 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{auth::error::AuthError, primitives::error::shorten_text};
+use crate::{auth::error::AuthError, primitives::error::shorten};
 
-/// Value of `what` in [`AuthError::Refused`] if a login was rejected or declined.
+/// Value of the field `what` in [`AuthError::Refused`] if a browser login was rejected or declined.
 pub(in crate::auth) const LOGIN: &str = "login";
 const PATH: &str = "/callback";
-/// Time limit to receive a request on a connection, because browsers also open connections on which
+/// Time limit to receive an HTTP request on a connection. Browsers also open connections on which
 /// they send no request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of a request in bytes. Some authorization servers send long codes.
+/// Maximum size in bytes of an HTTP request. Some servers send long authorization codes.
 const MAX_REQUEST: usize = 32 * 1024;
-/// Maximum number of concurrent connections to the redirect listener.
+/// Maximum number of concurrent connections to the redirect listener. Further connections wait.
 const MAX_CONNECTIONS: usize = 32;
 
-/// Pause after a failed accept, for example if the process has no free file descriptors.
+/// Pause after a failed `accept`, for example while the process has no free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 const DONE: &str = "You are logged in. You may close this page.";
 const FAILED: &str = "The login failed. You may close this page.";
 const UNKNOWN: &str = "This URL does not belong to a running login.";
 
-/// Listener on 127.0.0.1 for the redirect at the end of a login.
+/// Listener on 127.0.0.1 that receives the authorization code from the browser.
 pub(in crate::auth) struct RedirectListener {
     listener: TcpListener,
     pub(in crate::auth) redirect_uri: String,
 }
 
-/// Parameters that the redirect must contain.
+/// Values that identify the redirect of one login. Redirects with other values are rejected.
 pub(in crate::auth) struct ExpectedRedirect<'a> {
     pub(in crate::auth) state: &'a str,
     pub(in crate::auth) issuer: &'a str,
-    /// Whether the authorization server adds its issuer to every redirect (RFC 9207).
+    /// Whether the authorization server adds `iss` to every redirect (RFC 9207).
     pub(in crate::auth) sends_issuer: bool,
 }
 
@@ -61,11 +61,9 @@ impl RedirectListener {
         })
     }
 
-    /// Starts the listener on the port of an earlier redirect URI, or on any port if that one is in
-    /// use.
-    pub(in crate::auth) async fn listen_on_earlier_port(
-        redirect_uri: &str,
-    ) -> Result<Self, AuthError> {
+    /// Starts the listener on the port of an earlier redirect URI, so that its client registration
+    /// can be reused. Uses any free port if that port is in use.
+    pub(in crate::auth) async fn reuse_port(redirect_uri: &str) -> Result<Self, AuthError> {
         let port = Url::parse(redirect_uri)
             .ok()
             .and_then(|url| url.port())
@@ -88,7 +86,7 @@ impl RedirectListener {
                 tokio::select! {
                     accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                         match accepted {
-                            Ok((connection, _)) => connections.push(handle_request(connection, expected)),
+                            Ok((it, _)) => connections.push(handle_request(it, expected)),
                             Err(error) => {
                                 tracing::debug!(%error, "failed to accept a connection");
                                 sleep(ACCEPT_PAUSE).await;
@@ -109,7 +107,7 @@ impl RedirectListener {
     }
 }
 
-/// Responds to one HTTP request. Returns the result of the login if the request is the redirect.
+/// Answers one HTTP request. Returns the result of the login if the request is the redirect.
 async fn handle_request(
     mut connection: TcpStream,
     expected: &ExpectedRedirect<'_>,
@@ -125,7 +123,7 @@ async fn handle_request(
         None => ("404 Not Found", UNKNOWN),
     };
     let page = build_html_response(status, text);
-    // Sending the response may fail, because the browser may have closed the connection.
+    // The browser may have closed the connection, so a failure to send the page is ignored.
     let _ = timeout(REQUEST_TIMEOUT, async {
         connection.write_all(page.as_bytes()).await?;
         connection.shutdown().await
@@ -134,7 +132,7 @@ async fn handle_request(
     result
 }
 
-/// Reads the whole head of a request and returns its first line. Unread input would reset the
+/// Reads the whole head of an HTTP request and returns its first line. Unread input would reset the
 /// connection on close, and the browser might not show the response.
 async fn request_line(connection: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
@@ -155,7 +153,7 @@ fn build_html_response(status: &str, text: &str) -> String {
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Switchboard</title>\
          <p>{text}</p></html>"
     );
-    // The URL of the page contains the authorization code, so no referrer may be sent.
+    // The page sends no referrer, because its URL contains the authorization code.
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
          Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n\
@@ -164,7 +162,7 @@ fn build_html_response(status: &str, text: &str) -> String {
     )
 }
 
-/// Parses the first line of a request. Returns `None` if the request does not belong to the login.
+/// Parses a request line. Returns `None` if it is not the redirect that ends this login.
 fn parse_redirect(
     line: &str,
     expected: &ExpectedRedirect<'_>,
@@ -176,7 +174,7 @@ fn parse_redirect(
     }
     let mut parameters = HashMap::new();
     for (name, value) in url.query_pairs() {
-        // OAuth does not allow duplicate parameters (RFC 6749, section 3.1).
+        // OAuth forbids duplicate parameters (RFC 6749, section 3.1), so such a request is ignored.
         if parameters
             .insert(name.into_owned(), value.into_owned())
             .is_some()
@@ -190,8 +188,8 @@ fn parse_redirect(
     Some(extract_code(&mut parameters, expected))
 }
 
-/// Returns the authorization code or the error in a redirect. Checks the issuer first, so that an
-/// error of another issuer is not shown (RFC 9207, section 2.4).
+/// Returns the authorization code or the error in the redirect. Checks the issuer first, so that
+/// error text from another issuer is not shown (RFC 9207, section 2.4).
 fn extract_code(
     parameters: &mut HashMap<String, String>,
     expected: &ExpectedRedirect<'_>,
@@ -204,17 +202,17 @@ fn extract_code(
     if !is_right {
         return Err(AuthError::IssuerMismatch {
             what: "redirect",
-            expected: shorten_text(expected.issuer),
-            found: shorten_text(issuer.unwrap_or("(none)")),
+            expected: shorten(expected.issuer),
+            found: shorten(issuer.unwrap_or("(none)")),
         });
     }
     if let Some(error) = parameters.get("error") {
         return Err(AuthError::Refused {
             what: LOGIN,
-            error: shorten_text(error),
+            error: shorten(error),
             description: parameters
                 .get("error_description")
-                .map(|text| shorten_text(text)),
+                .map(|text| shorten(text)),
         });
     }
     match parameters.remove("code").filter(|code| !code.is_empty()) {

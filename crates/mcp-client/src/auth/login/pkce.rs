@@ -1,11 +1,11 @@
-//! Random values and PKCE (RFC 7636).
+//! Random values and PKCE code challenges (RFC 7636) for OAuth logins.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// Returns 244 random bits of the operating system as 43 URL-safe characters. RFC 7636 requires 43
-/// to 128 characters for a verifier.
+/// Returns 244 random bits as 43 URL-safe characters. RFC 7636 requires 43 to 128 characters for a
+/// PKCE verifier.
 pub(in crate::auth) fn random_token() -> String {
     let mut bytes = Uuid::new_v4().into_bytes().to_vec();
     bytes.extend(Uuid::new_v4().into_bytes());

@@ -1,5 +1,5 @@
-//! The access tokens of one MCP server: they are loaded from the store, renewed before they expire,
-//! and replaced after the server rejects them.
+//! The access tokens of one MCP server: the session loads them from the store, renews them before
+//! they expire, and replaces them after the server rejects them.
 
 mod stored;
 
@@ -14,7 +14,7 @@ use crate::{
     auth::{
         challenge::{Challenge, add_scope},
         error::AuthError,
-        fetch::{AuthHttpClient, guard::NetworkGuard},
+        fetch::{AuthClient, guard::NetworkGuard},
         login::{Login, callback::LOGIN},
         metadata::{DiscoveredAuthServer, discover_auth_server},
         settings::AuthOptions,
@@ -24,28 +24,28 @@ use crate::{
         ServerConfig, ServerTransport,
         login::{AuthConfig, GrantType},
     },
-    primitives::error::shorten_text,
+    primitives::error::shorten,
     primitives::sync::lock_mutex,
 };
 
-/// Response in which a server rejects the access token of a request.
+/// HTTP response with which an MCP server rejects the access token of a request.
 #[derive(Debug)]
 pub(crate) enum TokenRejection {
-    /// Status 401: the request needs a token, or another token.
+    /// HTTP status 401: the request has no token, or its token is not valid.
     Unauthorized(Challenge),
-    /// Status 403: the token lacks the scopes in the challenge.
+    /// HTTP status 403: the token does not have the scopes in the challenge.
     InsufficientScope(Challenge),
 }
 
-/// Owner of the session of a server. Dropping it cancels pending logins.
+/// Owner of a server's OAuth session. Dropping it cancels the logins that are in progress.
 pub(crate) struct SessionHandle {
     session: Arc<Session>,
     _quit: DropGuard,
 }
 
 impl SessionHandle {
-    /// Creates the session of a server. Returns `None` for servers without OAuth: child processes,
-    /// and servers with a configured `Authorization` header.
+    /// Creates the OAuth session of a server. Returns `None` for servers without OAuth: child
+    /// processes, servers with a configured `Authorization` header, and invalid settings.
     pub(crate) fn new(server: &ServerConfig, options: &AuthOptions) -> Option<Arc<Self>> {
         let session = Session::from_config(server, options).ok()?;
         Some(Arc::new(Self {
@@ -63,29 +63,29 @@ impl SessionHandle {
 pub(crate) struct Session {
     name: String,
     url: Url,
-    /// Configured URL, which identifies the server in the token store.
+    /// Configured URL, by which the token store finds the tokens of the server.
     address: String,
     config: AuthConfig,
     options: AuthOptions,
-    fetch: OnceCell<AuthHttpClient>,
+    fetch: OnceCell<AuthClient>,
     known: Mutex<TokenState>,
-    /// Lock that is held while new tokens are requested. Other requests wait for these tokens.
+    /// Lock that is held while new tokens are requested. Other requests wait for the new tokens.
     renewal: tokio::sync::Mutex<()>,
     quit: CancellationToken,
 }
 
 #[derive(Default)]
 struct TokenState {
-    /// Login in use. `None` if the store contains none or is not loaded yet.
+    /// Login with the current tokens. `None` if the store has no login or is not loaded yet.
     current: Option<StoredLogin>,
     is_loaded: bool,
-    /// New token that the server has not accepted yet, and how it was obtained. Prevents endless
-    /// token requests if a server rejects every token.
+    /// New token that the server has not accepted yet, and how the client obtained it. If the
+    /// server rejects every token, this prevents an endless loop of token requests.
     unproven: Option<(SecretString, TokenOrigin)>,
-    /// Time and required scopes of the last failure that only a login by a person can solve. Other
-    /// requests that the server rejected meanwhile fail with the same error.
+    /// Time of the last failure that only a login by a person can solve, and the required scopes.
+    /// Requests that the server rejected before that time fail with the same error.
     needs_person: Option<(Instant, Vec<String>)>,
-    /// Whether a person declined a login. Further calls do not start another login.
+    /// Whether a person declined a login. Further calls then do not start another login.
     declined: bool,
 }
 
@@ -157,27 +157,27 @@ impl Session {
         })
     }
 
-    pub(in crate::auth) async fn auth_http_client(&self) -> Result<&AuthHttpClient, AuthError> {
+    pub(in crate::auth) async fn auth_http_client(&self) -> Result<&AuthClient, AuthError> {
         self.fetch
             .get_or_try_init(async || {
-                // The user trusts configured URLs, so their networks are allowed.
+                // The user trusts the configured URLs, so OAuth requests may reach their networks.
                 let configured = [&self.config.issuer, &self.config.metadata_url];
                 let configured = configured.into_iter().flatten();
                 let configured = configured.filter_map(|url| Url::parse(url).ok());
                 let urls: Vec<Url> = configured.chain([self.url.clone()]).collect();
-                AuthHttpClient::new(NetworkGuard::from_configured_urls(&urls).await)
+                AuthClient::new(NetworkGuard::from_configured_urls(&urls).await)
             })
             .await
     }
 
-    fn lock_token_state(&self) -> MutexGuard<'_, TokenState> {
+    fn lock_state(&self) -> MutexGuard<'_, TokenState> {
         lock_mutex(&self.known)
     }
 
-    /// Returns the login in use. Loads it from the store on the first call.
+    /// Returns the login that provides the tokens. The first call loads it from the store.
     async fn current_login(&self) -> Option<StoredLogin> {
         {
-            let known = self.lock_token_state();
+            let known = self.lock_state();
             if known.is_loaded {
                 return known.current.clone();
             }
@@ -185,13 +185,13 @@ impl Session {
         let stored = match self.load_usable_logins().await {
             Ok(stored) => stored.into_iter().next(),
             // The request is sent without a token, because most servers need none. A server that
-            // needs one rejects the request.
+            // needs a token rejects the request.
             Err(error) => {
                 tracing::warn!(server = self.name, %error, "failed to load tokens");
                 return None;
             }
         };
-        let mut known = self.lock_token_state();
+        let mut known = self.lock_state();
         if !known.is_loaded {
             known.is_loaded = true;
             known.current = stored;
@@ -199,28 +199,28 @@ impl Session {
         known.current.clone()
     }
 
-    /// Replaces the login in use and returns its token. `origin` is set for newly issued tokens.
+    /// Replaces the current login and returns its token. `origin` is set for newly issued tokens.
     fn set_current_login(
         &self,
         current: StoredLogin,
         origin: Option<TokenOrigin>,
     ) -> Option<SecretString> {
         let token = current.access_token().cloned();
-        let mut known = self.lock_token_state();
+        let mut known = self.lock_state();
         known.is_loaded = true;
         known.declined = false;
         let unproven = known.unproven.take();
         known.unproven = match origin {
             Some(origin) => token.clone().map(|token| (token, origin)),
-            // A token from another request stays unproven until the server accepts it.
+            // A new token from another request stays unproven until the server accepts it.
             None => unproven.filter(|(unproven, _)| is_same_token(Some(unproven), token.as_ref())),
         };
         known.current = Some(current);
         token
     }
 
-    /// Returns the access token for the next request. Renews a token that expires soon. Returns
-    /// `None` if no token is stored: the server then sends a challenge if it needs one.
+    /// Returns the access token for the next request. First renews a token that expires within 30
+    /// seconds. Returns `None` if no token is stored.
     pub(crate) async fn bearer_token(self: &Arc<Self>) -> Result<Option<SecretString>, AuthError> {
         let Some(current) = self.current_login().await else {
             return Ok(None);
@@ -235,9 +235,9 @@ impl Session {
         }
         match self.spawn_renewal(&again).await {
             Ok(Some(renewed)) => Ok(self.set_current_login(renewed, Some(TokenOrigin::Renewed))),
-            // No renewal is possible. If the server rejects the token, it sends a challenge.
+            // No renewal is possible. If the server rejects the old token, it sends a challenge.
             Ok(None) => Ok(again.access_token().cloned()),
-            // The old token is still valid, and the next renewal may succeed.
+            // The renewal failed, but the old token is still valid.
             Err(error) if !again.has_expired() => {
                 tracing::debug!(server = self.name, %error, "failed to renew the token");
                 Ok(again.access_token().cloned())
@@ -246,9 +246,9 @@ impl Session {
         }
     }
 
-    /// Records that the server accepted this token.
+    /// Records that the server accepted a token. A later rejection then starts a renewal.
     pub(crate) fn record_accepted_token(&self, token: &SecretString) {
-        let mut known = self.lock_token_state();
+        let mut known = self.lock_state();
         if let Some((unproven, _)) = &known.unproven
             && is_same_token(Some(unproven), Some(token))
         {
@@ -283,7 +283,7 @@ impl Session {
         let begun = Instant::now();
         let _lock = self.renewal.lock().await;
         let stored = self.load_usable_logins().await?;
-        // Another call or another process has already obtained new tokens.
+        // Another call or another process has already stored a newer token, which is used.
         if let Some(newer) = stored.first()
             && let Some(token) = newer.access_token()
             && !newer.is_stale()
@@ -293,14 +293,14 @@ impl Session {
         }
         match refusal {
             TokenRejection::Unauthorized(challenge) => {
-                if let Some((found, scopes)) = &self.lock_token_state().needs_person
+                if let Some((found, scopes)) = &self.lock_state().needs_person
                     && *found >= begun
                 {
                     return Err(self.needs_login_error(scopes));
                 }
                 let new = self.handle_unauthorized(used, stored, challenge).await;
                 if let Err(AuthError::NeedsLogin { scopes, .. }) = &new {
-                    self.lock_token_state().needs_person = Some((Instant::now(), scopes.clone()));
+                    self.lock_state().needs_person = Some((Instant::now(), scopes.clone()));
                 }
                 new
             }
@@ -318,7 +318,7 @@ impl Session {
         challenge: &Challenge,
     ) -> Result<Option<SecretString>, AuthError> {
         let unproven = {
-            let known = self.lock_token_state();
+            let known = self.lock_state();
             let unproven = known.unproven.as_ref();
             unproven
                 .filter(|(token, _)| is_same_token(Some(token), used))
@@ -343,9 +343,9 @@ impl Session {
         {
             return Ok(self.set_current_login(renewed, Some(TokenOrigin::Renewed)));
         }
-        // A login has just issued the rejected token, so another login would not help.
+        // The server rejects a token that a login has just issued, so another login would not help.
         if unproven == Some(TokenOrigin::Login) && before.is_some() {
-            let issuer = shorten_text(&discovered.server.issuer);
+            let issuer = shorten(&discovered.server.issuer);
             return Err(AuthError::Failed(format!(
                 "it rejects the new token of {issuer}"
             )));
@@ -355,7 +355,7 @@ impl Session {
             .map(Some)
     }
 
-    /// Logs in again with the scopes in the challenge. Fails if they were already requested.
+    /// Logs in again with the scopes in the challenge. Fails if the last login requested them.
     async fn handle_insufficient_scope(
         &self,
         stored: Vec<StoredLogin>,
@@ -365,7 +365,7 @@ impl Session {
         if let Some(StoredLogin { grant, .. }) = stored.first()
             && needed.iter().all(|scope| grant.scopes.contains(scope))
         {
-            let needed = shorten_text(&needed.join(" "));
+            let needed = shorten(&needed.join(" "));
             return Err(AuthError::Failed(format!(
                 "the login does not cover the scopes `{needed}`, which were requested before"
             )));
@@ -389,7 +389,7 @@ impl Session {
         discover_auth_server(fetch, &self.url, &self.config, challenge, &known).await
     }
 
-    /// Logs in during a call. Does not ask a person again who has declined a login.
+    /// Logs in during a call. Does not start a browser login if a person has declined one before.
     async fn login_during_call(
         &self,
         discovered: &DiscoveredAuthServer,
@@ -400,12 +400,12 @@ impl Session {
             .options
             .on_url
             .as_deref()
-            .filter(|_| !self.lock_token_state().declined);
+            .filter(|_| !self.lock_state().declined);
         let current = self
             .login_and_store(discovered, before, challenged, on_url)
             .await;
         if let Err(AuthError::Refused { what: LOGIN, .. } | AuthError::TimedOut { .. }) = &current {
-            self.lock_token_state().declined = true;
+            self.lock_state().declined = true;
         }
         let token = self.set_current_login(current?, Some(TokenOrigin::Login));
         token.ok_or_else(|| self.needs_login_error(challenged))
@@ -436,14 +436,14 @@ impl Session {
             }
         };
         let key = login.grant_key();
-        // Without the lock, a concurrent renewal could overwrite the new tokens.
+        // The lock prevents a concurrent renewal from overwriting the new tokens.
         let _lock = self.options.store.lock_grant(&key).await?;
         self.options.store.save(&key, &grant).await?;
         Ok(StoredLogin { key, grant })
     }
 
-    /// Stores the missing scopes for the next login. Returns the error that asks a person to log
-    /// in.
+    /// Stores the missing scopes, so that the next login requests them. Returns the error that asks
+    /// a person to log in.
     async fn store_missing_scopes(
         &self,
         before: Option<&StoredLogin>,
@@ -473,7 +473,7 @@ impl Session {
     fn needs_login_error(&self, scopes: &[String]) -> AuthError {
         AuthError::NeedsLogin {
             server: self.name.clone(),
-            scopes: scopes.iter().map(|scope| shorten_text(scope)).collect(),
+            scopes: scopes.iter().map(|scope| shorten(scope)).collect(),
         }
     }
 }

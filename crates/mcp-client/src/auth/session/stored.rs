@@ -1,4 +1,4 @@
-//! The stored tokens of one server, and their renewal.
+//! The stored logins of one server, and the renewal of their tokens.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::auth::{
     store::{Registration, unix_seconds_now},
     token,
 };
-use crate::primitives::error::shorten_text;
+use crate::primitives::error::shorten;
 
 impl Session {
-    /// Returns the login in `stored` for the discovered authorization server and resource, if any.
+    /// Returns the stored login for the discovered authorization server and resource, if any.
     pub(in crate::auth) fn find_login(
         &self,
         stored: Vec<StoredLogin>,
@@ -29,19 +29,19 @@ impl Session {
         let before = stored.into_iter().find(|current| {
             current.key.issuer == *issuer && current.key.resource == discovered.resource
         });
-        // A configured client without a configured issuer belongs to the authorization server of
-        // its first login, so another issuer is an error.
+        // A configured client without a configured `issuer` belongs to the authorization server of
+        // its first login. Its credentials must not be sent to another issuer.
         let configured = self.config.client_id.is_some() && self.config.issuer.is_none();
         match (before, others) {
             (None, Some(expected)) if configured => Err(AuthError::IssuerChanged {
                 expected,
-                found: shorten_text(issuer),
+                found: shorten(issuer),
             }),
             (before, _) => Ok(before),
         }
     }
 
-    /// Returns the stored logins that the configured client can use, the latest first.
+    /// Returns the stored logins that belong to the configured client, the latest first.
     pub(in crate::auth) async fn load_usable_logins(&self) -> Result<Vec<StoredLogin>, AuthError> {
         let of_this_client = |current: &StoredLogin| match &self.config.client_id {
             Some(id) => current.grant.client.id == *id,
@@ -52,7 +52,7 @@ impl Session {
         Ok(stored)
     }
 
-    /// Returns the stored logins of this server and principal, whatever client they belong to.
+    /// Returns the stored logins of this server and principal, including those of other clients.
     pub(in crate::auth) async fn load_all_logins(&self) -> Result<Vec<StoredLogin>, AuthError> {
         let principal = self.config.token_principal();
         let found = self
@@ -64,8 +64,8 @@ impl Session {
         Ok(found.into_iter().map(current).collect())
     }
 
-    /// Revokes the refresh token, which also invalidates its access tokens. Revokes the access
-    /// token if there is no refresh token.
+    /// Revokes the refresh token, which also invalidates its access tokens. Without a refresh
+    /// token, revokes the access token.
     pub(in crate::auth) async fn revoke_tokens(
         &self,
         current: &StoredLogin,
@@ -85,8 +85,8 @@ impl Session {
         token::revoke_token(fetch, &endpoint, &client, token).await
     }
 
-    /// Renews tokens, or returns the tokens of a concurrent renewal. Returns `None` if a login is
-    /// needed.
+    /// Renews the tokens of a login, or returns the tokens of a concurrent renewal. Returns `None`
+    /// if only a new login can obtain tokens.
     ///
     /// The renewal continues if the request is cancelled: a refresh token works only once, and its
     /// replacement must not be lost.
@@ -126,7 +126,7 @@ impl Session {
         let client = build_credentials(&grant.client, &self.config, &current.key.issuer);
         match token::request_tokens(fetch, &endpoint, &client, &parameters).await {
             Ok(mut tokens) => {
-                // A refresh token stays valid if the response contains no new one (RFC 6749,
+                // If the response contains no new refresh token, the old one stays valid (RFC 6749,
                 // section 6).
                 tokens.refresh = tokens.refresh.or(Some(refresh));
                 grant.tokens = Some(tokens);
@@ -144,7 +144,7 @@ impl Session {
                 store.save(&current.key, grant).await?;
                 Ok(None)
             }
-            // The authorization server does not know the client, so the stored login is useless.
+            // The client is no longer registered, so the stored login is useless.
             Err(AuthError::Refused { error, .. })
                 if matches!(error.as_str(), "invalid_client" | "unauthorized_client") =>
             {

@@ -1,4 +1,4 @@
-//! A token store in private files.
+//! Token store that saves each login in a file that only its user can read.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -21,33 +21,33 @@ use crate::auth::{
     },
 };
 
-/// Time limit to wait for a lock. A process holds the lock during token requests, which time out
-/// earlier.
+/// Time limit to wait for the lock of a grant. A process holds the lock during token requests,
+/// which time out earlier.
 const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
-/// Interval between attempts to lock a file. A blocking lock could not time out.
+/// Interval of attempts to lock a file. A blocking lock could not time out.
 const LOCK_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Token store in a private folder (mode 0700) with one file (mode 0600) for each login. Files are
-/// replaced atomically. Several processes may share the folder.
+/// Token store in a folder with one JSON file for each login. Only the user can read the folder
+/// (mode 0700) and its files (mode 0600). Several processes may share the folder.
 #[derive(Debug)]
 pub struct FileStore {
     folder: PathBuf,
 }
 
 impl FileStore {
-    /// Creates a store in a folder. The folder is created on first use and becomes private, so it
-    /// must not contain other files.
+    /// Creates a store in a folder. The first use creates the folder or restricts its mode to 0700,
+    /// so the folder must not contain other files.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
         }
     }
 
-    /// Returns the path of a grant's file. The file name is a hash, which does not reveal the key.
+    /// Returns the path of a grant's file. The file name is a hash, which hides the account.
     fn grant_file_path(&self, key: &GrantKey, ending: &str) -> PathBuf {
         let mut hash = Sha256::new();
         for part in [&key.issuer, &key.resource, &key.principal] {
-            // The length prefix distinguishes the parts `ab` + `c` from `a` + `bc`.
+            // The length prefix distinguishes the key parts `ab` + `c` from `a` + `bc`.
             hash.update(part.len().to_be_bytes());
             hash.update(part.as_bytes());
         }
@@ -103,8 +103,8 @@ impl TokenStore for FileStore {
         let until = Instant::now() + LOCK_TIMEOUT;
         loop {
             match file.try_lock() {
-                // The lock file is never removed. Otherwise two processes could lock different
-                // files with the same name.
+                // Releasing the lock does not remove the lock file. Otherwise two processes could
+                // lock different files with the same name.
                 Ok(()) => return Ok(Box::new(file)),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
                     sleep(LOCK_INTERVAL).await;
@@ -142,7 +142,7 @@ fn read_grants(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
         }
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
-            // Another process removed the file after the folder was listed.
+            // Another process removed the file after this function listed the folder.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
@@ -159,7 +159,7 @@ fn read_grants(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
     Ok(found)
 }
 
-/// Replaces the content of a file atomically.
+/// Replaces the content of a file atomically: writes a temporary file and renames it.
 pub(crate) fn replace_file(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
     let temporary = folder.join(format!("{}.new", random_token()));
     let written = write_new_file(&temporary, text).and_then(|()| fs::rename(&temporary, path));
@@ -194,7 +194,7 @@ pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(folder)?;
-    // An existing folder may have other permissions.
+    // An existing folder may be readable by other users, so its mode is restricted.
     if fs::metadata(folder)?.permissions().mode() & 0o077 != 0 {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
     }

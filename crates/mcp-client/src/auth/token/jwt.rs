@@ -1,4 +1,4 @@
-//! Client authentication with a signed assertion (`private_key_jwt`, RFC 7523, section 2.2).
+//! Client authentication with a signed JWT (`private_key_jwt`, RFC 7523, section 2.2).
 
 use aws_lc_rs::{
     rand::SystemRandom,
@@ -16,7 +16,7 @@ use crate::auth::{error::AuthError, login::pkce::random_token, store::unix_secon
 pub(in crate::auth) const ASSERTION_TYPE: &str =
     "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// Lifetime of an assertion in seconds. It allows for the request time and for clock differences.
+/// Validity of a client assertion in seconds. It allows for the request time and clock differences.
 const LIFETIME: u64 = 60;
 
 enum Key {
@@ -24,7 +24,7 @@ enum Key {
     Rsa(RsaKeyPair),
 }
 
-/// Creates a signed assertion that authenticates a client at an issuer (RFC 7523).
+/// Creates a signed JWT that authenticates the client at an authorization server (RFC 7523).
 pub(in crate::auth) fn client_assertion(
     key: &SecretString,
     client: &str,
@@ -40,7 +40,7 @@ pub(in crate::auth) fn client_assertion(
     let claims = json!({
         "iss": client,
         "sub": client,
-        // RFC 7523bis requires the issuer as audience, not the URL of the endpoint.
+        // RFC 7523bis requires the issuer as audience, instead of the URL of the token endpoint.
         "aud": issuer,
         "iat": now,
         "exp": now + LIFETIME,

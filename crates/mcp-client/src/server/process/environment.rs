@@ -1,11 +1,11 @@
-//! The environment of a server's process.
+//! The environment variables of a server process.
 
 use std::ffi::OsString;
 
 use secrecy::{ExposeSecret, SecretString};
 use switchboard_domain::child_environment::is_inherited;
 
-/// Variables for terminals, proxies (in both spellings) and certificates that servers inherit.
+/// Variables for terminals, proxies and certificates that servers inherit besides the basic ones.
 const INHERITED: &[&str] = &[
     "TERM",
     "HTTP_PROXY",
@@ -25,7 +25,7 @@ pub(crate) fn child_environment(
     configured: &[(String, SecretString)],
 ) -> Vec<(OsString, OsString)> {
     let inherited = own.into_iter().filter(|(name, value)| {
-        // A value that starts with `()` is an exported shell function, which is code.
+        // Exported shell functions (values that start with `()`) are code, so they are excluded.
         is_inherited(name, INHERITED) && !value.as_encoded_bytes().starts_with(b"()")
     });
     let configured = configured
@@ -34,7 +34,7 @@ pub(crate) fn child_environment(
     inherited.chain(configured).collect()
 }
 
-/// Returns the value of an environment variable. The last of several entries counts.
+/// Returns the value of an environment variable. If there are several entries, the last one counts.
 pub(crate) fn find_variable<'a>(
     environment: &'a [(OsString, OsString)],
     name: &str,

@@ -1,4 +1,4 @@
-//! Process group of a stdio server.
+//! Process group of a stdio server, by which the server and its descendants are ended together.
 
 #[cfg(unix)]
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,7 +9,7 @@ use super::watchdog::Watchdog;
 #[cfg(unix)]
 use crate::primitives::sync::lock_mutex;
 
-/// Process group of a server.
+/// Process group of a stdio server: the server process and its descendants.
 #[derive(Clone, Default)]
 pub(crate) struct ProcessGroup {
     #[cfg(unix)]
@@ -19,7 +19,7 @@ pub(crate) struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// Creates a process group that the watchdog ends if the host process is killed.
+    /// Creates an empty process group that the watchdog ends if the host process is killed.
     pub(crate) fn with_watchdog(watchdog: &Watchdog) -> Self {
         Self {
             #[cfg(unix)]
@@ -40,14 +40,14 @@ impl ProcessGroup {
         }
     }
 
-    /// Clears the stored id of the group leader after the group has ended.
+    /// Clears the id of the process group after its end, because the id may be reused.
     pub(super) fn clear_leader(&self) {
         if let Some(pid) = self.lock_leader().take() {
             self.watchdog.unwatch(pid);
         }
     }
 
-    /// Returns the process id of the group leader. Returns `None` after the group has ended.
+    /// Returns the process id of the server, which leads the group. Returns `None` after its end.
     pub(crate) fn pid(&self) -> Option<u32> {
         let leader = (*self.lock_leader())?;
         u32::try_from(leader.as_raw_nonzero().get()).ok()
@@ -62,14 +62,14 @@ impl ProcessGroup {
         self.send_signal(rustix::process::Signal::TERM);
     }
 
-    /// Kills the process group without waiting for its end.
+    /// Sends `SIGKILL` to the process group without waiting for its end.
     pub(crate) fn kill(&self) {
         self.send_signal(rustix::process::Signal::KILL);
     }
 
     fn send_signal(&self, signal: rustix::process::Signal) {
         if let Some(pid) = *self.lock_leader() {
-            // Sending a signal fails only if the group has already ended.
+            // Sending a signal fails if the group has already ended, which is the intended result.
             let _ = rustix::process::kill_process_group(pid, signal);
         }
     }

@@ -1,4 +1,4 @@
-//! The watchdog: a shell that ends the servers of a host that was killed.
+//! The watchdog: a shell that ends the server processes of a host process that was killed.
 //!
 //! A killed host (`SIGKILL`, out of memory) cannot end its servers. The shell, one for each host
 //! that starts processes, reads the ids of their process groups from a pipe. The operating system
@@ -34,11 +34,11 @@ use crate::primitives::sync::lock_mutex;
 const SCRIPT: &str = include_str!("watchdog.sh");
 /// Name of the watchdog process in the output of `ps`.
 const NAME: &str = "switchboard-watchdog";
-/// Time limit for the watchdog shell to end.
+/// Time limit for the watchdog shell to exit when the host is closed.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Watchdog of one host, which kills process groups if the host process is killed. Its shell starts
-/// with the first group.
+/// Watchdog of one host, which kills the server processes if the host process is killed. Its shell
+/// is started with the first server process.
 #[derive(Clone, Default)]
 pub(crate) struct Watchdog(Arc<Mutex<State>>);
 
@@ -55,18 +55,18 @@ struct Shell {
 }
 
 impl Watchdog {
-    /// Adds a process group that must not outlive the host process.
+    /// Adds a process group that the watchdog ends if the host process is killed.
     pub(crate) fn watch(&self, group: Pid) {
         let group = group.as_raw_nonzero().get();
         let mut state = lock_mutex(&self.0);
         state.groups.insert(group);
         if !state.send_command("watch", group) {
-            // The shell is not running: it was not started yet, or was killed.
+            // The shell is not running: it was not started yet, or it was killed.
             state.start_shell();
         }
     }
 
-    /// Removes a process group that has ended.
+    /// Removes a process group that has ended, because its id may be reused.
     pub(crate) fn unwatch(&self, group: Pid) {
         let group = group.as_raw_nonzero().get();
         let mut state = lock_mutex(&self.0);
@@ -75,7 +75,7 @@ impl Watchdog {
         }
     }
 
-    /// Ends the watchdog shell. Waits for the shell, but not for the groups that it kills.
+    /// Ends the watchdog shell. Waits for the shell, but not for the process groups that it kills.
     pub(crate) async fn stop_shell(&self) {
         let (shell, is_idle) = {
             let mut state = lock_mutex(&self.0);
@@ -85,7 +85,7 @@ impl Watchdog {
             return;
         };
         if is_idle {
-            // The shell would also end by itself, but killing it is faster.
+            // Without groups the shell would exit by itself, but killing it is faster.
             let _ = child.start_kill();
         }
         drop(pipe);
@@ -94,9 +94,9 @@ impl Watchdog {
 }
 
 impl State {
-    /// Sends a command to the shell. Returns `false` if the shell must be started first.
+    /// Sends a command to the shell. Returns `false` if the shell is not running.
     fn send_command(&mut self, command: &str, group: i32) -> bool {
-        // A command is never written in part, because short writes to a pipe are atomic.
+        // The shell never reads half a command, because short writes to a pipe are atomic.
         let Some(Shell { pipe, .. }) = &mut self.shell else {
             return false;
         };
@@ -104,7 +104,7 @@ impl State {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
             Err(error) => {
-                // The shell was stopped by a signal. It must not be replaced: when it continues and
+                // A signal has stopped the shell. It must not be replaced: when it continues and
                 // its pipe is closed, it kills all groups.
                 tracing::debug!(%error, "the watchdog does not read");
                 true
@@ -128,7 +128,7 @@ impl State {
         command
             .args(["-c", SCRIPT, NAME])
             .env_clear()
-            // The shell runs in the root folder, so that it blocks no other folder.
+            // The shell runs in the root folder, so that other folders can be unmounted or removed.
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

@@ -1,4 +1,4 @@
-//! A watchdog that does nothing, for systems without process groups.
+//! Watchdog for systems without process groups, which does nothing.
 
 /// Placeholder for the watchdog on systems without process groups. `watchdog.rs` contains the Unix
 /// version.

@@ -1,8 +1,8 @@
 //! Detection of stdio servers that hang.
 //!
 //! An unanswered call does not prove a hang: the call may be slow, or the server may process one
-//! request at a time. A server hangs if it also answers no ping while no call runs. Its process is
-//! then restarted. HTTP servers have no process to restart.
+//! request at a time. A server hangs if it answers no ping either, while no call runs. Its process
+//! is then restarted. HTTP servers have no process to restart.
 
 use std::future::pending;
 
@@ -14,7 +14,7 @@ use crate::{
     server::{connection::Connection, state::Server},
 };
 
-/// Waits until the server hangs and returns the reason. Never returns if it does not hang.
+/// Waits until the server hangs and returns the reason. Never returns if the server does not hang.
 pub(crate) async fn wait_for_hang(
     server: &Server,
     connection: &Connection,
@@ -38,7 +38,7 @@ pub(crate) async fn wait_for_hang(
     }
 }
 
-/// Returns whether the server answers none of the pings. Only pings while no call runs count,
+/// Returns whether the server answers none of several pings. Only pings while no call runs count,
 /// because a server that processes one request at a time may be busy. Every call ends at its
 /// deadline, so the check ends too.
 async fn answers_no_ping(
@@ -49,8 +49,8 @@ async fn answers_no_ping(
     let mut failed = 0;
     while failed < settings.max_failed_pings {
         let was_idle = server.is_idle();
-        // Any answer shows that the server does not hang, including an error. The end of the
-        // connection also ends the check.
+        // Any answer, even an error, shows that the server does not hang. The end of the connection
+        // also ends the check.
         let answer = timeout(
             settings.ping_timeout,
             connection.send_request(ping_request(connection), None),
@@ -66,7 +66,7 @@ async fn answers_no_ping(
     true
 }
 
-/// Returns `ping`, or `server/discover` for version 2026-07-28, which has no `ping`.
+/// Returns a `ping` request, or `server/discover` for version 2026-07-28, which has no `ping`.
 pub(crate) fn ping_request(connection: &Connection) -> ClientRequest {
     if connection.is_legacy() {
         return ClientRequest::PingRequest(PingRequest::default());

@@ -1,5 +1,5 @@
-//! The subscription to list changes of a server of 2026-07-28 (`subscriptions/listen`). Older
-//! servers send list changes without a subscription.
+//! The subscription to list changes of a server of version 2026-07-28 (`subscriptions/listen`).
+//! Older servers send list changes without a subscription.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use crate::{
     },
 };
 
-/// Nominal delay before a broken subscription is renewed. The delay doubles after each failure.
+/// Delay before a broken subscription is renewed, without jitter. It doubles after each failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
-/// Maximum nominal delay before a broken subscription is renewed.
+/// Maximum delay before a broken subscription is renewed, without jitter.
 const SLOW_RETRY_INTERVAL: Duration = Duration::from_mins(10);
 
-/// Subscribes to the changes that the server supports and handles them. Returns after `unsubscribe`
-/// was signalled and the server has ended the subscription.
+/// Subscribes to the list changes that the server supports and handles them. Returns after
+/// `unsubscribe` was signalled and the server has ended the subscription.
 pub(crate) async fn subscribe(
     server: &Server,
     connection: &Connection,
@@ -37,9 +37,9 @@ pub(crate) async fn subscribe(
     let mut was_interrupted = false;
     let mut backoff = Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
     while !unsubscribe.is_cancelled() {
-        // The `listen` future is never dropped before it completes. Some servers wait for the end
-        // of the subscription before they exit, and a dropped request may not be cancelled before
-        // the connection is closed.
+        // The `listen` future must not be dropped. Some servers wait for the end of the
+        // subscription before they exit, and a dropped request may not be cancelled before the
+        // connection is closed.
         match connection.peer.listen(filter.clone()).await {
             Ok(subscription) => {
                 if was_interrupted {
@@ -63,7 +63,7 @@ pub(crate) async fn subscribe(
     }
 }
 
-/// Returns a filter with the list changes that a server of version 2026-07-28 can report.
+/// Returns a filter with the list changes that a server of version 2026-07-28 can report, if any.
 fn supported_changes(info: &ServerPeerInfo) -> Option<SubscriptionFilter> {
     if info.protocol_version.has_initialize() {
         return None;

@@ -1,5 +1,5 @@
 //! Fingerprints of tool definitions, which show whether a definition has changed. A person approves
-//! a tool because of its definition, and the server can change the definition at any time.
+//! a tool because of its definition, but the server can change the definition at any time.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use switchboard_domain::ToolDefinition;
 
-/// Pinned fingerprints of tools, by server name and original tool name. They are stored between
-/// runs ([`HostOptions::tool_pins`](crate::HostOptions::tool_pins)).
+/// Pinned fingerprints of tools, by server name and original tool name. A store keeps them between
+/// runs, and [`HostOptions::tool_pins`](crate::HostOptions::tool_pins) contains them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolPins(pub BTreeMap<String, BTreeMap<String, String>>);
 
 impl ToolPins {
-    /// Returns the pinned fingerprint of a tool.
+    /// Returns the pinned fingerprint of a tool. Returns `None` if the tool is not pinned.
     pub fn get(&self, server: &str, tool: &str) -> Option<&str> {
         self.0.get(server)?.get(tool).map(String::as_str)
     }
@@ -26,18 +26,18 @@ impl ToolPins {
     }
 }
 
-/// A tool whose definition differs from its pin.
+/// Tool whose current definition differs from its pinned definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolChange {
-    /// Configured name of the server.
+    /// Configured name of the server that offers the tool.
     pub server: String,
     /// Original name of the tool on its server.
     pub tool: String,
-    /// Catalog name of the tool.
+    /// Catalog name of the tool, by which models call it.
     pub name: String,
-    /// Pinned [`fingerprint`] of the tool.
+    /// Pinned [`fingerprint`] of the tool's definition.
     pub before: String,
-    /// Fingerprint of the current definition.
+    /// Fingerprint of the tool's current definition.
     pub now: String,
 }
 

@@ -1,4 +1,4 @@
-//! Tool pins: fingerprints of tool definitions, which are compared within a run and between runs.
+//! Tool pins: fingerprints of tool definitions, which detect changes within a run and between runs.
 
 pub(crate) mod fingerprint;
 pub(crate) mod pins;

@@ -1,4 +1,4 @@
-//! The pins of one server's tools during a run.
+//! The tool pins of one server during a run.
 
 use std::{collections::HashMap, sync::Mutex};
 
@@ -13,9 +13,9 @@ use crate::{
 /// may return with another definition.
 pub(crate) struct PinnedTools(Mutex<HashMap<String, Pin>>);
 
-/// Pinned and current fingerprint of one tool.
+/// Pinned and current fingerprint of one tool, which differ if its definition has changed.
 struct Pin {
-    /// First fingerprint of the tool, or the last one that a person accepted.
+    /// Fingerprint of the first definition, or of the last one that a person accepted.
     pinned: String,
     current: String,
 }
@@ -30,13 +30,13 @@ impl Pin {
 }
 
 impl PinnedTools {
-    /// Creates the pinned tools from the pins of earlier runs.
+    /// Creates the pinned tools of a server from the pins that an earlier run stored.
     pub(crate) fn new<'a>(pins: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let pins = pins.map(|(tool, fingerprint)| (tool.to_owned(), Pin::new(fingerprint)));
         Self(Mutex::new(pins.collect()))
     }
 
-    /// Pins new tools and returns the definition changes since the last update.
+    /// Pins new tools. Returns the tools whose definition has changed since the last update.
     pub(crate) fn update(&self, server: &str, tools: &ServerTools) -> Vec<ToolHostChange> {
         let mut pins = lock_mutex(&self.0);
         let redefined = tools.model_tools().filter_map(|tool| {
@@ -72,8 +72,8 @@ impl PinnedTools {
         changed.collect()
     }
 
-    /// Pins the new definition of a changed tool. Returns `false` if the tool no longer has this
-    /// definition.
+    /// Pins the new definition of a changed tool. Returns `false` if the definition has changed
+    /// again since `change` was created.
     pub(crate) fn accept_change(&self, change: &ToolChange) -> bool {
         let mut pins = lock_mutex(&self.0);
         let pin = pins.get_mut(&change.tool);
@@ -84,7 +84,7 @@ impl PinnedTools {
         true
     }
 
-    /// Returns the pinned fingerprints by original tool name.
+    /// Returns the pinned fingerprint of each tool, by original tool name.
     pub(crate) fn pinned_fingerprints(&self) -> Vec<(String, String)> {
         let pins = lock_mutex(&self.0);
         let pins = pins.iter();

@@ -17,22 +17,22 @@ use crate::{
     tools::tool_pinning::fingerprint::ToolPins,
 };
 
-/// Version of the file format.
+/// Version of the file format. Files of other versions are not read.
 const VERSION: u32 = 1;
 
-/// Reason why tool pins cannot be loaded or stored.
+/// Reason why tool pins cannot be loaded from or stored in their file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolPinStoreError {
-    /// The file cannot be read or written.
+    /// The file with the tool pins cannot be read or written.
     #[error("cannot access the tool pins in {}: {source}", path.display())]
     File {
         /// Path of the file with the tool pins.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error of the operating system for this file.
         source: io::Error,
     },
-    /// The file has an unknown format. The store does not change it.
+    /// The file with the tool pins has an unknown format. The store does not change it.
     #[error(
         "{} does not contain tool pins of this version ({reason}), so changed tools are not \
          detected: delete it to pin the current tools. Commit `f008d49` is the last one that reads \
@@ -42,20 +42,20 @@ pub enum ToolPinStoreError {
     Malformed {
         /// Path of the file with the tool pins.
         path: PathBuf,
-        /// Description of the invalid content.
+        /// Description of the part of the file that is invalid.
         reason: String,
     },
 }
 
-/// Store for tool pins in a file (mode 0600). Every save replaces the whole file. Several processes
-/// may share it.
+/// Store for tool pins in a file that only its user can read (mode 0600). Every save replaces the
+/// whole file. Several processes may share it.
 #[derive(Debug)]
 pub struct ToolPinFile {
     path: PathBuf,
     sources: BTreeMap<String, String>,
 }
 
-/// Content of the file: fingerprints by configuration source, server and tool.
+/// JSON content of the file: fingerprints by configuration source, server and tool.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileContent {
@@ -73,10 +73,11 @@ impl Default for FileContent {
 }
 
 impl ToolPinFile {
-    /// Creates the store. The file is created when pins are saved, and its folder becomes private.
+    /// Creates the store. The file is created when pins are saved, and its folder gets the mode
+    /// 0700.
     ///
-    /// `sources` maps each covered server to the source of its configuration, such as a file:
-    /// servers with the same name from different sources are different servers.
+    /// `sources` maps the name of each server to the source of its configuration, such as a file.
+    /// Servers with one name from different sources have separate pins.
     pub fn new(path: impl Into<PathBuf>, sources: BTreeMap<String, String>) -> Self {
         Self {
             path: path.into(),
@@ -84,7 +85,7 @@ impl ToolPinFile {
         }
     }
 
-    /// Returns the pins of the covered servers. Returns empty pins if the file does not exist.
+    /// Returns the pins of the servers in `sources`. Returns empty pins if the file does not exist.
     pub fn load(&self) -> Result<ToolPins, ToolPinStoreError> {
         let mut content = self.read_content()?;
         let mut pins = ToolPins::default();
@@ -122,7 +123,7 @@ impl ToolPinFile {
         }
     }
 
-    /// Locks the store while its file is changed.
+    /// Waits for the lock that prevents other processes from changing the file.
     fn lock(&self) -> Result<File, ToolPinStoreError> {
         // The lock is a separate file, because the file with the pins is replaced. The lock file is
         // never removed: otherwise two processes could lock different files with the same name.
@@ -133,8 +134,8 @@ impl ToolPinFile {
         Ok(file)
     }
 
-    /// Stores pins of the covered servers. With `replaces`, also overwrites existing pins. Waits
-    /// for other processes that write the file.
+    /// Stores pins of the servers in `sources`. Existing pins are overwritten only if `replaces` is
+    /// set. Waits for other processes that write the file.
     pub(crate) fn save(&self, pins: &ToolPins, replaces: bool) -> Result<(), ToolPinStoreError> {
         let pins = pins.0.iter().filter(|(_, tools)| !tools.is_empty());
         let pins =

@@ -120,7 +120,7 @@ async fn a_call_that_is_made_again_is_told_before() {
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let mut read = tool_call("s__read", json!({}));
     // Also where progress is listened to.
-    read.progress = ProgressSink::new(|_| {}).with_retry_listener(move |retry| {
+    read.progress = ProgressSink::new(|_| {}).on_retry(move |retry| {
         // Fails when the test is over.
         let _ = told.send(retry);
     });

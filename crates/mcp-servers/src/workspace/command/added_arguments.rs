@@ -40,8 +40,8 @@ pub(super) fn check_arguments(arguments: &[String], root: &Root) -> Result<(), S
     Ok(())
 }
 
-/// Returns whether an argument has no special meaning. An option could name another program to run,
-/// `a=b` sets a variable of make, and `@a` names a file with options.
+/// Returns whether an argument has no special meaning to common programs. An option could name
+/// another program to run, `a=b` sets a variable of make, and `@a` names a file with options.
 fn is_plain(argument: &str) -> bool {
     let is_possible = |it: char| it.is_alphanumeric() || "_-./:,[]*".contains(it);
     !argument.is_empty()

@@ -118,7 +118,7 @@ fn find_program(program: &str, root: &Path, environment: &Environment) -> Option
     which::which_in(program, Some(path), root).ok()
 }
 
-/// The environment variables with which commands run.
+/// The environment variables that every command receives.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Environment(Vec<(OsString, OsString)>);
 

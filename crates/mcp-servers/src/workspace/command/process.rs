@@ -20,15 +20,15 @@ use tokio::{
 
 use super::{Command, Environment, output::Tail};
 
-/// Maximum time between the termination signal and the kill signal.
+/// Maximum time between the termination signal and the kill signal for a command that timed out.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum wait for further output after the command has ended, if another process still holds the
 /// pipe.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum size of the output that is returned, in bytes.
+/// Maximum size of the returned output, in bytes. Earlier output is omitted.
 const MAX_OUTPUT_BYTES: usize = 32 * 1024;
 
-/// The result of running a command.
+/// The outcome and the output of a command.
 #[derive(Debug)]
 pub(super) struct CommandResult {
     /// Exit status of the command. `None` after a time-out.
@@ -89,7 +89,7 @@ pub(super) async fn run(
     })
 }
 
-/// Waits for the command and reads its output. Does not wait for child processes.
+/// Reads the output of the command until it ends. Does not wait for processes that it started.
 async fn wait(
     child: &mut Child,
     output: &mut mpsc::Receiver<Vec<u8>>,
@@ -111,8 +111,8 @@ fn spawn(mut process: Process) -> io::Result<(Child, mpsc::Receiver<Vec<u8>>)> {
     #[cfg(unix)]
     process.process_group(0);
     let child = process.spawn()?;
-    // Dropping the process closes its copies of the pipe writer, so that the reader can reach the
-    // end.
+    // Closes the pipe writers that `process` owns, so that the reader can reach the end of the
+    // output.
     drop(process);
     let (sender, receiver) = mpsc::channel(16);
     // The reader thread is detached, because another process may hold the pipe after the command
@@ -151,7 +151,7 @@ impl Group {
         self.signal(rustix::process::Signal::TERM);
     }
 
-    /// Kills the process group once. Afterwards, a new group may have the same id.
+    /// Kills the process group only once, because a new group may get the same id afterwards.
     fn kill(&mut self) {
         self.signal(rustix::process::Signal::KILL);
         self.leader = None;

@@ -61,16 +61,16 @@ pub(in crate::workspace) struct Output {
     /// The command with its arguments.
     command: String,
     /// `failed`: the exit code is not 0. `timed_out`: the command was stopped after the time limit.
-    /// `signalled`: a signal ended it.
+    /// `signalled`: a signal ended the command.
     outcome: Outcome,
     /// The exit code, unless the command was stopped or ended by a signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32")]
     exit_code: Option<i32>,
     duration_ms: u64,
-    /// The end of both outputs.
+    /// The end of the combined standard output and standard error.
     output: String,
-    /// Number of omitted bytes before it.
+    /// Number of omitted bytes before `output`.
     omitted_bytes: u64,
 }
 
@@ -178,7 +178,7 @@ async fn run_tool(
     let directory = runner.root.working_directory();
     let directory =
         directory.ok_or("The root folder was moved or replaced after the start of the server.")?;
-    // Arguments are checked after waiting for other commands, because those may create links.
+    // Arguments are checked after the wait for other commands, because a command may create links.
     let added = args.clone();
     runner
         .root

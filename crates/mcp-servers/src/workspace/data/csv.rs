@@ -58,7 +58,7 @@ pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, DataFault> {
     });
     let columns: Vec<Column> = columns.collect();
     let rows = records.iter().map(|record| {
-        // Missing values at the end of a line are empty, because some programs omit them.
+        // Missing values at the end of a line are empty, because some programs omit empty values.
         let fields = record.iter().chain(std::iter::repeat(""));
         let values = fields.zip(&columns);
         values

@@ -12,16 +12,16 @@ use rusqlite::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{ColumnType, Table, max_shown_bytes, shorten_text};
+use super::{ColumnType, Table, max_shown_bytes, shorten};
 use crate::sqlite::primary_code;
 
 /// Number of SQLite virtual machine instructions between two checks of the time limit. They take
 /// much less than a millisecond.
 const PROGRESS_STEPS: i32 = 1000;
-/// Maximum memory that SQLite may use in this process, in bytes. A query could need more.
+/// Maximum memory that SQLite may use in this process, in bytes. A query that needs more fails.
 const MAX_HEAP: u64 = 512 << 20;
 
-/// The limits of a query result.
+/// The limits of a query: number of rows, size of the result and run time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) rows: usize,
@@ -30,16 +30,16 @@ pub(super) struct Limits {
     pub(super) time: Duration,
 }
 
-/// The rows that a query returned.
+/// The rows that a query returned, up to its limits.
 #[derive(Debug)]
 pub(super) struct QueryResult {
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Value>>,
-    /// Whether a limit omitted further rows.
+    /// Whether the query has more rows, which a limit omitted.
     pub(super) truncated: bool,
 }
 
-/// An error of a query.
+/// An error of a data query, with a message for the model.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum QueryError {
     #[error(
@@ -49,7 +49,7 @@ pub(super) enum QueryError {
     Timeout(Duration),
     #[error("The query needs too much memory. Select less data or simplify the query.")]
     Memory,
-    /// The SQL text is not exactly one query that only reads.
+    /// The SQL text is not exactly one query, or the query does not only read.
     #[error("Only one query that reads is possible (SELECT, WITH or VALUES). {0}")]
     NotAllowed(&'static str),
     /// SQLite reported an error in the query.
@@ -73,7 +73,7 @@ pub(super) fn run_query(
     let deadline = Instant::now() + limits.time;
     let is_stopped = move || Instant::now() >= deadline || stop.is_cancelled();
     run_query_until(tables, sql, limits, is_stopped).map_err(|error| match error {
-        // SQLite interrupted the query or the creation of the tables after the time limit.
+        // The time limit interrupts the query or the creation of its tables (`SQLITE_INTERRUPT`).
         QueryError::Database(error) => match primary_code(&error) {
             Some(ffi::SQLITE_INTERRUPT) => QueryError::Timeout(limits.time),
             Some(ffi::SQLITE_NOMEM) => QueryError::Memory,
@@ -234,11 +234,11 @@ fn read_value(row: &Row<'_>, column: usize, shown: usize) -> rusqlite::Result<Va
     Ok(match row.get_ref(column)? {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => number.into(),
-        // Infinite numbers have no representation in JSON.
+        // Infinite numbers become text, because JSON cannot represent them.
         ValueRef::Real(number) => serde_json::Number::from_f64(number)
             .map_or_else(|| number.to_string().into(), Value::from),
         // SQL functions can return text that is not valid UTF-8.
-        ValueRef::Text(text) => shorten_text(&String::from_utf8_lossy(text), shown).into(),
+        ValueRef::Text(text) => shorten(&String::from_utf8_lossy(text), shown).into(),
         ValueRef::Blob(bytes) => format!("(a blob of {} bytes)", bytes.len()).into(),
     })
 }

@@ -48,17 +48,17 @@ pub(in crate::workspace) struct Input {
 pub(in crate::workspace) struct Output {
     path: String,
     files: Vec<DataFile>,
-    /// The subfolders, without `recursive`.
+    /// The subfolders, if `recursive` is not set.
     folders: Vec<String>,
-    /// Whether further files or folders exist.
+    /// Whether further files or folders exist that are not listed.
     truncated: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(in crate::workspace) struct DataFile {
-    /// The path from the root folder.
+    /// The path of the file from the root folder.
     path: String,
-    /// CSV, TSV, JSON or JSON Lines.
+    /// The format of the file: CSV, TSV, JSON or JSON Lines.
     format: String,
     bytes: u64,
     /// The names of the first 50 columns. Missing for large JSON files.
@@ -67,7 +67,6 @@ pub(in crate::workspace) struct DataFile {
     columns: Option<Vec<String>>,
 }
 
-/// Returns the tool `data_list`.
 pub(in crate::workspace) fn data_list_tool(root: &Arc<Root>) -> BundledTool {
     folder_tool(
         "data_list",
@@ -153,7 +152,7 @@ fn read_columns(
         _ => root.read_head(path, HEAD_BYTES),
     };
     let bytes = bytes.ok()?;
-    // The last character of the bytes may be incomplete.
+    // The end of `bytes` may be inside of a character, so an incomplete last character is removed.
     let head = match std::str::from_utf8(&bytes) {
         Ok(head) => head,
         Err(error) => std::str::from_utf8(bytes.get(..error.valid_up_to())?).ok()?,

@@ -1,4 +1,4 @@
-//! Data files as tables.
+//! Tables from data files (CSV, TSV, JSON and JSON Lines).
 
 mod csv;
 mod database;
@@ -37,7 +37,7 @@ enum ColumnType {
     Integer,
     Real,
     Text,
-    /// Values of several types, or arrays or objects.
+    /// The column contains values of several types, or booleans, arrays or objects.
     Mixed,
 }
 
@@ -156,14 +156,14 @@ fn max_shown_bytes(bytes: usize, columns: usize) -> usize {
     (bytes / columns.max(1)).clamp(64, 8 * 1024)
 }
 
-/// Shortens a long value to the first part of its text.
+/// Shortens a value whose text is longer than `bytes` bytes to the first part of its text.
 fn shorten_value(value: &Value, bytes: usize) -> Value {
     match value {
-        Value::String(text) => Value::String(shorten_text(text, bytes)),
+        Value::String(text) => Value::String(shorten(text, bytes)),
         Value::Array(_) | Value::Object(_) => {
             let text = value.to_string();
             if text.len() > bytes {
-                Value::String(shorten_text(&text, bytes))
+                Value::String(shorten(&text, bytes))
             } else {
                 value.clone()
             }
@@ -172,7 +172,7 @@ fn shorten_value(value: &Value, bytes: usize) -> Value {
     }
 }
 
-fn shorten_text(text: &str, bytes: usize) -> String {
+fn shorten(text: &str, bytes: usize) -> String {
     if text.len() > bytes {
         format!(
             "{}… ({} bytes in all)",

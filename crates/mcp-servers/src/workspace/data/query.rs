@@ -21,7 +21,7 @@ use crate::{
 
 /// Maximum size of all rows of a query result, in bytes. The size is approximate.
 const MAX_BYTES: usize = 64 * 1024;
-/// Maximum number of files that one query can use.
+/// Maximum number of data files that one query can use.
 const MAX_FILES: usize = 8;
 /// Maximum number of concurrent queries. A query keeps its permit until SQLite has returned.
 const MAX_QUERIES: usize = 2;
@@ -57,9 +57,9 @@ pub(in crate::workspace) struct Output {
     columns: Vec<String>,
     /// One list of values for each row, in the order of the columns.
     rows: Vec<Vec<Value>>,
-    /// Whether further rows exist.
+    /// Whether the query has more rows, which are not in `rows`.
     truncated: bool,
-    /// The tables of the query.
+    /// The tables that the query could use.
     tables: Vec<QueryTable>,
 }
 
@@ -71,7 +71,6 @@ pub(in crate::workspace) struct QueryTable {
     records: usize,
 }
 
-/// Returns the tool `data_query`.
 pub(in crate::workspace) fn data_query_tool(root: &Arc<Root>, time: Duration) -> BundledTool {
     let queries = QueryToolState {
         root: root.clone(),
@@ -107,7 +106,7 @@ async fn run_tool(queries: QueryToolState, input: Input) -> ToolResult<Output> {
         time,
     };
     let stop = CancellationToken::new();
-    // The drop guard stops the query if the call is dropped.
+    // Dropping this guard stops the query, for example if the client cancels the call.
     let _guard = stop.clone().drop_guard();
     let sql = input.sql;
     let query = tokio::task::spawn_blocking(move || {
@@ -126,7 +125,6 @@ async fn run_tool(queries: QueryToolState, input: Input) -> ToolResult<Output> {
     }
 }
 
-/// Tables with their names.
 type NamedTables = Vec<(String, Table)>;
 
 /// Reads the data files. Returns their tables with names, and descriptions for the model.

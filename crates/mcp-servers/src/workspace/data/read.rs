@@ -30,7 +30,7 @@ pub(in crate::workspace) struct Input {
     #[serde(default = "number::<50>")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
-    /// Only these columns, in this order.
+    /// Only these columns are returned, in this order.
     columns: Option<Vec<String>>,
 }
 
@@ -43,7 +43,7 @@ pub(in crate::workspace) struct Output {
     offset: usize,
     /// Number of records of the file.
     total: usize,
-    /// The offset of the next records.
+    /// The offset for the next call. Missing if no records follow.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
     next_offset: Option<usize>,
@@ -52,12 +52,11 @@ pub(in crate::workspace) struct Output {
 #[derive(Serialize, JsonSchema)]
 pub(in crate::workspace) struct ReadColumn {
     name: String,
-    /// integer, number, text or mixed.
+    /// The type of the values: integer, number, text or mixed.
     #[serde(rename = "type")]
     kind: &'static str,
 }
 
-/// Returns the tool `data_read`.
 pub(in crate::workspace) fn data_read_tool(root: &Arc<Root>) -> BundledTool {
     folder_tool(
         "data_read",

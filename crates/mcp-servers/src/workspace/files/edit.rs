@@ -6,7 +6,7 @@ pub(super) struct EditedText {
     pub(super) text: String,
     /// Line number at which the new passage starts, counted from 1.
     pub(super) first_line: usize,
-    /// Line number at which the new passage ends.
+    /// Line number at which the new passage ends, inclusive.
     pub(super) last_line: usize,
     /// Whether the line breaks of the new passage were converted to those of the file.
     pub(super) line_breaks_changed: bool,
@@ -53,7 +53,7 @@ fn find_positions(text: &str, old: &str) -> Vec<usize> {
             .next()
             .map_or(1, char::len_utf8);
         from += found + step;
-        // The error message needs no more positions.
+        // Stops early, because the error message lists at most ten positions.
         if old.is_empty() || positions.len() > 10 {
             break;
         }
@@ -84,7 +84,7 @@ fn line_number_at(text: &str, position: usize) -> usize {
     1 + text[..position].matches('\n').count()
 }
 
-/// Describes that a passage occurs several times, with the line numbers.
+/// Returns the error for a passage that occurs several times, with its line numbers.
 fn several_matches_error(text: &str, positions: &[usize]) -> String {
     let lines = positions
         .iter()

@@ -46,13 +46,13 @@ pub(in crate::workspace) struct Input {
 pub(in crate::workspace) struct Output {
     path: String,
     entries: Vec<Entry>,
-    /// Whether further entries exist.
+    /// Whether further files or folders exist that are not listed.
     truncated: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(in crate::workspace) struct Entry {
-    /// The path from the root folder.
+    /// The path of the entry from the root folder.
     path: String,
     kind: Kind,
     /// The size of a file in bytes.
@@ -61,7 +61,6 @@ pub(in crate::workspace) struct Entry {
     bytes: Option<u64>,
 }
 
-/// Returns the tool `file_list`.
 pub(in crate::workspace) fn file_list_tool(root: &Arc<Root>) -> BundledTool {
     folder_tool(
         "file_list",

@@ -40,10 +40,10 @@ pub(in crate::workspace) struct Output {
     content: String,
     /// The number of the first line of `content`.
     first_line: usize,
-    /// The number of its last line; one less than `first_line` for empty content.
+    /// The number of the last line of `content`; one less than `first_line` for empty content.
     last_line: usize,
     total_lines: usize,
-    /// The size of the whole file.
+    /// The size of the whole file in bytes.
     bytes: usize,
     /// Identifies this version of the whole file. `file_save` accepts it as `expected_hash`.
     hash: String,
@@ -55,7 +55,6 @@ pub(in crate::workspace) struct Output {
     line_is_cut: bool,
 }
 
-/// Returns the tool `file_load`.
 pub(in crate::workspace) fn file_load_tool(root: &Arc<Root>) -> BundledTool {
     folder_tool(
         "file_load",

@@ -45,16 +45,16 @@ pub(in crate::workspace) struct Input {
 pub(in crate::workspace) struct Output {
     path: String,
     action: Action,
-    /// The size of the whole file.
+    /// The size of the whole file in bytes.
     bytes: usize,
     total_lines: usize,
-    /// Identifies this version of the whole file.
+    /// The hash of this version of the whole file.
     hash: String,
     /// The first line of the new passage, after an edit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
     first_line: Option<usize>,
-    /// Its last line.
+    /// The last line of the new passage, after an edit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
     last_line: Option<usize>,
@@ -69,7 +69,6 @@ pub(in crate::workspace) enum Action {
     Unchanged,
 }
 
-/// Returns the tool `file_save`.
 pub(in crate::workspace) fn file_save_tool(root: &Arc<Root>) -> BundledTool {
     folder_tool(
         "file_save",

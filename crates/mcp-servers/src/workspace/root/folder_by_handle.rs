@@ -25,7 +25,6 @@ impl Folder {
         Ok(Self(openat(CWD, path, flags, Mode::empty())?))
     }
 
-    /// Duplicates the handle of the folder.
     pub(in crate::workspace) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self(self.0.try_clone()?))
     }
@@ -35,7 +34,7 @@ impl Folder {
         Ok(to_metadata(&fstat(&self.0)?).stamp)
     }
 
-    /// Opens a subfolder of this folder.
+    /// Opens a subfolder of this folder. Fails if the name is a link.
     pub(in crate::workspace) fn open_subfolder(&self, name: &str) -> io::Result<Self> {
         Ok(Self(openat(&self.0, name, FOLDER, Mode::empty())?))
     }
@@ -61,7 +60,7 @@ impl Folder {
         Ok((File::from(file), meta))
     }
 
-    /// Returns the unsorted names of the entries. Omits names that are not UTF-8.
+    /// Returns the unsorted names of the folder's entries. Omits names that are not UTF-8.
     pub(in crate::workspace) fn entry_names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.0)? {
@@ -105,11 +104,7 @@ impl Folder {
     }
 
     /// Renames the entry `from` to `to`. Fails if `to` exists.
-    pub(in crate::workspace) fn rename_without_replacing(
-        &self,
-        from: &str,
-        to: &str,
-    ) -> io::Result<()> {
+    pub(in crate::workspace) fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
         use rustix::io::Errno;
         match linkat(&self.0, from, &self.0, to, AtFlags::empty()) {
             Ok(()) => self.remove_file(from),

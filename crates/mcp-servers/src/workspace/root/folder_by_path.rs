@@ -33,7 +33,7 @@ impl Folder {
         Ok(to_metadata(&fs::symlink_metadata(&self.0)?).stamp)
     }
 
-    /// Opens a subfolder of this folder.
+    /// Opens a subfolder of this folder. Fails if the name is a link.
     pub(in crate::workspace) fn open_subfolder(&self, name: &str) -> io::Result<Self> {
         match self.entry_metadata(name)?.kind {
             Kind::Folder => Ok(Self(self.0.join(name))),
@@ -55,7 +55,7 @@ impl Folder {
         Ok((file, meta))
     }
 
-    /// Returns the unsorted names of the entries. Omits names that are not valid Unicode.
+    /// Returns the unsorted names of the folder's entries. Omits names that are not valid Unicode.
     pub(in crate::workspace) fn entry_names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.0)? {
@@ -88,11 +88,7 @@ impl Folder {
     }
 
     /// Renames the entry `from` to `to`. Fails if `to` exists.
-    pub(in crate::workspace) fn rename_without_replacing(
-        &self,
-        from: &str,
-        to: &str,
-    ) -> io::Result<()> {
+    pub(in crate::workspace) fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
         fs::hard_link(self.0.join(from), self.0.join(to))?;
         self.remove_file(from)
     }

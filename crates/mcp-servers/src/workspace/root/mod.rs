@@ -124,12 +124,12 @@ impl Root {
         self.saving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a whole file.
+    /// Reads a whole file. Fails for files larger than the configured maximum size.
     pub(super) fn read_file(&self, path: &RelativePath) -> Result<ReadFile, FileFault> {
         self.read_at_most(path, self.max_file_bytes)
     }
 
-    /// Reads a whole file of at most `limit` bytes.
+    /// Reads a whole file. Fails for files larger than `limit` bytes.
     pub(super) fn read_at_most(
         &self,
         path: &RelativePath,
@@ -140,7 +140,7 @@ impl Root {
             return Err(too_large(path, meta.size, limit));
         }
         let bytes =
-            read_start(file, limit.saturating_add(1)).map_err(|it| to_file_fault(path, &it))?;
+            read_start(file, limit.saturating_add(1)).map_err(|it| file_fault(path, &it))?;
         match u64::try_from(bytes.len()) {
             Ok(size) if size > limit => Err(too_large(path, size, limit)),
             _ => Ok(ReadFile {
@@ -151,10 +151,10 @@ impl Root {
         }
     }
 
-    /// Reads the first bytes of a file.
+    /// Reads at most the first `bytes` bytes of a file.
     pub(super) fn read_head(&self, path: &RelativePath, bytes: u64) -> Result<Vec<u8>, FileFault> {
         let (file, _) = self.open_file(path)?;
-        read_start(file, bytes).map_err(|it| to_file_fault(path, &it))
+        read_start(file, bytes).map_err(|it| file_fault(path, &it))
     }
 
     fn open_file(&self, path: &RelativePath) -> Result<(File, Meta), FileFault> {
@@ -163,27 +163,24 @@ impl Root {
         };
         let folder = self.open_folder(path, folder.len(), false)?;
         let meta = folder.entry_metadata(name);
-        let meta = meta.map_err(|error| self.missing_path_error(&folder, path, &error))?;
+        let meta = meta.map_err(|error| self.missing_path(&folder, path, &error))?;
         // The kind is checked before opening, because opening a device may have side effects.
         must_be_file(path, meta.kind)?;
         let (file, meta) = folder
             .open_file(name)
-            .map_err(|error| to_file_fault(path, &error))?;
+            .map_err(|error| file_fault(path, &error))?;
         must_be_file(path, meta.kind)?;
         Ok((file, meta))
     }
 
     /// Returns the names and metadata of a folder's entries, sorted by name.
-    pub(super) fn list_folder(
-        &self,
-        path: &RelativePath,
-    ) -> Result<Vec<(String, Meta)>, FileFault> {
+    pub(super) fn list_dir(&self, path: &RelativePath) -> Result<Vec<(String, Meta)>, FileFault> {
         let folder = self.open_folder(path, path.names().len(), false)?;
         let mut names = folder
             .entry_names()
-            .map_err(|error| to_file_fault(path, &error))?;
+            .map_err(|error| file_fault(path, &error))?;
         names.sort();
-        // An entry is skipped if another process has removed it.
+        // An entry is skipped if another process has removed it meanwhile.
         let entries = names
             .into_iter()
             .filter_map(|name| Some((folder.entry_metadata(&name).ok()?, name)));
@@ -204,7 +201,7 @@ impl Root {
         match folder.entry_metadata(name) {
             Ok(meta) => Ok(Some(meta.kind)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(to_file_fault(path, &error)),
+            Err(error) => Err(file_fault(path, &error)),
         }
     }
 
@@ -213,9 +210,7 @@ impl Root {
         let (parents, name) = self.check_write(path, bytes)?;
         let folder = self.open_folder(path, parents.len(), true)?;
         self.write_and_rename(&folder, path, bytes, None, |temporary| {
-            folder
-                .rename_without_replacing(temporary, name)
-                .map(|()| true)
+            folder.rename_new(temporary, name).map(|()| true)
         })
     }
 
@@ -256,8 +251,8 @@ impl Root {
         path.split().ok_or_else(|| not_a_file(path))
     }
 
-    /// Writes a temporary file and calls `put` to rename it. `put` returns `false` if the target
-    /// file has changed.
+    /// Writes a temporary file and calls `put` to rename it. `put` returns `false` if another
+    /// process has changed the target file.
     fn write_and_rename(
         &self,
         folder: &Folder,
@@ -274,7 +269,7 @@ impl Root {
         let temporary = format!(".switchboard-{}-{time:x}-{number}.tmp", std::process::id());
         let mut file = folder
             .make_file(&temporary)
-            .map_err(|error| to_file_fault(path, &error))?;
+            .map_err(|error| file_fault(path, &error))?;
         let written = (|| {
             file.write_all(bytes)?;
             if let Some(like) = like {
@@ -290,13 +285,13 @@ impl Root {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 FileFault::Other(format!("{path} already exists."))
             }
-            Err(error) => to_file_fault(path, &error),
+            Err(error) => file_fault(path, &error),
         };
         let _ = folder.remove_file(&temporary);
         Err(fault)
     }
 
-    /// Opens the folder at the first `names` names of a path. `create` creates missing ones.
+    /// Opens the folder at the first `names` names of a path. `create` creates missing folders.
     fn open_folder(
         &self,
         path: &RelativePath,
@@ -306,7 +301,7 @@ impl Root {
         let mut folder = self
             .folder
             .try_clone()
-            .map_err(|error| to_file_fault(path, &error))?;
+            .map_err(|error| file_fault(path, &error))?;
         for (depth, name) in path.names().iter().take(names).enumerate() {
             let here = path.first_names(depth + 1);
             let mut opened = folder.open_subfolder(name);
@@ -314,44 +309,34 @@ impl Root {
             if create && opened.as_ref().is_err_and(is_missing) {
                 match folder.make_folder(name) {
                     Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                        return Err(to_file_fault(&here, &error));
+                        return Err(file_fault(&here, &error));
                     }
                     _ => opened = folder.open_subfolder(name),
                 }
             }
             folder = match opened {
                 Ok(folder) => folder,
-                Err(error) => return Err(self.not_a_folder_error(&folder, &here, &error)),
+                Err(error) => return Err(self.not_a_folder(&folder, &here, &error)),
             };
         }
         Ok(folder)
     }
 
     /// Returns the error for a path whose last name is not a folder.
-    fn not_a_folder_error(
-        &self,
-        parent: &Folder,
-        path: &RelativePath,
-        error: &io::Error,
-    ) -> FileFault {
+    fn not_a_folder(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileFault {
         match parent.entry_metadata(path.name()) {
-            Err(error) => self.missing_path_error(parent, path, &error),
+            Err(error) => self.missing_path(parent, path, &error),
             Ok(meta) => match meta.kind {
                 Kind::Link => FileFault::Link(path.clone()),
                 Kind::File | Kind::Special => FileFault::Other(format!("{path} is not a folder.")),
-                Kind::Folder => to_file_fault(path, error),
+                Kind::Folder => file_fault(path, error),
             },
         }
     }
 
-    fn missing_path_error(
-        &self,
-        parent: &Folder,
-        path: &RelativePath,
-        error: &io::Error,
-    ) -> FileFault {
+    fn missing_path(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileFault {
         if error.kind() != io::ErrorKind::NotFound {
-            return to_file_fault(path, error);
+            return file_fault(path, error);
         }
         let names = parent.entry_names().unwrap_or_default();
         let names = names.iter().filter(|name| !self.rules.is_secret(name));
@@ -424,7 +409,7 @@ fn read_start(file: File, bytes: u64) -> io::Result<Vec<u8>> {
     Ok(contents)
 }
 
-fn to_file_fault(path: &RelativePath, error: &io::Error) -> FileFault {
+fn file_fault(path: &RelativePath, error: &io::Error) -> FileFault {
     tracing::debug!(%path, %error, "a file operation failed");
     // Only the error kind is used, because the message may contain the absolute path.
     FileFault::Other(format!("{path}: {}.", error.kind()))

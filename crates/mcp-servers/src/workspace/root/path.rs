@@ -148,7 +148,7 @@ pub(in crate::workspace) enum Access {
     Write,
 }
 
-/// The rules for hidden and secret names.
+/// The access rules for files with hidden or secret names.
 #[derive(Debug, Clone, Default)]
 pub(in crate::workspace) struct NameRules {
     /// Hidden or secret names that the user allows, in lower case.

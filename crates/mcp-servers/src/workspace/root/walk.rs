@@ -10,9 +10,9 @@ use super::{
     path::RelativePath,
 };
 
-/// Maximum number of names that one traversal visits.
+/// Maximum number of names that one traversal visits. Further names are not listed.
 const MAX_VISITED: usize = 20_000;
-/// Maximum depth of a traversal below its start folder.
+/// Maximum depth of a traversal below its start folder. Deeper folders are not entered.
 const MAX_DEPTH: usize = 16;
 /// Names of folders with many generated files. These folders are listed but not entered.
 const GENERATED_FOLDERS: [&str; 4] = ["node_modules", "target", "__pycache__", "venv"];
@@ -20,7 +20,7 @@ const GENERATED_FOLDERS: [&str; 4] = ["node_modules", "target", "__pycache__", "
 /// The options of a folder traversal.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::workspace) struct Walk {
-    /// Whether subfolders are entered.
+    /// Whether the traversal enters subfolders.
     pub(in crate::workspace) recursive: bool,
     /// Whether hidden names are included. The content of folders with secrets stays excluded.
     pub(in crate::workspace) hidden: bool,
@@ -40,7 +40,7 @@ impl Walk {
         let mut complete = true;
         let mut folders = VecDeque::from([start.clone()]);
         while let Some(folder) = folders.pop_front() {
-            let entries = match root.list_folder(&folder) {
+            let entries = match root.list_dir(&folder) {
                 Ok(entries) => entries,
                 Err(fault) if folder == *start => return Err(fault),
                 // Skips a folder that was removed meanwhile or cannot be read.

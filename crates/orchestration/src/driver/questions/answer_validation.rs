@@ -1,4 +1,4 @@
-//! Validation of an answer against the form of its question.
+//! Validation of a person's answer against the form in the server's question.
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -33,7 +33,7 @@ impl OpenQuestion {
 
 fn compile_form(schema: &Value) -> Option<SchemaValidator> {
     let mut schema = schema.clone();
-    // `$schema` has no effect: forms use only keywords that are equal in every draft.
+    // `$schema` has no effect: forms use only keywords that are equal in every JSON Schema draft.
     schema.as_object_mut()?.remove("$schema");
     let options = SchemaOptions {
         draft: Some(Draft::Draft202012),

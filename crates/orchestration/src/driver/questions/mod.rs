@@ -1,4 +1,4 @@
-//! Questions of servers during a call, as events of the run that the call belongs to.
+//! Questions of tool servers during a call, published as events of the call's run.
 //!
 //! One tool host serves many runs. A question belongs to the call that the server names
 //! ([`Elicitation::call`]). If it names none, the question is shown only if all calls that it may
@@ -39,11 +39,11 @@ pub struct Questions(Arc<Mutex<QuestionRegistry>>);
 
 #[derive(Default)]
 struct QuestionRegistry {
-    /// Running tool calls by idempotency key.
+    /// Running tool calls, by their idempotency key.
     calls: HashMap<String, RunningCall>,
     /// Idempotency keys and owners of ended tool calls, oldest first.
     ended: VecDeque<(String, CallOwner)>,
-    /// Questions that wait for an answer, oldest first.
+    /// Questions that nobody has answered yet, oldest first.
     open: Vec<PendingQuestion>,
 }
 
@@ -61,7 +61,7 @@ struct RunningCall {
     owner: CallOwner,
     tool_use: String,
     context: ContextInjection,
-    /// Whether the run was warned that a question of this call was not shown. Each call causes at
+    /// Whether the run got a warning that a question of this call was hidden. Each call causes at
     /// most one warning.
     is_warned: bool,
 }
@@ -83,13 +83,13 @@ pub struct OpenQuestion {
     pub question: Elicitation,
 }
 
-/// An error about a question that does not exist in the run or is already answered.
+/// An error about a question that does not exist in the run or is no longer open.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("run `{run}` has no open question `{id}`")]
 pub struct NoSuchQuestion {
-    /// Id of the run.
+    /// Id of the run in which the question was searched.
     pub run: String,
-    /// Id of the question.
+    /// Id of the question that was searched.
     pub id: String,
 }
 
@@ -154,8 +154,8 @@ impl Questions {
         }
     }
 
-    /// Publishes a question in the run of its tool call. The error states why the question is not
-    /// shown.
+    /// Publishes a question in the run of its tool call. If that is impossible, returns the reason
+    /// for the server.
     fn publish_question(
         &self,
         id: &str,
@@ -191,7 +191,7 @@ impl Questions {
         Ok(())
     }
 
-    /// Removes the selected open questions and publishes the end of each question.
+    /// Removes the selected open questions and publishes an event about the end of each one.
     fn end_questions(
         &self,
         action: QuestionAction,
@@ -236,7 +236,7 @@ impl Elicitor for Questions {
 
 impl QuestionRegistry {
     /// Returns the newest running tool call among the candidates. Returns `None` if a candidate is
-    /// unknown or the candidates have different owners.
+    /// unknown or if the candidates belong to different principals or runs.
     fn find_candidate_call<'a>(&self, candidates: &'a CandidateCalls) -> Option<&'a str> {
         if candidates.others {
             return None;
@@ -251,7 +251,7 @@ impl QuestionRegistry {
         running.map(String::as_str)
     }
 
-    /// Returns the owner of a running or ended tool call.
+    /// Returns the principal and the run of a running or ended tool call.
     fn find_call_owner(&self, key: &str) -> Option<&CallOwner> {
         if let Some(call) = self.calls.get(key) {
             return Some(&call.owner);

@@ -1,4 +1,4 @@
-//! Reducer from run events to the facts that the audit, the metrics and the log use.
+//! Reducer that converts run events to the audit facts that the audit, the metrics and the log use.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -24,24 +24,24 @@ pub type CostFunction = Arc<dyn Fn(&ModelId, &Usage) -> Option<f64> + Send + Syn
 #[derive(Debug, Default)]
 pub(in crate::observe) struct RunEventReducer {
     model: Option<ModelId>,
-    /// Start time and audit data of the unfinished model call. The result in the data is
-    /// `Cancelled` until the call ends.
+    /// Start time and audit data of the unfinished model call. Its `end` is `Cancelled` until the
+    /// call ends.
     open_model_call: Option<(Timestamp, ModelCallEntry)>,
     /// Number of the latest model call in the run.
     step: u32,
     open_tool_calls: HashMap<String, UnfinishedToolCall>,
-    /// Name of the asking server for each unanswered question, by question id.
+    /// Names of the servers whose questions have no answer yet, by question id.
     open_questions: HashMap<String, String>,
     /// Cost of each answered model call in US dollars. `None` if the price is unknown.
     costs: Vec<Option<f64>>,
 }
 
-/// A tool call that has no result yet.
+/// A tool call of the run that has no result yet.
 #[derive(Debug)]
 struct UnfinishedToolCall {
-    /// Audit data that is known about the call so far.
+    /// Audit data that the events so far contain about the call.
     entry: ToolCallEntry,
-    /// Whether a person was asked to approve the call.
+    /// Whether the run requested a person's approval for the call.
     approval_requested: bool,
 }
 
@@ -137,8 +137,8 @@ impl RunEventReducer {
         }
     }
 
-    /// Returns the unfinished model call if the event ends it. A new model call or the end of the
-    /// run also ends it, as cancelled.
+    /// Returns the audit data of the unfinished model call if the event ends it. A new model call
+    /// or the end of the run also ends the unfinished call, as cancelled.
     fn end_model_call(
         &mut self,
         now: Timestamp,

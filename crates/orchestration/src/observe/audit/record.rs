@@ -11,16 +11,16 @@ use switchboard_domain::{
 
 use crate::{CallPurpose, Outcome, QuestionAction, ToolFailure};
 
-/// One action of a model, a tool or a person. One line of JSON in an audit file.
+/// One action of a model, a tool or a person. An audit file has one line of JSON per action.
 ///
 /// The field `kind` is `run`, `model_call`, `tool_call`, `approval` or `question`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuditRecord {
     /// Time of the action (RFC 3339, UTC).
     pub time: Timestamp,
-    /// Id of the run.
+    /// Id of the run in which the action happened.
     pub run_id: String,
-    /// Sequence number of the run event. One event can produce several records.
+    /// Sequence number of the run event with the action. One event can produce several records.
     pub seq: u64,
     /// Session id of the run, if the run belongs to a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,12 +28,12 @@ pub struct AuditRecord {
     /// Principal (user) on whose behalf the run executes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
-    /// Recorded action. Its fields are part of the JSON object of the record.
+    /// The recorded action. Its fields are part of the JSON object of the record.
     #[serde(flatten)]
     pub kind: AuditKind,
 }
 
-/// Action that an audit record describes.
+/// The action that an audit record describes, by its kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -50,26 +50,26 @@ pub enum AuditKind {
     Question(QuestionEntry),
 }
 
-/// Audit data about the start, the parking or the end of a run.
+/// Audit data about a run that started, was parked or ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
-    /// Stage that the run reached.
+    /// Stage that the run reached: started, resumed, parked or finished.
     pub moment: RunStage,
-    /// Model that the run used at the time of the record.
+    /// Id of the model that the run used at the time of the record.
     pub model: ModelId,
-    /// Outcome of the run. Set only after its end.
+    /// Outcome of the run, recorded only at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Number of model calls in the run. Set only after its end.
+    /// Number of model calls in the run, recorded only at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
-    /// Token usage of all model calls of the run. Set only after its end.
+    /// Token usage of all model calls of the run, recorded only at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Cost of the observed model calls in US dollars. `None` if a price is unknown.
+    /// Cost of the observed model calls of the run in US dollars. `None` if a price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Kind of the error that ended the run.
+    /// Kind of the error that ended the run, if an error did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -88,17 +88,17 @@ impl RunEntry {
     }
 }
 
-/// Stage of a run.
+/// Stage of a run that an audit record reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStage {
-    /// The run started.
+    /// The run started in this process.
     Started,
-    /// The run was loaded from a store and continues.
+    /// The run was loaded from a store and continues in this process.
     Resumed,
     /// The run is stored and waits for approval decisions.
     Parked,
-    /// The run ended.
+    /// The run ended with an answer, a limit, an error or a cancellation.
     Finished,
 }
 
@@ -113,19 +113,19 @@ pub struct ModelCallEntry {
     /// Number of the model call within the run, starting at 1. A summary call has the number of the
     /// call that follows it.
     pub step: u32,
-    /// Configured name of the provider.
+    /// Name of the model's provider in the configuration.
     pub provider: Arc<str>,
-    /// Name of the requested model.
+    /// Name of the model that the request asked for.
     pub model: Arc<str>,
-    /// Name of the model that answered, as the provider reports it.
+    /// Name of the model in the provider's response. It can differ from the requested model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
     /// Number of tools that the request offered to the model.
     pub tools: usize,
-    /// Finish reason of the model's answer.
+    /// Finish reason of the model's answer, in the terms of this program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishReason>,
-    /// Finish reason in the provider's own wording.
+    /// Finish reason in the provider's wording, such as `end_turn`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_raw: Option<String>,
     /// Token usage that the provider reported.
@@ -137,27 +137,27 @@ pub struct ModelCallEntry {
     /// Tool choice that the request asked for.
     #[serde(default)]
     pub tool_choice_asked: ToolChoice,
-    /// Tool choice that the provider applied.
+    /// Whether the model followed the requested tool choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoiceOutcome>,
     /// Time from the model request to the end of the answer, in milliseconds.
     pub duration_ms: u64,
-    /// Kind of the error of a failed model call.
+    /// Kind of the error of a failed model call, such as `rate_limited`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// HTTP status of a failed model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Request id that the provider assigned to a failed model call.
+    /// Request id that the provider assigned to a failed model call, for its support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// How a model call ended.
+/// How a model call ended: with an answer, an error or a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelCallResult {
-    /// The model answered.
+    /// The model call ended with an answer.
     Answered,
     /// The model call returned an error.
     Failed,
@@ -184,10 +184,10 @@ pub struct ToolCallEntry {
     /// Whether the result of the tool is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Reason why the tool returned no result.
+    /// Reason why the call has no usable tool result, such as `denied` or `timeout`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ToolFailure>,
-    /// Number of times that the tool was called. 0 if it did not run.
+    /// Number of attempts to call the tool. 0 if the tool did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
     /// Whether the result came from the result cache.
@@ -207,11 +207,11 @@ pub struct ToolCallEntry {
     pub result: Option<Value>,
 }
 
-/// Stage of a tool call.
+/// Stage of a tool call that an audit record reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolCallStage {
-    /// The tool call is about to be sent.
+    /// The run is about to send the tool call to its server.
     #[default]
     Started,
     /// The tool call has a result, even if the tool did not run.
@@ -230,7 +230,7 @@ pub struct ApprovalEntry {
     pub tool: String,
     /// Whether approval was requested, given or denied.
     pub decision: ApprovalStage,
-    /// Source of the approval decision.
+    /// Who made the approval decision: the rules, a remembered decision or the approver.
     pub by: DecisionSource,
     /// Reason of a denial, redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -238,7 +238,7 @@ pub struct ApprovalEntry {
     /// Scope of an approval: one call, the session or all sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<ApprovalScope>,
-    /// Whether the approver changed the input of the tool.
+    /// Whether the approver edited the input of the tool call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
 }
@@ -249,19 +249,19 @@ pub struct ApprovalEntry {
 pub enum ApprovalStage {
     /// A person was asked for approval.
     Asked,
-    /// The tool call is allowed.
+    /// The tool call is allowed to run.
     Allowed,
-    /// The tool call is denied.
+    /// The tool call is denied and does not run.
     Denied,
 }
 
-/// Source of an approval decision.
+/// The source of an approval decision: the rules, a remembered decision or the approver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionSource {
-    /// The approval rules of the run decided.
+    /// The approval rules of the run decided, without asking a person.
     Policy,
-    /// A remembered decision of a person applied.
+    /// An earlier decision of a person, which was remembered, applied.
     Remembered,
     /// The approver decided, did not answer in time, or was absent.
     Approver,
@@ -289,6 +289,6 @@ pub struct QuestionEntry {
 pub enum QuestionStage {
     /// The person was asked the question.
     Asked,
-    /// The question was answered.
+    /// The question ended: the person answered, declined, or did not answer in time.
     Answered,
 }

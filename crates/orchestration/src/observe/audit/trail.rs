@@ -16,7 +16,7 @@ pub struct AuditOptions {
     pub principal: Option<Principal>,
     /// Redactor for tool inputs, tool results and reasons of denials.
     pub redactor: Redactor,
-    /// Whether to record the results of tools as well. Off by default.
+    /// Whether the audit records contain the results of tools. Off by default.
     pub results: bool,
     /// Function that computes the costs of model calls.
     pub cost: Option<CostFunction>,
@@ -52,7 +52,7 @@ impl AuditTrail {
         }
     }
 
-    /// Converts one run event to zero or more audit records.
+    /// Converts one run event to the audit records of the actions that the event reports.
     pub fn create_records(&mut self, event: &RunEvent) -> Vec<AuditRecord> {
         let facts = self.fold.reduce_event(event, self.options.cost.as_ref());
         let records = facts.into_iter().map(|kind| AuditRecord {

@@ -1,4 +1,4 @@
-//! Counting of run events and audit records.
+//! Counting of run events or audit records for the metrics.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -29,8 +29,8 @@ const MAX_NAMES: usize = 1_000;
 /// the model catalogue.
 const MAX_UNKNOWN_MODELS: usize = 100;
 
-/// Maximum number of runs that are tracked at the same time. Another run replaces the run with the
-/// oldest event.
+/// Maximum number of runs whose counting state is stored. For a further run, the state of the run
+/// with the oldest event is removed.
 const MAX_RUNS: usize = 10_000;
 
 /// Function that returns whether a model is configured or in the model catalogue.
@@ -38,20 +38,20 @@ pub type KnownModelPredicate = Arc<dyn Fn(&ModelId) -> bool + Send + Sync>;
 
 type ToolKey = (Option<String>, String);
 
-/// Counters of runs, tool calls and model calls.
+/// Counters of runs, tool calls and model calls, for a [`Snapshot`].
 #[derive(Default)]
 pub struct Metrics {
     run_counts: Snapshot,
     tools: BTreeMap<ToolKey, (CallCounts, Histogram)>,
     models: BTreeMap<String, ModelMetrics>,
-    /// Number of entries in `models` whose model is unknown.
+    /// Number of separately counted models that are neither configured nor in the catalogue.
     unknown_models: usize,
     runs: HashMap<Arc<str>, UnfinishedRun>,
     cost: Option<CostFunction>,
     is_known: Option<KnownModelPredicate>,
 }
 
-/// Counting state of a run that has not ended.
+/// State that is necessary to count the events of one run. Removed when the run ends.
 #[derive(Default)]
 struct UnfinishedRun {
     /// Reducer of the run's events to audit data. Unused if only audit records are counted.
@@ -61,10 +61,10 @@ struct UnfinishedRun {
     model: Option<ModelId>,
     /// Ids of the tool calls that have no result yet.
     open_calls: HashSet<String>,
-    /// Hashes of the tool calls that had a result before the latest model call.
+    /// Hashes of calls with a result before the latest model call. Equal new calls are unnecessary.
     answered: HashSet<u64>,
-    /// Hashes of the tool calls whose result arrived after the latest model call. Calls of the same
-    /// model answer do not repeat each other.
+    /// Hashes of tool calls whose result arrived after the latest model call. They are separate,
+    /// because calls of the same model answer do not repeat each other.
     newly_answered: Vec<u64>,
 }
 
@@ -110,7 +110,7 @@ impl Metrics {
         self.count_audit_fact(&record.run_id, &record.kind);
     }
 
-    /// Removes the counting state of a run that was dropped before its end.
+    /// Removes the counting state of a run that was dropped before it ended.
     pub fn forget_run(&mut self, run_id: &str) {
         self.runs.remove(run_id);
     }
@@ -164,7 +164,7 @@ impl Metrics {
         match entry.moment {
             RunStage::Started | RunStage::Resumed => {
                 let run = self.find_or_add_run(run_id);
-                // A resumed run counts as new only if this process did not observe its start.
+                // A resumed run counts as started only if this process did not observe its start.
                 let is_new = entry.moment == RunStage::Started || run.model.is_none();
                 run.is_parked = false;
                 run.model.get_or_insert_with(|| entry.model.clone());
@@ -254,7 +254,7 @@ impl Metrics {
             .or_insert_with(|| ModelMetrics::new(model))
     }
 
-    /// Returns whether a new model gets its own counters, and updates the number of unknown models.
+    /// Returns whether a new model gets its own counters, and counts it if the model is unknown.
     fn reserve_model_counters(&mut self, model: &ModelId, has_answered: bool) -> bool {
         let is_known = self.is_known.as_ref();
         let is_known = is_known.is_none_or(|is_known| is_known(model));

@@ -40,13 +40,13 @@ impl Histogram {
         self.buckets[bucket] += 1;
     }
 
-    /// Returns the mean duration, or `None` if the histogram is empty.
+    /// Returns the mean duration in milliseconds, or `None` if the histogram is empty.
     pub fn mean_ms(&self) -> Option<u64> {
         self.sum_ms.checked_div(self.count)
     }
 
-    /// Returns the duration that the fraction `share` (0 to 1) of the durations does not exceed, or
-    /// `None` if the histogram is empty.
+    /// Returns the duration in milliseconds that the fraction `share` (0 to 1) of the durations
+    /// does not exceed, or `None` if the histogram is empty.
     ///
     /// The value is interpolated within its bucket and lies between the shortest and the longest
     /// duration.

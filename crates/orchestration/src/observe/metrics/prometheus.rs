@@ -14,9 +14,9 @@ use prometheus_client::{
 use super::{BOUNDS_MS, CallCounts, Histogram, Metrics, ModelMetrics, Snapshot, ToolMetrics};
 
 type Labels<'a> = [(&'static str, &'a str); 2];
-/// A label value, and the function that returns its count.
+/// A label value of a metric family, and the function that returns the count for this label.
 type Count<T> = (&'static str, fn(&T) -> u64);
-/// Name, description and count function of a subset of tool calls.
+/// Name, help text and count function of a metric about a subset of the tool calls.
 type Subset = (&'static str, &'static str, fn(&CallCounts) -> u64);
 
 const CALL_RESULTS: [Count<CallCounts>; 4] = [

@@ -10,15 +10,15 @@ use crate::{ToolFailure, observe::audit::ToolCallEntry};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Number of started runs.
+    /// Number of runs that started.
     pub runs_started: u64,
-    /// Number of completed runs.
+    /// Number of runs that completed with an answer.
     pub runs_completed: u64,
     /// Number of runs that ended at a limit.
     pub runs_limited: u64,
-    /// Number of failed runs.
+    /// Number of runs that ended with an error.
     pub runs_failed: u64,
-    /// Number of cancelled runs.
+    /// Number of runs that the caller cancelled.
     pub runs_cancelled: u64,
     /// Call counts and durations of each tool.
     pub tools: Vec<ToolMetrics>,
@@ -35,10 +35,10 @@ pub struct ToolMetrics {
     /// Name of the tool on its server. Calls of all tools that do not exist are counted under
     /// `(unknown)`.
     pub tool: String,
-    /// Numbers of the tool's calls by result.
+    /// Numbers of the tool's calls: in total and by result.
     #[serde(flatten)]
     pub calls: CallCounts,
-    /// Durations of the calls that the tool executed.
+    /// Durations of the calls in which the tool ran, in milliseconds.
     pub latency: Histogram,
 }
 
@@ -55,11 +55,11 @@ pub struct CallCounts {
     pub hallucinated: u64,
     /// Number of tool calls that were not executed, for example because they were denied.
     pub not_executed: u64,
-    /// Number of tool calls that repeated an earlier call. They are also part of the other counts.
+    /// Number of tool calls that repeated an earlier call. Their results are counted too.
     pub unnecessary: u64,
     /// Number of tool calls that were successful and did not repeat an earlier call.
     pub useful: u64,
-    /// Number of tool calls with a cached result. They are also part of the other counts.
+    /// Number of tool calls with a cached result. Such calls are also counted as successful.
     pub cached: u64,
 }
 
@@ -74,14 +74,14 @@ impl CallCounts {
         (self.total > 0).then(|| self.useful as f64 / self.total as f64)
     }
 
-    /// Counts a finished tool call. `repeated` means that an earlier model answer already had the
-    /// result of an equal call.
+    /// Counts a finished tool call. `repeated` means that an equal call had a result before the
+    /// model requested this call.
     pub(super) fn add_tool_call(&mut self, call: &ToolCallEntry, repeated: bool) {
         self.total += 1;
         let is_error = call.is_error.unwrap_or(false);
         let unnecessary = repeated || call.failure == Some(ToolFailure::Repeated);
         let end = match call.failure {
-            // A repeated call returns the earlier result, so it counts as successful.
+            // A repeated call gets the result of the earlier call, so it counts as successful.
             None | Some(ToolFailure::Repeated) if !is_error => &mut self.successful,
             Some(failure) if failure.is_hallucination() => &mut self.hallucinated,
             Some(failure) if is_not_executed(failure, call.attempts.unwrap_or(0)) => {
@@ -97,7 +97,7 @@ impl CallCounts {
     }
 }
 
-/// Returns whether the run decided not to execute the tool call.
+/// Returns whether the run prevented the tool call, for example because it was denied.
 fn is_not_executed(failure: ToolFailure, attempts: u32) -> bool {
     match failure {
         ToolFailure::Denied
@@ -115,17 +115,17 @@ fn is_not_executed(failure: ToolFailure, attempts: u32) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelMetrics {
-    /// The requested model.
+    /// Id of the model that the run requested. The provider may answer with another model.
     pub model: ModelId,
-    /// Numbers of the model's calls by result.
+    /// Numbers of the model's calls: in total and by result.
     pub requests: RequestCounts,
-    /// Time from each model request to the end of its answer.
+    /// Time from each model request to the end of its answer, in milliseconds.
     pub latency: Histogram,
-    /// Numbers of tokens that the model's calls used.
+    /// Numbers of tokens that the answers of the model used.
     pub tokens: TokenCounts,
     /// Cost of the model calls with a known price, in US dollars.
     pub cost_usd: f64,
-    /// Number of model answers without a known price.
+    /// Number of model answers with an unknown price, which `cost_usd` does not include.
     pub unpriced: u64,
     /// Numbers of the tool calls that the model requested, by result.
     pub tool_calls: CallCounts,
@@ -145,7 +145,7 @@ impl ModelMetrics {
     }
 }
 
-/// Numbers of model calls by result.
+/// Numbers of model calls: in total and by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RequestCounts {
     /// Number of all model calls that ended.
@@ -154,7 +154,7 @@ pub struct RequestCounts {
     pub successful: u64,
     /// Number of model calls that returned an error.
     pub failed: u64,
-    /// Number of model calls that were cancelled with their run.
+    /// Number of model calls that ended without an answer, because their run was cancelled.
     pub cancelled: u64,
 }
 
@@ -165,9 +165,9 @@ pub struct TokenCounts {
     pub input: u64,
     /// Number of output tokens, including reasoning.
     pub output: u64,
-    /// Number of input tokens that were read from a cache.
+    /// Number of input tokens that were read from the provider's prompt cache.
     pub cache_read: u64,
-    /// Number of input tokens that were written to a cache.
+    /// Number of input tokens that were written to the provider's prompt cache.
     pub cache_write: u64,
     /// Number of output tokens for reasoning.
     pub reasoning: u64,

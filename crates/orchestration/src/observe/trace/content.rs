@@ -12,7 +12,7 @@ use tracing::{Level, Span};
 
 use super::CONTENT;
 
-/// Size limits of the recorded content. They are larger than the limits of log lines.
+/// Size limits of the recorded content, in bytes and items. Log lines have smaller limits.
 const LIMITS: SizeLimits = SizeLimits {
     text: 16_000,
     items: 200,

@@ -20,10 +20,10 @@ pub struct RunLog {
     answer: AnswerPartSizes,
 }
 
-/// Sizes of the parts of the current model answer.
+/// Sizes of the parts of the model answer that is being received, for the log.
 #[derive(Debug, Default)]
 struct AnswerPartSizes {
-    /// Key, description and size in bytes of each part, in the order of their start.
+    /// Identifying key, description and size in bytes of each part, in the order of their start.
     parts: Vec<(String, String, usize)>,
 }
 
@@ -58,7 +58,7 @@ impl RunLog {
             let message = "repeated tool call answered with its earlier result";
             debug!(target: LOG, run, call = entry, "{message}");
         } else if let RunEventKind::ToolFinished { content, .. } = kind {
-            // If the tool did not run, the result is this program's text with the reason.
+            // If the tool did not run, this program wrote the result, so it may be logged.
             let did_not_run = call.failure.is_some_and(ToolFailure::did_not_run);
             let why = did_not_run.then(|| {
                 let pieces: Vec<String> = content.iter().map(ToolContent::as_text).collect();
@@ -70,7 +70,7 @@ impl RunLog {
 
     fn log_event(&self, run: &str, kind: &RunEventKind) {
         let message = match kind {
-            // Deltas contain text of the conversation. Tool calls are logged by `log_tool_call`.
+            // Not logged here: deltas contain text, and `log_tool_call` logs tool calls.
             RunEventKind::TextDelta { .. }
             | RunEventKind::ReasoningDelta { .. }
             | RunEventKind::ToolInputStarted { .. }

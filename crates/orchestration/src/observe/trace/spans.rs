@@ -14,13 +14,13 @@ use tracing::{Span, Value, field::Empty};
 use super::{SPANS, content};
 use crate::{Outcome, RunReport, ToolFailure, observe::audit::serialized_name};
 
-/// Agent name in the spans of an agent without a configured name.
+/// Agent name in spans if no agent name is configured.
 const AGENT: &str = "switchboard";
 
-/// Value of `error.type` for a span that was dropped without a result.
+/// Value of the span field `error.type` for a span that was dropped without a result.
 const CANCELLED: &str = "cancelled";
 
-/// A span that has not ended. Dropping it records the error type, if there is one.
+/// A span that has not ended. Dropping it ends the span and records its error type, if any.
 #[derive(Debug)]
 struct OpenSpan {
     span: Span,
@@ -96,7 +96,7 @@ impl AgentTrace {
         Self(OpenSpan::new(span))
     }
 
-    /// Returns a handle of the span of the run.
+    /// Returns a handle of the run's span, with which the driver of the run is instrumented.
     pub fn clone_span(&self) -> Span {
         self.0.span.clone()
     }
@@ -116,7 +116,7 @@ impl AgentTrace {
         span.record("switchboard.run.steps", report.steps);
         span.record("switchboard.run.tool_calls", report.tool_calls.len());
         match (report.outcome, &report.error) {
-            // A run that reached a limit did not fail.
+            // A run that reached a limit counts as successful, because no error occurred.
             (Outcome::Completed | Outcome::Limited, _) => self.0.mark_succeeded(),
             (_, Some(error)) => self.0.mark_failed(&serialized_name(&error.kind)),
             (Outcome::Cancelled, None) => self.0.mark_failed(CANCELLED),
@@ -180,19 +180,19 @@ impl ChatTrace {
         }
     }
 
-    /// Returns a handle of the span of the model call.
+    /// Returns a handle of the model call's span, with which the call is instrumented.
     pub fn clone_span(&self) -> Span {
         self.open.span.clone()
     }
 
-    /// Marks the model call as a request for a summary.
+    /// Marks the model call in the span as a request for a summary of older messages.
     #[must_use]
     pub fn mark_as_summary(self) -> Self {
         self.open.span.record("switchboard.purpose", "summary");
         self
     }
 
-    /// Records the time until the first chunk of the answer. Later calls do nothing.
+    /// Records the time until the first chunk of the answer. A second call has no effect.
     pub fn record_first_chunk(&self) {
         self.first_chunk.call_once(|| {
             let waited = self.started.elapsed().as_secs_f64();
@@ -214,7 +214,7 @@ impl ChatTrace {
         self.open.mark_succeeded();
     }
 
-    /// Closes the span of a model call that has no complete answer.
+    /// Closes the span of a model call that returned an error instead of a complete answer.
     pub fn close_with_error(self, error: &ModelError) {
         let status = error.http_status().map(i64::from);
         record_if_known(&self.open.span, "http.response.status_code", status);
@@ -247,7 +247,7 @@ impl ToolTrace {
         Self(OpenSpan::new(span))
     }
 
-    /// Returns a handle of the span of the tool execution.
+    /// Returns a handle of the tool execution's span, with which the execution is instrumented.
     pub fn clone_span(&self) -> Span {
         self.0.span.clone()
     }
@@ -281,14 +281,14 @@ fn record_usage(span: &Span, usage: &Usage) {
     }
 }
 
-/// Records a span field if its value is known.
+/// Records a span field unless its value is `None`.
 fn record_if_known(span: &Span, name: &str, value: Option<impl Value>) {
     if let Some(value) = value {
         span.record(name, value);
     }
 }
 
-/// Returns the name that OpenTelemetry's semantic conventions define for a provider.
+/// Returns the provider name that OpenTelemetry's semantic conventions define for a provider.
 fn conventional_provider_name(provider: &str) -> &str {
     match provider {
         "gemini" => "gcp.gemini",
@@ -311,7 +311,7 @@ fn format_tool_choice(choice: &ToolChoice) -> String {
     }
 }
 
-/// Formats the tool choice that the provider applied, for spans and log lines.
+/// Formats whether the model followed the tool choice, for spans and log lines.
 fn format_tool_choice_outcome(outcome: &ToolChoiceOutcome) -> String {
     match outcome {
         ToolChoiceOutcome::Native => "native".to_owned(),

@@ -1,4 +1,4 @@
-//! Remembered approval decisions.
+//! Remembered approval decisions of people about tools.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct Decisions {
     entries: Vec<RememberedDecision>,
 }
 
-/// Remembered approval decision of a person about a tool.
+/// An approval decision of a person that applies to later calls of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RememberedDecision {
@@ -33,7 +33,7 @@ pub struct RememberedDecision {
     pub origin: Option<ToolOrigin>,
     /// The [`tool_fingerprint`] of the tool definition that the person allowed or denied.
     pub fingerprint: String,
-    /// Whether the person allowed the tool.
+    /// Whether the person allowed the tool (`true`) or denied it (`false`).
     pub allowed: bool,
     /// Reason that the person gave for a denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,17 +43,17 @@ pub struct RememberedDecision {
     pub expires_at: Option<Timestamp>,
 }
 
-/// Remembered decision that applies to a tool call.
+/// The effect of the remembered decisions on a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecisionStatus {
-    /// The person allowed the tool.
+    /// The person allowed the tool with its current definition.
     Allow,
-    /// The person denied the tool.
+    /// The person denied the tool, with this or an earlier definition.
     Deny {
         /// Reason that the person gave for the denial.
         reason: Option<String>,
     },
-    /// The person allowed the tool when it had another definition.
+    /// The person allowed the tool, but its definition has changed since.
     Redefined,
 }
 
@@ -190,8 +190,8 @@ impl Decisions {
 }
 
 impl RememberedDecision {
-    /// Returns whether the decision is about this tool. The origin is compared too, because another
-    /// server can offer a tool with the same name.
+    /// Returns whether the decision is about this tool. The server and the tool's name there are
+    /// compared too, because another server can offer a tool with the same name.
     fn is_about_tool(&self, tool: &ToolDefinition) -> bool {
         self.name == tool.name && self.origin == tool.origin
     }

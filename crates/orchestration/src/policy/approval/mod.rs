@@ -1,4 +1,4 @@
-//! Approval of tool calls: policy, rules and remembered decisions.
+//! Approval of tool calls: the policy, the rules and the remembered decisions of people.
 //!
 //! [`Approvals`] is the configuration: an [`ApprovalPolicy`] for all tools and [`Rules`] for some.
 //! [`Decisions`] are the remembered decisions of people. [`Approvals::verdict_for_call`] combines
@@ -73,21 +73,21 @@ pub enum ApprovalPolicy {
     None,
 }
 
-/// Verdict about a tool call. The variants are ordered from the mildest to the strictest.
+/// The verdict about a tool call. The variants are ordered from the mildest to the strictest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The tool call may run.
+    /// The tool call may run without approval.
     Run,
     /// The tool call requires approval.
     Ask {
         /// Whether the definition of the tool changed since it was last seen or approved.
         redefined: bool,
     },
-    /// The tool call does not run.
+    /// The tool call is denied and does not run.
     Refuse {
-        /// Reason for the model and the person, as a clause without a full stop.
+        /// Reason of the denial for the model and the person, as a clause without a full stop.
         reason: String,
     },
 }
@@ -110,7 +110,7 @@ impl ApprovalPolicy {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Approvals {
-    /// The policy for tools without a rule.
+    /// The policy for tools that no rule matches.
     pub policy: ApprovalPolicy,
     /// Whether a denial by the policy takes precedence over rules. Set for a policy from the
     /// command line.
@@ -192,14 +192,14 @@ impl Approvals {
             .map(|call| self.verdict_without_decisions(call))
             .max();
         match (verdict.unwrap_or(Verdict::Run), answer) {
-            // The person allowed this definition of the tool.
+            // The person allowed the tool with its current definition, so nobody is asked again.
             (Verdict::Ask { .. }, Some(DecisionStatus::Allow)) => Verdict::Run,
             (Verdict::Ask { .. }, _) => Verdict::Ask { redefined },
             (verdict, _) => verdict,
         }
     }
 
-    /// Returns the verdict of the rules and the policy, without remembered decisions.
+    /// Returns the verdict of the rules and the policy alone, without remembered decisions.
     fn verdict_without_decisions(&self, call: &CheckedCall<'_>) -> Verdict {
         let policy_verdict = self.policy.verdict_for_annotations(call.annotations);
         let verdict = match self.find_deciding_rule(call).map(|rule| rule.verdict) {
@@ -220,7 +220,7 @@ impl Approvals {
         verdict
     }
 
-    /// Returns the rule that decides about a tool call.
+    /// Returns the rule that decides about a tool call, or `None` if no rule matches the call.
     fn find_deciding_rule(&self, call: &CheckedCall<'_>) -> Option<&Rule> {
         let matching_rules = self
             .layers
@@ -232,28 +232,28 @@ impl Approvals {
             .or_else(|| find_first_match(&self.rules, call))
     }
 
-    /// Returns whether each call of this tool requires a new approval.
+    /// Returns whether every call of this tool requires a new approval, despite earlier decisions.
     pub fn always_requires_approval(&self, tool: &ToolDefinition) -> bool {
         let server = tool.origin.as_ref().map(|origin| &origin.server);
         server.is_some_and(|server| self.always_ask_servers.contains(server))
     }
 
-    /// Returns the time at which an approval request that starts at `now` expires.
+    /// Returns the time at which an approval request from the time `now` expires, if it expires.
     pub fn request_expiry(&self, now: Timestamp) -> Option<Timestamp> {
         self.expire_after.map(|after| add_duration(now, after))
     }
 
-    /// Returns the time until which a decision that is made at `now` is remembered.
+    /// Returns the time at which a decision from the time `now` is forgotten, if it expires.
     pub fn decision_expiry(&self, now: Timestamp) -> Option<Timestamp> {
         self.remember_for.map(|span| add_duration(now, span))
     }
 }
 
-/// A tool call whose approval is checked.
+/// A tool call in an approval check: the tool, and the conditions of the call.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckedCall<'a> {
     tool: &'a ToolDefinition,
-    /// Annotations of the tool that the rules and the policy use.
+    /// Annotations on which the rules and the policy decide.
     annotations: ToolAnnotations,
     redefined: bool,
     requires_approval: bool,
@@ -299,9 +299,9 @@ impl<'a> CheckedCall<'a> {
 /// The person and the session that a tool call belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requester<'a> {
-    /// Principal of the run.
+    /// Principal (user and tenant) of the run.
     pub principal: &'a Principal,
-    /// Session id, or the run id if the run has no session.
+    /// Id of the session, or of the run if the run has no session.
     pub session: &'a str,
 }
 

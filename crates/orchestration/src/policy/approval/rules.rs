@@ -54,37 +54,37 @@ pub struct Rule {
     /// approved (`true`) or to other tools (`false`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redefined: Option<bool>,
-    /// Verdict about the calls that match the rule.
+    /// The verdict about calls that match the rule.
     pub verdict: RuleVerdict,
-    /// Reason of a denial, for the model and the person.
+    /// Reason of a denial by this rule, for the model and the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Verdict of a rule. The variants are ordered from the mildest to the strictest.
+/// The verdict of a rule. The variants are ordered from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleVerdict {
-    /// The call runs without approval.
+    /// The matching call runs without approval.
     Allow,
-    /// The call requires approval, even if the tool is read-only.
+    /// The matching call requires approval, even if the tool is read-only.
     Ask,
-    /// The call does not run.
+    /// The matching call is denied and does not run.
     Deny,
 }
 
 impl Rule {
-    /// Returns a rule that allows every call.
+    /// Returns a rule without conditions, which allows every call.
     pub fn allow_all_calls() -> Self {
         Self::new(RuleVerdict::Allow)
     }
 
-    /// Returns a rule that requires approval of every call.
+    /// Returns a rule without conditions, which requires approval of every call.
     pub fn ask_for_all_calls() -> Self {
         Self::new(RuleVerdict::Ask)
     }
 
-    /// Returns a rule that denies every call.
+    /// Returns a rule without conditions, which denies every call.
     pub fn deny_all_calls(reason: impl Into<String>) -> Self {
         Self {
             reason: Some(reason.into()),
@@ -99,7 +99,7 @@ impl Rule {
         self
     }
 
-    /// Adds a pattern of tools that the rule applies to.
+    /// Adds a pattern of tool names, so that the rule applies only to matching tools.
     #[must_use]
     pub fn with_tool(mut self, pattern: impl Into<Pattern>) -> Self {
         self.tool.push(pattern.into());

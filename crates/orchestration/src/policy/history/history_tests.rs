@@ -117,7 +117,7 @@ fn a_long_current_turn_loses_the_ends_of_its_oldest_results_and_no_call() {
     }
     assert!((1..=4).contains(&trims), "{trims} {tokens}");
     let sent = history.messages_to_send(&messages);
-    let oldest = sent[2].iter_tool_results().next().unwrap().as_text();
+    let oldest = sent[2].tool_results().next().unwrap().as_text();
     assert!(oldest.starts_with("word word"));
     assert!(oldest.contains("removed later"), "{oldest}");
     assert!(!oldest.contains("[… about 0"));
@@ -148,11 +148,11 @@ fn images_and_data_are_cut_like_text() {
     data.structured = Some(json!({"rows": vec!["abcdefgh"; 500]}).into());
     let message = Message::from_tool_results([seen, data]);
     let short = super::shorten::shorten_tool_results(&message, 100).unwrap();
-    let texts: Vec<String> = short.iter_tool_results().map(ToolResult::as_text).collect();
+    let texts: Vec<String> = short.tool_results().map(ToolResult::as_text).collect();
     assert!(texts[0].starts_with("word "));
     assert!(!texts[0].contains("[image"));
     assert!(texts[1].starts_with(r#"{"rows":["abcdefgh","#));
-    for (result, text) in short.iter_tool_results().zip(&texts) {
+    for (result, text) in short.tool_results().zip(&texts) {
         assert!(result.structured.is_none());
         assert!(text.contains("removed later"), "{text}");
     }
@@ -304,9 +304,9 @@ fn origins(sent: &[Arc<Message>], messages: &[Arc<Message>], history: &History) 
     let same = |message: &Arc<Message>, at: usize| {
         let by_calls = shortened.contains(&at)
             && message
-                .iter_tool_results()
+                .tool_results()
                 .map(|r| &r.tool_use_id)
-                .eq(messages[at].iter_tool_results().map(|r| &r.tool_use_id));
+                .eq(messages[at].tool_results().map(|r| &r.tool_use_id));
         Arc::ptr_eq(message, &messages[at]) || by_calls
     };
     sent.iter()

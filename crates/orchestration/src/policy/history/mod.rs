@@ -62,7 +62,7 @@ pub struct HistoryPolicy {
     pub max_tokens: Option<u64>,
     /// Size of the request after a trim, in percent of the maximum. Values above 100 count as 100.
     pub low_water_percent: u8,
-    /// Number of tokens that a shortened tool result keeps. A second pass keeps none.
+    /// Number of tokens that remain of a shortened tool result. If that is too much, none remain.
     pub shortened_tokens: u64,
     /// Whether the model summarises the messages that a trim omits. Each trim then costs a model
     /// call.
@@ -85,16 +85,16 @@ impl Default for HistoryPolicy {
 pub struct FitResult {
     /// Estimated number of tokens of the request.
     pub tokens: u64,
-    /// Effect of the trim. `None` if nothing was omitted or shortened.
+    /// Effect of the trim. `None` if the request was not trimmed.
     pub trimmed: Option<TrimEffect>,
-    /// Whether the request still exceeds the maximum.
+    /// Whether the request still exceeds the maximum after the trim.
     pub is_over: bool,
 }
 
 /// Effect of trimming a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrimEffect {
-    /// Number of messages that the trim omitted. It can be 0, because results are also shortened.
+    /// Number of messages that the trim omitted. 0 if it only shortened tool results.
     pub messages: usize,
     /// Estimated number of tokens of the request before the trim.
     pub tokens_before: u64,

@@ -1,15 +1,15 @@
-//! Shortening of tool results.
+//! Shortening of tool results in the current turn, so that a request fits its size limit.
 
 use switchboard_domain::{Message, Part, ToolContent, ToolResult};
 
 use crate::tools::tokens::{estimate_content, estimate_text, prefix_length_within};
 
-/// Minimum number of tokens that shortening must save. The marker text would use up a smaller
-/// saving.
+/// Minimum number of tokens that shortening must save. A smaller saving is not worth the marker
+/// text.
 const WORTHWHILE: u64 = 60;
 
-/// Returns the message with each tool result cut to about `keep` tokens, or `None` if no result is
-/// longer.
+/// Returns the message with each tool result shortened to about `keep` tokens, or `None` if all
+/// results are shorter.
 ///
 /// The same arguments always return the same text, so that prompt caches stay valid.
 pub(super) fn shorten_tool_results(message: &Message, keep: u64) -> Option<Message> {

@@ -14,15 +14,15 @@ use super::{
 };
 use crate::tools::tokens::estimate_message;
 
-/// Omitted and shortened messages of one conversation.
+/// The omitted and shortened messages of one conversation.
 ///
-/// The conversation may only grow at its end. This history is stored with it.
+/// They are stored by index together with the conversation, which may only grow at its end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct History {
     /// Index ranges of the omitted messages, in order and without overlaps.
     left_out: Vec<Range<usize>>,
-    /// Indices of shortened tool result messages, with the number of tokens that each result keeps.
+    /// Indices of messages with shortened tool results, and the number of tokens kept per result.
     pub(super) shortened: BTreeMap<usize, u64>,
     pinned: BTreeSet<usize>,
     summary: Option<HistorySummary>,
@@ -31,21 +31,21 @@ pub struct History {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct HistorySummary {
     text: String,
-    /// Index of the first message after those that the summary covers.
+    /// Index of the first message that the summary does not cover.
     covers: usize,
 }
 
-/// Token counts and turns of a conversation.
+/// Estimated sizes of a conversation's messages, and the start of its turns.
 #[derive(Debug, Default)]
 struct MeasuredConversation {
-    /// Estimated number of tokens of each message as it is sent.
+    /// Estimated number of tokens of each message, as it is sent.
     tokens: Vec<u64>,
-    /// Estimated number of tokens of the request.
+    /// Estimated number of tokens of the whole request.
     total: u64,
     /// Index of the first message of each turn. Messages before the first message of the person
     /// form a turn too.
     turns: Vec<usize>,
-    /// Index of the first message of the person.
+    /// Index of the first message of the person, if there is one.
     first: Option<usize>,
 }
 
@@ -101,8 +101,8 @@ impl History {
         }
     }
 
-    /// Returns the messages to send after [`History::fit_to_limit`]. They are the same `Arc`s
-    /// except for shortened results and the summary.
+    /// Returns the messages to send after [`History::fit_to_limit`]. Unchanged messages are shared;
+    /// only shortened results and the summary are new.
     pub fn messages_to_send(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let first_gap = self.left_out.first().map(|range| range.start);
         let mut sent = Vec::with_capacity(messages.len() + 1);
@@ -235,8 +235,8 @@ impl History {
 
     /// Shortens tool results of the current turn until the request has at most `max` tokens.
     ///
-    /// The first step shortens all but the last results, the second step removes their content, and
-    /// the third step shortens the last results.
+    /// First, all results except those of the last message are shortened, then their content is
+    /// removed. Finally, the results of the last message are shortened.
     fn shorten_turn(
         &mut self,
         policy: &HistoryPolicy,
@@ -244,7 +244,7 @@ impl History {
         (target, max): (u64, u64),
         measured: &mut MeasuredConversation,
     ) {
-        let has_result = |at: &usize| messages[*at].iter_tool_results().next().is_some();
+        let has_result = |at: &usize| messages[*at].tool_results().next().is_some();
         let turn = measured.current_turn_start()..messages.len();
         let Some(last) = turn.clone().rfind(has_result) else {
             return;
@@ -260,7 +260,7 @@ impl History {
                 return;
             }
         }
-        let results = u64::try_from(messages[last].iter_tool_results().count()).unwrap_or(u64::MAX);
+        let results = u64::try_from(messages[last].tool_results().count()).unwrap_or(u64::MAX);
         let others = measured.total - measured.tokens[last];
         let markers = results.saturating_mul(MARKER);
         let share = max.saturating_sub(others).saturating_sub(markers) / results.max(1);
@@ -294,7 +294,7 @@ impl History {
     }
 }
 
-/// Number of tokens for the marker and for the parts of a tool result beside its content.
+/// Number of tokens for the marker text of a shortened result, its type and its ids.
 const MARKER: u64 = 60;
 
 impl MeasuredConversation {

@@ -1,4 +1,4 @@
-//! Errors of reached limits. Each names the used amount, the limit and the setting.
+//! Errors about reached limits. Each error names the used amount, the limit and the setting.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) fn step_limit_error(max: u32) -> RunError {
     RunError::new(RunErrorKind::StepLimit, message)
 }
 
-/// Returns the error of a limit of tool calls, within the whole run or in a part of it.
+/// Returns the error about a reached limit of tool calls. `part` names a part of the run, if any.
 pub(super) fn tool_call_limit_error(max: u32, part: &str, setting: &str) -> RunError {
     let calls = if max == 1 { "call" } else { "calls" };
     let reached = format!("the model requested more than {max} tool {calls}{part}");

@@ -1,4 +1,4 @@
-//! Consumption of a run: calls, tokens, cost and time.
+//! The ledger of a run: its consumption of calls, tokens, money and time.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -17,13 +17,13 @@ use crate::{RunError, policy::seconds::to_milliseconds};
 
 const MINUTE: SignedDuration = SignedDuration::from_secs(60);
 
-/// Ledger of the consumption of a run. It has no clock; the caller passes the time.
+/// Ledger of the consumption of a run. It has no clock; the caller passes the current time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
-    /// Number of model calls so far.
+    /// Number of model calls so far, which [`Limits::max_steps`] limits.
     pub steps: u32,
-    /// Number of admitted tool calls.
+    /// Number of tool calls that the limits allowed.
     pub tool_calls: u32,
     /// Number of tool calls in the current model answer.
     calls_in_response: u32,
@@ -37,22 +37,22 @@ pub struct Ledger {
     pub output_tokens: u64,
     /// Cost of the model answers with a known price, in US dollars.
     pub cost_usd: f64,
-    /// Number of requests to built-in tools of providers, such as web searches, without a known
-    /// price. No limit includes them.
+    /// Number of requests to built-in tools of providers, such as web searches, whose price is
+    /// unknown. The cost limit does not include them.
     pub unpriced_requests: u64,
-    /// Number of model answers without a known price.
+    /// Number of model answers with an unknown price.
     unpriced_answers: u32,
-    /// Duration of the finished work periods, in milliseconds.
+    /// Total duration of the earlier work periods of the run, in milliseconds.
     earlier_ms: u64,
-    /// Start of the current work period. `None` while the run waits.
+    /// Start of the current work period. `None` while the run waits for a person or is stored.
     period_start: Option<Timestamp>,
-    /// Latest time that the caller passed.
+    /// Latest time that the caller recorded, which limits the counted time after a crash.
     latest_time: Option<Timestamp>,
 }
 
 impl Ledger {
-    /// Starts a work period: at the start of the run, after an answer of a person, and when a
-    /// stored run is resumed.
+    /// Starts a period whose time counts: at the start of the run, after an answer of a person, and
+    /// when a stored run is resumed.
     ///
     /// After a crash, the time since the latest recorded time does not count.
     pub fn start_work_period(&mut self, now: Timestamp) {
@@ -63,7 +63,7 @@ impl Ledger {
         self.latest_time = Some(now);
     }
 
-    /// Ends the work period, because the run waits for a person or is stored.
+    /// Ends the period whose time counts, because the run waits for a person or is stored.
     pub fn end_work_period(&mut self, now: Timestamp) {
         if let Some(since) = self.period_start.take() {
             self.earlier_ms = self.earlier_ms.saturating_add(ms_between(since, now));
@@ -111,7 +111,7 @@ impl Ledger {
         }
         self.check_token_limits(limits)?;
         if let Some(max_usd) = limits.max_cost_usd {
-            // The total cost is unknown if the model or an earlier answer has no price.
+            // Without the price of the model and of each earlier answer, the total cost is unknown.
             let is_priced = pricing.is_some_and(Pricing::is_valid) && self.unpriced_answers == 0;
             if !is_priced {
                 return Err(unknown_price_error(model));
@@ -189,10 +189,10 @@ impl Ledger {
         Ok(())
     }
 
-    /// Adds the token usage and the cost of a model answer.
+    /// Adds the token usage and the cost of a model answer to the ledger.
     ///
-    /// Counts of `usage` that are `None` add nothing. `pricing` is the price of the model that
-    /// answered.
+    /// Counts of `usage` that are `None` add nothing. `pricing` is the price of the answering
+    /// model.
     pub fn record_usage(&mut self, usage: &Usage, pricing: Option<&Pricing>, now: Timestamp) {
         self.latest_time = Some(now);
         let (input, output) = (usage.input_tokens, usage.output_tokens);
@@ -210,7 +210,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the remaining duration of the run, or `None` if it is unlimited.
+    /// Returns the time until the run reaches its limit of duration; `None` without a limit.
     pub fn remaining_time(&self, limits: &Limits, now: Timestamp) -> Option<Duration> {
         let max = limits.max_wall_time?;
         Some(max.saturating_sub(Duration::from_millis(self.elapsed_ms(now))))

@@ -1,4 +1,4 @@
-//! Limits of a run and its consumption.
+//! Limits of a run, and the ledger of what the run has consumed.
 //!
 //! [`Limits`] is the configuration and [`Ledger`] the consumption. A reached limit is a
 //! [`RunError`](crate::RunError).
@@ -22,12 +22,12 @@ pub use pricing::{AnswerCost, Pricing};
 
 /// Limits of a run. `None` is unlimited.
 ///
-/// A reached limit ends the run and keeps the partial result.
+/// Most reached limits end the run with its partial result. The fields describe the exceptions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Maximum number of model calls.
+    /// Maximum number of model calls in the run. The run ends before a further call.
     pub max_steps: u32,
     /// Maximum number of tool calls in the run. Further calls are not executed, and the run ends.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,13 +40,13 @@ pub struct Limits {
     /// continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_calls_per_minute: Option<u32>,
-    /// Maximum number of input tokens of all model calls. Repeated input counts again.
+    /// Maximum number of input tokens of all model calls. Input that is sent again counts again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_input_tokens: Option<u64>,
-    /// Maximum number of output tokens, including reasoning.
+    /// Maximum number of output tokens of all model calls, including reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// Maximum number of input and output tokens together.
+    /// Maximum number of input and output tokens of all model calls together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_total_tokens: Option<u64>,
     /// Maximum size of one model answer in bytes, 16 MiB by default. It includes text, reasoning,
@@ -85,7 +85,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the default limits with this maximum number of model calls.
+    /// Returns the default limits, except for this maximum number of model calls.
     pub fn with_max_steps(max_steps: u32) -> Self {
         Self {
             max_steps,

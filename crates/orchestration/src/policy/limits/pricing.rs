@@ -1,4 +1,4 @@
-//! Prices of models.
+//! Prices of models, and the costs of model answers.
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::Usage;
@@ -9,19 +9,19 @@ use switchboard_domain::Usage;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pricing {
-    /// Price of input tokens that are not cached.
+    /// Price in US dollars per million input tokens that are not cached.
     pub input: f64,
-    /// Price of output tokens, including reasoning.
+    /// Price in US dollars per million output tokens, including reasoning.
     pub output: f64,
-    /// Price of input tokens that are read from a cache. The default is the price of input.
+    /// Price in US dollars per million input tokens read from the cache. Defaults to `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
-    /// Price of input tokens that are written to a cache. The default is the price of input.
+    /// Price in US dollars per million input tokens written to the cache. Defaults to `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// Price of input tokens that are written to a cache for the longer lifetime. The default is
-    /// twice the price of input, as at Anthropic ("1-hour cache write tokens are 2 times the base
-    /// input tokens price").
+    /// Price in US dollars per million input tokens that are written to the cache for the longer
+    /// lifetime. Defaults to twice `input`, as at Anthropic ("1-hour cache write tokens are 2 times
+    /// the base input tokens price").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_long: Option<f64>,
     /// Price of one request to a built-in tool of the provider, such as a web search, in US
@@ -30,10 +30,10 @@ pub struct Pricing {
     pub server_tool_request: Option<f64>,
 }
 
-/// Cost of a model answer.
+/// Cost of one model answer, with the number of requests that have no price.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct AnswerCost {
-    /// Cost in US dollars.
+    /// Cost of the model answer in US dollars.
     pub usd: f64,
     /// Number of requests to built-in tools of the provider without a price. They are not part of
     /// `usd`.

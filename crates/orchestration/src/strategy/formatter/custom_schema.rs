@@ -6,12 +6,12 @@ use switchboard_domain::json_schema::SchemaValidator;
 use super::json;
 use crate::tools::arguments::describe_faults;
 
-/// Name of the only field of the object that wraps an answer of another type. Tools and providers
-/// accept only object schemas.
+/// Name of the only property of the object that wraps an answer that is not an object. Tool inputs
+/// must be objects.
 const WRAPPER: &str = "answer";
 
-/// Returns the object schema for the tool input or the response format. A schema of another type is
-/// wrapped in an object.
+/// Returns an object schema for the tool input or the response format. A schema that does not
+/// describe an object is wrapped.
 pub(super) fn wrap_in_object_schema(schema: &Value) -> Value {
     if is_object_schema(schema) {
         return schema.clone();
@@ -42,7 +42,7 @@ fn is_object_schema(schema: &Value) -> bool {
     }
 }
 
-/// Validates an answer. Returns the value with descriptions of the repairs, or the faults.
+/// Validates an answer. Returns the repaired value and the repairs, or a text about the faults.
 pub(super) fn validate_answer(
     schema: &Value,
     mut value: Value,
@@ -66,7 +66,7 @@ pub(super) fn validate_answer(
     if validator.is_valid(&value) == Ok(true) {
         return Ok((value, repairs));
     }
-    // Models set optional fields to null, because some providers get these fields as nullable.
+    // Models set unused optional fields to null if a provider declares these fields nullable.
     let mut without_nulls = value.clone();
     remove_null_fields(&mut without_nulls);
     if validator.is_valid(&without_nulls) == Ok(true) {

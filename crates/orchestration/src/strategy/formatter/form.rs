@@ -1,4 +1,4 @@
-//! JSON Schema that a caller requests for an answer.
+//! JSON Schemas that callers require for answers.
 
 use std::sync::Arc;
 

@@ -173,7 +173,7 @@ fn a_call_of_another_tool_is_not_executed() {
         panic!("it was read");
     };
     assert!(error.contains("does not call"), "{error}");
-    assert_eq!(message.iter_tool_results().count(), 1);
+    assert_eq!(message.tool_results().count(), 1);
     assert_eq!(state.current_mode(), FormatterMode::Required);
     // Called by another name it is the formatter all the same.
     let named = ToolUse::new(
@@ -290,7 +290,7 @@ proptest! {
                     break;
                 }
                 FormatDecision::Reask { message, .. } => {
-                    prop_assert_eq!(message.iter_tool_results().count(), answer.tool_uses().count());
+                    prop_assert_eq!(message.tool_results().count(), answer.tool_uses().count());
                 }
                 FormatDecision::Silent => {
                     prop_assert!(!said);

@@ -1,18 +1,18 @@
-//! Conversion of a model's JSON to the items of an answer, with repairs of known mistakes.
+//! Conversion of a model's JSON to the items of an answer, with repairs of common mistakes.
 
 use serde_json::{Map, Value};
 
 use super::{json, render::UNTITLED};
 use crate::AnswerItem;
 
-/// Items that were read from an answer, and descriptions of the repairs.
+/// Items that were read from a formatted answer, and descriptions of the repairs.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct AnswerItems {
     pub(super) items: Vec<AnswerItem>,
     pub(super) repairs: Vec<String>,
 }
 
-/// Returns whether a JSON value in a text is probably a formatted answer.
+/// Returns whether a JSON value that was found in a text is probably a formatted answer.
 pub(super) fn looks_like_answer(value: &Value) -> bool {
     let is_item = |item: &Value| item.as_object().is_some_and(is_answer_item);
     match value {
@@ -44,7 +44,7 @@ impl AnswerItems {
         }
     }
 
-    /// Adds the items of a formatted answer, and repairs it if necessary.
+    /// Adds the items of a formatted answer. Repairs malformed items if possible.
     pub(super) fn add_answer_items(&mut self, value: Value) {
         match value {
             Value::Object(mut fields) => {
@@ -151,7 +151,7 @@ pub(super) fn to_pretty_json(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// Returns the texts and numbers in a JSON value, without the names of types.
+/// Returns the texts and numbers in a JSON value, without the values that name types.
 pub(super) fn extract_readable_text(value: &Value) -> String {
     let mut texts = Vec::new();
     collect_texts(value, &mut texts);

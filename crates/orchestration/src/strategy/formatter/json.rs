@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-/// Maximum nesting depth. It is below the limit of `serde_json`, so that the value can be
-/// serialized.
+/// Maximum nesting depth of parsed JSON. It is below the recursion limit of `serde_json`, so that
+/// the value can be serialized and parsed again.
 const MAX_DEPTH: usize = 64;
 
 /// A JSON object or list that was found in a text.
@@ -50,7 +50,7 @@ fn parse_strictly(text: &str) -> Option<Value> {
         .filter(|value| value.is_object() || value.is_array())
 }
 
-/// Returns the content of the first code fence, which may be unclosed.
+/// Returns the content of the first Markdown code fence, even if the fence is not closed.
 fn find_fenced_content(text: &str) -> Option<&str> {
     let (_, after) = text.split_once("```")?;
     let (_, inside) = after.split_once('\n')?;
@@ -94,7 +94,7 @@ impl LenientParser<'_> {
         self.rest = &self.rest[c.len_utf8()..];
     }
 
-    /// Parses a JSON value. Returns `None` if there is none.
+    /// Parses a JSON value at the current position. Returns `None` if no value starts there.
     fn parse_value(&mut self) -> Option<Value> {
         match self.peek_char()? {
             '"' => self.parse_string().map(Value::String),
@@ -134,7 +134,7 @@ impl LenientParser<'_> {
         Value::Array(items)
     }
 
-    /// Parses items until the closing character. Commas are ignored.
+    /// Parses items with `parse_item` until the closing character `end`. Ignores commas.
     fn parse_items(&mut self, end: char, mut parse_item: impl FnMut(&mut Self) -> Option<()>) {
         loop {
             match self.peek_char() {
@@ -183,7 +183,7 @@ impl LenientParser<'_> {
                 Some(c) => c,
                 None => {
                     self.is_complete = false;
-                    // Removes half of a surrogate pair, because the other half may still follow.
+                    // Half of a surrogate pair is removed, because its second half has not arrived.
                     units.pop_if(|unit| (0xD800..0xDC00).contains(unit));
                     break;
                 }

@@ -25,14 +25,14 @@ pub use partial::PartialFormatter;
 pub use render::render_markdown;
 pub use state::{FormatDecision, FormatState};
 
-/// Name of the tool whose input is the answer.
+/// Name of the formatter tool, whose input is the answer.
 pub const TOOL: &str = "response_formatter";
 
 const DESCRIPTION: &str = "Gives the answer to the user, as a list of texts and artifacts in \
      reading order. `conversation` is a list, never a string.";
 
-/// Returns the definition of the tool [`TOOL`]. Its input is the answer, or data of a custom
-/// schema.
+/// Returns the definition of the tool [`TOOL`]. Its input schema is the custom schema, or the
+/// schema of texts and artifacts.
 fn formatter_definition(custom_schema: Option<&Value>) -> ToolDefinition {
     match custom_schema {
         None => ToolDefinition::new(TOOL, DESCRIPTION, answer_schema()),
@@ -47,7 +47,7 @@ fn formatter_definition(custom_schema: Option<&Value>) -> ToolDefinition {
     }
 }
 
-/// Returns the JSON Schema of a formatted answer.
+/// Returns the JSON Schema of an answer that consists of texts and artifacts.
 ///
 /// Keys that are necessary to stream the content precede it, because models mostly write keys in
 /// this order.
@@ -115,11 +115,11 @@ pub fn answer_schema() -> Value {
 /// A formatted answer of a model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FormattedAnswer {
-    /// Texts and artifacts of the answer. Never empty.
+    /// Texts and artifacts of the answer. The list is never empty.
     pub items: Vec<AnswerItem>,
     /// Descriptions of the repairs, for a person. Empty if the answer was valid.
     pub repairs: Vec<String>,
-    /// Description of the first faults if the answer does not match the custom schema.
+    /// Description of the first faults, if the answer does not match the custom schema.
     pub fault: Option<String>,
 }
 

@@ -1,27 +1,27 @@
-//! Modes that make a model use the answer format.
+//! Modes of formatting: how a model is made to write the answer in the required format.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::ModelCapabilities;
 
-/// A mode that makes a model use the answer format. The variants are ordered from the strictest to
-/// the loosest.
+/// A way to make a model write the answer in the required format. The variants are ordered from the
+/// strictest to the loosest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FormatterMode {
-    /// The provider enforces the JSON Schema, without a tool.
+    /// The provider enforces the JSON Schema of the answer, without a tool.
     Native,
-    /// The formatter is the only tool, and the tool choice names it.
+    /// The formatter tool is the only tool, and the tool choice names it.
     Named,
-    /// The formatter is the only tool, and a tool call is required.
+    /// The formatter tool is the only tool, and the tool choice requires some tool call.
     Required,
-    /// The formatter is the only tool, and the prompt requests its use.
+    /// The formatter tool is the only tool, and only the prompt requests its use.
     Auto,
 }
 
 impl FormatterMode {
-    /// Returns the modes to try with a model, in this order.
+    /// Returns the modes to try with a model, the strictest first.
     ///
     /// A mode with unknown support is tried if another mode follows. Every model supports the last
     /// mode.

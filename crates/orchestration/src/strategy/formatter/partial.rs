@@ -1,4 +1,4 @@
-//! Streaming of a formatted answer.
+//! Streaming of the text of a formatted answer, before its JSON is complete.
 
 use serde_json::Value;
 
@@ -11,10 +11,9 @@ use crate::AnswerItem;
 
 /// Incremental reader of the formatter's JSON that returns the text of the answer.
 ///
-/// The text of an item is emitted as it arrives if its keys are in the order of the
-/// schema, and with the next item otherwise. Malformed answers may be emitted at
-/// their end only: [`PartialFormatter::remaining_text`] returns the part of an answer that was not
-/// emitted.
+/// The text of an item is emitted as it arrives if its keys are in the order of the schema, and
+/// with the next item otherwise. A malformed answer may be emitted only at its end:
+/// [`PartialFormatter::remaining_text`] returns the part of an answer that was not emitted.
 ///
 /// ```
 /// use switchboard_orchestration::strategy::formatter::PartialFormatter;
@@ -29,18 +28,18 @@ use crate::AnswerItem;
 pub struct PartialFormatter {
     is_silent: bool,
     input: String,
-    /// Length of the input in bytes from which it is parsed again.
+    /// Minimum length of the input, in bytes, at which the input is parsed again.
     next_length: usize,
     shown: String,
 }
 
 impl PartialFormatter {
-    /// Creates a reader for a formatted answer.
+    /// Creates a reader for an answer that consists of texts and artifacts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Creates a reader that emits nothing, for answers with a custom schema.
+    /// Creates a reader that returns no text, for answers with a custom schema.
     pub(super) fn new_silent() -> Self {
         Self {
             is_silent: true,
@@ -54,8 +53,7 @@ impl PartialFormatter {
             return String::new();
         }
         self.input.push_str(json);
-        // Parsing starts at the beginning each time, so a long input is parsed only after a minimum
-        // growth.
+        // Each parse starts at the beginning of the input, so a long input is parsed less often.
         if self.input.len() < self.next_length {
             return String::new();
         }
@@ -76,12 +74,12 @@ impl PartialFormatter {
     }
 }
 
-/// Returns the text of an incomplete answer as far as it is known.
+/// Returns the text that an incomplete answer already contains, as Markdown.
 fn extract_known_text(input: &str) -> String {
     let input = input.trim_start();
     let json = match input.strip_prefix("```") {
         Some(fence) => fence.split_once('\n').map_or("", |(_, inside)| inside),
-        // Nothing is known yet, because the input may be the start of a code fence.
+        // The input may be the start of a code fence, so its text is not known yet.
         None if "```".starts_with(input) => "",
         None => input,
     };
@@ -111,7 +109,8 @@ fn extract_known_text(input: &str) -> String {
     render::render_partial(&reading.items, open.as_ref())
 }
 
-/// Returns an incomplete item if only a part of its content is missing.
+/// Returns an item whose content is incomplete but whose other fields are not. Otherwise returns
+/// `None`, because the item cannot be rendered yet.
 fn parse_incomplete_item(item: &Value) -> Option<AnswerItem> {
     let fields = item.as_object()?;
     let text_of = |key: &str| fields.get(key)?.as_str().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Prompts of the formatting phase.
+//! Prompts and messages for the model in the formatting phase.
 
 use serde_json::Value;
 use switchboard_domain::Message;
@@ -57,7 +57,7 @@ pub(super) fn system_prompt(
     prompt + &request
 }
 
-/// Returns the last message of the request, which asks the model for the answer.
+/// Returns the last message of a formatting request, which asks the model for the answer.
 pub(super) fn build_answer_request(mode: FormatterMode) -> Message {
     if mode == FormatterMode::Native {
         Message::user("Write the answer to my question now, as the JSON object that was described.")

@@ -10,7 +10,7 @@ pub(super) const UNTITLED: &str = "Untitled";
 /// Renders the items of an answer as Markdown: texts unchanged, artifacts as titled code blocks.
 ///
 /// ```
-/// use switchboard_orchestration::{AnswerItem, strategy::formatter::render};
+/// use switchboard_orchestration::{AnswerItem, strategy::formatter::render_markdown};
 ///
 /// let items = [
 ///     AnswerItem::Text { text: "Two rows:".into() },
@@ -21,7 +21,7 @@ pub(super) const UNTITLED: &str = "Untitled";
 ///         language: None,
 ///     },
 /// ];
-/// assert_eq!(render(&items), "Two rows:\n\n**Rows**\n\n```\na | b\n```");
+/// assert_eq!(render_markdown(&items), "Two rows:\n\n**Rows**\n\n```\na | b\n```");
 /// ```
 pub fn render_markdown(items: &[AnswerItem]) -> String {
     let mut answer = String::new();
@@ -60,10 +60,8 @@ fn trimmed_content(item: &AnswerItem) -> &str {
     }
 }
 
-/// Writes an item without its closing fence, and returns the closing fence. An item without content
-/// is omitted.
-///
-/// `min_marks` is the minimum number of backticks in a fence.
+/// Writes an item to `answer` without its closing fence, and returns the closing fence. An item
+/// without content is omitted. `min_marks` is the minimum number of backticks in a fence.
 fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> String {
     let content = trimmed_content(item);
     if content.is_empty() {
@@ -109,8 +107,8 @@ fn code_block_info(kind: &str, language: Option<&str>) -> String {
         .collect()
 }
 
-/// Returns whether the info string of the code block is the language of the artifact. For other
-/// artifacts it is their kind, or empty.
+/// Returns whether the info string of an artifact's code block is the artifact's language.
+/// Artifacts of other kinds have a fixed info string.
 pub(super) fn uses_language_info(kind: &str) -> bool {
     !matches!(
         kind,
@@ -133,7 +131,7 @@ fn longest_backtick_run(text: &str) -> usize {
         run = if byte == b'`' { run + 1 } else { 0 };
         longest = longest.max(run);
     }
-    // Runs of one or two backticks are ignored, because they cannot end a code fence.
+    // Runs of one or two backticks count as 0, because they cannot end a code fence.
     if longest < 3 { 0 } else { longest }
 }
 

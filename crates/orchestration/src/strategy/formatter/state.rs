@@ -1,4 +1,4 @@
-//! State of the formatting phase, and reading of its responses.
+//! State of the formatting phase, and the processing of its responses.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use crate::{
     strategy::{GatherFormat, marker},
 };
 
-/// State of the formatting phase. It is part of the stored run.
+/// State of the formatting phase, which is stored with the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FormatState {
     mode: FormatterMode,
-    /// Modes that were not tried yet, in order.
+    /// Modes to try after the current one, from the strictest to the loosest.
     left: Vec<FormatterMode>,
-    /// Whether the model was called again with the fault of its response.
+    /// Whether the model was called a second time because its first response was malformed.
     asked_again: bool,
     /// Text of a malformed response. It becomes the answer if the second response is malformed too.
     said: Option<String>,
@@ -35,27 +35,26 @@ pub struct FormatState {
     schema: Option<Value>,
 }
 
-/// Decision after a model response in the formatting phase.
+/// What the run does after a model response in the formatting phase.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormatDecision {
-    /// The response is the answer, possibly with a fault.
+    /// The response is the answer. Its `fault` is set if it does not match the custom schema.
     Done(FormattedAnswer),
-    /// The response is malformed, and the model is called again.
-    ///
-    /// This happens once and may change [`FormatState::current_mode`].
+    /// The response is malformed, and the model is called a second time. The new call may use
+    /// another [`FormatState::current_mode`].
     Reask {
-        /// Message to append after the response, if the response has parts.
+        /// Message about the fault, which follows the response unless the response has no parts.
         message: Message,
         /// Description of the fault in the response.
         error: String,
     },
-    /// No response of the run contains text.
+    /// No response of the run contains text, so the run has no answer.
     Silent,
 }
 
-/// Content of a response: calls of the formatter, other calls and text.
+/// The content of a response, separated into formatter calls, other calls and text.
 struct ResponseParts<'a> {
-    /// Calls of the formatter, also under similar names.
+    /// Calls of the formatter tool, including calls with a similar tool name.
     answers: Vec<&'a ToolUse>,
     others: Vec<&'a ToolUse>,
     text: String,
@@ -139,7 +138,7 @@ impl FormatState {
         true
     }
 
-    /// Creates a reader for the text of a streamed response.
+    /// Creates a reader that extracts the text of a streamed formatted answer.
     pub fn new_partial_formatter(&self) -> PartialFormatter {
         if self.schema.is_some() {
             PartialFormatter::new_silent()
@@ -148,7 +147,7 @@ impl FormatState {
         }
     }
 
-    /// Reads a response of the formatting phase.
+    /// Processes a response of the formatting phase and decides how the run continues.
     ///
     /// `gathered` is the last text of the gather phase. It becomes the answer if the responses of
     /// the formatting phase have no text.
@@ -251,7 +250,7 @@ impl<'a> ResponseParts<'a> {
         }
     }
 
-    /// Returns whether the model used the formatter or the JSON format, as the mode requires.
+    /// Returns whether the response has the form that the mode requires: a formatter call or JSON.
     fn follows_mode(&self, mode: FormatterMode) -> bool {
         match mode {
             FormatterMode::Native => json::find_json(&self.text, true).is_some(),
@@ -291,8 +290,8 @@ impl<'a> ResponseParts<'a> {
         })
     }
 
-    /// Adds the text outside of the formatter call. The text is the answer as JSON, or text before
-    /// the answer.
+    /// Adds the text outside of the formatter call. This text can be the answer as JSON, or prose
+    /// before the answer.
     fn add_surrounding_text(
         &self,
         reading: &mut AnswerItems,
@@ -301,7 +300,8 @@ impl<'a> ResponseParts<'a> {
     ) {
         let found = found.filter(|found| items::looks_like_answer(&found.value));
         if let Some(found) = found {
-            // JSON in the text may repeat the answer of the formatter call.
+            // The text may repeat the formatter call's answer, so it is used only without such a
+            // call.
             if reading.items.is_empty() {
                 reading.add_answer_items(found.value);
             }
@@ -362,8 +362,8 @@ impl<'a> ResponseParts<'a> {
         }
     }
 
-    /// Returns all text of the response, for a person. An answer with a custom schema is returned
-    /// as JSON.
+    /// Returns all readable text of the response. An answer with a custom schema is returned as
+    /// JSON.
     fn readable_text(&self, is_custom: bool) -> Option<String> {
         let uses = self.answers.iter().map(|tool_use| match &tool_use.input {
             ToolInput::Object(input) if is_custom => items::to_pretty_json(input.as_value()),

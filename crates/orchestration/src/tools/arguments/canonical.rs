@@ -43,7 +43,7 @@ fn normalize_numbers(value: &mut Value) {
     }
 }
 
-/// Converts a number without a fraction to an integer if it fits.
+/// Converts a number without a fraction to an integer, if the integer fits into 64 bits.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the number has no fraction and is in the range"

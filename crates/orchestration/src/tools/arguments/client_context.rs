@@ -1,4 +1,4 @@
-//! Values of a run that its client sends.
+//! Values that the client of a run sends, to be used in tool inputs.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::template::HIDDEN;
 
-/// Maximum size of a text value that a client sends, in bytes.
+/// Maximum size in bytes of a text value from a client. A longer text is an error.
 const MAX_CLIENT_TEXT: usize = 8192;
 
 /// Named values that a client sends with one run, such as an access token. `Debug` prints the names
@@ -27,7 +27,7 @@ impl ClientContext {
         self.0.is_empty()
     }
 
-    /// Returns the values that are texts. Each of them may be a secret.
+    /// Returns the values that are texts, for the redaction of results. Each text may be a secret.
     pub fn text_values(&self) -> impl Iterator<Item = &str> {
         self.0.values().filter_map(Value::as_str)
     }
@@ -36,7 +36,7 @@ impl ClientContext {
         &self.0
     }
 
-    /// Checks that each name is allowed, and that each value is a short scalar.
+    /// Checks that the names of the values are allowed and that the values are short scalars.
     pub(super) fn check_names_and_values(
         &self,
         allowed: &BTreeSet<String>,
@@ -81,14 +81,14 @@ impl fmt::Debug for ClientContext {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientContextError {
-    /// The name is not allowed, because no configured value has a placeholder for it.
+    /// The value's name is not allowed, because no configured value has a placeholder for it.
     #[error(
         "no context value is called `{name}`{}",
         if allowed.is_empty() { "; clients may send none".to_owned() }
         else { format!("; clients may send: {}", allowed.join(", ")) }
     )]
     Unknown {
-        /// Name of the value that the client sent.
+        /// Name of the value that is not allowed.
         name: String,
         /// Names of the values that clients may send.
         allowed: Vec<String>,
@@ -96,13 +96,13 @@ pub enum ClientContextError {
     /// The value is an array or an object.
     #[error("the context value `{name}` is not a text, a number, true or false")]
     Compound {
-        /// Name of the value that the client sent.
+        /// Name of the value that is an array or an object.
         name: String,
     },
     /// The text is longer than 8,192 bytes.
     #[error("the context value `{name}` has more than {MAX_CLIENT_TEXT} bytes")]
     TooLong {
-        /// Name of the value that the client sent.
+        /// Name of the value that is too long.
         name: String,
     },
 }

@@ -22,16 +22,16 @@ use super::{
 };
 use crate::tools::definition_cache::DefinitionCache;
 
-/// An error about a required hidden argument that has no value. The tool call cannot be made.
+/// An error about a required hidden argument without a value, so the tool cannot be called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.error_message())]
 pub struct MissingHiddenArgument {
     /// Name of the tool on its server.
     pub tool: String,
-    /// Name of the argument.
+    /// Name of the required hidden argument.
     pub argument: String,
-    /// Names of the values that the client did not send. Empty if no value is configured for the
-    /// argument.
+    /// Names of the values that the argument needs and the client did not send. Empty if no value
+    /// is configured for the argument.
     pub client: Vec<String>,
 }
 
@@ -109,18 +109,18 @@ pub struct ContextInjection {
     arguments: Arc<DefinitionCache<HiddenArguments>>,
 }
 
-/// The configured values and argument names, which are the same for all runs.
+/// The configured values and argument names of a program, which all its runs share.
 #[derive(Clone, Default)]
 struct ConfiguredValues {
     servers: Option<Vec<String>>,
     values: BTreeMap<String, ContextTemplate>,
     /// Default values by server and argument name.
     defaults: BTreeMap<(String, String), ContextTemplate>,
-    /// Names of arguments that are hidden from models, with or without a value.
+    /// Names of arguments that are hidden from models even if no value is configured.
     reserved: BTreeSet<String>,
 }
 
-/// The arguments of one tool that are hidden from the model, for all runs.
+/// The arguments of one tool that are hidden from the model, computed once for all runs.
 #[derive(Default)]
 struct HiddenArguments {
     /// The tool definition without its hidden arguments. `None` if the tool has no hidden
@@ -137,17 +137,17 @@ struct HiddenArgument {
     value: Option<ContextTemplate>,
     /// Whether the tool's schema requires the argument.
     required: bool,
-    /// Names of the client values without which the argument cannot be set.
+    /// Names of the client values without which the argument has no value.
     needed: BTreeSet<String>,
 }
 
 impl ContextInjection {
-    /// Creates a configuration without hidden values.
+    /// Creates a configuration without hidden arguments.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets a value with placeholders for tools with an argument `name`.
+    /// Sets the hidden value of every argument with this name. The value can contain placeholders.
     #[must_use]
     pub fn with_template(self, name: impl Into<String>, value: ContextTemplate) -> Self {
         self.change_values(|declared| declared.values.insert(name.into(), value))
@@ -166,29 +166,29 @@ impl ContextInjection {
         self.change_values(|declared| declared.defaults.insert(key, value))
     }
 
-    /// Hides an argument from models even if it has no value. Calls of tools that require the
-    /// argument then fail.
+    /// Hides an argument from models even if it has no value. A call of a tool that requires the
+    /// argument then returns an error.
     #[must_use]
     pub fn with_reserved_argument(self, name: impl Into<String>) -> Self {
         self.change_values(|declared| declared.reserved.insert(name.into()))
     }
 
-    /// Restricts the values to the tools of these servers. By default, the tools of all servers get
-    /// them.
+    /// Restricts the hidden values to the tools of these servers. By default, the tools of all
+    /// servers get the values.
     #[must_use]
     pub fn with_allowed_servers(self, servers: impl IntoIterator<Item = String>) -> Self {
         let servers = servers.into_iter().collect();
         self.change_values(|declared| declared.servers.replace(servers))
     }
 
-    /// Excludes the tools of a server, because they run outside of this program.
+    /// Excludes the tools of a server from hidden values, because they run outside this program.
     #[must_use]
     pub(crate) fn with_excluded_server(mut self, server: &str) -> Self {
         self.excluded.push(server.to_owned());
         self
     }
 
-    /// Sets the session id for runs that belong to no session. By default, the run id is used.
+    /// Sets the session id for placeholders of runs without a session. The default is the run id.
     #[must_use]
     pub fn with_default_session(mut self, id: impl Into<String>) -> Self {
         self.conversation = Some(id.into());
@@ -211,7 +211,7 @@ impl ContextInjection {
             .collect()
     }
 
-    /// Returns a copy whose placeholders refer to one run, with its session and principal.
+    /// Returns a copy for one run. Its placeholders refer to the session and principal of the run.
     pub(crate) fn scope_to_run(
         &self,
         run: &str,
@@ -231,7 +231,7 @@ impl ContextInjection {
     fn change_values<T>(mut self, change: impl FnOnce(&mut ConfiguredValues) -> T) -> Self {
         change(Arc::make_mut(&mut self.declared));
         self.redactor = self.make_redactor();
-        // The cached arguments were computed from the previous values.
+        // The cache is emptied, because the values on which its entries depend have changed.
         self.arguments = Arc::default();
         self
     }
@@ -251,7 +251,7 @@ impl ContextInjection {
     }
 
     /// Returns the tool definition without the arguments that are hidden from the model. Returns
-    /// the same `Arc` each time.
+    /// the same `Arc` for the same definition.
     pub fn hide_arguments(&self, original: &Arc<ToolDefinition>) -> Arc<ToolDefinition> {
         let hidden = self.find_hidden_arguments(original);
         Arc::clone(hidden.visible.as_ref().unwrap_or(original))
@@ -262,8 +262,8 @@ impl ContextInjection {
         self.find_hidden_arguments(original).visible.is_some()
     }
 
-    /// Removes hidden arguments from a model's input. The model may have learned their names
-    /// elsewhere.
+    /// Removes hidden arguments from an input that the model wrote. The model may have read their
+    /// names in earlier messages.
     pub fn remove_hidden_arguments(
         &self,
         original: &Arc<ToolDefinition>,
@@ -275,7 +275,7 @@ impl ContextInjection {
         input
     }
 
-    /// Removes every argument that can be hidden from the input of an unknown tool.
+    /// Removes every argument that can be hidden, because the tool and its schema are unknown.
     pub fn remove_all_hidden_arguments(&self, mut input: JsonObject) -> JsonObject {
         for name in self.argument_names() {
             input.shift_remove(name);
@@ -283,7 +283,7 @@ impl ContextInjection {
         input
     }
 
-    /// Adds the hidden values to a tool input. They replace values of the model.
+    /// Adds the hidden values to a tool input. They replace values that the model wrote.
     ///
     /// If a value is an object, the tool gets the members that its schema names, or all members if
     /// the schema names none or allows others. Returns an error if a required value is missing.
@@ -455,7 +455,7 @@ fn remove_object_properties(schema: &mut Map<String, Value>, names: &[&str]) {
     }
 }
 
-/// Removes definitions that no `$ref` of the schema uses, repeatedly until all others are used.
+/// Removes unused definitions until each remaining one is the target of a `$ref` in the schema.
 fn remove_unused_definitions(schema: &mut Value) {
     for list in ["$defs", "definitions"] {
         loop {

@@ -15,11 +15,11 @@ use switchboard_domain::{
 
 use super::schema::{declares_property, unescape_pointer_key};
 
-/// Maximum number of faults that are repaired in one tool input.
+/// Maximum number of repaired faults per tool input. An input with more faults stays invalid.
 const MAX_FAULTS: usize = 500;
-/// Number of decimal digits that a 64-bit float represents exactly.
+/// Number of decimal digits that a 64-bit float represents exactly. Longer numbers may lose digits.
 const EXACT_DIGITS: usize = 15;
-/// Names of properties in which models wrap the actual arguments.
+/// Names of properties in which some models wrap the arguments of a call by mistake.
 const WRAPPERS: [&str; 8] = [
     "arguments",
     "input",
@@ -31,7 +31,7 @@ const WRAPPERS: [&str; 8] = [
     "kwargs",
 ];
 
-/// A repaired value and the descriptions of its repairs.
+/// A repaired value, and the descriptions of its repairs for the run's events.
 pub(super) type Repaired<T> = (T, Vec<String>);
 
 /// Parses a malformed tool input after removing its code fence and its trailing commas.
@@ -56,7 +56,7 @@ pub(super) fn repair_text(raw: &str, reason: &str) -> Option<Repaired<JsonObject
         n => repairs.push(format!("removed {n} trailing commas")),
     }
     match ToolInput::parse_input(&text) {
-        // An empty text is rejected, because it would be parsed as an empty object.
+        // An empty text is not a repaired input, although it would be parsed as an empty object.
         ToolInput::Object(object) if !repairs.is_empty() && !text.is_empty() => {
             Some((object.into_object(), repairs))
         }
@@ -115,7 +115,7 @@ pub(super) fn repair_values(
     }
 }
 
-/// Unwraps `{"arguments": {…}}` if the tool's schema has no property of this name.
+/// Unwraps an object such as `{"arguments": {…}}`, unless the schema declares its property.
 fn unwrap_arguments(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonObject, String)> {
     let mut wrapper = None;
     for (key, value) in input {
@@ -158,7 +158,7 @@ fn repair_scalars(validator: &SchemaValidator, mut value: Value) -> Option<Repai
         } else {
             let (parent, key) = path.rsplit_once('/')?;
             let parent = value.pointer_mut(parent)?.as_object_mut()?;
-            // `shift_remove` keeps the order of the other properties, unlike `remove`.
+            // `shift_remove` keeps the order of the remaining properties, unlike `remove`.
             parent.shift_remove(&unescape_pointer_key(key))?;
         }
         repairs.push(format!("{path}: {description}"));
@@ -204,8 +204,8 @@ fn propose_changes(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<
     }
 }
 
-/// Parses a text as the number or boolean that the schema requires. A number must keep all its
-/// digits, because a longer sequence of digits is an id.
+/// Parses a text as the number or boolean that the schema requires. Numbers that would lose digits
+/// stay texts, because they are ids.
 fn parse_scalar(text: &str, required: &TypeKind) -> Option<Value> {
     let is_required = |wanted: JsonType| match required {
         TypeKind::Single(single) => *single == wanted,

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-/// Maximum number of subschemas that are visited for one JSON value.
+/// Maximum number of subschemas that are visited for one JSON value. Further ones are ignored.
 const MAX_SCHEMAS: usize = 256;
 
-/// A subschema and its location in the schema document.
+/// A subschema of a tool's schema, and its location in the document.
 pub(super) struct AppliedSchema<'a> {
     /// JSON pointer of the subschema in the document.
     pub(super) pointer: String,

@@ -7,11 +7,11 @@ use switchboard_domain::Principal;
 
 use super::schema::AppliedSchema;
 
-/// The text that `Debug` prints instead of a hidden value.
+/// The text that `Debug` prints instead of a secret value.
 pub(super) const HIDDEN: &str = "[hidden]";
-/// The prefix of placeholders whose values a client sends.
+/// The prefix of placeholders for values that a client sends, as in `${client.NAME}`.
 const CLIENT: &str = "client.";
-/// Maximum length of the name of a client value, in bytes.
+/// Maximum length in bytes of a client value's name in a placeholder.
 const MAX_CLIENT_NAME: usize = 64;
 
 /// A hidden tool input value with placeholders, which are filled for each run.
@@ -35,7 +35,7 @@ pub(super) struct ContextScope {
     pub(super) principal: Principal,
 }
 
-/// A part of a template text: literal text or a placeholder.
+/// A part of a template's text: literal text or one placeholder.
 enum TemplatePart {
     Literal(String),
     Session,
@@ -74,16 +74,16 @@ impl ContextTemplate {
         parse_placeholder(name).is_some()
     }
 
-    /// Returns the names of the client values that the template uses.
+    /// Returns the names of the client values for which the template has placeholders.
     pub fn client_value_names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         visit_texts("", &self.0, &mut |_, text| {
-            names.extend(find_client_names(text))
+            names.extend(find_client_names(text));
         });
         names
     }
 
-    /// Returns the literal texts of the template, which may be secrets.
+    /// Returns the literal texts of the template, for redaction. They may be secrets.
     pub fn literal_texts(&self) -> Vec<String> {
         let mut literals = Vec::new();
         visit_texts("", &self.0, &mut |_, text| {
@@ -97,7 +97,7 @@ impl ContextTemplate {
         literals
     }
 
-    /// Adds the key and the text of every value that results must not contain to `secrets`.
+    /// Adds each value that results must not contain to `secrets`, as its key and its text.
     ///
     /// The ids of sessions, users and tenants are not secrets.
     pub(super) fn add_secrets(
@@ -126,7 +126,7 @@ impl ContextTemplate {
         });
     }
 
-    /// Adds the object members of `defaults` that this object does not have.
+    /// Adds the members of the object `defaults` that this object does not have.
     pub(super) fn merge_defaults(mut self, defaults: &Self) -> Self {
         if let (Value::Object(entries), Value::Object(defaults)) = (&mut self.0, &defaults.0) {
             for (key, value) in defaults {
@@ -148,7 +148,7 @@ impl ContextTemplate {
         needed: &mut BTreeSet<String>,
     ) -> Self {
         if is_required {
-            // Only a text needs its client values. Lists and objects omit members without a value.
+            // Only a text depends on client values. Lists and objects omit members without a value.
             needed.extend(find_value_client_names(&self.0));
         }
         let Value::Object(members) = &self.0 else {
@@ -238,7 +238,7 @@ fn fill_text(
     client: &Map<String, Value>,
 ) -> Option<Value> {
     let pieces: Vec<TemplatePart> = split_valid_placeholders(text).collect();
-    // If the text consists of one placeholder, a number from the client stays a number.
+    // A text that is only one placeholder keeps the type of the client's value, such as a number.
     if let [TemplatePart::Client(name)] = &*pieces {
         return client.get(name).cloned();
     }

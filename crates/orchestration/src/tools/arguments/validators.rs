@@ -10,7 +10,7 @@ use switchboard_domain::{
 use super::repair::{repair_text, repair_values};
 use crate::tools::definition_cache::DefinitionCache;
 
-/// Maximum number of faults that one error message lists.
+/// Maximum number of faults that one error message lists. Further faults are omitted.
 const MAX_FAULTS: usize = 6;
 /// Maximum length of one fault description in bytes. It quotes the faulty value, which can be long.
 const MAX_FAULT_BYTES: usize = 300;
@@ -26,7 +26,7 @@ pub struct InputValidators {
 /// A tool input that is valid or was repaired, so it may be executed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedInput {
-    /// The input to execute, with the repairs.
+    /// The input to execute, after the repairs.
     pub input: SharedObject,
     /// Descriptions of the repairs, such as `/customer_id: read the text "42" as a number`.
     pub repairs: Vec<String>,
@@ -41,7 +41,7 @@ pub enum InputFault {
         /// The syntax error of the JSON text.
         reason: String,
     },
-    /// The input does not match the tool's schema.
+    /// The input is a JSON object that does not match the tool's input schema.
     #[error("{faults}")]
     Invalid {
         /// Description of every fault, with the JSON pointer of the faulty value.
@@ -84,7 +84,7 @@ impl InputValidators {
                 })
             }
             (ToolInput::Malformed { raw, reason }, validator) => {
-                // Without a schema, no validation can confirm that a repair is correct.
+                // Without a compiled schema, nothing can confirm that a repair is correct.
                 let repaired = validator.as_ref().and_then(|validator| {
                     let (object, mut repairs) = repair_text(raw, reason)?;
                     let checked = accept_or_repair(validator, definition, object.into())?;

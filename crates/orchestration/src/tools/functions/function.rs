@@ -12,7 +12,7 @@ use crate::tools::create_error_output;
 pub(super) type OutputFuture = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
 pub(super) type Body = Arc<dyn Fn(ToolCall) -> OutputFuture + Send + Sync>;
 
-/// Maximum length of a tool name that every provider accepts.
+/// Maximum length of a tool name, in bytes. Every provider accepts names of this length.
 const MAX_NAME_BYTES: usize = 64;
 
 /// A Rust function that models can call as a tool: a tool definition and the function body.
@@ -48,7 +48,7 @@ const MAX_NAME_BYTES: usize = 64;
 pub struct Function {
     pub(super) definition: Arc<ToolDefinition>,
     pub(super) body: Body,
-    /// The reason why the tool cannot be offered; `None` if it can.
+    /// The reason why the function cannot be offered as a tool; `None` if it can.
     pub(super) problem: Option<String>,
 }
 
@@ -79,8 +79,8 @@ impl Function {
         let body = Arc::new(body);
         let run = move |call: ToolCall| -> OutputFuture {
             let body = Arc::clone(&body);
-            // `body` is called inside the future, so that a panic before its first await is also
-            // caught.
+            // The call of `body` is inside the future, so that a panic before the first await is
+            // caught too.
             Box::pin(async move {
                 let running = match parse_input::<A>(&call.input) {
                     Ok(input) => body(input),
@@ -135,7 +135,7 @@ impl Function {
         self
     }
 
-    /// Sets the server name of the tool, which becomes the origin of its definition.
+    /// Sets the server name of the tool. It becomes part of the origin in the tool definition.
     pub(super) fn with_server_name(self, server: &str) -> Self {
         self.change_definition(|definition| {
             definition.origin = Some(ToolOrigin {
@@ -150,7 +150,7 @@ impl Function {
         &self.definition
     }
 
-    /// Sets the name of the tool that people see.
+    /// Sets the title of the tool, which user interfaces show instead of its name.
     pub fn with_title(self, title: impl Into<String>) -> Self {
         self.change_definition(|tool| tool.title = Some(title.into()))
     }
@@ -204,7 +204,7 @@ fn build_input_schema<A: JsonSchema>() -> Result<Value, String> {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let schema = settings.into_generator().into_root_schema_for::<A>();
     let Value::Object(schema) = remove_unused_keywords(schema.to_value()) else {
-        // The argument type accepts any value, like `serde_json::Value`.
+        // The argument type accepts any JSON value, like `serde_json::Value`.
         return Ok(json!({"type": "object"}));
     };
     match schema
@@ -212,7 +212,7 @@ fn build_input_schema<A: JsonSchema>() -> Result<Value, String> {
         .map(|kind| kind.as_str().unwrap_or("of several types"))
     {
         Some("object") => Ok(Value::Object(schema)),
-        // The argument type is `()`, so the tool has no parameters.
+        // The argument type is `()`, whose schema is `null`, so the tool has no parameters.
         Some("null") => Ok(json!({"type": "object", "properties": {}})),
         None => {
             let mut typed = Map::from_iter([("type".to_owned(), "object".into())]);
@@ -225,7 +225,7 @@ fn build_input_schema<A: JsonSchema>() -> Result<Value, String> {
     }
 }
 
-/// Removes schema keywords that have no meaning for models.
+/// Removes keywords from a tool's schema that do not help the model.
 fn remove_unused_keywords(mut schema: Value) -> Value {
     if let Value::Object(schema) = &mut schema {
         schema.shift_remove("$schema");

@@ -1,4 +1,4 @@
-//! Rust functions as tools, and several tool hosts as one.
+//! Rust functions as tools, and the combination of several tool hosts.
 //!
 //! [`FunctionTools`] makes tools from Rust functions. The input schema comes from the type of the
 //! argument. This needs the crate's feature `functions`, which is on by default. [`ToolSet`]
@@ -24,7 +24,7 @@
 //! }
 //!
 //! async fn answer(model: Arc<dyn ChatModel>, servers: Arc<dyn ToolHost>) {
-//!     let functions = FunctionTools::new().with(
+//!     let functions = FunctionTools::new().with_handler(
 //!         "account_value",
 //!         "Returns the value of a customer's account in euros.",
 //!         |account: Account| async move { Ok::<_, String>(account.customer_id * 100) },

@@ -1,4 +1,4 @@
-//! Several tool hosts as one.
+//! A tool host that combines several tool hosts.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use switchboard_domain::{
 
 /// Maximum length in bytes of a tool name that every provider accepts.
 const MAX_NAME_BYTES: usize = 64;
-/// Maximum number of candidate names that are tried to make a tool name unique.
+/// Maximum number of names to try until a tool name is unique. Otherwise the tool is omitted.
 const MAX_NAME_ATTEMPTS: usize = 100;
 
 /// Several tool hosts, such as MCP servers and Rust functions, that act as one tool host.
@@ -33,7 +33,7 @@ pub struct ToolSet {
     members: Arc<Mutex<ToolSetMembers>>,
 }
 
-/// The tools that were listed so far, by their unique names in the set.
+/// The tools that the hosts have listed so far, by their unique names in the set.
 type ToolSetMembers = HashMap<String, ToolSetMember>;
 
 struct ToolSetMember {
@@ -57,14 +57,14 @@ impl ToolSet {
         self.with_shared_host(Arc::new(host))
     }
 
-    /// Adds a tool host that other owners share.
+    /// Adds a tool host that other parts of the program share.
     #[must_use]
     pub fn with_shared_host(mut self, host: Arc<dyn ToolHost>) -> Self {
         self.hosts.push(host);
         self
     }
 
-    /// Returns the host of a tool, and the tool's name on this host.
+    /// Returns the host of the tool with this name in the set, and the tool's name on the host.
     fn find_host(&self, name: &str) -> Option<(&dyn ToolHost, String)> {
         let members = lock_members(&self.members);
         let member = members.get(name)?;
@@ -77,7 +77,7 @@ fn lock_members(members: &Mutex<ToolSetMembers>) -> MutexGuard<'_, ToolSetMember
     members.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the unique name of a host's tool if the tool was listed before.
+/// Returns the unique name in the set of a host's tool; `None` if the tool was never listed.
 fn find_known_name(members: &ToolSetMembers, host: usize, tool: &str) -> Option<String> {
     let mut members = members.iter();
     let found = members.find(|(_, it)| it.host == host && it.original.name == tool);
@@ -171,14 +171,15 @@ impl ToolHost for ToolSet {
     async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let mut known = self.find_host(&call.name);
         if known.is_none() {
-            // Lists the tools, because no list exists yet if a run has just been resumed.
+            // The tools are listed first, because a run that was just resumed has not listed them.
             let _ = self.list_tools().await;
             known = self.find_host(&call.name);
         }
         let outer = call.name.clone();
         if let Some((host, name)) = known {
             match host.call_tool(ToolCall { name, ..call }).await {
-                // The host's error lists its own tool names, so it is replaced below.
+                // The error lists only this host's tools, so an error about the whole set replaces
+                // it.
                 Err(ToolCallError::UnknownTool { .. }) => {}
                 answer => return answer,
             }

@@ -14,7 +14,7 @@ use switchboard_domain::{
 use super::function::Function;
 use crate::tools::create_error_output;
 
-/// Server name of functions that have no configured server name.
+/// Server name in errors about functions without a configured server name.
 const DEFAULT_SERVER: &str = "functions";
 
 /// A tool host whose tools are Rust functions.
@@ -66,7 +66,7 @@ impl FunctionTools {
         Self::default()
     }
 
-    /// Adds a Rust function as a tool. See [`Function::new`] for its parameters.
+    /// Adds a Rust function as a tool. [`Function::new`] describes the parameters.
     #[must_use]
     pub fn with_handler<A, F, R, O, E>(
         self,
@@ -84,7 +84,7 @@ impl FunctionTools {
         self.with_function(Function::new(name, description, body))
     }
 
-    /// Adds a function that was created separately, for example with annotations.
+    /// Adds a [`Function`] that was created separately, for example with annotations.
     #[must_use]
     pub fn with_function(mut self, mut function: Function) -> Self {
         let name = &function.definition.name;
@@ -152,8 +152,7 @@ impl ToolHost for FunctionTools {
             });
         };
         let deadline = call.deadline;
-        // After a panic, the function is responsible for the consistency of its shared state, as in
-        // a thread.
+        // A panic is caught here, so the function itself must keep its shared state consistent.
         let answer = AssertUnwindSafe((function.body)(call)).catch_unwind();
         let answer = match deadline {
             None => answer.await,
@@ -172,7 +171,7 @@ impl ToolHost for FunctionTools {
             .unwrap_or_else(|_| create_error_output("The tool panicked. Its effect is unknown.")))
     }
 
-    /// Returns an empty stream, because functions never change.
+    /// Returns a stream without events, because the functions never change.
     fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::empty())
     }

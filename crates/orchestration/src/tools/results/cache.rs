@@ -18,11 +18,11 @@ use crate::tools::{arguments::canonical_json, is_read_only};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CacheOptions {
-    /// Time after which a stored result expires.
+    /// Time for which a result stays in the cache. Later it is not returned.
     pub lifetime: Duration,
-    /// Maximum number of stored results.
+    /// Maximum number of stored results. Above it, the least recently used result is removed.
     pub max_entries: usize,
-    /// Maximum total size of stored results as JSON, in bytes.
+    /// Maximum total size of the stored results as JSON, in bytes. Above it, results are removed.
     pub max_bytes: usize,
 }
 
@@ -54,10 +54,10 @@ pub struct CacheKey([u8; 32]);
 #[derive(Default)]
 struct CacheEntries {
     by_key: HashMap<CacheKey, CacheEntry>,
-    /// Number of reads and writes so far, which orders the results by their last use.
+    /// Number of reads and writes of the cache so far, by which the last use of a result is dated.
     uses: u64,
-    /// Number of changes by server. The number is part of the cache key, so a change makes earlier
-    /// results of its server unreachable, even if their calls are still running.
+    /// Number of changes of each server. It is part of the cache key, so a change makes earlier
+    /// results of the server unreachable, even if their calls are still running.
     changes: HashMap<String, u64>,
 }
 

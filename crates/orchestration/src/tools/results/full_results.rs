@@ -1,4 +1,4 @@
-//! Full results of calls whose result was cut, and the tool that reads them.
+//! Full texts of truncated tool results, and the tool with which the model reads them.
 
 use std::{
     fmt::Write as _,
@@ -14,29 +14,29 @@ use switchboard_domain::{
 use super::ResultLimit;
 use crate::tools::{annotations::BUILTIN_TOOL, create_error_output, tokens};
 
-/// Name of the tool with which the model reads full results.
+/// Name of the tool with which the model reads the full text of a truncated result.
 pub const READ_TOOL: &str = "read_tool_result";
 
-/// Default size of a page of a full result, in bytes.
+/// Default size in bytes of a page that the read tool returns.
 const DEFAULT_PAGE_BYTES: usize = 8_000;
-/// Maximum total size of the full results of a run, in bytes. The newest result is always stored.
+/// Maximum total size of a run's full results in bytes. Above it, older results are removed.
 const MAX_BYTES: usize = 16 << 20;
 /// Maximum number of lines that a search in a full result returns.
 const MAX_LINES: usize = 20;
-/// Number of bytes that are shown before and after a search match.
+/// Number of bytes of text that a search shows before and after each match.
 const CONTEXT_BYTES: usize = 120;
-/// Number of tokens that are reserved for the description of a page.
+/// Number of tokens of the read tool's output that are reserved for the description of the page.
 const RESERVED_TOKENS: u64 = 200;
 
 /// The full text of a tool result that was truncated for the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FullResult {
-    /// Id of the tool use, by which the model requests the full result.
+    /// Id of the tool use, with which the model requests the full result.
     id: String,
     /// Number of conversation messages that precede the result.
     position: usize,
-    /// The full text as a message, because a run stores each message once, but its state at every
-    /// checkpoint. `None` if the text was removed.
+    /// The full text, as a message because a run stores each message only once, but its state with
+    /// each checkpoint. `None` if the text was removed.
     #[serde(skip)]
     message: Option<Arc<Message>>,
 }
@@ -66,7 +66,7 @@ impl FullResult {
         let results = self
             .message
             .iter()
-            .flat_map(|message| message.iter_tool_results());
+            .flat_map(|message| message.tool_results());
         let mut content = results.flat_map(|result| &*result.content);
         match content.next() {
             Some(ToolContent::Text { text }) => text,
@@ -289,7 +289,7 @@ fn search_lines(text: &str, query: &str, offset: usize, max_tokens: u64) -> Stri
     );
     let mut out = String::new();
     let mut lines = 0;
-    // Byte offset up to which the text is already shown.
+    // Offset in bytes before which all text is already part of the output.
     let mut shown_to = offset;
     let mut next = None;
     for (at, found) in lower.match_indices(&query_lower) {

@@ -1,4 +1,4 @@
-//! The size limit of results.
+//! The size limit of tool results that the model reads.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -15,7 +15,7 @@ use crate::tools::tokens;
 pub struct ResultLimit {
     /// Maximum number of tokens of a tool result. A longer result is truncated.
     pub max_tokens: u64,
-    /// Number of tokens of the text that remains of a truncated result.
+    /// Number of tokens that remain of the text of a truncated result.
     pub preview_tokens: u64,
 }
 
@@ -81,7 +81,7 @@ impl ResultLimit {
     }
 }
 
-/// Returns the media that fit into `tokens`, and the number of omitted media.
+/// Returns the media that fit into `tokens` tokens, and the number of omitted media.
 fn select_media_within(content: &[ToolContent], mut tokens: u64) -> (Vec<ToolContent>, usize) {
     let (mut media, mut omitted) = (Vec::new(), 0);
     for piece in content.iter().filter(|piece| content_text(piece).is_none()) {

@@ -1,4 +1,4 @@
-//! Notes in place of media that a model does not accept.
+//! Replacement of media that a model does not accept by notes.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) fn replace_unsupported_media(messages: &mut [Arc<Message>], model: &M
     };
     for message in messages {
         let has_unsupported = message
-            .iter_tool_results()
+            .tool_results()
             .any(|result| result.content.iter().any(|piece| note_of(piece).is_some()));
         if !has_unsupported {
             continue;
@@ -68,7 +68,7 @@ mod tests {
                 ..ModelCapabilities::default()
             };
             replace_unsupported_media(&mut messages, &model);
-            let result = messages[0].iter_tool_results().next().unwrap();
+            let result = messages[0].tool_results().next().unwrap();
             result.content.to_vec()
         };
         let texts: Vec<_> = for_model(Some(false), Some(false))

@@ -8,28 +8,28 @@ use std::{
 
 use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
 use serde_json::Value;
-use switchboard_domain::{ToolDefinition, nearest::find_most_similar};
+use switchboard_domain::{ToolDefinition, nearest::find_nearest};
 
 use super::words::StemSplitter;
 use crate::{tools::is_read_only, tools::tokens::estimate_tools};
 
-/// Maximum number of word stems in a search query.
+/// Maximum number of word stems in a search query. Further stems are ignored.
 const MAX_QUERY_STEMS: usize = 64;
-/// Minimum length of a word stem for prefix matches and typing corrections, in bytes.
+/// Minimum length of a word stem, in bytes, for prefix matches and corrections of typing errors.
 const MIN_STEM_BYTES: usize = 4;
 /// BM25 parameter `b`, from 0 to 1: the weight of the document length. It is small, because tools
 /// with long descriptions are usually well described.
 const LENGTH_WEIGHT: f32 = 0.4;
 /// Ranking factor that puts read-only tools first among equal matches.
 const READ_ONLY_FACTOR: f32 = 1.1;
-/// Maximum nesting depth of tool parameters that are indexed.
+/// Maximum nesting depth of indexed tool parameters. Deeper parameters are not found.
 const MAX_SCHEMA_DEPTH: usize = 4;
 
 /// A tool catalog with a full-text search index, which is built at the first search.
 #[derive(Default)]
 pub struct ToolIndex {
     tools: Vec<Arc<ToolDefinition>>,
-    /// Total estimated tokens of all tool definitions.
+    /// Estimated total number of tokens of all tool definitions.
     tokens: u64,
     search: OnceLock<SearchIndex>,
 }
@@ -77,7 +77,7 @@ impl SearchIndex {
                 .filter(|it| it.len() > stem.len() && it.starts_with(stem)),
         );
         if terms.len() == 2 && !self.vocabulary.contains(stem) {
-            terms.extend(find_most_similar(
+            terms.extend(find_nearest(
                 stem,
                 known.filter(|it| it.len() >= MIN_STEM_BYTES),
             ));
@@ -86,7 +86,7 @@ impl SearchIndex {
     }
 }
 
-/// A tokenizer that splits texts at spaces. Indexed documents and queries already consist of word
+/// A tokenizer that splits texts only at spaces, because documents and queries consist of word
 /// stems.
 #[derive(Debug, Clone, Copy, Default)]
 struct SpaceTokenizer;
@@ -119,12 +119,12 @@ impl ToolIndex {
         &self.tools
     }
 
-    /// Returns the tool with this name.
+    /// Returns the tool with this name from the catalog.
     pub fn find_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Returns the total estimated tokens of all tool definitions.
+    /// Returns the estimated total number of tokens of all tool definitions.
     pub fn total_tokens(&self) -> u64 {
         self.tokens
     }
@@ -209,8 +209,8 @@ fn is_named_in_query(tool: &ToolDefinition, names: &HashSet<&str>) -> bool {
         .any(|name| name.contains(|c: char| !c.is_alphabetic()) && names.contains(name))
 }
 
-/// Returns the word stems of a tool as the indexed text. Stems of more significant texts are
-/// repeated.
+/// Returns the text that is indexed for a tool: its word stems. Stems of more significant texts
+/// occur several times.
 fn build_index_text(tool: &ToolDefinition, words: &StemSplitter) -> String {
     let own = tool
         .origin
@@ -240,7 +240,7 @@ fn build_index_text(tool: &ToolDefinition, words: &StemSplitter) -> String {
     stems.join(" ")
 }
 
-/// Adds the word stems of parameter names, descriptions and choices.
+/// Adds the word stems of a schema's parameter names, descriptions and allowed values.
 fn add_parameter_stems(
     schema: &Value,
     depth: usize,

@@ -51,9 +51,9 @@ pub use selection::{SEARCH_TOOL, ToolSelection};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchPolicy {
-    /// Whether tool search is enabled. Without it, the model gets all tools.
+    /// Whether tool search is enabled. If not, each request contains all tools.
     pub enabled: bool,
-    /// Number of tools above which tool search is used.
+    /// Number of tools in the catalog above which tool search is used.
     pub above_tools: usize,
     /// Estimated [tokens](crate::tools::tokens) of tool definitions above which tool search is
     /// used.
@@ -61,7 +61,7 @@ pub struct SearchPolicy {
     /// Patterns of tools that are always offered. A pattern matches the name that the model sees or
     /// the name on the server.
     pub always: Vec<Pattern>,
-    /// Maximum number of tools that one search returns.
+    /// Maximum number of tools that one search returns to the model.
     pub max_results: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The tools that are offered to the model.
+//! Selection of the tools that requests offer to the model.
 
 use std::{collections::HashSet, fmt::Write, sync::Arc};
 
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolDefinition, ToolOutput};
 
 use super::{SearchPolicy, ToolIndex, index::tool_server_name};
-use crate::tools::{annotations::BUILTIN_TOOL, create_error_output, shorten_text};
+use crate::tools::{annotations::BUILTIN_TOOL, create_error_output, shorten};
 
 /// Name of the search tool. A number is appended if another tool has the same name.
 pub const SEARCH_TOOL: &str = "search_tools";
-/// Maximum number of servers that the description of the search tool lists.
+/// Maximum number of servers that the description of the search tool names.
 const MAX_SERVERS: usize = 30;
 /// Maximum length of a tool's one-line description in search results, in characters.
 const MAX_LINE_CHARS: usize = 160;
-/// Maximum number of tool names that are listed for one server.
+/// Maximum number of tool names that the search tool lists for one server.
 const MAX_LISTED: usize = 200;
 
-/// The tools that are offered to the model. Found tools are added in the order of discovery and
-/// never removed.
+/// The tools that requests offer to the model. Tools that a search finds are added in the order of
+/// discovery and never removed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolSelection {
@@ -213,7 +213,7 @@ fn build_search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String])
     }
 }
 
-/// Returns the server with this name. The error text lists the available servers.
+/// Returns the server with this name. If it does not exist, the error lists the servers.
 fn find_server<'i>(index: &'i ToolIndex, name: &str) -> Result<Option<&'i str>, String> {
     if name.is_empty() {
         return Ok(None);
@@ -227,7 +227,7 @@ fn find_server<'i>(index: &'i ToolIndex, name: &str) -> Result<Option<&'i str>, 
     })
 }
 
-/// Lists the tool names of a server for the model.
+/// Lists the names of all tools of a server, as text for the model.
 fn list_tools(index: &ToolIndex, server: &str) -> String {
     let tools = index.catalog_tools().iter();
     let tools = tools.filter(|tool| tool_server_name(tool) == Some(server));
@@ -244,13 +244,13 @@ fn list_tools(index: &ToolIndex, server: &str) -> String {
     text
 }
 
-/// Returns the first sentence of a tool's description, or its title.
+/// Returns the first sentence of a tool's description, or the tool's title without a description.
 fn one_line_description(tool: &ToolDefinition) -> String {
     let text = match (tool.description.trim(), &tool.title) {
         ("", Some(title)) => title,
         (description, _) => description,
     };
-    let line = shorten_text(text, text.len());
+    let line = shorten(text, text.len());
     let end = line.find(". ").map_or(line.len(), |end| end + 1);
-    shorten_text(&line[..end], MAX_LINE_CHARS)
+    shorten(&line[..end], MAX_LINE_CHARS)
 }

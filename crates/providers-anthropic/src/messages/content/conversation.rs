@@ -12,13 +12,13 @@ use crate::{
     rules::Rules,
 };
 
-/// A conversation in the form of the API.
+/// The instructions and the messages of a Messages API request.
 #[derive(Debug)]
 pub(crate) struct WireConversation<'a> {
-    /// The instructions before the conversation, and later instructions, if the model does not
-    /// support instructions between messages.
+    /// The instructions before the conversation. Later instructions are added if the model does not
+    /// support them between messages.
     pub(crate) system: Vec<Block<'a>>,
-    /// Number of blocks in `system` that precede the conversation.
+    /// Number of blocks in `system` that were before the conversation, not within it.
     pub(crate) leading: usize,
     /// The messages. User and assistant messages alternate, and the first one is of the user.
     pub(crate) messages: Vec<wire::Message<'a>>,
@@ -41,11 +41,11 @@ impl WireConversation<'_> {
 
 /// Converts the messages of a request.
 ///
-/// Leading system messages become `system`. Later ones stay at the end of the user's turn if the
-/// model supports that. Otherwise they are added to `system`, with a warning, so that the model
-/// still reads them as instructions. Consecutive messages of one role are joined. Tool results come
-/// first in the message after their calls. A missing result is added, and a result without its call
-/// is sent as text.
+/// System messages before the conversation become `system`. Later ones stay at the end of the
+/// user's turn if the model supports that. Otherwise they are added to `system`, with a warning, so
+/// that the model still reads them as instructions. Consecutive messages of one role are joined.
+/// Tool results come first in the message after their calls. A missing result is added, and a
+/// result without its call is sent as text.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] when there is no message to answer.
 pub(crate) fn map_conversation<'a>(
@@ -109,29 +109,29 @@ pub(crate) fn map_conversation<'a>(
 }
 
 struct ConversationTurns<'a> {
-    /// Whether the model supports instructions between messages.
+    /// Whether the model accepts system messages between other messages.
     inline_instructions: bool,
-    /// Number of later instructions that were moved to `system`.
+    /// Number of instructions within the conversation that were moved to `system`.
     moved_instructions: usize,
     system: Vec<Block<'a>>,
     list: Vec<ConversationTurn<'a>>,
-    /// Instructions that wait for the next turn of the user.
+    /// Instructions after an assistant message. They are sent with the next turn of the user.
     pending_instructions: Vec<Block<'a>>,
 }
 
-/// A turn: consecutive messages of the same role.
+/// A turn: consecutive messages of the same role, which become one message of the request.
 struct ConversationTurn<'a> {
     role: wire::Role,
-    /// Tool results of the turn. They are sent first.
+    /// Tool results of the turn. They precede its other content, as the API requires.
     results: Vec<Block<'a>>,
     content: Vec<Block<'a>>,
-    /// Instructions during or directly after the turn.
+    /// Instructions within the turn or directly after it.
     instructions: Vec<Block<'a>>,
 }
 
 impl<'a> ConversationTurns<'a> {
     fn add_message(&mut self, message: &'a Message, mapper: &mut ContentMapper<'_>) {
-        for result in message.iter_tool_results() {
+        for result in message.tool_results() {
             let mut after_results = Vec::new();
             let block = mapper.map_tool_result(result, &mut after_results);
             let turn = self.current_turn(wire::Role::User);
@@ -167,7 +167,7 @@ impl<'a> ConversationTurns<'a> {
         }
     }
 
-    /// Returns the current turn if it has this role, otherwise starts a new turn.
+    /// Returns the last turn if it has this role, otherwise starts a new turn.
     fn current_turn(&mut self, role: wire::Role) -> &mut ConversationTurn<'a> {
         if self.list.last().is_none_or(|last| last.role != role) {
             let instructions = match role {
@@ -189,10 +189,10 @@ impl<'a> ConversationTurns<'a> {
         self.system.append(&mut self.pending_instructions);
     }
 
-    /// Ensures that each tool call has exactly one result in the next message.
+    /// Ensures that each tool call has exactly one result in the next message, as the API requires.
     fn pair_results(&mut self, mapper: &mut ContentMapper<'_>) {
         let mut index = 0;
-        // Ids of the tool calls in the previous turn.
+        // Ids of the tool calls in the previous turn, which this turn must answer.
         let mut open: Vec<String> = Vec::new();
         while index < self.list.len() || !open.is_empty() {
             let turn = self.list.get(index);
@@ -231,7 +231,7 @@ impl<'a> ConversationTurns<'a> {
         };
         let is_native = |block: &Block<'_>| matches!(block, Block::Native(_));
         if last.content.iter().any(is_native) {
-            // The turn paused in a server tool and continues unchanged.
+            // The turn paused in a server tool. It is sent unchanged, so that the API continues it.
             return;
         }
         if rules.is_none_or(|rules| rules.prefill) {
@@ -268,7 +268,6 @@ impl<'a> ConversationTurn<'a> {
         }
     }
 
-    /// Returns the ids of the tool calls in this turn.
     fn call_ids(&self) -> Vec<String> {
         let ids = self.content.iter().filter_map(|block| match block {
             Block::ToolUse { id, .. } => Some(id.clone().into_owned()),
@@ -277,7 +276,7 @@ impl<'a> ConversationTurn<'a> {
         ids.collect()
     }
 
-    /// Ensures that the turn has exactly one result for each of the `calls`.
+    /// Ensures that the turn has exactly one tool result for each of the `calls`.
     fn match_results(&mut self, calls: &[String], mapper: &mut ContentMapper<'_>) {
         let mut missing: HashSet<&str> = calls.iter().map(String::as_str).collect();
         let mut unmatched = Vec::new();

@@ -1,4 +1,4 @@
-//! Tool use ids in the form that the API accepts.
+//! Replaces tool use ids that the API does not accept.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Converts images and documents.
+//! Converts images and documents to content blocks.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use super::{ContentMapper, owned_text_block};
 use crate::messages::wire::{Block, Source};
 
 impl ContentMapper<'_> {
-    /// Converts the bytes of a resource to a block. Returns `None` for a type that the API does not
-    /// support.
+    /// Converts the bytes of a resource to a content block. Returns `None` for a media type that
+    /// the API does not support.
     pub(super) fn map_resource<'a>(&self, media_type: &'a str, data: &'a str) -> Option<Block<'a>> {
         if let Some(media_type) = supported_image_type(media_type) {
             let supported = self.capabilities.images != Some(false);
@@ -91,8 +91,8 @@ impl ContentMapper<'_> {
         }
     }
 
-    /// Converts a document with a URL. The API downloads only PDF documents. Another document
-    /// becomes a text with its title and URL.
+    /// Converts a document at a URL. The API downloads only PDF documents. For another document,
+    /// returns a text block with its title and URL.
     fn map_document_url<'a>(&mut self, url: &'a str, document: &'a Document) -> Block<'a> {
         let is_pdf =
             media_type_essence(&document.media.media_type).eq_ignore_ascii_case("application/pdf");
@@ -110,7 +110,7 @@ impl ContentMapper<'_> {
     }
 }
 
-/// Returns the media type of an image if the API supports it.
+/// Returns the media type of an image, or `None` if the API does not support it.
 fn supported_image_type(media_type: &str) -> Option<&'static str> {
     match media_type_essence(media_type).to_ascii_lowercase().as_str() {
         "image/jpeg" | "image/jpg" => Some("image/jpeg"),
@@ -121,7 +121,7 @@ fn supported_image_type(media_type: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the media type and the base64 text of a `data:` URL. The API does not accept such URLs.
+/// Returns the media type and the base64 text of a `data:` URL, because the API refuses these URLs.
 fn parse_data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }

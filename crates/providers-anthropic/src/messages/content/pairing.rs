@@ -1,26 +1,26 @@
-//! Finds calls of the provider's own tools without results, and results without calls. The API
-//! refuses both: "… tool use with id … was found without a corresponding … tool result block".
+//! Finds calls of server tools without results, and results without calls. The API refuses both: "…
+//! tool use with id … was found without a corresponding … tool result block".
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 use switchboard_domain::{ChatRequest, ModelId, Part, Role};
 
-/// The tool call and result blocks without a counterpart. The output limit cut the counterpart off,
-/// or it was trimmed with the start of the conversation.
+/// The call and result blocks of server tools that have no counterpart: the output limit truncated
+/// the answer, or the start of the conversation was removed.
 #[derive(Debug, Default)]
 pub(super) struct UnpairedBlocks<'a> {
     /// Ids of tool calls without a result.
     calls: HashSet<&'a str>,
-    /// Ids of tool calls in results whose call is missing.
+    /// Call ids of results whose call is missing.
     results: HashSet<&'a str>,
 }
 
 impl<'a> UnpairedBlocks<'a> {
-    /// Finds the unpaired blocks in a conversation with `model`.
+    /// Finds the unpaired call and result blocks in a conversation with `model`.
     ///
-    /// A call may still get its result until the next message of the user: the turn paused, or the
-    /// provider's code waits for results of the request's tools.
+    /// A call may get its result until the next message of the user, because its turn may have
+    /// paused, or code of the model may wait for results of other tools.
     pub(super) fn find_in_request(request: &'a ChatRequest, model: &ModelId) -> Self {
         // Ids of calls without a result: `waiting` in the current turn, `lost` in earlier turns.
         let (mut waiting, mut lost) = (HashSet::new(), HashSet::new());
@@ -53,7 +53,7 @@ impl<'a> UnpairedBlocks<'a> {
         }
     }
 
-    /// Returns whether a block is unpaired.
+    /// Returns whether `block` is a call without a result or a result without a call.
     pub(super) fn contains_block(&self, block: &Value) -> bool {
         match (call_id(block), result_id(block)) {
             (Some(id), _) => self.calls.contains(id),
@@ -72,7 +72,7 @@ fn call_id(block: &Value) -> Option<&str> {
         .flatten()
 }
 
-/// Returns the call id of a result block.
+/// Returns the call id of a block with the result of a server tool.
 fn result_id(block: &Value) -> Option<&str> {
     block.get("tool_use_id")?.as_str()
 }

@@ -1,4 +1,4 @@
-//! The content of a message.
+//! Request types for the content of a message.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub enum Block<'a> {
     /// A text block. The API refuses blank text.
     Text {
         text: Cow<'a, str>,
-        /// Citations of the text, as the API sent them.
+        /// Citations of the text, sent back as the API returned them.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         citations: Vec<Cow<'a, Value>>,
     },
@@ -27,14 +27,14 @@ pub enum Block<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
     },
-    /// Thinking of the model, which must be sent back unchanged.
+    /// Thinking of the model, which must be sent back to it unchanged.
     Thinking {
-        /// Text of the thinking, which may be empty.
+        /// Text of the thinking. Empty if the API did not return the text.
         thinking: &'a str,
-        /// Signature of the thinking.
+        /// Signature with which the API verifies the thinking.
         signature: &'a str,
     },
-    /// Encrypted thinking of the model.
+    /// Encrypted thinking of the model, which must be sent back to it unchanged.
     RedactedThinking { data: &'a str },
     ToolUse {
         /// Id of the tool use. It matches `^[a-zA-Z0-9_-]+$`.
@@ -43,7 +43,7 @@ pub enum Block<'a> {
         name: Cow<'a, str>,
         /// Input of the tool, always an object.
         input: Input<'a>,
-        /// Additional fields as the API sent them, such as `caller`.
+        /// Additional fields of the call, sent back as the API returned them, such as `caller`.
         #[serde(flatten)]
         further: Option<&'a JsonObject>,
     },
@@ -77,7 +77,7 @@ impl<'a> Block<'a> {
     }
 
     /// Returns whether the block may have `cache_control`. Thinking and blank text may not. Blocks
-    /// of server tools have varying rules, so they never get it.
+    /// of server tools never get it, because their rules vary.
     pub(crate) fn allows_cache_control(&self) -> bool {
         match self {
             Self::Text { text, .. } => !text.trim().is_empty(),
@@ -94,17 +94,17 @@ impl<'a> Block<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Source<'a> {
-    /// The bytes as base64 text.
+    /// The source is bytes in the request, as base64 text.
     Base64 {
         /// Media type: `image/jpeg`, `image/png`, `image/gif` or `image/webp` for an image,
         /// `application/pdf` for a document.
         media_type: &'a str,
-        /// The bytes as base64 text.
+        /// The bytes of the file as base64 text.
         data: &'a str,
     },
-    /// A URL from which the API downloads.
+    /// The source is a URL from which the API downloads the file.
     Url { url: &'a str },
-    /// A plain-text document.
+    /// The source is the text of a plain-text document.
     Text {
         /// Media type of the text, always `text/plain`.
         media_type: &'static str,

@@ -1,4 +1,4 @@
-//! Request types. Texts, media and schemas are borrowed from the domain request.
+//! Request types of the Messages API, which borrow texts, media and schemas from the domain.
 
 use std::borrow::Cow;
 
@@ -21,12 +21,12 @@ pub struct Body<'a> {
     pub max_tokens: u32,
     /// The instructions before the conversation, as text blocks.
     pub system: Vec<Block<'a>>,
-    /// The cache breakpoint within `system`.
+    /// The cache breakpoint on one of the blocks in `system`.
     pub system_breakpoint: Option<CacheBreakpoint>,
     /// The conversation. User and assistant messages alternate, and the first one is of the user.
     pub messages: Vec<Message<'a>>,
     /// The server tools, which the API runs. They come first in the list of tools, because they
-    /// change least, which preserves prompt caches.
+    /// change least: an unchanged start of the list preserves prompt caches.
     pub server_tools: Vec<ServerTool>,
     pub tools: Vec<Tool<'a>>,
     /// The tool choice. The API refuses it in a request without tools.
@@ -38,15 +38,15 @@ pub struct Body<'a> {
     pub temperature: Option<f64>,
     /// Nucleus sampling threshold, from 0.0 to 1.0.
     pub top_p: Option<f64>,
-    /// Texts at which the answer ends.
+    /// Stop sequences: texts at which the answer ends.
     pub stop_sequences: Vec<&'a str>,
-    /// Id of the container in which the model continues to run code.
+    /// Id of the container in which the model's code continues to run.
     pub container: Option<&'a str>,
     pub metadata: Option<Metadata<'a>>,
     /// Whether the API streams the answer.
     pub stream: bool,
-    /// Additional fields of the caller. They override all fields above except `stream`, which
-    /// decides how the answer is read.
+    /// The caller's `extra` fields. They override all fields above except `stream`, which decides
+    /// how the answer is read.
     pub extra: &'a JsonObject,
 }
 
@@ -80,12 +80,12 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// A message of the conversation in the form of the API.
+/// A message of the conversation, as the request sends it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message<'a> {
     pub role: Role,
     pub content: Vec<Block<'a>>,
-    /// The cache breakpoint within `content`.
+    /// The cache breakpoint on one of the blocks in `content`.
     pub breakpoint: Option<CacheBreakpoint>,
 }
 
@@ -105,7 +105,7 @@ impl Serialize for Message<'_> {
 /// A cache breakpoint: the last block of a cached prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheBreakpoint {
-    /// Index of the block in its list.
+    /// Index of the block that ends the cached prefix, in the list of blocks.
     pub index: usize,
     pub control: CacheControl,
 }
@@ -195,7 +195,7 @@ pub struct ServerTool {
     pub cache_control: Option<CacheControl>,
 }
 
-/// The author of a message.
+/// Author of a message in the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -207,7 +207,7 @@ pub enum Role {
     Assistant,
 }
 
-/// A tool that the caller runs.
+/// A declaration of a tool that the caller runs.
 #[derive(Debug, Serialize)]
 pub struct Tool<'a> {
     /// Name of the tool. It matches `[a-zA-Z0-9_-]{1,128}`.
@@ -216,7 +216,7 @@ pub struct Tool<'a> {
     pub description: Cow<'a, str>,
     /// JSON Schema of the tool's input, which must be an object.
     pub input_schema: ToolSchema,
-    /// Whether the API enforces the input schema.
+    /// Whether the API enforces the input schema of the tool.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
     /// Cache control, if the tool is a cache breakpoint.
@@ -224,7 +224,7 @@ pub struct Tool<'a> {
     pub cache_control: Option<CacheControl>,
 }
 
-/// Whether and which tools the model must call.
+/// The request field `tool_choice`: whether the model must call a tool, and which one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolChoice<'a> {
     /// `auto`, `any` for at least one tool, `tool` for the named tool, or `none`.
@@ -235,7 +235,7 @@ pub struct ToolChoice<'a> {
     pub disable_parallel_tool_use: bool,
 }
 
-/// The thinking mode of a request.
+/// The request field `thinking`: whether and how the model thinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Thinking {
@@ -249,11 +249,11 @@ pub enum Thinking {
         budget_tokens: u32,
     },
     Disabled,
-    /// No thinking except for short notes between tool calls.
+    /// The model only thinks in short notes between tool calls.
     BetweenTools,
 }
 
-/// The output settings: format and effort.
+/// The request field `output_config`: the format of the answer and the effort.
 #[derive(Debug, Serialize)]
 pub struct OutputConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -262,7 +262,7 @@ pub struct OutputConfig<'a> {
     pub format: Option<OutputFormat<'a>>,
 }
 
-/// The format of the model's answer.
+/// Format that the API enforces in the model's answer.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum OutputFormat<'a> {

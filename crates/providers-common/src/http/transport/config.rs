@@ -1,4 +1,4 @@
-//! Time-outs and the retry policy.
+//! Settings of the HTTP transport: time-outs, retries, proxy and user agent.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl Default for TransportConfig {
 ///
 /// [`ModelError::is_worth_retrying`](switchboard_domain::ModelError::is_worth_retrying) decides
 /// whether a request is repeated. The response header `x-should-retry` overrides it. A request is
-/// not repeated after output of its answer was shown.
+/// not repeated after output of its answer was emitted.
 ///
 /// The defaults are those of the official SDKs (anthropic 2.11.0, openai 3.52.0: two retries, 0.5 s
 /// growing to 8 s).
@@ -67,7 +67,7 @@ pub struct RetryPolicy {
     /// Maximum number of attempts for one request. Default: 3. Zero counts as one.
     pub max_attempts: u32,
     /// Pause before the second attempt. Default: 500 ms. The pause doubles with each attempt. A
-    /// random time of up to the same length is added.
+    /// random time between zero and the length of the pause is added.
     pub min_delay: Duration,
     /// Maximum pause between attempts, without the random time. Default: 8 s.
     pub max_delay: Duration,

@@ -51,7 +51,7 @@ pub(super) fn root_cause(error: &reqwest::Error) -> String {
         cause = source;
     }
     if cause.is::<reqwest::Error>() {
-        // The text of a reqwest error contains the whole address, with its secrets.
+        // The error's own text is not used, because it has the whole address with its secrets.
         return "the request failed".to_owned();
     }
     cause.to_string()

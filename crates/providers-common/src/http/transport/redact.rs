@@ -24,7 +24,7 @@ pub(super) fn build_redactor(url: &Url, headers: &HeaderMap) -> Redactor {
         .with_secrets(url.password())
 }
 
-/// Redacts the known secrets in the message and in the causes of an error.
+/// Redacts a request's secrets in the message and in the causes of an error.
 pub(super) fn redact_error(redactor: &Redactor, mut error: ModelError) -> ModelError {
     let clean = |text: &str| redactor.redact_known(text).into_owned();
     if let ModelErrorKind::InvalidRequest { field: Some(text) }
@@ -66,7 +66,7 @@ pub(super) fn strip_address_secrets(address: &str) -> String {
             return url.into();
         }
     }
-    // An invalid address may contain a password before its last `@`.
+    // The part before the last `@` of an invalid address is dropped: it may contain a password.
     let start = address.split(['?', '#']).next().unwrap_or_default();
     let end = start.rsplit('@').next().unwrap_or_default();
     end.to_owned()

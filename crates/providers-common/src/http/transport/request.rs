@@ -1,4 +1,4 @@
-//! Requests and their headers.
+//! HTTP requests to providers, and their headers.
 
 use std::fmt;
 
@@ -21,8 +21,8 @@ const SECRET_HEADERS: [&str; 6] = [
 
 /// Headers of an HTTP request, some of which are secret.
 ///
-/// A name or value that HTTP does not allow is reported by [`check_headers`](Headers::check_headers), or when the
-/// request is sent.
+/// [`check_headers`](Headers::check_headers) and sending the request report a header name or value
+/// that HTTP does not allow.
 ///
 /// ```
 /// use secrecy::SecretString;
@@ -38,7 +38,7 @@ const SECRET_HEADERS: [&str; 6] = [
 #[derive(Debug, Clone, Default)]
 pub struct Headers {
     map: HeaderMap,
-    /// Description of the first invalid header.
+    /// Description of the first header with an invalid name or value. `None` if all are valid.
     fault: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Headers {
         self
     }
 
-    /// Sets all headers of `others`.
+    /// Sets all headers of `others`. They replace headers with the same names.
     #[must_use]
     pub fn with_all(mut self, others: &Self) -> Self {
         for (name, value) in &others.map {

@@ -4,14 +4,14 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, header};
 
-/// Response headers with the request id: Anthropic's, OpenAI's (also of most others), and Azure's.
+/// Response headers with the request id: of Anthropic, of OpenAI and most servers, and of Azure.
 const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "apim-request-id"];
 
-/// Maximum length of a request id. Real ids are much shorter.
+/// Maximum size of a request id in bytes. A longer value is ignored.
 const MAX_REQUEST_ID_BYTES: usize = 200;
 
-/// Response headers with the requested retry pause, in milliseconds and in seconds. `LiteLLM`
-/// copies the second pair from the provider behind it.
+/// Pairs of response headers with the requested retry pause, in milliseconds and in seconds.
+/// `LiteLLM` sends the second pair, with the values of the provider behind it.
 const RETRY_AFTER: [(&str, &str); 2] = [
     ("retry-after-ms", "retry-after"),
     ("llm_provider-retry-after-ms", "llm_provider-retry-after"),
@@ -22,7 +22,7 @@ const RETRY_AFTER: [(&str, &str); 2] = [
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let header = |name| header_text(headers, &HeaderName::from_static(name));
     let number = |name| header(name)?.parse::<f64>().ok();
-    // Returns `None` for negative, infinite and very large numbers.
+    // The conversion returns `None` for negative, infinite and very large numbers.
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
     let date = |name| httpdate::parse_http_date(header(name)?).ok();
     RETRY_AFTER.iter().find_map(|(milliseconds, seconds)| {
@@ -33,7 +33,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
         if let Some(seconds) = number(seconds) {
             return duration(seconds);
         }
-        // The `retry-after` date is relative to the server's clock.
+        // The `retry-after` date is relative to the server's clock, which `date` shows.
         let now = date("date").unwrap_or(now);
         Some(date(seconds)?.duration_since(now).unwrap_or_default())
     })
@@ -66,7 +66,7 @@ pub(super) fn media_type_essence(headers: &HeaderMap) -> Option<&str> {
     (!essence.is_empty()).then_some(essence)
 }
 
-/// Returns the compression of a response body. It is always an error: the client requests none.
+/// Returns the compression of a response body, which is an error: the client requests none.
 pub(super) fn compression(headers: &HeaderMap) -> Option<&str> {
     header_text(headers, &header::CONTENT_ENCODING)
         .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))

@@ -1,4 +1,4 @@
-//! Conversion of array schemas.
+//! Conversion of array schemas to the subset that a dialect accepts.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ impl Lowering<'_, '_> {
             let at = format!("{at}/items");
             let items = self.lower_schema(items, &at, level.enter_array());
             let items = items.unwrap_or_else(|| {
-                // No item is valid after the prefix, so the array must end there.
+                // No item is valid after those of `prefixItems`, so the array must end there.
                 limit_array_length(&mut schema, prefix_length);
                 self.lower_any_value(Map::new(), &at)
             });
@@ -59,6 +59,6 @@ impl Lowering<'_, '_> {
             .chain(&rest)
             .collect();
         schema.set("items", json!({ "anyOf": items }));
-        self.describe_constraint(schema, "prefixItems", &prefix, at);
+        self.describe(schema, "prefixItems", &prefix, at);
     }
 }

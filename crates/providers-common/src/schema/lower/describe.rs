@@ -12,15 +12,9 @@ use crate::schema::{
 
 impl Lowering<'_, '_> {
     /// Describes a keyword's constraint as text in the schema's description.
-    pub(super) fn describe_constraint(
-        &mut self,
-        out: &mut Map,
-        keyword: &str,
-        value: &Value,
-        at: &str,
-    ) {
+    pub(super) fn describe(&mut self, out: &mut Map, keyword: &str, value: &Value, at: &str) {
         if let Some(sentence) = text::describe_keyword(keyword, value) {
-            text::append_description(out, &sentence);
+            text::append_text(out, &sentence);
             if !is_annotation(keyword) {
                 let message = format!("`{keyword}` moved to the description");
                 self.report(at, ChangeKind::Described, message);
@@ -29,31 +23,19 @@ impl Lowering<'_, '_> {
     }
 
     /// Keeps or removes an annotation, or moves its text to the description.
-    pub(super) fn lower_annotation(
-        &mut self,
-        out: &mut Map,
-        keyword: &str,
-        value: &Value,
-        at: &str,
-    ) {
+    pub(super) fn put_annotation(&mut self, out: &mut Map, keyword: &str, value: &Value, at: &str) {
         match keyword {
-            "description" => text::prepend_description(out, value),
+            "description" => text::prepend_text(out, value),
             _ if self.rules.keeps_keyword(keyword) => out.set(keyword, value.clone()),
             // The title is dropped, because it mostly repeats the name of the property.
             "title" => {}
-            _ => self.describe_constraint(out, keyword, value, at),
+            _ => self.describe(out, keyword, value, at),
         }
     }
 
     /// Returns a schema for JSON text in a string, which replaces a schema that the dialect cannot
     /// express.
-    pub(super) fn json_text_schema(
-        &mut self,
-        schema: &Map,
-        at: &str,
-        what: &str,
-        sentence: &str,
-    ) -> Map {
+    pub(super) fn json_text(&mut self, schema: &Map, at: &str, what: &str, sentence: &str) -> Map {
         let message = format!("{what} is written as JSON text");
         self.report(at, ChangeKind::Encoded, message);
         self.string_schema(schema, at, sentence)
@@ -75,15 +57,15 @@ impl Lowering<'_, '_> {
         for (keyword, value) in schema {
             match keyword.as_str() {
                 "type" => {}
-                _ if is_annotation(keyword) => self.lower_annotation(&mut out, keyword, value, at),
-                _ => self.describe_constraint(&mut out, keyword, value, at),
+                _ if is_annotation(keyword) => self.put_annotation(&mut out, keyword, value, at),
+                _ => self.describe(&mut out, keyword, value, at),
             }
         }
-        text::append_description(&mut out, &format!("{sentence}, written as JSON text."));
+        text::append_text(&mut out, &format!("{sentence}, written as JSON text."));
         out
     }
 
-    /// Returns the replacement of a schema that exceeds a size limit.
+    /// Returns a stub for a schema that exceeds a size limit: its type, description and keys.
     pub(super) fn truncated_schema(&mut self, schema: &Map, at: &str, excess: &str) -> Map {
         let message = format!("{excess}: the nested schema is not enforced");
         self.report(at, ChangeKind::Truncated, message);
@@ -115,7 +97,7 @@ impl Lowering<'_, '_> {
         }
         let keys = text::object_summary(schema);
         if keys != "{}" {
-            text::append_description(&mut stub, &format!("Its keys: {keys}."));
+            text::append_text(&mut stub, &format!("Its keys: {keys}."));
         }
         if self.rules.any_value == AnyValue::JsonText {
             return self.string_schema(&stub, at, sentence);

@@ -1,4 +1,4 @@
-//! Conversion of keywords whose value is not a schema.
+//! Conversion to a dialect of the keywords whose value is not a schema.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::schema::{
     keywords::{is_annotation, is_for_other_types, type_names},
 };
 
-/// Maximum length bound, such as `maxItems`, in a grammar. Providers refuse or delay larger ones.
+/// Maximum value of length keywords, such as `maxItems`, for Ollama: its grammar grows with them.
 const MAX_REPETITION: u64 = 256;
 const MAX_GRAMMAR_NUMBER: f64 = 1e9;
 impl Lowering<'_, '_> {
@@ -27,19 +27,17 @@ impl Lowering<'_, '_> {
                 "type" => self.lower_types(&mut out, value, &types),
                 "enum" | "const" => out.set(&keyword, value),
                 "format" => self.lower_format(&mut out, value, &types, at),
-                // These keywords are in `lowered`, unless the caller omitted them.
+                // The caller has converted these keywords into `lowered` or has omitted them.
                 "properties" | "required" | "additionalProperties" | "items" | "prefixItems"
                     if !is_foreign => {}
-                _ if is_annotation(&keyword) => {
-                    self.lower_annotation(&mut out, &keyword, &value, at)
-                }
+                _ if is_annotation(&keyword) => self.put_annotation(&mut out, &keyword, &value, at),
                 _ if is_foreign => {}
                 _ if self.rules.keeps_keyword(&keyword)
                     && self.accepts_value(&keyword, &value, &types) =>
                 {
                     out.set(&keyword, value);
                 }
-                _ => self.describe_constraint(&mut out, &keyword, &value, at),
+                _ => self.describe(&mut out, &keyword, &value, at),
             }
         }
         for (keyword, value) in lowered {
@@ -58,7 +56,7 @@ impl Lowering<'_, '_> {
             out.set("nullable", true);
         }
         if not_null.is_none() {
-            text::append_description(out, "Always null.");
+            text::append_text(out, "Always null.");
         }
     }
 
@@ -73,11 +71,11 @@ impl Lowering<'_, '_> {
         };
         let is_accepted = formats == "*" || formats.split_whitespace().any(|it| it == format);
         if format.is_empty() {
-            // An empty format has no meaning, and some providers do not accept it.
+            // An empty format is dropped: it has no meaning, and some providers do not accept it.
         } else if is_accepted && self.rules.keeps_keyword("format") {
             out.set("format", value);
         } else if is_string {
-            self.describe_constraint(out, "format", &value, at);
+            self.describe(out, "format", &value, at);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Conversion of object schemas.
+//! Conversion of object schemas to the subset that a dialect accepts.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ impl Lowering<'_, '_> {
         }
         let is_root = at.is_empty();
         if !is_root && self.is_json_text(&schema) {
-            return self.json_text_schema(&schema, at, "an object with any keys", "A JSON object");
+            return self.json_text(&schema, at, "an object with any keys", "A JSON object");
         }
         let has_required = schema.get("required").is_some_and(Value::is_array);
         let has_properties = schema.contains_key("properties");
@@ -60,7 +60,7 @@ impl Lowering<'_, '_> {
         if has_required || self.rules.all_required || !required.is_empty() {
             lowered.set("required", required);
         }
-        self.lower_additional_keys(&mut schema, &mut lowered, at, level);
+        self.lower_extra_keys(&mut schema, &mut lowered, at, level);
         self.lower_keywords(schema, at, lowered)
     }
 
@@ -81,8 +81,8 @@ impl Lowering<'_, '_> {
             };
             let Some(mut property) = self.lower_counted_schema(property, &at, level.enter_object())
             else {
-                // No value is valid for the property. It is omitted; if it was required, more
-                // becomes valid.
+                // A property without valid values is omitted. If it was required, the object schema
+                // then allows more values.
                 if required.contains(&name) {
                     let message = "removed, because no value is valid";
                     self.report(&at, ChangeKind::Widened, message);
@@ -99,14 +99,8 @@ impl Lowering<'_, '_> {
         lowered
     }
 
-    /// Converts `additionalProperties` of an object.
-    fn lower_additional_keys(
-        &mut self,
-        schema: &mut Map,
-        lowered: &mut Map,
-        at: &str,
-        level: Level,
-    ) {
+    /// Converts `additionalProperties` of an object schema as the dialect requires.
+    fn lower_extra_keys(&mut self, schema: &mut Map, lowered: &mut Map, at: &str, level: Level) {
         let additional = schema.shift_remove("additionalProperties");
         let has_patterns = has_patterns(schema);
         match (self.rules.additional, additional) {
@@ -139,7 +133,7 @@ impl Lowering<'_, '_> {
                 self.report(at, ChangeKind::Dropped, message);
             }
             (AdditionalKeyRule::Omit, Some(value)) => {
-                self.describe_constraint(schema, "additionalProperties", &value, at);
+                self.describe(schema, "additionalProperties", &value, at);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Conversion of schemas by their types.
+//! Conversion of schemas to a dialect by the types that they allow.
 
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ impl Lowering<'_, '_> {
         })
     }
 
-    /// Converts a schema that allows any value.
+    /// Converts a schema that allows any value to the form that the dialect has for it.
     pub(super) fn lower_any_value(&mut self, mut schema: Map, at: &str) -> Map {
         match self.rules.any_value {
             AnyValue::Empty => {}
@@ -64,7 +64,7 @@ impl Lowering<'_, '_> {
                 schema.shift_insert(0, "type".to_owned(), all_types());
             }
             AnyValue::JsonText => {
-                return self.json_text_schema(&schema, at, "any value", "Any JSON value");
+                return self.json_text(&schema, at, "any value", "Any JSON value");
             }
         }
         self.lower_keywords(schema, at, Map::new())

@@ -1,17 +1,18 @@
-//! Conversion of unions: `anyOf` and `oneOf`.
+//! Conversion of unions (`anyOf` and `oneOf`) to the subset that a dialect accepts.
 
 use serde_json::{Value, json};
 
-use super::{Level, Lowering, Map, NormalisedSchema, SchemaMembers, text};
+use super::{Level, Lowering, Map, NormalSchema, SchemaMembers, text};
 use crate::schema::{
     change::ChangeKind,
     keywords::{is_annotation, visit_schemas},
     merge::{expand_schema, intersect_schemas},
 };
 
-/// Maximum number of subschemas when the common part of a union is copied into each alternative.
+/// Maximum number of subschemas that result from copying a union's other keywords into each
+/// alternative. A larger union becomes text in the description.
 const MAX_COPIES: usize = 400;
-/// Maximum number of alternatives whose overlap is checked. More count as overlapping.
+/// Maximum number of alternatives whose overlap is checked. A longer list counts as overlapping.
 const MAX_COMPARED: usize = 32;
 
 impl Lowering<'_, '_> {
@@ -19,7 +20,7 @@ impl Lowering<'_, '_> {
     pub(super) fn lower_union(&mut self, mut schema: Map, at: &str, level: Level) -> Option<Map> {
         match schema.shift_remove("oneOf") {
             Some(one_of) if schema.contains_key("anyOf") => {
-                self.describe_constraint(&mut schema, "oneOf", &one_of, at);
+                self.describe(&mut schema, "oneOf", &one_of, at);
             }
             Some(one_of) => {
                 if !are_disjoint(self.normal, &one_of) {
@@ -41,7 +42,7 @@ impl Lowering<'_, '_> {
         if !common.is_empty() && size.saturating_mul(alternatives.len()) > MAX_COPIES {
             let mut schema = common;
             schema.extend(annotations);
-            self.describe_constraint(&mut schema, "anyOf", &Value::Array(alternatives), at);
+            self.describe(&mut schema, "anyOf", &Value::Array(alternatives), at);
             return self.lower_typed_schema(schema, at, level);
         }
         let mut is_nullable = false;
@@ -90,9 +91,9 @@ impl Lowering<'_, '_> {
         for (keyword, value) in annotations {
             // OpenAPI allows only `description` beside `anyOf`.
             if !self.rules.openapi || keyword == "description" {
-                self.lower_annotation(&mut outer, keyword, value, at);
+                self.put_annotation(&mut outer, keyword, value, at);
             } else if let Some(sentence) = text::describe_keyword(keyword, value) {
-                text::append_description(&mut outer, &sentence);
+                text::append_text(&mut outer, &sentence);
             }
         }
         if alternatives.is_empty() {
@@ -107,7 +108,7 @@ impl Lowering<'_, '_> {
             for alternative in alternatives.iter_mut().filter_map(Value::as_object_mut) {
                 for (keyword, value) in &outer {
                     if keyword == "description" {
-                        text::prepend_description(alternative, value);
+                        text::prepend_text(alternative, value);
                     } else {
                         alternative.set(keyword, value.clone());
                     }
@@ -129,7 +130,7 @@ impl Lowering<'_, '_> {
 
 /// Returns whether no value is valid against two of the alternatives, judged by their types, listed
 /// values and required keys.
-fn are_disjoint(normal: &NormalisedSchema, alternatives: &Value) -> bool {
+fn are_disjoint(normal: &NormalSchema, alternatives: &Value) -> bool {
     let alternatives = alternatives.as_array().into_iter().flatten();
     let alternatives: Vec<Map> = alternatives
         .filter_map(Value::as_object)
@@ -154,7 +155,7 @@ fn are_exclusive(one: &Map, other: &Map) -> bool {
 }
 
 /// Returns whether two objects require the same key with different values.
-fn have_exclusive_keys(normal: &NormalisedSchema, one: &Map, other: &Map) -> bool {
+fn have_exclusive_keys(normal: &NormalSchema, one: &Map, other: &Map) -> bool {
     let property = |schema: &Map, key: &str| {
         let property = schema.get_object("properties")?.get(key)?.as_object()?;
         Some(expand_schema(normal, property.clone()).schema)

@@ -1,4 +1,4 @@
-//! Conversion of listed values: `enum` and `const`.
+//! Conversion of listed values (`enum` and `const`) to the values that a dialect accepts.
 
 use serde_json::{Value, json};
 
@@ -56,9 +56,9 @@ impl Lowering<'_, '_> {
         }
         schema.shift_remove("enum");
         let is_boolean = values.len() == 2 && values.iter().all(Value::is_boolean);
-        // For booleans and nulls, the type already states which values are allowed.
+        // The type of booleans and nulls already states the allowed values, so they need no text.
         if !is_boolean && !values.iter().all(Value::is_null) {
-            self.describe_constraint(schema, "enum", &Value::Array(values), at);
+            self.describe(schema, "enum", &Value::Array(values), at);
         }
         Some(())
     }

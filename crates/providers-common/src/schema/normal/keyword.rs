@@ -68,8 +68,8 @@ impl<'a> Normaliser<'a, '_> {
             }
             ("minimum", Value::Number(_)) if is_true("exclusiveMinimum") => {}
             ("maximum", Value::Number(_)) if is_true("exclusiveMaximum") => {}
-            // The new description may already contain text about other keywords.
-            ("description", Value::String(_)) => text::prepend_description(out, value),
+            // The original description goes before existing text about other keywords.
+            ("description", Value::String(_)) => text::prepend_text(out, value),
             _ => {
                 let Some(value) = self.normalise_value(keyword, value, at, depth) else {
                     let message = format!("`{keyword}` with an invalid value removed");
@@ -142,11 +142,11 @@ impl<'a> Normaliser<'a, '_> {
             return;
         }
         if known.is_empty() || known.contains(&"any") {
-            // The type is dropped, because an unknown type may allow any value.
+            // The unknown type is dropped, because it may allow any value.
             let message = format!("the type {} is unknown", text::compact_json(value));
             self.report(at, ChangeKind::Invalid, message);
             if let Some(name) = value.as_str() {
-                text::append_description(out, &format!("Type: {}.", text::text_excerpt(name)));
+                text::append_text(out, &format!("Type: {}.", text::text_excerpt(name)));
             }
             return;
         }

@@ -1,22 +1,22 @@
-//! Union of the alternatives of a root into one object.
+//! Union of the `anyOf` or `oneOf` alternatives of a root schema into one object schema.
 
 use std::cell::Cell;
 
 use serde_json::{Value, json};
 
 use super::{
-    MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, NormalisedSchema, SchemaMembers, find_kinds,
+    MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, NormalSchema, SchemaMembers, find_kinds,
     take_step, text,
 };
 use crate::schema::{keywords::listed_values, merge::expand_schema};
 
-/// Adds the properties of all alternatives to `root`. Returns whether more values are valid then.
-pub(super) fn unite(normal: &NormalisedSchema, root: &mut Map, alternatives: &[Value]) -> bool {
+/// Adds the properties of all alternatives to `root`. Returns whether `root` then allows more.
+pub(super) fn unite(normal: &NormalSchema, root: &mut Map, alternatives: &[Value]) -> bool {
     unite_nested(normal, root, alternatives, MAX_DEPTH, &Cell::new(MAX_STEPS))
 }
 
 fn unite_nested(
-    normal: &NormalisedSchema,
+    normal: &NormalSchema,
     root: &mut Map,
     alternatives: &[Value],
     depth: usize,
@@ -45,7 +45,7 @@ fn unite_nested(
     if found.len() > 1 {
         let summaries: Vec<String> = found.iter().map(text::object_summary).collect();
         let summaries = summaries.join(" | ");
-        text::append_description(root, &format!("One of these forms: {summaries}."));
+        text::append_text(root, &format!("One of these forms: {summaries}."));
     }
     let properties = united_properties(root, &found);
     if !properties.is_empty() || root.contains_key("properties") {
@@ -82,7 +82,7 @@ fn united_properties(root: &Map, alternatives: &[Map]) -> Map {
         }
     }
     for (name, mut schemas) in found {
-        // A constraint that some alternatives lack does not apply to all of them.
+        // If some alternatives lack the property, the schemas of the others must not restrict it.
         let is_partial = schemas.len() < alternatives.len();
         let mut seen = Vec::new();
         schemas.retain(|schema| {

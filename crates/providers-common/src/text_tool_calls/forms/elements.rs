@@ -62,13 +62,13 @@ struct Arguments {
     end: &'static str,
 }
 
-/// Marks in the calls of Qwen3-Coder.
+/// Marks of Qwen3-Coder: `<parameter=key>value</parameter>`.
 const PARAMETERS: Arguments = Arguments {
     key: ("<parameter=", ">"),
     value: ("", "</parameter>"),
     end: FUNCTION_END,
 };
-/// Marks in the calls of GLM.
+/// Marks of GLM 4.5 and later: `<arg_key>key</arg_key><arg_value>value</arg_value>`.
 const PAIRS: Arguments = Arguments {
     key: ("<arg_key>", "</arg_key>"),
     value: ("<arg_value>", "</arg_value>"),
@@ -117,7 +117,7 @@ impl Arguments {
                 cursor.skip_whitespace();
                 cursor.expect_text(self.value.0)?;
             }
-            // Models sometimes omit the mark that ends a value.
+            // Models sometimes omit the mark after a value, so the next key also ends it.
             let value = cursor.read_until(&[self.value.1, self.key.0, self.end])?;
             cursor.skip_any(&[self.value.1]);
             arguments.insert(key.to_owned(), parse_argument(tools, name, key, value));

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use switchboard_domain::{Document, Media, Message, Part, Role, ToolContent, ToolResult, ToolUse};
 
 const CLOSE_RESPONSE: &str = "</tool_response";
-/// Replacement of a closing tag in the text of a result, so that the text cannot end its own
-/// element.
+/// Replacement of `</tool_response` in a result's text, so that the text cannot close its element.
 const HARMLESS_CLOSE: &str = "<\\/tool_response";
 
 /// Replaces the tool uses and results of messages by text. Results become part of a user message,
@@ -76,7 +75,7 @@ fn call_text(tool_use: &ToolUse) -> String {
 /// Returns the text of all tool results in a message, and their media.
 fn response_parts(message: &Message) -> Vec<Part> {
     let mut parts = Vec::new();
-    for result in message.iter_tool_results() {
+    for result in message.tool_results() {
         parts.push(Part::text(result_text(result)));
         parts.extend(result.content.iter().filter_map(|content| match content {
             ToolContent::Image(media) => Some(Part::Image(media.clone())),
@@ -93,8 +92,8 @@ fn response_parts(message: &Message) -> Vec<Part> {
     parts
 }
 
-/// Returns the data of a resource as a part of a user message. Returns `None` for other media
-/// types.
+/// Returns an image, audio, text or PDF resource as a part of a user message. Returns `None` for
+/// other media types.
 fn resource_part(uri: &str, media_type: &str, data: &str) -> Option<Part> {
     let media = || Media::from_base64(media_type, data);
     let sort = media_type.split(['/', ';']).next().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Schemas in prompts, and the schema of a call.
+//! Schemas of tools in prompts, and the schema that constrains an answer to a call.
 
 use serde_json::{Map, Value, json};
 use switchboard_domain::ToolDefinition;
 
-/// Schema keywords that have no meaning for a model.
+/// Schema keywords that are removed from prompts, because they have no meaning for a model.
 const NOISE: &[&str] = &["$schema", "$id", "$comment", "title"];
 /// Schema keywords whose value is a map from names to schemas.
 const MAPS: &[&str] = &[
@@ -95,7 +95,7 @@ fn embed_schema(mut schema: Value, name: &str, definitions: &mut Map<String, Val
 
 /// Calls `change` with a schema and every schema in it, the outer one first.
 fn visit_schemas(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
-    // A loop instead of recursion, because the depth of a server's schema is not limited.
+    // A loop is used, because recursion into a server's deep schema could overflow the stack.
     let mut open = vec![schema];
     while let Some(schema) = open.pop() {
         match schema {

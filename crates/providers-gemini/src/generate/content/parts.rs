@@ -15,20 +15,20 @@ use crate::generate::wire::{
     self, CallArguments, ComposedPart, Data, FileData, FunctionCall, InlineData,
 };
 
-/// Key of a part's signature in its provider state.
+/// Key of a part's thought signature in its provider state.
 pub(crate) const SIGNATURE: &str = "thoughtSignature";
 /// Key of the API's call id in a part's provider state.
 pub(crate) const ID: &str = "id";
-/// Key of an opaque part's data in its provider state.
+/// Key in an opaque part's provider state under which the API's part is stored unchanged.
 pub(crate) const PIECE: &str = "part";
 
-/// The kind of the opaque part with the sources of an answer. In the API, it is a field of the
-/// candidate.
+/// The kind of the opaque part with the sources of an answer. The API sends them as a field of the
+/// candidate, beside its content.
 const GROUNDING: &str = "groundingMetadata";
-/// The kind of the opaque part with the web pages that the model read. In the API, it is a field of
-/// the candidate.
+/// The kind of the opaque part with the web pages that the model read. The API sends them as a
+/// field of the candidate, beside its content.
 const PAGES: &str = "urlContextMetadata";
-/// The kinds of opaque parts that are fields of the candidate in the API.
+/// The kinds of opaque parts that the API sends as fields of the candidate, beside its content.
 pub(crate) const BESIDE_CONTENT: [&str; 2] = [GROUNDING, PAGES];
 
 /// A mapper of message parts. It collects warnings about parts that the API does not support.
@@ -40,12 +40,12 @@ pub(crate) struct PartMapper<'m> {
     pub(crate) replay_thoughts: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
     pub(crate) reasoning_dropped: usize,
-    /// Number of texts and tool calls that are sent without the state that another model created.
+    /// Number of texts and tool calls whose provider state is dropped: another model created it.
     pub(crate) states_dropped: usize,
 }
 
 impl PartMapper<'_> {
-    /// Maps a part of a system message. Only text parts are supported.
+    /// Maps a part of a system message. Drops parts other than text, with a warning.
     pub(crate) fn map_instruction<'a>(&mut self, part: &'a Part) -> Option<wire::Part<'a>> {
         match part {
             Part::Text(text) => map_nonempty_text(&text.text),
@@ -53,7 +53,7 @@ impl PartMapper<'_> {
         }
     }
 
-    /// Maps a part of a user message.
+    /// Maps a part of a user message and appends the resulting parts to `out`.
     pub(crate) fn map_user_part<'a>(&mut self, part: &'a Part, out: &mut Vec<wire::Part<'a>>) {
         match part {
             Part::Text(text) => out.extend(map_nonempty_text(&text.text)),
@@ -65,7 +65,7 @@ impl PartMapper<'_> {
         }
     }
 
-    /// Maps a part of a model message.
+    /// Maps a part of a model message and appends the resulting parts to `out`.
     pub(crate) fn map_assistant_part<'a>(&mut self, part: &'a Part, out: &mut Vec<wire::Part<'a>>) {
         match part {
             Part::Text(text) => out.extend(self.map_answer_text(text)),
@@ -141,13 +141,13 @@ impl PartMapper<'_> {
                 Some(wire::Part::Native(Cow::Owned(Value::Object(unsigned))))
             }
             Some((_, piece)) => Some(wire::Part::Native(Cow::Borrowed(piece))),
-            // The API does not accept candidate fields in a request.
+            // Fields of a candidate are omitted, because the API does not accept them in a request.
             None if own.is_some() && BESIDE_CONTENT.contains(&opaque.kind.as_str()) => None,
             None => self.map_foreign_part(opaque),
         }
     }
 
-    /// Maps an opaque part that another provider created.
+    /// Maps an opaque part that another provider created, to its text if it has one.
     fn map_foreign_part<'a>(&mut self, opaque: &'a Opaque) -> Option<wire::Part<'a>> {
         let words = opaque.text.as_deref().and_then(map_nonempty_text);
         let (kind, what) = match words {
@@ -208,7 +208,7 @@ impl PartMapper<'_> {
         }
     }
 
-    /// Returns a text to send instead of media, so that the model is informed of them, and warns.
+    /// Returns a text to send instead of media, such as `[image image/bmp]`, and adds a warning.
     fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> wire::Part<'static> {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as these words: {why}");
@@ -232,7 +232,7 @@ fn map_nonempty_text(text: &str) -> Option<wire::Part<'_>> {
     (!text.is_empty()).then(|| wire::Part::from_text(text))
 }
 
-/// Media in the form of the API: bytes or a URL.
+/// Media in a type of the request: bytes or a URL.
 pub(crate) enum WireMedia<'a> {
     Inline(InlineData<'a>),
     Elsewhere(FileData<'a>),
@@ -269,7 +269,7 @@ impl<'a> WireMedia<'a> {
     }
 }
 
-/// Returns the media type and the base64 data of a `data:` URL.
+/// Returns the media type and the base64 data of a `data:` URL, or `None` for any other URL.
 fn parse_data_url(url: &str) -> Option<(&str, &str)> {
     let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
     let media_type = head.strip_suffix(";base64")?;
@@ -277,8 +277,8 @@ fn parse_data_url(url: &str) -> Option<(&str, &str)> {
     Some((media_type, data))
 }
 
-/// Returns a media type that the API accepts. Text types that it refuses ("Unsupported MIME type:
-/// application/json") become plain text.
+/// Returns the media type to send. A text type that the API refuses ("Unsupported MIME type:
+/// application/json") becomes plain text.
 fn accepted_media_type(media_type: &str) -> Cow<'_, str> {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     let lower = essence.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Mapping of tool results.
+//! Maps tool results to function responses.
 
 use std::borrow::Cow;
 
@@ -93,7 +93,7 @@ impl PartMapper<'_> {
 }
 
 /// Converts a tool result to an object. Text becomes the field `output` or `error`. Structured
-/// content replaces text that repeats it.
+/// content is sent instead of text that has the same content.
 pub(crate) fn result_object(result: &ToolResult) -> Response<'_> {
     let data = result.structured.as_deref();
     let data = data.filter(|_| structured_content_includes_text(result));
@@ -126,7 +126,7 @@ pub(crate) fn result_object(result: &ToolResult) -> Response<'_> {
     }
 }
 
-/// Returns whether the structured content of a result includes its text.
+/// Returns whether the text of a result only repeats its structured content.
 fn structured_content_includes_text(result: &ToolResult) -> bool {
     match &*result.content {
         [] => true,
@@ -138,7 +138,7 @@ fn structured_content_includes_text(result: &ToolResult) -> bool {
     }
 }
 
-/// Returns the text of a tool result, with a description of other content in brackets.
+/// Returns the text of a tool result. Names of other content, in brackets, are part of the text.
 pub(crate) fn result_text(result: &ToolResult) -> Cow<'_, str> {
     match &*result.content {
         [] => result
@@ -158,7 +158,7 @@ pub(crate) fn result_text(result: &ToolResult) -> Cow<'_, str> {
     }
 }
 
-/// Returns the media of a tool result's content.
+/// Returns the media in one piece of a tool result, if it has any.
 fn content_media(content: &ToolContent) -> Option<WireMedia<'_>> {
     match content {
         ToolContent::Image(media) | ToolContent::Audio(media) => WireMedia::from_media(media),
@@ -172,7 +172,7 @@ fn content_media(content: &ToolContent) -> Option<WireMedia<'_>> {
     }
 }
 
-/// Returns whether the API supports the media type and the model is not known to refuse it.
+/// Returns whether the API supports the media type, and the model is not known to refuse it.
 fn is_supported_media(media_type: &str, capabilities: &ModelCapabilities) -> bool {
     let takes = |capability: Option<bool>| capability != Some(false);
     match media_type.split('/').next().unwrap_or_default() {

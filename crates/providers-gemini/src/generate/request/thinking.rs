@@ -1,12 +1,12 @@
-//! Mapping of reasoning effort.
+//! Maps the reasoning effort to the thinking settings of a model.
 
 use switchboard_domain::{ChatRequest, ModelCapabilities, ReasoningEffort, Warning, WarningKind};
 
 use crate::capabilities::{ModelSeries, ThinkingControl};
 use crate::generate::wire::ThinkingConfig;
 
-/// Maps [`ChatRequest::reasoning`]. A request without it has no thinking field, so the model's
-/// default applies.
+/// Maps [`ChatRequest::reasoning`] to thinking settings. Returns `None` for a request without it,
+/// so that the model's default applies.
 pub(crate) fn map_thinking(
     request: &ChatRequest,
     model: &str,
@@ -44,7 +44,7 @@ pub(crate) fn map_thinking(
                 ReasoningEffort::None => least,
                 ReasoningEffort::Low => "LOW",
                 ReasoningEffort::High => "HIGH",
-                // `Medium` and unknown future levels.
+                // This arm maps `Medium`, and levels that were added to the domain later.
                 _ if medium => "MEDIUM",
                 _ => {
                     dropped(format!(
@@ -69,7 +69,7 @@ pub(crate) fn map_thinking(
                 ReasoningEffort::None if can_be_off => 0,
                 ReasoningEffort::None => least,
                 wanted => {
-                    // Thoughts count towards the output limit. Half of the limit remains for the
+                    // Thoughts count towards the output limit, so half of the limit remains for the
                     // answer.
                     let room = request.max_output_tokens.map_or(most, |limit| limit / 2);
                     thinking_budget(wanted).min(room).clamp(least, most)

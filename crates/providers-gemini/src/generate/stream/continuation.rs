@@ -1,12 +1,12 @@
-//! Requests for the rest of an answer.
+//! Requests the rest of an answer that the API split.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of requests for one answer.
+/// Maximum number of requests for one answer. Further continuations are not requested.
 const MAX_REQUESTS: u32 = 32;
 
-/// The state that the decoder and the response stream share. The decoder reads continuation tokens,
-/// and the response stream requests continuations with them.
+/// State that the decoder and the response stream of one answer share. The decoder stores
+/// continuation tokens, and the response stream requests continuations with them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Continuation(Arc<Mutex<ContinuationState>>);
 
@@ -17,8 +17,8 @@ struct ContinuationState {
 }
 
 impl Continuation {
-    /// Requests the continuation that follows `token`. Returns `false` if the maximum number of
-    /// requests is reached.
+    /// Stores `token`, so that its continuation is requested. Returns `false` if the maximum number
+    /// of requests is reached.
     pub(crate) fn request_next(&self, token: &str) -> bool {
         let mut state = self.lock_state();
         let is_allowed = state.further_requests.saturating_add(1) < MAX_REQUESTS;
@@ -28,12 +28,12 @@ impl Continuation {
         is_allowed
     }
 
-    /// Returns the number of continuation requests.
+    /// Returns the number of continuation requests that were sent.
     pub(crate) fn count_further_requests(&self) -> u32 {
         self.lock_state().further_requests
     }
 
-    /// Removes the token of the next request and counts that request.
+    /// Returns and removes the token of the next request, and counts that request as sent.
     pub(crate) fn take_token(&self) -> Option<String> {
         let mut state = self.lock_state();
         let token = state.token.take()?;
@@ -42,7 +42,7 @@ impl Continuation {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, ContinuationState> {
-        // A poisoned lock is ignored, because every update leaves the state valid.
+        // A lock poisoned by a panic is used anyway, because every update leaves the state valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

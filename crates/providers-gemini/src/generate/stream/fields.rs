@@ -5,7 +5,7 @@ use switchboard_domain::{Media, Part};
 
 use crate::generate::content::parts::SIGNATURE;
 
-/// Fields of a part that describe its data. Every other field contains the data.
+/// Fields of a part that describe its data. Any other field is the data itself.
 const ABOUT_DATA: [&str; 10] = [
     "thought",
     SIGNATURE,
@@ -33,7 +33,7 @@ pub(crate) fn string_field(object: &Map<String, Value>, name: &str) -> Option<St
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Converts media that the model generated.
+/// Converts an image or audio clip that the model generated. Returns `None` for other media.
 pub(crate) fn media_part(blob: &Map<String, Value>) -> Option<Part> {
     let media = Media::from_base64(string_field(blob, "mimeType")?, string_field(blob, "data")?);
     match media.media_type.split('/').next() {

@@ -1,8 +1,8 @@
-//! Conversion of finish reasons.
+//! Converts the API's finish reasons.
 
 use switchboard_domain::FinishReason;
 
-/// The finish reason of an answer that continues in the next response.
+/// The finish reason of a response whose answer continues in the next response.
 pub(crate) const CONTINUATION: &str = "CONTINUATION";
 
 /// Converts the API's finish reason. The decoder changes `STOP` to tool use later if there are
@@ -31,8 +31,8 @@ pub(crate) fn finish_reason(word: &str) -> FinishReason {
     }
 }
 
-/// Returns whether a finish reason is set. Some proxies send the zero value of the enum before the
-/// end of an answer.
+/// Returns whether a finish reason is a real one. Some proxies send `FINISH_REASON_UNSPECIFIED`
+/// before the end of an answer.
 pub(crate) fn is_reason_set(word: &str) -> bool {
     !word.is_empty() && word != "FINISH_REASON_UNSPECIFIED"
 }

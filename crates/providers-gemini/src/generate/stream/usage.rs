@@ -1,9 +1,9 @@
-//! Conversion of token usage.
+//! Converts the API's token counts.
 
 use serde_json::Value;
 use switchboard_domain::Usage;
 
-/// The token counts of `usageMetadata`. A missing count is unknown, not zero.
+/// The token counts in the response field `usageMetadata`. A missing count is unknown, not zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct UsageReport {
     /// Number of prompt tokens, including cached tokens.
@@ -17,7 +17,7 @@ pub(crate) struct UsageReport {
 }
 
 impl UsageReport {
-    /// Parses a usage report. Values that are not counts are ignored.
+    /// Parses a usage report. A value that is not a whole number is treated as missing.
     pub(crate) fn from_json(report: &Value) -> Self {
         let count = |name: &str| report.get(name).and_then(Value::as_u64);
         Self {

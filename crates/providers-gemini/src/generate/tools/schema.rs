@@ -1,4 +1,4 @@
-//! Mapping of the schemas of tools and answers.
+//! Compiles the schemas of tools and answers.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,7 +10,7 @@ use switchboard_providers_common::schema::{
 
 use crate::options::SchemaForm;
 
-/// Returns the schema dialect for a configured schema form.
+/// Returns the compiler's dialect for the configured form of schemas.
 pub(crate) fn schema_dialect(form: SchemaForm) -> Dialect {
     match form {
         SchemaForm::JsonSchema => Dialect::GeminiJsonSchema,

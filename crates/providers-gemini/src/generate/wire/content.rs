@@ -1,4 +1,4 @@
-//! Contents and their parts.
+//! Request types for messages and their parts.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use switchboard_domain::{JsonObject, ToolInput};
 /// A message of the conversation (`Content` in the API).
 #[derive(Debug, Serialize)]
 pub struct Content<'a> {
-    /// Role of the author, `user` or `model`. Absent in `systemInstruction`.
+    /// Author of the message, `user` or `model`. Absent in `systemInstruction`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<&'static str>,
     /// Parts of the message, at least one.
@@ -34,14 +34,14 @@ impl Content<'_> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Part<'a> {
-    /// A part of an earlier answer, sent back unchanged.
+    /// A part of an earlier answer as the API's JSON, sent back unchanged.
     Native(Cow<'a, Value>),
-    /// A part that the mapping creates.
+    /// A part that the mapping builds from a part of the domain.
     Said(ComposedPart<'a>),
 }
 
 impl<'a> Part<'a> {
-    /// Creates a part without thought or signature.
+    /// Creates a part that is not a thought and has no signature.
     pub(crate) fn from_data(data: Data<'a>) -> Self {
         Self::Said(ComposedPart {
             data,
@@ -55,7 +55,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The data of a part with its thought flag and signature.
+/// The data of a part, with its thought flag and its signature.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComposedPart<'a> {
@@ -64,7 +64,7 @@ pub struct ComposedPart<'a> {
     /// Whether the data is a thought of the model.
     #[serde(skip_serializing_if = "is_false")]
     pub thought: bool,
-    /// Thought signature of this part.
+    /// Thought signature of this part, which the API returned with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<&'a str>,
 }
@@ -90,16 +90,16 @@ pub enum Data<'a> {
     FunctionResponse(FunctionResponse<'a>),
 }
 
-/// Media as bytes.
+/// Media that are sent as bytes.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InlineData<'a> {
     pub mime_type: Cow<'a, str>,
-    /// The bytes as base64 text.
+    /// The bytes of the media as base64 text.
     pub data: &'a str,
 }
 
-/// Media at a URL.
+/// Media that the API reads from a URL.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileData<'a> {
@@ -108,7 +108,7 @@ pub struct FileData<'a> {
     pub file_uri: &'a str,
 }
 
-/// A function call that the model made.
+/// A function call that the model made, as the request sends it back.
 #[derive(Debug, Serialize)]
 pub struct FunctionCall<'a> {
     /// Id of the call, if the API assigned one.
@@ -136,7 +136,7 @@ impl Serialize for CallArguments<'_> {
     }
 }
 
-/// The result of a function call.
+/// The result of a function call, as the request sends it.
 #[derive(Debug, Serialize)]
 pub struct FunctionResponse<'a> {
     /// Id of the function call, if the API assigned one.
@@ -148,12 +148,12 @@ pub struct FunctionResponse<'a> {
     pub parts: Vec<ResultPart<'a>>,
 }
 
-/// The content of a function result, always an object. The API treats an object without `output`
-/// and `error` as the output.
+/// The content of a function result, always an object. The API takes an object that has neither
+/// `output` nor `error` as the output itself.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Response<'a> {
-    /// An object that is the output itself.
+    /// An object that is the whole output of the call.
     Whole(&'a JsonObject),
     Output {
         output: Outcome<'a>,
@@ -163,7 +163,7 @@ pub enum Response<'a> {
     },
 }
 
-/// The outcome of a function call: its output or its error.
+/// The value of `output` or `error` in a function result.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Outcome<'a> {
@@ -171,7 +171,7 @@ pub enum Outcome<'a> {
     Data(&'a Value),
 }
 
-/// Media within a function result.
+/// An image or another file within a function result.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ResultPart<'a> {

@@ -1,4 +1,4 @@
-//! The request body, except its contents.
+//! Request types, except messages and their parts.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use switchboard_providers_common::{BodyFields, body_fields::none_if_empty, schem
 
 use super::content::{Content, is_false};
 
-/// The request body. The URL contains the model and selects streaming.
+/// The request body. It has no fields for the model and for streaming, which are in the URL.
 #[derive(Debug)]
 pub struct Body<'a> {
     pub system_instruction: Option<Content<'a>>,
@@ -18,7 +18,7 @@ pub struct Body<'a> {
     pub tools: Vec<Tool<'a>>,
     pub tool_config: Option<ToolConfig<'a>>,
     pub generation_config: GenerationConfig<'a>,
-    /// Additional fields of the caller, which override the others. Objects are merged and `tools`
+    /// The caller's `extra` fields, which override the others. Objects are merged and `tools`
     /// concatenated, so that the caller can set a single field of `generationConfig` or add one
     /// tool.
     pub extra: &'a JsonObject,
@@ -56,7 +56,7 @@ pub struct FunctionDeclaration<'a> {
     pub name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
-    /// JSON Schema of the function's input. Mutually exclusive with `parameters`.
+    /// JSON Schema of the function's input. Not allowed together with `parameters`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters_json_schema: Option<ToolSchema>,
     /// Schema of the function's input in the subset of OpenAPI. Absent for a function without
@@ -65,7 +65,7 @@ pub struct FunctionDeclaration<'a> {
     pub parameters: Option<ToolSchema>,
 }
 
-/// Settings for the use of tools.
+/// The request field `toolConfig`: settings for the use of tools.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolConfig<'a> {
@@ -77,23 +77,23 @@ pub struct ToolConfig<'a> {
     pub include_server_side_tool_invocations: bool,
 }
 
-/// Settings for function calls.
+/// Settings for function calls: whether the model may call functions, and which ones.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FunctionCallingConfig<'a> {
-    /// Whether the model may or must call functions.
+    /// Mode that permits, requires or forbids function calls.
     pub mode: CallingMode,
     /// Names of the allowed functions. Empty to allow all functions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_function_names: Vec<Cow<'a, str>>,
 }
 
-/// Whether the model may or must call functions.
+/// Mode that permits, requires or forbids function calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum CallingMode {
     Auto,
-    /// The model may call functions, as with `AUTO`, which the API refuses beside server tools.
+    /// The model may call functions. Replaces `AUTO`, which the API refuses beside server tools.
     Validated,
     /// The model must call a function.
     Any,
@@ -101,7 +101,7 @@ pub enum CallingMode {
     None,
 }
 
-/// Settings for generating the answer.
+/// The request field `generationConfig`: sampling, limits and format of the answer.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GenerationConfig<'a> {
@@ -123,7 +123,7 @@ pub struct GenerationConfig<'a> {
     /// Media type of the answer: `application/json` for an answer that conforms to a schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_mime_type: Option<&'static str>,
-    /// Response schema in JSON Schema. Mutually exclusive with `response_schema`.
+    /// Response schema as JSON Schema. Not allowed together with `response_schema`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_json_schema: Option<Cow<'a, Value>>,
     /// Response schema in the subset of OpenAPI.
@@ -139,7 +139,7 @@ impl GenerationConfig<'_> {
     }
 }
 
-/// The thinking settings. Level and budget are mutually exclusive.
+/// The thinking settings of a request. The API refuses a level together with a budget.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ThinkingConfig {
@@ -149,7 +149,7 @@ pub struct ThinkingConfig {
     /// Thinking level for Gemini 3 and later: `MINIMAL`, `LOW`, `MEDIUM` or `HIGH`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<&'static str>,
-    /// Thinking budget in tokens for Gemini 2.5. 0 disables thinking.
+    /// Thinking budget in tokens for Gemini 2.5 models. 0 disables thinking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_budget: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! The serde types of the API.
+//! The serde types of Ollama's chat API.
 
 mod request;
 mod response;

@@ -1,5 +1,5 @@
-//! Request types. Texts and media are borrowed from the domain request and serialized directly into
-//! the body.
+//! Request types of the chat API. They borrow texts and media from the domain request, which are
+//! serialized directly into the body.
 
 use std::borrow::Cow;
 
@@ -17,9 +17,9 @@ pub struct Body<'a> {
     pub model: &'a str,
     pub messages: Vec<Message<'a>>,
     pub tools: Vec<Tool<'a>>,
-    /// JSON Schema that the answer must match.
+    /// JSON Schema that constrains the text of the answer.
     pub format: Option<Cow<'a, Value>>,
-    /// Whether, or how much, the model reasons before it answers.
+    /// Whether the model reasons before it answers, or at which level.
     pub think: Option<Think>,
     /// Model options (`num_predict`, `temperature`, `num_ctx`, …), including those of the caller's
     /// `extra`.
@@ -45,7 +45,7 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// Role of a message's author.
+/// Field `role`: the author of a message in the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RoleName {
@@ -62,7 +62,7 @@ pub struct Message<'a> {
     /// Text of the message. Tool messages always have a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<JoinedText<'a>>,
-    /// Reasoning of the model before the text.
+    /// Reasoning that the model wrote before the text of this message.
     #[serde(skip_serializing_if = "JoinedText::is_empty")]
     pub thinking: JoinedText<'a>,
     /// Images, and audio for models that support it, as base64. The server recognizes the type by
@@ -72,14 +72,14 @@ pub struct Message<'a> {
     /// Tool calls of the assistant message.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall<'a>>,
-    /// Name of the tool whose result this is. The server assigns results to calls by name and
+    /// Name of the tool that returned this result. The server assigns results to calls by name and
     /// order, because messages of the SDK have no field for an id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<&'a str>,
 }
 
 impl<'a> Message<'a> {
-    /// Creates a message with `content` as its only content.
+    /// Creates a message that has only the text `content`.
     pub(crate) fn new(role: RoleName, content: Option<JoinedText<'a>>) -> Self {
         Self {
             role,
@@ -138,11 +138,11 @@ pub struct Function<'a> {
     /// Description of the function for the model.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Cow<'a, str>,
-    /// JSON Schema of the function's arguments, reduced to what the server reads.
+    /// JSON Schema of the function's arguments, with only the keywords that the server reads.
     pub parameters: ToolSchema,
 }
 
-/// Whether, or how much, the model reasons.
+/// Request field `think`: whether the model reasons, or at which level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Think {

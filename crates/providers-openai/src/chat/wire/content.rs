@@ -1,4 +1,4 @@
-//! The content of user messages.
+//! Request types for the content of user messages.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::wire::media::DataUrl;
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum UserContent<'a> {
-    /// Text as a plain string, which every server supports.
+    /// The content is a plain string, which every server supports.
     Text(JoinedText<'a>),
     Parts(Vec<ContentPart<'a>>),
 }

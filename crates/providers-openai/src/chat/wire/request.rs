@@ -1,4 +1,4 @@
-//! Request types. Texts, media and schemas are borrowed from the domain request.
+//! Request types of Chat Completions, which borrow texts, media and schemas from the domain.
 
 use std::borrow::Cow;
 
@@ -24,9 +24,9 @@ pub struct Body<'a> {
     /// Whether an answer may have several tool calls. The API refuses this field without tools.
     pub parallel_tool_calls: Option<bool>,
     pub response_format: Option<ResponseFormat<'a>>,
-    /// Maximum number of output tokens, in the newer field.
+    /// Maximum number of output tokens, in the newer of the API's two fields for it.
     pub max_completion_tokens: Option<u32>,
-    /// Maximum number of output tokens, in the older field.
+    /// Maximum number of output tokens, in the older of the API's two fields for it.
     pub max_tokens: Option<u32>,
     /// Sampling temperature, from 0.0 to 2.0.
     pub temperature: Option<f64>,
@@ -36,11 +36,11 @@ pub struct Body<'a> {
     pub stop: &'a [String],
     /// Sampling seed for repeatable answers.
     pub seed: Option<u64>,
-    /// Sampling seed in Mistral's field.
+    /// Sampling seed, in the field that Mistral uses instead of `seed`.
     pub random_seed: Option<u64>,
     /// Reasoning effort: `none`, `low`, `medium` or `high`.
     pub reasoning_effort: Option<&'static str>,
-    /// Thinking mode of `DeepSeek`.
+    /// Switch that turns the reasoning of `DeepSeek` models off.
     pub thinking: Option<Thinking>,
     /// Whether the answer is streamed.
     pub stream: bool,
@@ -91,17 +91,17 @@ pub enum Message<'a> {
     Assistant {
         /// Text of the answer. `null` for a message with tool calls only.
         content: Option<JoinedText<'a>>,
-        /// Reasoning of the answer, for servers that accept it.
+        /// Reasoning of the assistant message, for servers that accept it.
         #[serde(flatten)]
         reasoning: Option<Box<ReasoningFields<'a>>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall<'a>>,
     },
-    /// Result of one tool call.
+    /// A message with the result of one tool call.
     Tool {
         /// Id of the tool call that the result answers.
         tool_call_id: Cow<'a, str>,
-        /// Result as text. The API has no field for a failure.
+        /// Result of the call. A failure is part of the text: the API has no field for it.
         content: JoinedText<'a>,
     },
 }
@@ -110,16 +110,16 @@ pub enum Message<'a> {
 /// has none of these fields.
 #[derive(Debug, Default, Serialize)]
 pub struct ReasoningFields<'a> {
-    /// Reasoning in the field of `DeepSeek`, llama.cpp and older vLLM.
+    /// Reasoning text in the field `reasoning_content` of `DeepSeek`, llama.cpp and older vLLM.
     #[serde(skip_serializing_if = "JoinedText::is_empty")]
     pub reasoning_content: JoinedText<'a>,
-    /// Reasoning in the field of OpenRouter and newer vLLM.
+    /// Reasoning text in the field `reasoning` of OpenRouter and newer vLLM.
     #[serde(skip_serializing_if = "JoinedText::is_empty")]
     pub reasoning: JoinedText<'a>,
-    /// Reasoning with signatures, in the field of OpenRouter.
+    /// Signed or encrypted reasoning in the field `reasoning_details` of OpenRouter.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasoning_details: Vec<&'a Value>,
-    /// Reasoning with Anthropic's signatures, in the field of LiteLLM.
+    /// Reasoning signed by Anthropic, in the field `thinking_blocks` of LiteLLM.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thinking_blocks: Vec<&'a Value>,
 }
@@ -142,7 +142,7 @@ pub enum ToolCall<'a> {
         id: Cow<'a, str>,
         /// Called function and its arguments.
         function: FunctionCall<'a>,
-        /// Fields that the server expects back, such as Gemini's `extra_content`.
+        /// Fields of the call that the server expects back, such as Gemini's `extra_content`.
         #[serde(flatten)]
         state: Option<&'a JsonObject>,
     },
@@ -160,7 +160,7 @@ pub struct FunctionCall<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ResponseFormat<'a> {
-    /// JSON that matches a schema.
+    /// The answer must be JSON that matches a schema.
     JsonSchema { json_schema: JsonSchema<'a> },
 }
 
@@ -183,14 +183,14 @@ pub struct JsonSchema<'a> {
     /// Name of the schema, which matches `[A-Za-z0-9_-]{1,64}`.
     pub name: &'a str,
     pub schema: Cow<'a, Value>,
-    /// Whether the API enforces the schema. The API refuses `true` for a schema outside its subset.
+    /// Whether the API enforces the schema, which must then be in the API's strict subset.
     pub strict: bool,
 }
 
-/// Thinking mode of `DeepSeek`.
+/// Request field `thinking`, which turns the reasoning of `DeepSeek` models off.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Thinking {
-    /// Type of the thinking mode: `disabled`. The server's default is `enabled`.
+    /// Type of the thinking mode: `disabled`. Without the field, the server's default is `enabled`.
     pub r#type: &'static str,
 }
 
@@ -198,7 +198,7 @@ impl Thinking {
     pub(crate) const DISABLED: Self = Self { r#type: "disabled" };
 }
 
-/// Options of a streamed answer.
+/// Request field `stream_options`: options of a streamed answer.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct StreamOptions {
     /// Whether the last chunk contains the token usage.

@@ -1,4 +1,4 @@
-//! Builds the parts of input items.
+//! Builds the content parts of the input items of a Responses request.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub(crate) fn reasoning_item<'a>(item: &'a JsonObject, text: &str) -> Cow<'a, Js
     Cow::Owned(complete)
 }
 
-/// Returns the text and phase of a message item without id. More text can be appended to the text.
+/// Returns the text and the phase of a message without an id, so that text can be appended.
 pub(crate) fn appendable_text<'i, 'a>(
     item: &'i mut Item<'a>,
 ) -> Option<(&'i mut JoinedText<'a>, Option<&'a str>)> {
@@ -100,7 +100,7 @@ pub(crate) fn result_part(piece: ResultPiece<'_>) -> Option<InputPart<'_>> {
     }
 }
 
-/// Returns the address and the data of a PDF resource in a tool result.
+/// Returns the URI and the data of a PDF resource in a tool result.
 pub(crate) fn as_pdf(content: &ToolContent) -> Option<(&str, DataUrl<'_>)> {
     match content {
         ToolContent::Resource {
@@ -113,12 +113,10 @@ pub(crate) fn as_pdf(content: &ToolContent) -> Option<(&str, DataUrl<'_>)> {
     }
 }
 
-/// Builds a text part.
 pub(crate) fn text_part<'a>(text: impl Into<JoinedText<'a>>) -> InputPart<'a> {
     InputPart::InputText { text: text.into() }
 }
 
-/// Builds an image part.
 pub(crate) fn image_part(image_url: DataUrl<'_>) -> InputPart<'_> {
     InputPart::InputImage {
         detail: "auto",
@@ -126,7 +124,6 @@ pub(crate) fn image_part(image_url: DataUrl<'_>) -> InputPart<'_> {
     }
 }
 
-/// Builds a document part.
 pub(crate) fn file_part<'a>(filename: Cow<'a, str>, data: DataUrl<'a>) -> InputPart<'a> {
     InputPart::InputFile {
         filename: Some(filename),

@@ -1,4 +1,4 @@
-//! Request types. Texts, media and schemas are borrowed from the domain request.
+//! Request types of Responses, which borrow texts, media and schemas from the domain request.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ pub struct Body<'a> {
     pub text: Option<TextOptions<'a>>,
     /// The output format in the field of Chat Completions, for servers without `text.format`.
     pub response_format: Option<ResponseFormat<'a>>,
-    /// Reasoning effort and summary.
+    /// Reasoning effort, and length of the reasoning summary.
     pub reasoning: Option<Reasoning>,
     /// Maximum number of output tokens, including reasoning. At least 16.
     pub max_output_tokens: Option<u32>,
@@ -33,7 +33,7 @@ pub struct Body<'a> {
     pub temperature: Option<f64>,
     /// Nucleus sampling limit, from 0.0 to 1.0.
     pub top_p: Option<f64>,
-    /// Names of additional data that the answer must contain.
+    /// Names of data that the answer contains only on request, such as web search results.
     pub include: Vec<&'static str>,
     /// Whether the provider stores the answer.
     pub store: bool,
@@ -69,7 +69,7 @@ impl Serialize for Body<'_> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Item<'a> {
-    /// A message in the short form, without a type.
+    /// A message in the API's short form: role and content, without a type.
     Message {
         role: Role,
         content: Content<'a>,
@@ -77,17 +77,17 @@ pub enum Item<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
     },
-    /// An item that this adapter builds, with a type.
+    /// An item with a type, which the mapping builds from a part.
     Output(Output<'a>),
     /// An item of an earlier answer, sent back unchanged.
     Unchanged(Cow<'a, JsonObject>),
 }
 
-/// An input item with a type.
+/// An input item with a `type`: an assistant message, a function call or a result.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Output<'a> {
-    /// A message of the assistant.
+    /// A message of the assistant, with a type and optionally an id.
     Message {
         /// Id of a message that this model created.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,14 +98,14 @@ pub enum Output<'a> {
         /// id.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'a str>,
-        /// Phase of the message: `commentary` or `final_answer`. Without it answers get worse,
-        /// according to the SDK.
+        /// Phase of the message: `commentary` or `final_answer`. According to the SDK, answers get
+        /// worse without it.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
         content: Vec<OutputContent<'a>>,
     },
     FunctionCall {
-        /// Id of the item, which differs from the id of the call.
+        /// Id of the call's item, which differs from the id of the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
         /// Id of the tool call.
@@ -119,29 +119,29 @@ pub enum Output<'a> {
         /// Caller of the function, if the model did not call it directly.
         #[serde(skip_serializing_if = "Option::is_none")]
         caller: Option<&'a Value>,
-        /// Namespace of the function.
+        /// Namespace that the called function belongs to, sent back as the API returned it.
         #[serde(skip_serializing_if = "Option::is_none")]
         namespace: Option<&'a str>,
     },
-    /// Result of one tool call.
+    /// An item with the result of one tool call.
     FunctionCallOutput {
         /// Id of the tool call that the result answers.
         call_id: Cow<'a, str>,
-        /// Result of the call. The API has no field for a failure.
+        /// Result of the call. A failure is part of the text: the API has no field for it.
         output: Content<'a>,
-        /// Caller of the function, repeated from the call.
+        /// Caller of the function, which the API requires to be the same as in the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         caller: Option<&'a Value>,
     },
 }
 
-/// Role of a message's author.
+/// Field `role` of an input message: its author, or one of two roles for instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Instructions with the older role `system`.
+    /// The message has instructions, with the older role `system`.
     System,
-    /// Instructions with the newer role `developer`.
+    /// The message has instructions, with the newer role `developer`.
     Developer,
     User,
     Assistant,
@@ -163,14 +163,14 @@ pub enum InputPart<'a> {
         text: JoinedText<'a>,
     },
     InputImage {
-        /// Resolution of the image. The SDK's types require this field.
+        /// Resolution at which the model sees the image. The SDK's types require this field.
         detail: &'static str,
         /// Address of the image, or its data as a `data:` URL.
         image_url: DataUrl<'a>,
     },
     /// A document, as data or as an address.
     InputFile {
-        /// File name of the document. Required with data.
+        /// File name of the document. The API requires it with document data.
         #[serde(skip_serializing_if = "Option::is_none")]
         filename: Option<Cow<'a, str>>,
         /// Document data as a `data:` URL.
@@ -220,7 +220,7 @@ pub struct JsonSchema<'a> {
     /// Name of the schema, which matches `[A-Za-z0-9_-]{1,64}`.
     pub name: &'a str,
     pub schema: Cow<'a, Value>,
-    /// Whether the API enforces the schema. The API refuses `true` for a schema outside its subset.
+    /// Whether the API enforces the schema, which must then be in the API's strict subset.
     pub strict: bool,
 }
 

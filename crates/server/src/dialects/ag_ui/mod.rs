@@ -1,4 +1,4 @@
-//! The route of AG-UI, a protocol between agents and front ends.
+//! Implements the route `POST /ag-ui` for AG-UI, a protocol between agents and front ends.
 
 mod request;
 mod stream;

@@ -1,5 +1,5 @@
-//! A request of `HttpAgent` of the npm package `@ag-ui/client` 1.0.0: `RunAgentInput` of
-//! `@ag-ui/core` 1.0.0 (`src/generated/types.ts`).
+//! Parses requests of the AG-UI client `HttpAgent` (npm package `@ag-ui/client` 1.0.0), which have
+//! the type `RunAgentInput` of `@ag-ui/core` 1.0.0 (`src/generated/types.ts`).
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use crate::{Problem, RunSettings};
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AgUiRequest {
-    /// The id of the thread, which is the session id.
+    /// The id of the AG-UI thread. The server uses it as the session id.
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) thread_id: String,
-    /// The client's id for the run.
+    /// The run id that the client chose. The server assigns another id to the run.
     pub(crate) run_id: String,
     /// The client's messages. If the session exists, the server reads only new messages.
     #[schema(value_type = Vec<Object>)]
@@ -36,7 +36,7 @@ pub(crate) struct AgUiRequest {
     /// support it.
     #[schema(value_type = Option<Object>)]
     state: Option<Value>,
-    /// Tools that the client executes.
+    /// Tools that the client declares in this request and executes itself.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     pub(crate) tools: Vec<DeclaredTool>,
@@ -46,7 +46,7 @@ pub(crate) struct AgUiRequest {
     /// Settings of the run: `provider`, `model`, `recipe`, `parameters` and `context`, as in `POST
     /// /chat`.
     forwarded_props: Option<RunSettings>,
-    /// Answers of a person to the interrupts of an earlier run.
+    /// A person's answers to the interrupts (approval requests) that ended an earlier run.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     resume: Vec<InterruptAnswer>,
@@ -55,9 +55,9 @@ pub(crate) struct AgUiRequest {
 /// A value that describes the client's situation to the model.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct Context {
-    /// The description of the value for the model.
+    /// The description of the value. The model receives the description and the value.
     description: String,
-    /// The value as text.
+    /// The value that describes the client's situation, as text.
     value: String,
 }
 
@@ -65,8 +65,8 @@ pub(crate) struct Context {
 #[serde(rename_all = "camelCase")]
 struct AgUiMessage {
     role: String,
-    /// Content of a message. Messages with the role `activity` have other content, which is
-    /// ignored.
+    /// The text or parts of the message. Messages with the role `activity` have content in another
+    /// format, which is ignored.
     content: Option<MessageContent<AgUiMessagePart>>,
     #[serde(default)]
     tool_calls: Vec<FunctionCall>,
@@ -108,8 +108,8 @@ enum InterruptStatus {
     Cancelled,
 }
 
-/// An approval decision as the answer to an interrupt. The interrupt's `responseSchema` declares
-/// these fields.
+/// The `payload` of an answer to an interrupt, which contains an approval decision. The interrupt's
+/// field `responseSchema` declares the fields of this type.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ApprovalPayload {
@@ -161,7 +161,7 @@ impl AgUiRequest {
         Ok(found)
     }
 
-    /// Returns the request field `context` as text. The text precedes the new user message.
+    /// Returns the request field `context` as a text part, which precedes the new user message.
     fn context_part(&self) -> Option<Part> {
         if self.context.is_empty() {
             return None;
@@ -235,8 +235,8 @@ impl InterruptAnswer {
     }
 }
 
-/// Splits the id of an interrupt into the run id, the number of the client's last event, and the
-/// call id. The call id may contain slashes.
+/// Splits the id of an interrupt into the run id, the sequence number of the last event that the
+/// client received, and the tool call id. The tool call id may contain slashes.
 fn parse_interrupt_id(id: &str) -> Option<(&str, u64, &str)> {
     let mut pieces = id.splitn(3, '/');
     let (run, last_seen, call) = (pieces.next()?, pieces.next()?, pieces.next()?);
@@ -264,7 +264,7 @@ impl AgUiMessage {
                 conversation.push(Role::Assistant, parts)
             }
             "tool" => conversation.push_result(self.to_tool_result()?),
-            // Clients only display these messages, so the model does not get them.
+            // Clients only display messages of these roles, so the model does not receive them.
             "activity" | "reasoning" => Ok(()),
             other => Err(format!("the role `{other}` is not supported")),
         }

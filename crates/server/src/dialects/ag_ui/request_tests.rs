@@ -180,5 +180,5 @@ fn a_thread_that_only_the_client_has_is_read_whole() {
             Role::User
         ]
     );
-    assert!(messages[3].iter_tool_results().next().unwrap().is_error);
+    assert!(messages[3].tool_results().next().unwrap().is_error);
 }

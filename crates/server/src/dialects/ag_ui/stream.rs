@@ -26,23 +26,23 @@ use super::super::{
 /// The AG-UI protocol version that the stream declares.
 const PROTOCOL: &str = "1.0";
 
-/// An encoder of AG-UI events.
+/// An encoder that converts the events of one run to AG-UI events.
 #[derive(Debug, Default)]
 pub(crate) struct AgUiStream {
     thread: String,
-    /// The id of the session that stores the thread.
+    /// The id of the session that stores the AG-UI thread.
     session: String,
-    /// The client's id for this run.
+    /// The run id that the client chose. The field `run` contains the server's id of the run.
     client_run: String,
     run: String,
-    /// The sequence number of the current run event.
+    /// The sequence number of the run event that is being encoded.
     seq: u64,
-    /// The time of the current run event in milliseconds since 1970.
+    /// The time of the run event that is being encoded, in milliseconds since 1970.
     time: i64,
-    /// The id of the message that contains the calls of the current step.
+    /// The id of the AG-UI message that the tool calls of the current step belong to.
     message: Option<String>,
     step: u32,
-    /// The token usage of the model calls in this response, by model.
+    /// The token usage of the model calls in this response, one entry for each model.
     usage: Vec<(ModelId, Usage)>,
     called_model: Option<ModelId>,
 }
@@ -121,7 +121,7 @@ impl EventEncoder for AgUiStream {
             ClientEvent::CallInputDelta(call, delta) => self.write_call_input(call, delta, out),
             ClientEvent::CallInputReady(call, input) => {
                 if !call.is_streamed {
-                    // Malformed input is a string, which is emitted as the model wrote it.
+                    // If the model wrote invalid JSON, `input` is a string with this text.
                     match input {
                         Value::String(raw) => self.write_call_input(call, raw, out),
                         object => self.write_call_input(call, &object.to_string(), out),
@@ -136,13 +136,13 @@ impl EventEncoder for AgUiStream {
                 self.write_call_result(call, text, true, failure, out);
             }
             ClientEvent::CallFinished(call, outcome) => {
-                // The client does not receive results that it produced itself.
+                // A result that the client sent for its tool is not sent back.
                 if !(call.is_client_tool() && call.needed_decision) {
                     let text = tool_output::tool_result_text(outcome.content, outcome.structured);
                     self.write_call_result(call, &text, outcome.is_error, outcome.failure, out);
                 }
             }
-            // The sequencer emits these changes also as `ClientEvent::Other` (below).
+            // Each of these changes also arrives as `ClientEvent::Other` (below).
             ClientEvent::CallInputReplaced(..)
             | ClientEvent::CallAwaitsDecision(_)
             | ClientEvent::CallDenied(_) => {}
@@ -151,7 +151,7 @@ impl EventEncoder for AgUiStream {
                 self.write_custom_event("superseded", &json!(text), out);
             }
             ClientEvent::Other(event) => match &event.kind {
-                // Other AG-UI events already contain this information.
+                // `TOOL_CALL_RESULT` and `RUN_FINISHED` already contain this information.
                 RunEventKind::ToolFinished { .. } | RunEventKind::ModelCallFinished { .. } => {}
                 _ => {
                     let (kind, value) = sequencer::event_to_json(event);
@@ -187,7 +187,7 @@ impl EventEncoder for AgUiStream {
 }
 
 impl AgUiStream {
-    /// Appends an AG-UI event to the output. Fields with the value `null` are omitted.
+    /// Appends an AG-UI event of the type `kind`. Fields with the value `null` are omitted.
     fn write_event(&self, kind: &str, fields: Value, out: &mut SseFrames) {
         let mut event = json!({"type": kind, "timestamp": self.time});
         if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
@@ -300,8 +300,8 @@ impl AgUiStream {
         self.write_event("RUN_ERROR", fields, out);
     }
 
-    /// Creates the interrupt that asks for an approval of a call. Its id consists of the run id,
-    /// the number of the client's last event, and the call id.
+    /// Creates the interrupt that asks a person to approve a tool call. Its id consists of the run
+    /// id, the sequence number of the current run event, and the tool call id.
     fn build_interrupt(&self, call: &ToolCallView) -> Value {
         let name = call.tool.as_deref().unwrap_or(&call.name);
         let tool = match &call.server {
@@ -340,7 +340,7 @@ impl AgUiStream {
         }
     }
 
-    /// Returns the token counts of each model. Returns `None` if no count is known.
+    /// Returns the token counts of each model, or `None` if no provider reported any count.
     fn token_usage(&self) -> Option<Vec<Value>> {
         let known = self.usage.iter().filter(|(_, usage)| usage.is_known());
         let counts: Vec<Value> = known

@@ -1,4 +1,4 @@
-//! The routes of the Vercel AI SDK's UI message stream, the protocol of `useChat`.
+//! The routes of the Vercel AI SDK's UI message stream, the protocol of the chat hook `useChat`.
 
 mod request;
 mod stream;
@@ -105,7 +105,7 @@ pub(crate) async fn resume(
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<Response, Problem> {
-    // Without a session or an unfinished run, the response has the status 204.
+    // The status 204 means that the chat has no session or no unfinished run.
     let nothing = || StatusCode::NO_CONTENT.into_response();
     let Ok(session) = parse_session_id(&id, "id") else {
         return Ok(nothing());
@@ -116,7 +116,7 @@ pub(crate) async fn resume(
         return Ok(nothing());
     }
     let open = hub.find_unfinished_run(&principal, &session).await?;
-    // An interrupted run is not streamed: it continues only after `POST /runs/{id}/continue`.
+    // An interrupted run has no stream. It continues only after `POST /runs/{id}/continue`.
     let Some(open) = open.filter(|open| open.state != RunState::Interrupted) else {
         return Ok(nothing());
     };

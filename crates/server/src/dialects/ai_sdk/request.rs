@@ -1,5 +1,5 @@
-//! A request of `useChat`: `HttpChatTransport.sendMessages` of the npm package `ai` 7.0.173
-//! (`src/ui/http-chat-transport.ts`) with the messages of `src/ui/ui-messages.ts`.
+//! Parses requests of the AI SDK's hook `useChat`: `HttpChatTransport.sendMessages` of the npm
+//! package `ai` 7.0.173 (`src/ui/http-chat-transport.ts`), messages as in `src/ui/ui-messages.ts`.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use super::super::{
 };
 use crate::{Parameters, Problem};
 
-/// A request of `useChat`. Fields that the AI SDK does not define come from its option `body`.
+/// A request of `useChat`, with additional fields that clients set in its option `body`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AiSdkRequest {
-    /// The id of the chat, which is the session id.
+    /// The id of the chat. The server uses it as the session id.
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) id: String,
     /// The client's messages. If the session exists, the server reads only new messages.
     #[schema(value_type = Vec<Object>)]
     pub(crate) messages: Vec<UiMessage>,
-    /// The reason why the client sends the request.
+    /// The client's reason for the request: a new message, or a regeneration of the last answer.
     #[serde(default)]
     pub(crate) trigger: Trigger,
     /// The id of the message that the client regenerates or changes.
@@ -37,7 +37,7 @@ pub(crate) struct AiSdkRequest {
     pub(crate) provider: Option<String>,
     /// The model of the run, as `PROVIDER/MODEL` or a model name alone.
     pub(crate) model: Option<String>,
-    /// The name of the recipe for the run.
+    /// The name of the recipe, which is a file with a prompt, a tool selection and a strategy.
     pub(crate) recipe: Option<String>,
     /// Parameters of the run, such as temperature and limits.
     #[serde(default)]
@@ -51,14 +51,14 @@ pub(crate) struct AiSdkRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Trigger {
-    /// The user sent a message or an approval decision.
+    /// The request contains a new user message or an approval decision.
     #[default]
     SubmitMessage,
-    /// The user wants another answer to the last question.
+    /// The client requests a new answer to the last question, to replace the old answer.
     RegenerateMessage,
 }
 
-/// A message of an AI SDK client. Fields that are not listed here are ignored.
+/// A message in the format of the AI SDK. Fields that this type does not declare are ignored.
 #[derive(Debug, Deserialize)]
 pub(crate) struct UiMessage {
     id: Option<String>,
@@ -95,7 +95,7 @@ struct UiPart {
 
 #[derive(Debug, Deserialize)]
 struct UiApproval {
-    /// The id of the call within the run.
+    /// The id of the approval request, which is the id of the tool call within the run.
     id: String,
     approved: Option<bool>,
     reason: Option<String>,
@@ -155,7 +155,7 @@ impl ClientConversation for AiSdkRequest {
         if self.trigger != Trigger::RegenerateMessage {
             return Ok(None);
         }
-        // The client removes the old answer, so the last message is the question.
+        // To regenerate an answer, the client removes it, so the last message is the question.
         let Some(question) = self.new_messages()?.into_iter().next_back() else {
             return Ok(None);
         };
@@ -164,7 +164,7 @@ impl ClientConversation for AiSdkRequest {
         for message in others.filter(|it| it.role == UiRole::User) {
             let mut single = Conversation::default();
             match message.add_to_conversation(&mut single) {
-                // Empty messages are omitted, because the session does not store them.
+                // Messages without parts are skipped, because the session does not store them.
                 Ok(()) => before.extend(
                     single
                         .into_messages()
@@ -200,7 +200,7 @@ impl UiMessage {
             UiRole::System => conversation.push(Role::System, self.to_parts()?),
             UiRole::User => conversation.push(Role::User, self.to_parts()?),
             UiRole::Assistant => {
-                // One assistant message of the client contains all steps of the answer.
+                // One client message contains all steps. A session has one message per step.
                 for step in self.parts.split(|part| part.kind == "step-start") {
                     let mut parts = Vec::new();
                     for part in step {
@@ -226,7 +226,7 @@ impl UiMessage {
 }
 
 impl UiPart {
-    /// Converts a text or file part. Returns `None` for parts with data, sources and reasoning.
+    /// Converts a text or file part of the AI SDK. Returns `None` for data, sources and reasoning.
     fn to_content_part(&self) -> Result<Option<Part>, String> {
         match self.kind.as_str() {
             "text" => Ok(self.text.as_deref().and_then(conversation::text_part)),
@@ -257,8 +257,8 @@ impl UiPart {
         Some(Part::ToolUse(ToolUse::new(id, name, input)))
     }
 
-    /// Returns the result of a tool call. A call without a result gets an error, because it was not
-    /// executed.
+    /// Returns the result of a tool call, or `None` for other parts. A call without a result was
+    /// not executed and gets an error as its result.
     fn to_tool_result(&self) -> Option<ToolResult> {
         let (id, name) = self.call_id_and_tool_name()?;
         Some(

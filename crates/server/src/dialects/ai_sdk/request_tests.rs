@@ -104,7 +104,7 @@ fn a_history_that_only_the_client_has_is_read_whole() {
     assert_eq!(messages[1].tool_uses().next().unwrap().name, "desk__look");
     assert!(
         messages[2]
-            .iter_tool_results()
+            .tool_results()
             .next()
             .unwrap()
             .as_text()
@@ -115,7 +115,7 @@ fn a_history_that_only_the_client_has_is_read_whole() {
     let open = waiting("approval-requested", &json!({"id": "a"}));
     let body = json!({"id": "chat", "messages": [question(), open, question()]});
     let messages = self::request(body).all_messages().unwrap();
-    assert!(messages[2].iter_tool_results().next().unwrap().is_error);
+    assert!(messages[2].tool_results().next().unwrap().is_error);
 }
 
 /// What no store takes is refused, wherever it stands, and the index is named.

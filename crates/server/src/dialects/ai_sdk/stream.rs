@@ -22,13 +22,13 @@ use super::super::{
     tools::tool_output,
 };
 
-/// An encoder of the AI SDK's UI message chunks.
+/// An encoder that converts the events of one run to the AI SDK's UI message chunks.
 #[derive(Debug, Default)]
 pub(crate) struct AiSdkStream {
     session: Option<String>,
     run: String,
     model: String,
-    /// The sequence number of the current run event.
+    /// The sequence number of the run event that is being encoded.
     seq: u64,
 }
 
@@ -139,7 +139,7 @@ impl EventEncoder for AiSdkStream {
 }
 
 impl AiSdkStream {
-    /// Returns the metadata of the message. The client sends the metadata back with the message, so
+    /// Returns the metadata of the message. The client sends them back with its next request, so
     /// that the server knows the last event that the client received.
     fn message_metadata(&self, report: Option<&RunReport>) -> Value {
         remove_null_fields(json!({
@@ -174,7 +174,7 @@ impl AiSdkStream {
     }
 }
 
-/// Creates a chunk of a text or reasoning part.
+/// Creates a chunk that starts, extends or ends (`change`) a text or reasoning part.
 fn part_chunk(part: AnswerPart, change: &str, delta: Option<&str>) -> Value {
     let kind = part.kind.as_str();
     let id = format!("{kind}-{}", part.number);
@@ -212,14 +212,14 @@ fn call_result_chunk(call: &ToolCallView, outcome: CallOutcome<'_>) -> Value {
     json!({"type": kind, "toolCallId": call.id, field: result, "dynamic": true})
 }
 
-/// Creates the data chunk of a run event. Returns `None` if other chunks contain the event.
+/// Creates the chunk `data-EVENT` for a run event. Returns `None` if another chunk contains it.
 fn data_chunk(event: &RunEvent) -> Option<Value> {
     let is_transient = match &event.kind {
-        // Other chunks already contain these events.
+        // Chunks for tool calls and for the end of the run already contain these events.
         RunEventKind::ToolAwaitingApproval { .. }
         | RunEventKind::ToolFinished { .. }
         | RunEventKind::ModelCallFinished { .. } => return None,
-        // The client stores these events in the message, so they are not transient.
+        // The client keeps these data parts in its message, so they are not transient.
         RunEventKind::Warning { .. }
         | RunEventKind::ToolsUnavailable { .. }
         | RunEventKind::ModelSwitched { .. }

@@ -1,5 +1,5 @@
-//! A request of Anthropic's Messages API (`types/message_create_params.py` of the package
-//! `anthropic` 2.12.0).
+//! Parses requests of Anthropic's Messages API (`types/message_create_params.py` of the Python
+//! package `anthropic` 2.12.0).
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) struct AnthropicMessagesRequest {
     /// Instructions for the model: a text, or a list of text blocks.
     #[schema(value_type = Option<Object>)]
     system: Option<MessageContent<ContentBlock>>,
-    /// Whether the answer is streamed.
+    /// Whether the answer is streamed as server-sent events.
     pub(crate) stream: Option<bool>,
     /// Stop sequences: texts that end the answer.
     stop_sequences: Option<Vec<String>>,
@@ -50,16 +50,16 @@ pub(crate) struct AnthropicMessagesRequest {
     /// "format": {"type": "json_schema", "schema": …}}`.
     #[schema(value_type = Option<Object>)]
     output_config: Option<OutputConfig>,
-    /// The tool choice of the first model call. It can name only tools of the server.
+    /// The tool choice of the first model call. It can name tools of the server, not of the client.
     #[schema(value_type = Option<Object>)]
     tool_choice: Option<AnthropicToolChoice>,
-    /// Tools that the client executes.
+    /// Tools that the client declares in this request and executes itself.
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<AnthropicTool>>,
-    /// Settings that only Switchboard has: `{"recipe", "approve", "max_steps", "tools",
-    /// "context"}`.
+    /// Settings of Switchboard that Anthropic's API does not have:
+    /// `{"recipe", "approve", "max_steps", "tools", "context"}`.
     pub(crate) switchboard: Option<SwitchboardFields>,
-    /// All fields that are not listed above.
+    /// All other fields of the request. They are errors unless they have no effect on the answer.
     #[serde(flatten)]
     #[schema(ignore)]
     rest: Map<String, Value>,
@@ -114,7 +114,7 @@ enum ContentBlock {
 #[derive(Debug, Deserialize)]
 struct OutputConfig {
     effort: Option<String>,
-    /// The output format, such as a JSON Schema.
+    /// The format of the answer. Only the type `json_schema` is supported.
     format: Option<Value>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -128,13 +128,13 @@ struct AnthropicToolChoice {
     disable_parallel_tool_use: Option<bool>,
 }
 
-/// Maximum thinking budget in tokens that is converted to low reasoning effort.
+/// Largest thinking budget, in tokens, that is converted to low reasoning effort.
 const MAX_LOW_BUDGET: u64 = 4_096;
-/// Maximum thinking budget in tokens that is converted to medium reasoning effort.
+/// Largest thinking budget, in tokens, that is converted to medium reasoning effort.
 const MAX_MEDIUM_BUDGET: u64 = 16_384;
 
 impl AnthropicMessagesRequest {
-    /// Converts the request fields to parameters of the run. Unsupported fields are errors.
+    /// Converts the request fields to run parameters. Returns an error for unsupported fields.
     pub(crate) fn parse_parameters(&self) -> Result<Parameters, Problem> {
         check_unread_fields(&self.rest, is_ignorable_field)?;
         let choice = self.tool_choice.as_ref();
@@ -236,13 +236,13 @@ impl AnthropicMessagesRequest {
     }
 }
 
-/// Returns whether the server may ignore a field: it has its default value or concerns only
-/// Anthropic.
+/// Returns whether the server may ignore a request field, because the field has its default value
+/// or concerns only Anthropic's service.
 fn is_ignorable_field(field: &str, value: &Value) -> bool {
     match field {
         "service_tier" => matches!(value.as_str(), Some("auto" | "standard_only")),
         "speed" => value == "standard",
-        // These fields identify the user or control the vendor's prompt cache.
+        // These fields identify the user or control Anthropic's prompt cache.
         "metadata" | "cache_control" | "user_profile_id" => true,
         _ => false,
     }
@@ -273,7 +273,7 @@ impl AnthropicMessage {
                 let MessageContent::Parts(blocks) = &self.content else {
                     return conversation.push(Role::User, self.content.to_parts()?);
                 };
-                // Tool results must come before the other content of the user's message.
+                // Tool results must precede the other content of a user message.
                 for block in blocks {
                     if let Some(result) = block.to_tool_result()? {
                         conversation.push_result(result)?;

@@ -21,15 +21,15 @@ use super::super::{
     sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
 };
 
-/// Prefix of message ids in Anthropic's format.
+/// Prefix of message ids in Anthropic's format. The run id follows it.
 const ID: &str = "msg_";
 
-/// An encoder of the streaming events of Anthropic's Messages API.
+/// An encoder that converts the events of one run to Anthropic's streaming events.
 #[derive(Debug)]
 pub(crate) struct AnthropicMessagesStream {
-    /// The model that the client named, or `None` for the model of the run.
+    /// The model name in the response: from the request, or else from the start of the run.
     model: Option<String>,
-    /// The index of the next content block.
+    /// The index of the content block that is open or starts next.
     next: usize,
     state: ResponseState,
 }
@@ -50,7 +50,7 @@ impl EventEncoder for AnthropicMessagesStream {
         match *event {
             ClientEvent::RunStarted { event, model } => {
                 let model = self.model.get_or_insert_with(|| model.to_string());
-                // The usage is not known before the run has finished, so its counts are 0 here.
+                // The token usage is unknown until the run has finished, so its counts are 0 here.
                 let message = message_json(
                     &self.state.response_id(ID),
                     model,
@@ -62,7 +62,7 @@ impl EventEncoder for AnthropicMessagesStream {
                 write_ping(event, out);
             }
             ClientEvent::PartStarted(part) => {
-                self.write_block_start(&content_block(part.kind, ""), out)
+                self.write_block_start(&content_block(part.kind, ""), out);
             }
             ClientEvent::PartDelta(part, text) => {
                 let delta = match part.kind {
@@ -151,7 +151,7 @@ fn write_error(failure: &RunFailure<'_>, out: &mut SseFrames) {
     write_event(&error_body(kind, failure.message), out);
 }
 
-/// Appends a server-sent event. Its name is the `type` of the event.
+/// Appends a server-sent event. The event name is the value of the field `type` in `event`.
 fn write_event(event: &Value, out: &mut SseFrames) {
     out.push_named_event(event["type"].as_str().unwrap_or_default(), event);
 }
@@ -160,8 +160,8 @@ fn write_ping(event: &RunEvent, out: &mut SseFrames) {
     write_event(&json!({"type": "ping", "switchboard": event}), out);
 }
 
-/// Returns Anthropic's stop reason of a run. All limits of a run except the context window are
-/// `max_tokens`. The response field `switchboard` names the limit.
+/// Returns Anthropic's stop reason of a run. Every limit that ended a run, except the context
+/// window, becomes `max_tokens`; the response field `switchboard` names the limit.
 fn stop_reason(report: &RunReport) -> &'static str {
     if failure::is_declined(report) {
         return "refusal";
@@ -196,8 +196,8 @@ pub(crate) fn error_kind(status: u16) -> &'static str {
     }
 }
 
-/// Creates the JSON of a response that is not streamed. Without a report, the response contains the
-/// calls that the client must execute.
+/// Creates the JSON of a response that is not streamed. `report` is `None` while the run waits for
+/// the client; the response then contains the tool calls that the client must execute.
 pub(crate) fn response_json(
     response: &CollectedResponse,
     report: Option<&RunReport>,
@@ -267,15 +267,15 @@ fn tool_use_block(state: &ResponseState, call: &ToolCallView, input: &Value) -> 
     json!({"type": "tool_use", "id": state.client_call_id(call), "name": call.name, "input": input})
 }
 
-/// Returns the details of a refusal, or `None` if the model did not refuse.
+/// Returns Anthropic's `stop_details` of a refusal, or `None` if the model did not refuse.
 fn stop_details(report: &RunReport) -> Option<Value> {
     let reason = &report.error.as_ref()?.message;
     let details = json!({"type": "refusal", "category": null, "explanation": reason});
     failure::is_declined(report).then_some(details)
 }
 
-/// Returns token counts in Anthropic's format. `input_tokens` does not include cached tokens.
-/// Anthropic requires the first two counts, so 0 also means unknown.
+/// Returns token counts in Anthropic's format. `input_tokens` excludes cached tokens. Anthropic
+/// requires `input_tokens` and `output_tokens`, so unknown counts of these become 0.
 fn usage_counts(usage: &Usage) -> Value {
     let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
     let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));

@@ -1,5 +1,5 @@
-//! A request of OpenAI's Chat Completions API (`types/chat/completion_create_params.py` of the
-//! package `openai` 3.54.0).
+//! Parses requests of OpenAI's Chat Completions API (`types/chat/completion_create_params.py` of
+//! the Python package `openai` 3.54.0).
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) struct OpenAiChatRequest {
     /// The conversation in OpenAI's message format.
     #[schema(value_type = Vec<Object>)]
     pub(crate) messages: Vec<ChatMessage>,
-    /// Whether the answer is streamed.
+    /// Whether the answer is streamed as server-sent events.
     pub(crate) stream: Option<bool>,
     /// Stream options. `{"include_usage": true}` adds token counts to the end of a stream.
     #[schema(value_type = Option<Object>)]
@@ -44,26 +44,26 @@ pub(crate) struct OpenAiChatRequest {
     /// Stop sequences: a text or a list of texts that end the answer.
     #[schema(value_type = Option<Object>)]
     stop: Option<StopSequences>,
-    /// The seed for reproducible answers.
+    /// The seed for reproducible answers, if the provider supports one.
     seed: Option<u64>,
     /// The reasoning effort: `none`, `low`, `medium` or `high`.
     reasoning_effort: Option<String>,
     /// Whether one model call may request several tool calls.
     parallel_tool_calls: Option<bool>,
-    /// The tool choice of the first model call. It can name only tools of the server.
+    /// The tool choice of the first model call. It can name tools of the server, not of the client.
     #[schema(value_type = Option<Object>)]
     tool_choice: Option<Value>,
-    /// Tools that the client executes.
+    /// Tools that the client declares in this request and executes itself.
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<OpenAiTool>>,
     /// The format of the answer: `{"type": "json_schema", "json_schema": {"schema": …}}`,
     /// `{"type": "json_object"}` or `{"type": "text"}`.
     #[schema(value_type = Option<Object>)]
     response_format: Option<Value>,
-    /// Settings that only Switchboard has: `{"recipe", "approve", "max_steps", "tools",
-    /// "context"}`.
+    /// Settings of Switchboard that OpenAI's API does not have:
+    /// `{"recipe", "approve", "max_steps", "tools", "context"}`.
     pub(crate) switchboard: Option<SwitchboardFields>,
-    /// All fields that are not listed above.
+    /// All other fields of the request. They are errors unless they have no effect on the answer.
     #[serde(flatten)]
     #[schema(ignore)]
     rest: Map<String, Value>,
@@ -141,13 +141,13 @@ struct ChatFile {
 }
 
 impl OpenAiChatRequest {
-    /// Converts the request fields to parameters of the run. Unsupported fields are errors.
+    /// Converts the request fields to run parameters. Returns an error for unsupported fields.
     pub(crate) fn parse_parameters(&self) -> Result<Parameters, Problem> {
         check_unread_fields(&self.rest, is_ignorable_field)?;
         if let Some(options) = &self.stream_options {
             check_unread_fields(&options.rest, |field, value| {
-                // `include_obfuscation` adds padding against traffic analysis, which this server
-                // never adds.
+                // `include_obfuscation` requests padding against traffic analysis. `false` is
+                // accepted, because this server never adds padding.
                 field == "include_obfuscation" && value == &Value::Bool(false)
             })?;
         }
@@ -255,7 +255,7 @@ impl OpenAiChatRequest {
     }
 }
 
-/// Returns whether the server may ignore a field: it has its default value or concerns only OpenAI.
+/// Returns whether the server may ignore a field: it has the default value or concerns only OpenAI.
 fn is_ignorable_field(field: &str, value: &Value) -> bool {
     match field {
         "n" => value == 1,
@@ -267,7 +267,7 @@ fn is_ignorable_field(field: &str, value: &Value) -> bool {
         "modalities" => value.as_array().is_some_and(|list| list == &["text"]),
         "service_tier" => matches!(value.as_str(), Some("auto" | "default")),
         "verbosity" => value == "medium",
-        // These fields identify the user, or control the vendor's metadata and prompt cache.
+        // These fields identify the user, or control OpenAI's metadata and prompt cache.
         "user" | "safety_identifier" | "metadata" | "prompt_cache_key" => true,
         _ => false,
     }

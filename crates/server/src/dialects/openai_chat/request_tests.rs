@@ -163,7 +163,7 @@ fn a_conversation_is_read_with_its_calls_and_files() {
         1
     );
     assert_eq!(
-        messages[4].iter_tool_results().next().unwrap().as_text(),
+        messages[4].tool_results().next().unwrap().as_text(),
         "a cat"
     );
 }

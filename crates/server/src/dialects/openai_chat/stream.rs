@@ -21,13 +21,13 @@ use super::super::{
     sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
 };
 
-/// Prefix of completion ids in OpenAI's format.
+/// Prefix of completion ids in OpenAI's format. The run id follows it.
 const ID: &str = "chatcmpl-";
 
-/// An encoder of the chunks of OpenAI's Chat Completions API.
+/// An encoder that converts the events of one run to chunks of OpenAI's Chat Completions API.
 #[derive(Debug, Default)]
 pub(crate) struct OpenAiChatStream {
-    /// The model that the client named, or `None` for the model of the run.
+    /// The model name in the chunks: from the request, or else from the start of the run.
     model: Option<String>,
     with_usage: bool,
     id: String,
@@ -160,7 +160,7 @@ fn write_error(failure: &RunFailure<'_>, out: &mut SseFrames) {
     out.push_text("[DONE]");
 }
 
-/// Returns OpenAI's error type of an HTTP status, as in `_exceptions.py` of the Python package.
+/// Returns OpenAI's error type for an HTTP status, as in `_exceptions.py` of the package `openai`.
 pub(crate) fn error_kind(status: StatusCode) -> &'static str {
     match status.as_u16() {
         401 => "authentication_error",
@@ -176,8 +176,8 @@ fn refusal_message(report: &RunReport) -> Option<&str> {
     (error.kind == RunErrorKind::Refusal).then_some(error.message.as_str())
 }
 
-/// Returns OpenAI's finish reason of a run: `stop`, `length` or `content_filter`. All limits of a
-/// run are `length`. The response field `switchboard` names the limit.
+/// Returns OpenAI's finish reason of a run. Every limit that ended a run becomes `length`; the
+/// response field `switchboard` names the limit.
 fn finish_reason(report: &RunReport) -> &'static str {
     match (report.outcome, &report.finish_reason) {
         (Outcome::Limited, _) | (_, Some(FinishReason::Length)) => "length",
@@ -186,8 +186,8 @@ fn finish_reason(report: &RunReport) -> &'static str {
     }
 }
 
-/// Creates the JSON of a response that is not streamed. Without a report, the response contains the
-/// calls that the client must execute.
+/// Creates the JSON of a response that is not streamed. `report` is `None` while the run waits for
+/// the client; the response then contains the tool calls that the client must execute.
 pub(crate) fn completion_json(
     response: &CollectedResponse,
     report: Option<&RunReport>,
@@ -237,8 +237,8 @@ fn tool_call_json(state: &ResponseState, call: &ToolCallView) -> Value {
     })
 }
 
-/// Returns token counts in OpenAI's format. OpenAI requires the first three counts, so 0 also means
-/// unknown.
+/// Returns token counts in OpenAI's format. OpenAI requires the prompt, completion and total count,
+/// so unknown counts of these become 0.
 fn usage_counts(usage: &Usage) -> Value {
     let prompt = usage.input_tokens.unwrap_or(0);
     let completion = usage.output_tokens.unwrap_or(0);

@@ -13,8 +13,8 @@ use crate::dialects::{
     sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
 };
 
-/// An encoder that collects a response that is not streamed: the run report, or the calls that the
-/// client must execute.
+/// An encoder for responses that are not streamed. It collects the run report, or the tool calls
+/// that the client must execute.
 #[derive(Debug, Default)]
 pub(crate) struct CollectedResponse {
     pub(crate) state: ResponseState,
@@ -24,7 +24,7 @@ pub(crate) struct CollectedResponse {
     pub(crate) reasoning: String,
     /// The answer text of all steps of the run.
     pub(crate) text: String,
-    /// The calls that the client must execute.
+    /// The tool calls that the client must execute. Empty if the run has finished.
     pub(crate) calls: Vec<ToolCallView>,
     report: Option<Box<RunReport>>,
     interruption: Option<String>,
@@ -39,8 +39,8 @@ impl CollectedResponse {
         }
     }
 
-    /// Returns the report of a finished run, or `None` if the run waits for the client. Fails if
-    /// the run has no answer.
+    /// Returns the report of a finished run, or `None` if the run waits for the client. The error
+    /// states why the run has no answer.
     pub(crate) fn run_report(&self) -> Result<Option<&RunReport>, RunFailure<'_>> {
         if let Some(reason) = &self.interruption {
             return Err(RunFailure::run_interrupted(reason));
@@ -85,8 +85,8 @@ impl EventEncoder for CollectedResponse {
     }
 }
 
-/// Returns the response field `switchboard`, which describes the run. Streams omit the tool calls,
-/// because earlier events contain them.
+/// Returns the response field `switchboard`, which describes the run. Streams need no tool calls in
+/// it, because earlier events of the stream contain them.
 pub(crate) fn run_details_json(report: &RunReport, with_tool_calls: bool) -> Value {
     let mut details = remove_null_fields(json!({
         "run_id": report.run_id,

@@ -1,4 +1,4 @@
-//! Converts run errors to HTTP statuses and messages.
+//! Converts failed runs to HTTP statuses and error messages.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -8,7 +8,7 @@ use switchboard_orchestration::{
     Outcome, RunErrorKind, RunReport, strategy::formatter::AnswerSchema,
 };
 
-/// The HTTP status and message for a run that finished without an answer.
+/// The HTTP status and error message for a run that ended without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunFailure<'a> {
     pub(crate) status: StatusCode,
@@ -47,8 +47,8 @@ impl<'a> RunFailure<'a> {
         })
     }
 
-    /// Returns a failure if the answer of a completed run does not match the requested schema.
-    /// Incomplete and refused answers have their own finish reason instead.
+    /// Returns a failure if a completed run's answer does not match the requested JSON Schema.
+    /// Other runs are not checked, because their finish reason shows the problem.
     pub(crate) fn from_answer_mismatch(report: &'a RunReport, form: &AnswerSchema) -> Option<Self> {
         let is_complete = report.outcome == Outcome::Completed && report.error.is_none();
         (is_complete && !form.matches_text(&report.answer)).then(|| Self {
@@ -59,7 +59,7 @@ impl<'a> RunFailure<'a> {
         })
     }
 
-    /// Sets the header `Retry-After` if the client may send the request again.
+    /// Adds the header `Retry-After` (1 second) if the failure is temporary.
     pub(crate) fn set_retry_after(&self, response: &mut Response) {
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             let seconds = HeaderValue::from_static("1");
@@ -77,8 +77,8 @@ impl<'a> RunFailure<'a> {
     }
 }
 
-/// Returns whether the model refused to answer or a content filter removed the answer. Every client
-/// protocol has its own finish reason for these cases.
+/// Returns whether the model refused to answer or a content filter removed the answer. Such runs
+/// are not failures, because every client protocol has a finish reason for them.
 pub(crate) fn is_declined(report: &RunReport) -> bool {
     let kind = report.error.as_ref().map(|error| &error.kind);
     matches!(

@@ -1,4 +1,4 @@
-//! Responses: the events of a run as the body of an HTTP response.
+//! Builds the bodies of HTTP responses from the events of runs.
 
 pub(crate) mod collected;
 pub(crate) mod failure;

@@ -1,4 +1,4 @@
-//! Runs that wait for the results of their client's tools.
+//! Stores runs in memory while they wait for results of tools that the client executes.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ fn parse_run_id(call_id: &str) -> Option<String> {
     Some(run.to_string())
 }
 
-/// Results of client tools for the calls of one run.
+/// Tool results that a client sent for its tools. All belong to tool calls of one run.
 #[derive(Debug)]
 pub(crate) struct ClientResults {
     pub(crate) run: String,
@@ -57,7 +57,7 @@ impl ClientResults {
     }
 }
 
-/// A run that waits for results of client tools or for an approval.
+/// A run that waits for results of client tools or for an approval decision.
 pub(crate) struct PausedRun {
     pub(crate) hub: Hub,
     pub(crate) run: String,
@@ -74,7 +74,7 @@ pub(crate) struct PausedRun {
 }
 
 impl PausedRun {
-    /// Passes the client's results to the waiting calls. Results for other calls are ignored.
+    /// Passes the client's results to the tool calls that wait for them. Other results are ignored.
     pub(crate) async fn deliver_results(&self, results: ClientResults) -> Result<(), Problem> {
         for (id, output) in results.results {
             let Some((_, call)) = self.calls.iter().find(|(known, _)| *known == id) else {
@@ -93,13 +93,13 @@ impl PausedRun {
         Ok(())
     }
 
-    /// Returns whether the run is durable and waits only for an approval, not for client tools.
+    /// Returns whether the run is durable and waits only for approvals, not for client tools.
     fn waits_only_for_approval(&self) -> bool {
         self.guard.is_none() && self.calls.is_empty()
     }
 
-    /// Cancels the run because its client did not return in time. Dropping the guard cancels an
-    /// ephemeral run.
+    /// Cancels a run whose client did not send the results in time. An ephemeral run is cancelled
+    /// when its guard is dropped with `self`.
     async fn cancel_on_timeout(self) {
         if self.guard.is_some() || self.calls.is_empty() {
             return;
@@ -111,7 +111,7 @@ impl PausedRun {
     }
 }
 
-/// Creates a problem with status 409: no run waits for the results in the request.
+/// Creates the error response (status 409) for tool results that no run waits for.
 pub(crate) fn no_waiting_run() -> Problem {
     Problem::state_conflict(
         "no run waits for these results: a run waits for a limited time and accepts its results \
@@ -127,20 +127,20 @@ fn map_to_no_waiting_run(problem: Problem) -> Problem {
     }
 }
 
-/// The runs of this process that wait for their clients, by run id.
+/// The runs of this process that wait for results or approvals from their clients, by run id.
 #[derive(Clone, Default)]
 pub(crate) struct PausedRuns {
     runs: Arc<Mutex<HashMap<String, (Instant, PausedRun)>>>,
 }
 
 impl PausedRuns {
-    /// Stores a run until its client sends the results. After 90 % of `call_timeout`, the maximum
-    /// time that its calls may wait, the run is cancelled. A run that waits only for an approval
-    /// remains stored as long as this process executes it.
+    /// Stores a run until its client sends the results. If they do not arrive within 90 % of
+    /// `call_timeout`, the run is cancelled before its tool calls time out. A run that waits only
+    /// for an approval remains stored while this process executes it.
     pub(crate) fn insert(&self, paused: PausedRun, call_timeout: Duration) {
         let run = paused.run.clone();
         let since = Instant::now();
-        // This may replace an older entry of the same run.
+        // An older entry of this run is replaced. Its time-out task then finds another `since`.
         self.lock_runs().insert(run.clone(), (since, paused));
         let paused_runs = self.clone();
         tokio::spawn(async move {
@@ -149,7 +149,7 @@ impl PausedRuns {
                 let Some((hub, owner)) = paused_runs.find_approval_run(&run, since) else {
                     break;
                 };
-                // A run that is later resumed from the store continues without the client's tools.
+                // A run resumed from the store has no client tools, so its entry is removed.
                 let view = hub.run_view(&owner, &run).await;
                 if !view.is_ok_and(|view| view.run.state == RunState::Running) {
                     break;
@@ -161,7 +161,7 @@ impl PausedRuns {
         });
     }
 
-    /// Removes a run if it was inserted at `since`.
+    /// Removes a run if its entry was inserted at the time `since` and not replaced later.
     fn remove(&self, run: &str, since: Instant) -> Option<PausedRun> {
         let mut runs = self.lock_runs();
         if runs.get(run)?.0 != since {
@@ -170,8 +170,8 @@ impl PausedRuns {
         runs.remove(run).map(|(_, paused)| paused)
     }
 
-    /// Returns the hub and the owner of a durable run that waits only for an approval. Returns
-    /// `None` if the run was not inserted at `since`.
+    /// Returns the hub and the owner of a durable run that waits only for approvals. Returns `None`
+    /// if the run's entry was not inserted at the time `since`.
     fn find_approval_run(&self, run: &str, since: Instant) -> Option<(Hub, Principal)> {
         let runs = self.lock_runs();
         let (inserted, paused) = runs.get(run)?;
@@ -179,16 +179,16 @@ impl PausedRuns {
             .then(|| (paused.hub.clone(), paused.owner.clone()))
     }
 
-    /// Delivers client results to an ephemeral run. Returns the run and a reader of its next
-    /// events.
+    /// Delivers tool results from the client to an ephemeral run. Returns the run and a reader of
+    /// its next events.
     pub(crate) async fn resume_run(
         &self,
         principal: &Principal,
         results: ClientResults,
     ) -> Result<(PausedRun, EventReader), Problem> {
         let paused = self.take_paused_run(principal, &results)?;
-        // The reader must exist before the delivery, because the run may finish and be removed
-        // afterwards.
+        // The reader is created before the delivery, because the run may finish and be removed
+        // immediately after it.
         let reader = paused
             .hub
             .event_reader(principal, &paused.run, paused.last_seen);
@@ -197,7 +197,7 @@ impl PausedRuns {
         Ok((paused, reader))
     }
 
-    /// Removes the run that `results` belong to. Fails if a waiting call has no result.
+    /// Removes and returns the run that waits for `results`. Fails if a waiting call has no result.
     pub(crate) fn take_paused_run(
         &self,
         principal: &Principal,
@@ -223,7 +223,7 @@ impl PausedRuns {
             .ok_or_else(Problem::internal_error)
     }
 
-    /// Returns the client tools of a waiting run and the client's ids of its waiting calls.
+    /// Returns the client tools of a paused run, and the client's ids of the calls that wait.
     pub(crate) fn client_tools_and_calls(
         &self,
         principal: &Principal,

@@ -29,14 +29,14 @@ use crate::{
     hub::{CancelOnDrop, EventReader, LoggedEvent, StartedRun},
 };
 
-/// The error message of a response that ends before its durable run has finished.
+/// The error message of a response that ends because the server stops during a durable run.
 const INTERRUPTED: &str = "the server stopped before the run finished; the run can be continued";
 
-/// The error message of a response that ends before its ephemeral run has finished.
+/// The error message of a response that ends because the server stops during an ephemeral run.
 const LOST: &str =
     "the server stopped before the run finished: send the request again when the server is back";
 
-/// The response to a request that started or resumed a run, before its format is chosen.
+/// A response with the events of a run, before the client protocol is chosen.
 pub(crate) struct RunResponse {
     app: App,
     principal: Principal,
@@ -46,11 +46,11 @@ pub(crate) struct RunResponse {
     /// The sequence number of the last event that an earlier response contained. Events up to this
     /// number update the encoder, but are not sent.
     pub(crate) last_seen: u64,
-    /// The sequence number of the last event that was read.
+    /// The sequence number of the last event that was read from the run.
     last_read: u64,
     /// Whether the response ends when the run waits for a decision or a result.
     ends_when_waiting: bool,
-    /// Ids of decided calls for which the run has not emitted an event yet.
+    /// Ids of tool calls with a decision or result that the run has not applied yet.
     pub(crate) decided: HashSet<String>,
     /// A guard that cancels an ephemeral run when the response is dropped.
     pub(crate) guard: Option<CancelOnDrop>,
@@ -60,7 +60,7 @@ pub(crate) struct RunResponse {
 }
 
 impl RunResponse {
-    /// Creates a response that contains all events of a run.
+    /// Creates a response that begins with the next event of `reader`.
     pub(crate) fn new(
         app: App,
         principal: Principal,
@@ -84,13 +84,13 @@ impl RunResponse {
         }
     }
 
-    /// Creates a response that contains all events of a run that has just started.
+    /// Creates a response that begins with the first event of a run that was just started.
     pub(crate) fn from_started_run(app: App, principal: Principal, started: &StartedRun) -> Self {
         let (run, session) = (Arc::clone(&started.run), started.session.clone());
         Self::new(app, principal, run, session, started.event_reader())
     }
 
-    /// Creates the response of an ephemeral run that received the results of its client tools.
+    /// Creates the response of an ephemeral run that received results from its client.
     pub(crate) fn from_paused_run(
         app: App,
         paused: PausedRun,
@@ -106,7 +106,7 @@ impl RunResponse {
         response.with_client_tools(Some(paused.tools), paused_runs)
     }
 
-    /// Makes the response end when the run waits, because decisions come with another request.
+    /// Ends the response when the run waits, because approval decisions arrive with a new request.
     #[must_use]
     pub(crate) fn end_when_waiting(mut self) -> Self {
         self.ends_when_waiting = true;
@@ -114,7 +114,7 @@ impl RunResponse {
         self
     }
 
-    /// Adds tools that the client executes. The response ends when the run waits for the client.
+    /// Adds tools that the client executes. The response then ends when the run waits for a result.
     #[must_use]
     pub(crate) fn with_client_tools(
         mut self,
@@ -133,7 +133,7 @@ impl RunResponse {
     }
 
     /// Sends the run as a stream, or as one JSON value that `answer` creates from the collected
-    /// response and the run report. The report is `None` if the run waits for the client.
+    /// response and the run report. The report is `None` while the run waits for the client.
     pub(crate) async fn build_response<E: EventEncoder>(
         self,
         is_streamed: bool,
@@ -184,7 +184,7 @@ impl RunResponse {
 struct EncodedRunStream<E> {
     response: RunResponse,
     encoder: SequencedEncoder<E>,
-    /// Whether encoded events are sent to the client.
+    /// Whether encoded events are sent. `false` while the reader repeats events of old responses.
     is_writing: bool,
     out: SseFrames,
 }
@@ -263,7 +263,7 @@ impl<E: EventEncoder> EncodedRunStream<E> {
             self.encoder.encode_pause(&mut self.out);
             return self.store_paused_run();
         }
-        // The decision comes through another route, so this response stays open.
+        // Decisions arrive at `POST /runs/{id}/approvals/{call}`, so this response continues.
         let hub = response.app.hub();
         let reader = hub.event_reader(&response.principal, &response.run, response.last_read);
         match reader.await {
@@ -274,8 +274,8 @@ impl<E: EventEncoder> EncodedRunStream<E> {
         }
     }
 
-    /// Stores a run that has client tools until the next request. A run that waits only for an
-    /// approval is stored too, because it may call client tools later.
+    /// Stores a run with client tools in memory until the client's next request. A run that waits
+    /// only for an approval is stored too, because it may call client tools later.
     fn store_paused_run(&mut self) {
         let response = &mut self.response;
         if let Some((tools, paused_runs)) = response.client.take() {

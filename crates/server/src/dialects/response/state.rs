@@ -1,4 +1,4 @@
-//! State that OpenAI's and Anthropic's responses share. Their clients send the whole conversation.
+//! The state of responses in OpenAI's and Anthropic's formats.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::dialects::{
     tools::client_tools::build_client_call_id,
 };
 
-/// The state that a response of OpenAI's or Anthropic's API needs.
+/// The state of one response in OpenAI's or Anthropic's format.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseState {
     /// The sequence number of the last event in the previous response, or `None` in the first
@@ -39,8 +39,8 @@ impl ResponseState {
         }
     }
 
-    /// Returns the id of the response: the prefix and the run id. A later response of the same run
-    /// also has the number of the last event before it.
+    /// Returns the id of the response: `prefix` and the run id. If the response continues a run,
+    /// the number of the last event in the previous response follows.
     pub(crate) fn response_id(&self, prefix: &str) -> String {
         let run = &self.run;
         match self.last_seen {
@@ -49,12 +49,12 @@ impl ResponseState {
         }
     }
 
-    /// Returns the call id for the client.
+    /// Returns the call id that the client receives, which contains the run id.
     pub(crate) fn client_call_id(&self, call: &ToolCallView) -> String {
         build_client_call_id(&self.run, &call.tool_use_id)
     }
 
-    /// Returns the token usage of the response. `report` is the report of a finished run.
+    /// Returns the token usage of the response, or of the whole run if it has only one response.
     pub(crate) fn response_usage<'u>(&'u self, report: Option<&'u RunReport>) -> &'u Usage {
         match (report, self.last_seen) {
             (Some(report), None) => &report.usage,

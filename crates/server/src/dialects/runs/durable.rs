@@ -21,25 +21,25 @@ use crate::{
     hub::{ConversationInput, Hub, StartRequest},
 };
 
-/// Approval decisions of a client about the waiting calls of a run.
+/// Approval decisions of a client about tool calls of one run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ClientDecisions {
     pub(crate) run: String,
     /// The sequence number of the last event that the client received.
     pub(crate) last_seen: u64,
-    /// Pairs of a call id and the decision about the call.
+    /// Pairs of a tool call id and the approval decision about the tool call.
     pub(crate) calls: Vec<(String, ApprovalDecision)>,
 }
 
 /// The messages of a client request. They may be only a part of the session's messages.
 pub(crate) trait ClientConversation {
-    /// Returns the new user message. Called if the session exists.
+    /// Returns the new user message. The server calls this method if the session exists.
     fn new_messages(&self) -> Result<Vec<Arc<Message>>, Problem>;
 
-    /// Returns all messages. Called if the session does not exist yet.
+    /// Returns all messages. The server calls this method if the session does not exist yet.
     fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem>;
 
-    /// Returns the last question if the client requests another answer to it.
+    /// Returns the last question if the client requests another answer to it, otherwise `None`.
     fn regeneration_request(&self) -> Result<Option<RegenerationRequest>, Problem> {
         Ok(None)
     }
@@ -54,11 +54,11 @@ pub(crate) trait ClientConversation {
 #[derive(Debug)]
 pub(crate) struct RegenerationRequest {
     pub(crate) question: Arc<Message>,
-    /// The client's user messages before the question. `None` stands for an unreadable message.
+    /// The client's user messages before the question. `None` stands for an invalid message.
     pub(crate) before: Vec<Option<Arc<Message>>>,
 }
 
-/// A parsed request of an AI SDK or AG-UI client.
+/// A parsed request of an AI SDK or AG-UI client, whose run is durable.
 pub(crate) struct DurableRequest<'t, T> {
     pub(crate) session: SessionId,
     pub(crate) settings: RunSettings,
@@ -69,7 +69,7 @@ pub(crate) struct DurableRequest<'t, T> {
 
 impl<T: ClientConversation> DurableRequest<'_, T> {
     /// Starts a run in the session, or resumes the run that waits for the decisions or results in
-    /// the request. The response ends when the run waits.
+    /// the request. The response ends when the run waits for a person or the client.
     pub(crate) async fn start_or_resume_run(
         self,
         app: App,
@@ -80,7 +80,7 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
         let results = if is_known {
             self.conversation.client_tool_results()?
         } else {
-            // Without a session no run waits, so the results belong to earlier answers.
+            // In a new session no run waits for results, so they belong to earlier answers.
             Vec::new()
         };
         if self.decisions.is_some() || !results.is_empty() {
@@ -92,10 +92,10 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
         let regeneration = self.conversation.regeneration_request()?;
         let messages = match &regeneration {
             _ if !is_known => self.conversation.all_messages()?,
-            // A question to answer again is already in the session.
+            // To answer a question again, no message is added: the session contains the question.
             Some(_) => Vec::new(),
-            // The session stores earlier messages with the provider state, so the client's copies
-            // are ignored.
+            // The client's copies of earlier messages lack provider data, so the stored ones are
+            // used.
             None => self.conversation.new_messages()?,
         };
         let tools = ClientTools::new(&app, self.tools).await?;
@@ -150,7 +150,7 @@ impl RegenerationRequest {
                     .enumerate()
                     .filter(|(_, window)| self.matches_window(window));
                 match (matches.next(), matches.next()) {
-                    // One match, from the first question of the session on, is unambiguous.
+                    // The only match begins at the session's first question, so it is unambiguous.
                     (Some((0, window)), None) => window.last(),
                     // Several stored questions match, so the question is ambiguous.
                     (Some((0, _)), Some(_)) => None,
@@ -202,7 +202,7 @@ async fn cancel_open_run(
 }
 
 /// Passes approval decisions and results of client tools to the run that waits for them. Returns a
-/// response with the next events of the run.
+/// response with the events after the last one that the client received.
 async fn resume_waiting_run(
     app: App,
     principal: Principal,
@@ -219,11 +219,11 @@ async fn resume_waiting_run(
             None => return Err(no_waiting_run()),
         },
     };
-    // A client cannot have received later events than the last one of the run.
+    // The event number from the client is limited to the number of the run's last event.
     let last = hub.run_view(&principal, &run).await?.run.last_event;
     let last_seen = decisions.as_ref().map_or(last, |it| it.last_seen.min(last));
     let (tools, calls) = paused_runs.client_tools_and_calls(&principal, &run).unzip();
-    // Other results are dropped. They come from server tools, and the client only repeats them.
+    // Only results of waiting client tools are new. The client repeats results of server tools.
     results.retain(|(id, _)| calls.iter().flatten().any(|call| call == id));
     for (id, output) in &results {
         reject_nul_character(output).map_err(|why| {
@@ -234,8 +234,8 @@ async fn resume_waiting_run(
         run: run.clone(),
         results,
     };
-    // A separate task delivers all input even if the client disconnects. After a partial delivery,
-    // the run would continue to wait.
+    // The delivery runs in a task, so that it continues if the client disconnects. After a partial
+    // delivery, the run would continue to wait.
     let input = deliver_input(
         hub.clone(),
         principal.clone(),
@@ -254,8 +254,8 @@ async fn resume_waiting_run(
         .with_client_tools(tools, paused_runs))
 }
 
-/// Delivers tool results and then decisions. Returns the ids of the calls that continue, and the
-/// number of the client's last event if there are only results.
+/// Delivers tool results and then approval decisions to a run. Returns the number of the last event
+/// that the client received if there are only results, and the ids of the calls that continue.
 async fn deliver_input(
     hub: Hub,
     principal: Principal,
@@ -266,7 +266,7 @@ async fn deliver_input(
     let run = results.run.clone();
     let mut decided = HashSet::new();
     let mut paused_at = None;
-    // With decisions but without results, the run remains in `paused_runs`.
+    // If the client sends only approval decisions, the run remains in `paused_runs`.
     if decisions.is_none() || !results.results.is_empty() {
         let paused = paused_runs.take_paused_run(&principal, &results)?;
         paused_at = decisions.is_none().then_some(paused.last_seen);

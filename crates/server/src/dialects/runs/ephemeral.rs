@@ -22,11 +22,11 @@ use crate::{
     hub::{ConversationInput, StartRequest},
 };
 
-/// The request fields that only Switchboard has, in a request of another protocol.
+/// Fields that only Switchboard has, in a request of OpenAI's or Anthropic's API.
 #[derive(Debug, Default, Clone, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SwitchboardFields {
-    /// The name of the recipe for the run.
+    /// The name of the recipe, which is a file with a prompt, a tool selection and a strategy.
     recipe: Option<String>,
     /// The approval policy for tool calls. Only a stricter policy than the configured one has an
     /// effect.
@@ -51,7 +51,7 @@ impl SwitchboardFields {
     }
 }
 
-/// A parsed request of an OpenAI or Anthropic client.
+/// A parsed request of an OpenAI or Anthropic client, whose run is ephemeral.
 pub(crate) struct EphemeralRequest<'a> {
     pub(crate) parameters: Parameters,
     pub(crate) messages: Vec<Arc<Message>>,
@@ -73,7 +73,7 @@ impl EphemeralRequest<'_> {
         self.parameters.validate_parameters()?;
         let last = self.messages.last();
         if let Some(results) =
-            ClientResults::from_tool_results(last.into_iter().flat_map(|it| it.iter_tool_results()))
+            ClientResults::from_tool_results(last.into_iter().flat_map(|it| it.tool_results()))
         {
             let (paused, reader) = paused_runs.resume_run(&principal, results).await?;
             return Ok(RunResponse::from_paused_run(

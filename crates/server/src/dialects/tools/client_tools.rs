@@ -34,16 +34,16 @@ pub(crate) struct DeclaredTool {
     pub(crate) parameters: Option<Value>,
 }
 
-/// The tools that a client declared in its request, as a tool host of the run.
+/// The tools that a client declared in its request, in the form of a tool host for the run.
 pub(crate) struct ClientTools {
     definitions: Vec<Arc<ToolDefinition>>,
-    /// Results that the client sent and no call has read yet, by the run's call id.
+    /// Results from the client that no tool call has returned yet, by the run's call id.
     results: Mutex<HashMap<String, ToolOutput>>,
 }
 
 impl ClientTools {
-    /// Checks the declared tools. Every provider must accept their names, and the server must not
-    /// have a tool of the same name. Returns `None` if the client declares no tools.
+    /// Checks and stores the declared tools. Every provider must accept their names, and the server
+    /// must not have a tool with such a name. Returns `None` if the client declares no tools.
     pub(crate) async fn new(
         app: &App,
         tools: Vec<DeclaredTool>,
@@ -90,7 +90,7 @@ impl ClientTools {
         })
     }
 
-    /// Stores the client's result of a call. `call` is the run's call id.
+    /// Stores the client's result of a tool call. `call` is the run's id of the tool call.
     pub(crate) fn add_result(&self, call: String, output: ToolOutput) {
         self.lock_results().insert(call, output);
     }
@@ -110,7 +110,7 @@ impl ToolHost for ClientTools {
     }
 
     async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        // The idempotency key of a call is `RUN/STEP/CALL`. The call id may contain slashes.
+        // The idempotency key is `RUN/STEP/CALL`. The call id at its end may contain slashes.
         let key = call.idempotency_key.as_deref().unwrap_or_default();
         let id = key.splitn(3, '/').nth(2).unwrap_or_default();
         self.lock_results()

@@ -39,7 +39,7 @@ fn content_to_mcp(content: &ToolContent) -> Value {
         ToolContent::Unknown {
             value: value @ Value::Object(_),
         } => value.clone(),
-        // Text stays text, and content of an unknown kind becomes text.
+        // Text remains text, and content that MCP does not define becomes text.
         other => json!({"type": "text", "text": other.as_text()}),
     }
 }

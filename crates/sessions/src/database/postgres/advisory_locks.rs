@@ -17,10 +17,10 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::connection::to_database_error;
+use super::connection::database_error;
 use crate::database::{Connection, Database, DatabaseError, InstanceClaim, InstanceLocks, values};
 
-/// Interval of checks of the connection that holds the lock.
+/// Interval between checks that the connection with the lock still works.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Maximum time of one check of the connection, and of acquiring a lost lock again.
@@ -33,7 +33,7 @@ const KEEPALIVES: [(&str, &str); 3] = [
     ("tcp_keepalives_count", "4"),
 ];
 
-/// SQL condition that some connection holds the lock of instance `i`.
+/// SQL condition that is true if some connection holds the lock of instance `i`.
 macro_rules! is_locked {
     () => {
         "EXISTS (SELECT 1 FROM pg_locks l
@@ -45,14 +45,14 @@ macro_rules! is_locked {
 
 pub(super) struct AdvisoryLocks {
     shared: Arc<Shared>,
-    /// The task that checks the connection of the lock and acquires a lost lock again.
+    /// The task that checks the lock's connection and acquires the lock again after its loss.
     keeper: Mutex<Option<AbortHandle>>,
 }
 
 struct Shared {
     options: PgConnectOptions,
     claim: Mutex<Option<InstanceClaim>>,
-    /// The connection that holds the lock. `None` while it is lost.
+    /// The connection that holds the lock. `None` while the connection is lost.
     holder: AsyncMutex<Option<PgConnection>>,
     check_soon: Notify,
 }
@@ -82,7 +82,7 @@ impl InstanceLocks for AdvisoryLocks {
             .shared
             .acquire_new_claim()
             .await
-            .map_err(to_database_error)?;
+            .map_err(database_error)?;
         let mut keeper = self.lock_keeper_task();
         if keeper.is_none() {
             let shared = Arc::clone(&self.shared);
@@ -127,7 +127,7 @@ impl InstanceLocks for AdvisoryLocks {
             keeper.abort();
         }
         *self.shared.lock_claim() = None;
-        // A connection that the keeper task is using closes when that task ends.
+        // If the keeper task is using the connection, the end of the task closes it.
         if let Ok(mut holder) = self.shared.holder.try_lock() {
             *holder = None;
         }
@@ -179,7 +179,7 @@ impl Shared {
             *holder = None;
             let lock_key = self.lock_claim().as_ref().map(|claim| claim.lock_key);
             let Some(lock_key) = lock_key else { continue };
-            // The lock is free only after the server has noticed that the old connection is lost.
+            // This fails until the server notices that the connection with the lock is lost.
             let relock = async {
                 let mut connection = self.connect().await?;
                 let is_locked = try_lock(&mut connection, lock_key).await?;
@@ -193,7 +193,7 @@ impl Shared {
 
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
         let options = self.options.clone().options(KEEPALIVES);
-        // Boxed, because the future is large and part of the future of every transaction.
+        // The future is boxed, because it is large and part of the future of every transaction.
         Box::pin(options.connect()).await
     }
 

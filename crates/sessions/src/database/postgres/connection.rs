@@ -14,7 +14,7 @@ use crate::database::{Cell, Connection, DatabaseError, DatabaseKind, FailureKind
 
 pub(super) struct PostgresConnection {
     connection: PgConnection,
-    /// Maximum time of one statement.
+    /// Maximum time of one statement. After it, the connection counts as lost.
     timeout: Duration,
 }
 
@@ -69,7 +69,7 @@ impl Connection for PostgresConnection {
     }
 
     async fn close(self: Box<Self>) {
-        // Every acknowledged write is committed, so an error has no effect.
+        // An error is ignored: all acknowledged writes are committed, so closing loses no data.
         let _ = timeout(CLOSE_TIMEOUT, sqlx::Connection::close(self.connection)).await;
     }
 }
@@ -80,7 +80,7 @@ pub(super) async fn with_timeout<T>(
     work: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, DatabaseError> {
     match timeout(time, work).await {
-        Ok(done) => done.map_err(to_database_error),
+        Ok(done) => done.map_err(database_error),
         Err(_) => Err(DatabaseError::timed_out()),
     }
 }
@@ -111,12 +111,12 @@ pub(super) fn convert_row(row: &PgRow) -> Result<Row, DatabaseError> {
                 .map(|text: Option<String>| text.map(Cell::Text)),
             _ => return Ok(Cell::Other),
         };
-        Ok(cell.map_err(to_database_error)?.unwrap_or(Cell::Null))
+        Ok(cell.map_err(database_error)?.unwrap_or(Cell::Null))
     });
     cells.collect::<Result<_, _>>().map(Row)
 }
 
-pub(super) fn to_database_error(error: sqlx::Error) -> DatabaseError {
+pub(super) fn database_error(error: sqlx::Error) -> DatabaseError {
     DatabaseError::new(classify_error(&error), error)
 }
 
@@ -131,19 +131,19 @@ fn classify_error(error: &sqlx::Error) -> FailureKind {
         sqlx::Error::PoolTimedOut => FailureKind::Overloaded,
         sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. } => FailureKind::Unreadable,
         sqlx::Error::Database(error) => match error.code().as_deref() {
-            // `idle_in_transaction_session_timeout` and `transaction_timeout`.
+            // The server closes a connection after its own time-outs for transactions.
             Some("25P03" | "25P04") => FailureKind::ConnectionLost,
-            // `serialization_failure` and `deadlock_detected`.
+            // The codes are `serialization_failure` and `deadlock_detected`.
             Some("40001" | "40P01") => FailureKind::Conflict,
-            // `lock_not_available`.
+            // The code is `lock_not_available`: another transaction held the lock for too long.
             Some("55P03") => FailureKind::Locked,
-            // `read_only_sql_transaction`, such as on a standby server.
+            // The code is `read_only_sql_transaction`, which for example a standby server returns.
             Some("25006") => FailureKind::Overloaded,
-            // Class 08, connection exceptions, and 57P, a server that shuts down.
+            // Class 08 is connection exceptions. Class 57P is a server that shuts down.
             Some(code) if code.starts_with("08") || code.starts_with("57P") => {
                 FailureKind::ConnectionLost
             }
-            // Class 53, insufficient resources.
+            // Class 53 is insufficient resources, such as memory or connections.
             Some(code) if code.starts_with("53") => FailureKind::Overloaded,
             _ => FailureKind::Other,
         },

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use self::{
     advisory_locks::AdvisoryLocks,
-    connection::{PostgresConnection, convert_row, to_arguments, to_database_error, with_timeout},
+    connection::{PostgresConnection, convert_row, database_error, to_arguments, with_timeout},
 };
 use super::{Connection, Database, DatabaseError, FailureKind, InstanceLocks, Row, Value};
 use crate::error::OpenError;
@@ -26,7 +26,7 @@ const MAX_READERS: u32 = 8;
 /// Maximum time to open a connection, and to wait for a free connection for reading.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum time to roll back a transaction or close a connection. Then the connection is dropped.
+/// Maximum time to roll back or close before the connection is dropped instead.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A database on a PostgreSQL server.
@@ -38,7 +38,7 @@ pub(crate) struct Postgres {
     locks: AdvisoryLocks,
 }
 
-/// Omits the connection options, because the URL may contain a password.
+/// The output omits the connection options, because the URL may contain a password.
 impl fmt::Debug for Postgres {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Postgres").finish_non_exhaustive()
@@ -47,7 +47,7 @@ impl fmt::Debug for Postgres {
 
 impl Postgres {
     pub(super) fn new(url: &str, timeout: Duration) -> Result<Self, OpenError> {
-        // The error of the library is dropped, because it may quote a part of the URL.
+        // The error of `sqlx` is dropped, because it may quote a part of the URL with a password.
         let options = PgConnectOptions::from_str(url).map_err(|_| OpenError::InvalidUrl)?;
         let mut options = enable_certificate_check(options, url).disable_statement_logging();
         if options.get_application_name().is_none() {
@@ -66,7 +66,7 @@ impl Postgres {
     }
 
     async fn open_connection(&self) -> Result<PostgresConnection, DatabaseError> {
-        // Boxed, because the future is large and part of the future of every transaction.
+        // The future is boxed, because it is large and part of the future of every transaction.
         let connecting = Box::pin(self.options.connect());
         let connection = with_timeout(CONNECT_TIMEOUT.min(self.timeout), connecting).await?;
         Ok(PostgresConnection::new(connection, self.timeout))
@@ -88,11 +88,11 @@ impl Database for Postgres {
             return Ok(Vec::new());
         }
         let arguments = to_arguments(values)?;
-        let mut connection = self.readers.acquire().await.map_err(to_database_error)?;
+        let mut connection = self.readers.acquire().await.map_err(database_error)?;
         let fetching = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
         let rows = with_timeout(self.timeout, fetching).await;
         if matches!(&rows, Err(error) if error.is_kind(FailureKind::ConnectionLost)) {
-            // Removes the lost connection from the pool, so that no other read waits for it.
+            // The lost connection is removed from the pool, so that no other read uses it.
             drop(connection.detach());
         }
         rows?.iter().map(convert_row).collect()
@@ -106,7 +106,7 @@ impl Database for Postgres {
     }
 
     async fn close(&self) {
-        // Closing the pool waits for the connections in use.
+        // Closing the pool waits for reads in progress, so it needs a time limit.
         let _ = timeout(CLOSE_TIMEOUT, self.readers.close()).await;
     }
 

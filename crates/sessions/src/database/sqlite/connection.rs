@@ -7,7 +7,7 @@ use rusqlite::{CachedStatement, OpenFlags, types::ValueRef};
 
 use crate::database::{Cell, Connection, DatabaseError, DatabaseKind, FailureKind, Row, Value};
 
-/// Size of the cache of prepared statements. This crate has fewer statements.
+/// Number of prepared statements in the cache, which is more than this crate has.
 const STATEMENT_CACHE: usize = 128;
 
 /// A connection to a SQLite file. Its methods block until SQLite has finished.
@@ -28,14 +28,14 @@ impl SqliteConnection {
         };
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
         let connection =
-            rusqlite::Connection::open_with_flags(path, flags).map_err(to_database_error)?;
+            rusqlite::Connection::open_with_flags(path, flags).map_err(database_error)?;
         connection
             .busy_timeout(busy_timeout)
-            .map_err(to_database_error)?;
+            .map_err(database_error)?;
         connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
         for (name, value) in pragmas {
             let set = format!("PRAGMA {name} = {value}");
-            connection.execute_batch(&set).map_err(to_database_error)?;
+            connection.execute_batch(&set).map_err(database_error)?;
         }
         Ok(Self { connection })
     }
@@ -49,18 +49,16 @@ impl SqliteConnection {
         let columns = statement.column_count();
         let mut found = Vec::new();
         let mut rows = statement.raw_query();
-        while let Some(row) = rows.next().map_err(to_database_error)? {
+        while let Some(row) = rows.next().map_err(database_error)? {
             let cells =
-                (0..columns).map(|column| to_cell(row.get_ref(column).map_err(to_database_error)?));
+                (0..columns).map(|column| to_cell(row.get_ref(column).map_err(database_error)?));
             found.push(Row(cells.collect::<Result<_, _>>()?));
         }
         Ok(found)
     }
 
     pub(super) fn run_batch(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        self.connection
-            .execute_batch(sql)
-            .map_err(to_database_error)
+        self.connection.execute_batch(sql).map_err(database_error)
     }
 
     fn prepare(
@@ -71,12 +69,12 @@ impl SqliteConnection {
         let mut statement = self
             .connection
             .prepare_cached(sql)
-            .map_err(to_database_error)?;
+            .map_err(database_error)?;
         for (number, value) in (1..).zip(values) {
             value.check_storable()?;
-            // To SQLite, `$4` is a name. Indexes follow the order of the names in the SQL text.
+            // SQLite treats `$4` as a name, so the index of the parameter must be looked up.
             let index = statement.parameter_index(&format!("${number}"));
-            let Some(index) = index.map_err(to_database_error)? else {
+            let Some(index) = index.map_err(database_error)? else {
                 continue;
             };
             let bound = match value {
@@ -84,7 +82,7 @@ impl SqliteConnection {
                 Value::Text(text) => statement.raw_bind_parameter(index, text.as_str()),
                 Value::Null => statement.raw_bind_parameter(index, rusqlite::types::Null),
             };
-            bound.map_err(to_database_error)?;
+            bound.map_err(database_error)?;
         }
         Ok(statement)
     }
@@ -102,7 +100,7 @@ impl Connection for SqliteConnection {
         values: Vec<Value>,
     ) -> Result<u64, DatabaseError> {
         let mut statement = self.prepare(sql, &values)?;
-        let changed = statement.raw_execute().map_err(to_database_error)?;
+        let changed = statement.raw_execute().map_err(database_error)?;
         Ok(changed.try_into().unwrap_or(u64::MAX))
     }
 
@@ -119,20 +117,20 @@ impl Connection for SqliteConnection {
     }
 
     async fn begin(&mut self) -> Result<(), DatabaseError> {
-        // Acquires the write lock now, because SQLite could refuse it at the first write.
+        // `IMMEDIATE` takes the write lock now, because SQLite could refuse it at the first write.
         self.run_batch("BEGIN IMMEDIATE")
     }
 
     async fn roll_back(&mut self) -> Result<(), DatabaseError> {
         if self.connection.is_autocommit() {
-            // No transaction is open: its begin was refused, or SQLite has rolled it back.
+            // No transaction is open: SQLite refused to begin it or has rolled it back already.
             return Ok(());
         }
         self.run_batch("ROLLBACK")
     }
 
     async fn shrink(&mut self) -> Result<(), DatabaseError> {
-        // SQLite frees pages while the result rows of this pragma are read.
+        // The pragma frees pages only while its result rows are read, so all rows are read.
         self.query("PRAGMA incremental_vacuum(8000)", &[])?;
         Ok(())
     }
@@ -150,8 +148,8 @@ fn to_cell(value: ValueRef<'_>) -> Result<Cell, DatabaseError> {
     })
 }
 
-fn to_database_error(error: rusqlite::Error) -> DatabaseError {
-    // An extended code has the primary code in its lowest byte
+fn database_error(error: rusqlite::Error) -> DatabaseError {
+    // The lowest byte of an extended error code is the primary code
     // (<https://sqlite.org/rescode.html>).
     let code = error.sqlite_error().map(|error| error.extended_code & 0xff);
     let kind = match code {

@@ -30,7 +30,7 @@ impl FileLocks {
 
     fn create(&self, id: &str) -> io::Result<File> {
         create_private_folder(&self.folder)?;
-        // The file gets its name after it is locked, so that no other process finds it unlocked.
+        // The file is renamed only after it is locked, so that no other process finds it unlocked.
         let unnamed = self.folder.join(format!(".{id}"));
         let file =
             set_private_mode(OpenOptions::new().write(true).create_new(true)).open(&unnamed)?;
@@ -38,7 +38,7 @@ impl FileLocks {
         locked
             .and_then(|()| fs::rename(&unnamed, self.lock_path(id)))
             .inspect_err(|_| {
-                // The error is ignored: the remaining file has a unique name and no effect.
+                // An error is ignored, because no process uses a file with this unique name.
                 let _ = fs::remove_file(&unnamed);
             })?;
         Ok(file)
@@ -53,7 +53,7 @@ impl FileLocks {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
             Err(error) => return Err(error),
         };
-        // A shared lock, because two processes may check at the same time.
+        // The lock is shared, because two processes may check the same file at the same time.
         match file.try_lock_shared() {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
@@ -74,7 +74,7 @@ impl FileLocks {
 impl InstanceLocks for FileLocks {
     async fn acquire_new_lock(&self) -> Result<InstanceClaim, DatabaseError> {
         let id = Uuid::now_v7().to_string();
-        let file = self.create(&id).map_err(to_database_error)?;
+        let file = self.create(&id).map_err(database_error)?;
         let before = self.own_lock().replace((id.clone(), file));
         if let Some((before, _)) = before {
             self.remove_stale_lock(&before);
@@ -87,7 +87,7 @@ impl InstanceLocks for FileLocks {
     }
 
     async fn is_dead(&self, _database: &dyn Database, id: &str) -> Result<bool, DatabaseError> {
-        self.is_unlocked(id).map_err(to_database_error)
+        self.is_unlocked(id).map_err(database_error)
     }
 
     async fn remove_if_dead(
@@ -96,8 +96,8 @@ impl InstanceLocks for FileLocks {
         id: &str,
     ) -> Result<bool, DatabaseError> {
         const REMOVE: &str = "DELETE FROM instances WHERE id = $1";
-        // Instances start and close in write transactions, so none does during this one.
-        let is_dead = self.is_unlocked(id).map_err(to_database_error)?;
+        // No instance starts or ends meanwhile, because that needs a write transaction as well.
+        let is_dead = self.is_unlocked(id).map_err(database_error)?;
         if is_dead {
             connection.execute(REMOVE, values![id]).await?;
         }
@@ -105,7 +105,7 @@ impl InstanceLocks for FileLocks {
     }
 
     fn remove_stale_lock(&self, id: &str) {
-        // The error is ignored, because opening a store removes the files of dead instances again.
+        // An error is ignored, because opening a store removes the files of dead instances too.
         let _ = fs::remove_file(self.lock_path(id));
     }
 
@@ -129,6 +129,6 @@ impl InstanceLocks for FileLocks {
     }
 }
 
-fn to_database_error(error: io::Error) -> DatabaseError {
+fn database_error(error: io::Error) -> DatabaseError {
     DatabaseError::new(FailureKind::ConnectionLost, error)
 }

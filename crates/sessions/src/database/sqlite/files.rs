@@ -1,4 +1,4 @@
-//! Files and folders that only their owner can read.
+//! Creation of files and folders that only their owner can read, and the lock folder's path.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -43,7 +43,7 @@ pub(super) fn set_private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Returns the path of the folder for lock files, which is next to the database file.
 pub(super) fn lock_folder_path(path: &Path) -> PathBuf {
-    // All paths of one file must give the same folder.
+    // All paths to one database file must lead to the same lock folder.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut name = path.into_os_string();
     name.push("-locks");

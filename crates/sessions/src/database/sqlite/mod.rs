@@ -26,17 +26,17 @@ pub(crate) use files::create_private_file;
 
 /// Maximum time that a statement waits for the lock of another writing process.
 ///
-/// Transactions take milliseconds. The time is short, because clients of the HTTP server wait too.
-/// Runs in progress try again.
+/// Transactions take milliseconds. The time is short, because HTTP clients wait during it. Writes
+/// of running runs are tried again.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Interval of attempts to open a file while another process creates it.
+/// Interval between attempts to open a file while another process creates it.
 const OPEN_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Maximum number of connections for reading.
+/// Maximum number of connections that read at the same time. Further reads wait for one.
 const MAX_READERS: usize = 4;
 
-/// Maximum time to wait for a free connection for reading.
+/// Maximum time that a read waits for a free connection. After it, the read fails.
 const READER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A database in a SQLite file.
@@ -44,7 +44,7 @@ pub(crate) struct Sqlite {
     path: PathBuf,
     pragmas: Vec<(&'static str, &'static str)>,
     locks: FileLocks,
-    /// Limits the number of connections that read at the same time.
+    /// Permits that limit the number of connections for reading to `MAX_READERS`.
     reader_permits: Semaphore,
     idle_readers: Mutex<Vec<SqliteConnection>>,
 }
@@ -62,12 +62,12 @@ impl Sqlite {
             Durability::ProcessCrash => "NORMAL",
         };
         let pragmas = vec![
-            // Allows `shrink`. Takes effect only before the first table exists and before WAL mode.
+            // `shrink` needs this setting, which works only in a new file and before WAL mode.
             ("auto_vacuum", "INCREMENTAL"),
             ("journal_mode", "WAL"),
             ("foreign_keys", "ON"),
             ("synchronous", synchronous),
-            // 64 MiB. Without a limit, the log keeps its size after a large transaction.
+            // The limit is 64 MiB. Without it, the log keeps its size after a large transaction.
             ("journal_size_limit", "67108864"),
         ];
         Self {
