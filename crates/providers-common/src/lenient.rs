@@ -74,7 +74,7 @@ enum JsonShape {
 /// Visitor that returns `None` for a value without the expected shape or type.
 struct LenientVisitor<T>(JsonShape, PhantomData<T>);
 
-/// Returns `None` if a `T` is not deserialized from a value of this type.
+/// Converts a scalar to a `T`. Returns `None` for a scalar of the wrong type.
 fn convert_scalar<'de, T: Deserialize<'de>>(
     value: impl IntoDeserializer<'de, ValueError>,
 ) -> Option<T> {

@@ -171,7 +171,7 @@ impl Chat<'_> {
         let durable_runs = self.conversations.durable_runs.clone();
         let taken = durable_runs.acquire_run(&run.id).await;
         let taken = taken.map_err(|error| Failure::runtime_error(add_error_remedy(error)))?;
-        // The user is at the terminal, so the approver asks at once and does not defer approvals.
+        // The user is at the terminal, so the approver asks immediately and defers nothing.
         let approver = create_approver(
             &self.context,
             &self.resources.host,

@@ -212,7 +212,7 @@ fn parse_toml(text: &str) -> Result<Value, Problem> {
     })
 }
 
-/// Parses JSON, in which comments and trailing commas are allowed.
+/// Parses JSON. Comments and trailing commas are allowed.
 fn parse_json(text: &str) -> Result<Value, Problem> {
     let mut text = text.to_owned();
     let stripped = json_strip_comments::strip(&mut text);

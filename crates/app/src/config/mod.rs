@@ -127,7 +127,7 @@ pub(crate) struct Config {
     /// Paths of the configuration files that were read, lowest precedence first.
     #[serde(skip)]
     pub(crate) files: Vec<PathBuf>,
-    /// Settings as JSON, without providers and servers. They are merged with those of other files.
+    /// Settings as JSON, without providers and servers. They are merged with other files' settings.
     #[serde(skip)]
     pub(crate) settings: Map<String, Value>,
     /// Values of all variables that were expanded in the files. They may be secrets.

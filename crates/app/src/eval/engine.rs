@@ -183,8 +183,8 @@ impl Engine for Evaluator<'_> {
             plan.options.strategy = Strategy::Loop;
         }
         let without = plan.no_tools || parameters.tools == Some(false);
-        // All turns share the server's state for this conversation id. Other conversations have a
-        // state of their own.
+        // All turns share the server's state for this conversation id. Each conversation has
+        // its own state.
         let conversation = Uuid::now_v7().to_string();
         let agent = plan
             .build_agent(self.context, &self.nothing, &self.decisions)

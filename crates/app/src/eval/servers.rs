@@ -199,7 +199,7 @@ impl ServerPlan {
             server.secrets.extend(context.config.context_secrets());
         }
         servers.bundled = false;
-        // Stored definitions are those of configured servers. Tools of a suite are not compared.
+        // Stored definitions belong to configured servers. Tools of a suite are not compared.
         servers.options.tool_pins = ToolPins::default();
         servers.options.tool_pin_store = None;
         servers.pin_error = None;

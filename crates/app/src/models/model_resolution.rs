@@ -84,7 +84,7 @@ impl Providers {
         !matches!(self.check_readiness(provider), Readiness::KeyMissing(_))
     }
 
-    /// Returns the only provider with an API key. If there is no key at all, returns the only
+    /// Returns the only provider with an API key. If no provider has a key, returns the only
     /// provider with a configured address.
     fn find_only_provider(&self, name: &str) -> Option<&Provider> {
         if self.suggest_provider(name).is_some() {

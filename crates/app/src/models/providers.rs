@@ -15,7 +15,7 @@ use super::{
 };
 use crate::config::{self, Config, KINDS, ProviderEntry, ProviderKind, environment::Environment};
 
-/// The built-in model providers and those of the configuration.
+/// The built-in and the configured model providers.
 #[allow(clippy::struct_field_names)] // They are the providers.
 pub(crate) struct Providers {
     environment: Environment,

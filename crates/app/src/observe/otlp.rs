@@ -269,7 +269,7 @@ impl HttpClient for CollectorClient {
             }
         }
         let transport = self.transport.clone();
-        // The exporter calls this function on a thread of its own, which has no Tokio runtime.
+        // The exporter calls this function on its own thread, which has no Tokio runtime.
         let sending = self.runtime.spawn(async move {
             let response = transport.post(&request, &StatusClassifier).await?;
             read_to_end(COLLECTOR, response.body, MAX_RESPONSE_BYTES).await

@@ -110,7 +110,7 @@ impl Interrupts {
         *self.0.count.borrow() > 0
     }
 
-    /// Waits for the first interruption. Returns at once if the program was already interrupted.
+    /// Waits for the first interruption. Returns immediately if it has already occurred.
     pub(crate) async fn wait_for_first_interruption(&self) {
         self.wait_for_interruptions(1).await;
     }

@@ -36,8 +36,8 @@ pub async fn read_to_end(
     Ok(whole.freeze())
 }
 
-/// Splits the bytes of a response body into frames. The reader keeps the current frame, so that a
-/// stream with a frame for every token allocates no memory for them.
+/// A reader that splits the bytes of a response body into frames. It stores the current frame in a
+/// buffer that it reuses, because a streamed answer has a frame for every token.
 pub(crate) trait FrameReader: Send {
     /// Reads the next frame from the beginning of `unread`. Returns `false` if it is incomplete.
     fn read_frame(&mut self, unread: &mut BytesMut) -> Result<bool, ModelError>;

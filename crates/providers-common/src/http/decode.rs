@@ -74,8 +74,8 @@ pub fn assemble_response(
         .map_err(|fault| ModelError::from_violation(provider, fault))
 }
 
-/// Stream of the model events of an answer. The stream is polled for every token. Therefore it has
-/// its own `poll_next`: moving its state, as `stream::unfold` does, would be slow.
+/// Stream of the model events of an answer. It implements `poll_next` itself, because
+/// `stream::unfold` would move the whole state for every token.
 struct DecodedEvents<R, D> {
     provider: String,
     /// Context that completes the errors. `None` if the caller completes them.
@@ -91,7 +91,7 @@ struct DecodedEvents<R, D> {
     has_ended: bool,
 }
 
-/// The decoder is never pinned.
+/// No field is pinned in place, so the stream can move after it was polled.
 impl<R, D> Unpin for DecodedEvents<R, D> {}
 
 fn decode_frames(

@@ -132,7 +132,7 @@ fn make_file_private(_: &File) -> io::Result<()> {
 }
 
 impl Write for RecordingFile {
-    /// Writes a line of the recording. Prints a warning for an error, because the run goes on.
+    /// Writes a line of the recording. Prints a warning for an error, because the run continues.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.write_line(bytes);
         match &written {
