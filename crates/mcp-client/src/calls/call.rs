@@ -194,15 +194,13 @@ async fn send_once(
     call: &CallRequest,
 ) -> Result<ServerResult, RequestFailure> {
     let answer = async {
-        let sent = multi_round::send_with_input_rounds(
-            server,
-            connection,
-            call.request.clone(),
-            &call.context,
-        );
+        let sent =
+            multi_round::send_with_input_rounds(server, connection, &call.request, &call.context);
         match sent.await? {
             ServerResult::CreateTaskResult(created) => {
-                let result = tasks::wait_for_task(server, connection, call, created).await?;
+                // The future is boxed because it is large and rarely needed.
+                let task = Box::pin(tasks::wait_for_task(server, connection, call, created));
+                let result = task.await?;
                 Ok(ServerResult::CustomResult(CustomResult::new(result)))
             }
             result => Ok(result),

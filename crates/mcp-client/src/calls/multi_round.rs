@@ -1,7 +1,7 @@
 //! Requests with several rounds: before it answers, a server can request input (MCP 2026-07-28,
 //! "Multi Round-Trip Requests"), or require that a person opens URLs (MCP 2025-11-25).
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use rmcp::{
     model::{ClientRequest, ErrorData, ServerResult},
@@ -29,18 +29,19 @@ const ROUND_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) async fn send_with_input_rounds(
     server: &Server,
     connection: &Connection,
-    mut request: ClientRequest,
+    request: &ClientRequest,
     call: &Arc<CallContext>,
 ) -> Result<ServerResult, RequestFailure> {
+    let mut request = Cow::Borrowed(request);
     let context = RequestContext::from_call(call);
     let mut visited = VisitedUrls::default();
     for _ in 0..MAX_ROUNDS {
-        let sent = connection.send_request(request.clone(), call.request_meta());
+        let sent = connection.send_request(request.as_ref().clone(), call.request_meta());
         let error = match sent.await {
             Ok(result) => match collect_required_input(server, &result, &context).await {
                 None => return Ok(result),
                 Some(input) => {
-                    add_input(&mut request, input?).await;
+                    add_input(request.to_mut(), input?).await;
                     continue;
                 }
             },
@@ -52,7 +53,7 @@ pub(crate) async fn send_with_input_rounds(
             let visit = server
                 .responder
                 .ask_to_open_urls(urls, &mut visited, &context);
-            visit.await.map_err(|reason| {
+            Box::pin(visit).await.map_err(|reason| {
                 let message = format!("{} ({reason})", error.message);
                 RequestFailure::Refused(ErrorData {
                     message: message.into(),
@@ -78,7 +79,8 @@ async fn collect_required_input(
         return None;
     }
     let result = serde_json::to_value(result).unwrap_or_default();
-    let input = server.responder.collect_input(&result, context).await?;
+    // The future is boxed because it is large and rarely needed.
+    let input = Box::pin(server.responder.collect_input(&result, context)).await?;
     Some(input.map_err(RequestFailure::Refused))
 }
 

@@ -30,7 +30,10 @@ use rmcp::{
 };
 use sse_stream::{Sse, SseStream};
 
-use crate::transport::invalid_message::{Recovered, invalid_answer_error, recover};
+use crate::transport::{
+    invalid_message::{Recovered, invalid_answer_error, recover},
+    parse::parse_message,
+};
 
 type HttpError = StreamableHttpError<reqwest::Error>;
 
@@ -119,7 +122,7 @@ impl Post {
             }
             body => body?,
         };
-        let error = match serde_json::from_slice(&body) {
+        let error = match parse_message(&body) {
             Ok(message) => return Ok(StreamableHttpPostResponse::Json(message, session_id)),
             Err(_) if request.is_none() => return Ok(StreamableHttpPostResponse::Accepted),
             Err(error) => error,
@@ -164,7 +167,7 @@ pub(crate) fn recover_events(stream: BoxedSseResponse) -> BoxedSseResponse {
         let mut event = event?;
         if matches!(event.event.as_deref(), None | Some("" | "message"))
             && let Some(data) = &event.data
-            && let Err(error) = serde_json::from_str::<ServerJsonRpcMessage>(data)
+            && let Err(error) = parse_message(data.as_bytes())
             && let Recovered::Message(message) = recover(data.as_bytes(), &error)
             && let Ok(data) = serde_json::to_string(&message)
         {

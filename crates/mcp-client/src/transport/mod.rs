@@ -7,5 +7,6 @@ pub(crate) mod http_post;
 pub(crate) mod instrumented_transport;
 pub(crate) mod invalid_message;
 pub(crate) mod open_requests;
+pub(crate) mod parse;
 pub(crate) mod server_stream;
 pub(crate) mod stdio_transport;

@@ -16,7 +16,10 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::transport::invalid_message::{Recovered, recover};
+use crate::transport::{
+    invalid_message::{Recovered, recover},
+    parse::parse_message,
+};
 
 /// Size in bytes of the buffer for reading from the server's standard output.
 const READ_BUFFER: usize = 16 * 1024;
@@ -115,7 +118,7 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
         if line.is_empty() {
             return None;
         }
-        let error = match serde_json::from_slice(line) {
+        let error = match parse_message(line) {
             Ok(message) => return Some(message),
             Err(error) => error,
         };
