@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_domain::JsonObject;
+pub use switchboard_providers_common::UserLocation;
 
 use crate::rules::{DEFAULT_WEB_SEARCH, Rules};
 
@@ -39,24 +40,6 @@ pub struct WebSearch {
     pub blocked_domains: Vec<String>,
     /// The user's approximate location.
     pub user_location: Option<UserLocation>,
-}
-
-/// The user's approximate location. Every field is optional.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct UserLocation {
-    /// City of the user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub city: Option<String>,
-    /// Region of the user, such as a state.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub region: Option<String>,
-    /// Country of the user, as a two-letter code (ISO 3166-1).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub country: Option<String>,
-    /// Time zone of the user (IANA), such as `Europe/Berlin`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timezone: Option<String>,
 }
 
 /// A tool of the API without a type in this crate, declared as JSON.

@@ -18,6 +18,7 @@
 //! | [`joined_text`] | text that is joined from parts |
 //! | [`mod@opaque_text`] | the readable text of a provider's own blocks |
 //! | [`tool_mapping`] | changes of tools and schemas that are reversed in the answer |
+//! | [`mod@user_location`] | [`UserLocation`], for web searches |
 //! | [`warnings`] | [`merge_warnings`]: equal warnings as one |
 //! | [`mod@lenient`] | fields of answers that accept a value of the wrong type |
 //!
@@ -53,7 +54,7 @@ pub mod tool_names;
 
 pub use self::http::{
     byte_stream::{ByteStream, as_text, read_to_end},
-    classify::{ClassifiedError, ErrorClassifier, HttpFailure, StatusClassifier},
+    classify::{ClassifiedError, ErrorClassifier, HttpFailure, StatusClassifier, protocol_error},
     decode::{assemble_response, decode_ndjson, decode_sse, decode_sse_with_context},
     decoder::WireDecoder,
     retry::{SingleAttempt, stream_with_retry},
@@ -68,11 +69,12 @@ pub use joined_text::JoinedText;
 pub use local_ids::LocalIds;
 pub use mapping::{
     answer_events, body_fields, joined_text, local_ids, media, opaque_text, request, result_text,
-    warnings,
+    user_location, warnings,
 };
 pub use opaque_text::opaque_block_text;
 pub use text_tool_calls::TextCalls;
 pub use tool_mapping::{ShapeRestorer, ToolMapping};
+pub use user_location::UserLocation;
 pub use warnings::merge_warnings;
 
 /// Maximum size of one frame (a server-sent event or a JSON line): 16 MiB. The largest legitimate

@@ -8,4 +8,5 @@ pub mod media;
 pub mod opaque_text;
 pub mod request;
 pub mod result_text;
+pub mod user_location;
 pub mod warnings;

@@ -82,6 +82,11 @@ impl ShapeRestorer {
         }))
     }
 
+    /// Returns whether added text is buffered until it is complete.
+    pub fn is_buffering(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Adds streamed text and returns the text that can be emitted now.
     ///
     /// Buffering ends when the text is not a JSON object or exceeds the maximum size of a tool

@@ -134,16 +134,17 @@ pub fn replay(
     decode: impl Fn(Body) -> ModelStream,
 ) -> Result<Replayed, ReplayError> {
     let bytes = Bytes::copy_from_slice(transcript);
-    let whole = Delivery {
-        cutting: Cutting::Whole,
+    // Byte by byte, no text is joined.
+    let single = Delivery {
+        cutting: Cutting::Bytes,
         arrival: Arrival::AtOnce,
     };
-    let expected = play_bytes(&bytes, whole, &decode)?;
+    let expected = play_bytes(&bytes, single, &decode)?;
     let cut = (1..bytes.len()).map(Cutting::InTwo);
     // If pieces are available immediately, the byte-by-byte delivery covers every split in two.
     let waited_for = [Cutting::Whole, Cutting::Bytes].into_iter().chain(cut);
     let later = waited_for.map(|cutting| (cutting, Arrival::Later));
-    let at_once = [Cutting::Bytes, Cutting::BytesAndNothing].map(|it| (it, Arrival::AtOnce));
+    let at_once = [Cutting::Whole, Cutting::BytesAndNothing].map(|it| (it, Arrival::AtOnce));
     for (cutting, arrival) in at_once.into_iter().chain(later) {
         let delivery = Delivery { cutting, arrival };
         let found = play_bytes(&bytes, delivery, &decode)?;
@@ -265,21 +266,35 @@ fn play_bytes(
     }
 }
 
+/// Joins the deltas of one part that follow each other, as a decoder does if they arrive together.
+fn join_deltas(events: &[ModelEvent]) -> Vec<ModelEvent> {
+    let mut joined: Vec<ModelEvent> = Vec::new();
+    for event in events {
+        let rest = match joined.last_mut() {
+            Some(last) => last.append_delta(event.clone()),
+            None => Some(event.clone()),
+        };
+        joined.extend(rest);
+    }
+    joined
+}
+
 fn same(delivery: Delivery, found: &Replayed, expected: &Replayed) -> Result<(), ReplayError> {
+    let events = [found, expected].map(|replayed| join_deltas(&replayed.events));
     // The accumulated response follows from the events.
-    if found.events == expected.events && found.failure == expected.failure {
+    if events[0] == events[1] && found.failure == expected.failure {
         return Ok(());
     }
-    let pairs = found.events.iter().zip(&expected.events);
+    let pairs = events[0].iter().zip(&events[1]);
     let number = pairs
         .take_while(|(found, expected)| found == expected)
         .count();
-    let show = |replayed: &Replayed| match replayed.events.get(number) {
+    let show = |replayed: &Replayed, events: &[ModelEvent]| match events.get(number) {
         Some(event) => to_json(event),
         None => to_json(&replayed.failure),
     };
-    let (found, expected) = (show(found), show(expected));
-    let problem = format!("event {number} is {found}, in one piece it is {expected}");
+    let (found, expected) = (show(found, &events[0]), show(expected, &events[1]));
+    let problem = format!("event {number} is {found}, byte by byte it is {expected}");
     Err(ReplayError { delivery, problem })
 }
 

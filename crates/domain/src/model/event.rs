@@ -95,6 +95,29 @@ pub enum ModelEvent {
 }
 
 impl ModelEvent {
+    /// Appends `next` to this event if both are deltas of the same kind and part. Otherwise returns
+    /// `next`.
+    pub fn append_delta(&mut self, mut next: Self) -> Option<Self> {
+        if std::mem::discriminant(self) == std::mem::discriminant(&next)
+            && let (Some((index, text)), Some((same, more))) = (self.as_delta(), next.as_delta())
+            && index == same
+        {
+            text.push_str(more);
+            return None;
+        }
+        Some(next)
+    }
+
+    /// Returns the part index and the text of a delta.
+    fn as_delta(&mut self) -> Option<(u32, &mut String)> {
+        match self {
+            Self::TextDelta { index, text }
+            | Self::ReasoningDelta { index, text }
+            | Self::ToolInputDelta { index, json: text } => Some((*index, text)),
+            _ => None,
+        }
+    }
+
     /// Returns whether the event has visible content: text, reasoning, or a whole part other than a
     /// tool use.
     ///

@@ -9,7 +9,7 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, LocalIds, ToolMapping, WireDecoder, http::classify::body_excerpt,
+    AnswerEvents, AnswerSummary, LocalIds, ToolMapping, WireDecoder, protocol_error,
     provider::is_error,
 };
 
@@ -93,11 +93,8 @@ impl MessagesDecoder {
         if self.done {
             return Ok(());
         }
-        let message = format!(
-            "the body is not an answer: {}",
-            body_excerpt(body.as_bytes())
-        );
-        Err(self.new_error(ModelErrorKind::Protocol, message))
+        let problem = "the body is not an answer";
+        Err(protocol_error(&self.model.provider, problem, body))
     }
 
     fn read_event(
@@ -128,11 +125,8 @@ impl MessagesDecoder {
             "message" => {
                 let message: MessageStart = serde_json::from_str(data).unwrap_or_default();
                 if message.content.is_empty() && message.stop_reason.is_none() {
-                    let message = format!(
-                        "the event has no message: {}",
-                        body_excerpt(data.as_bytes())
-                    );
-                    return Err(self.new_error(ModelErrorKind::Protocol, message));
+                    let problem = "the event has no message";
+                    return Err(protocol_error(&self.model.provider, problem, data));
                 }
                 self.start_message(message, events);
                 self.finish_answer(events);
@@ -470,13 +464,8 @@ impl WireDecoder for MessagesDecoder {
         if self.done || data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
-        let unreadable = || {
-            let message = format!(
-                "an event is not a JSON object: {}",
-                body_excerpt(data.as_bytes())
-            );
-            self.new_error(ModelErrorKind::Protocol, message)
-        };
+        let unreadable =
+            || protocol_error(&self.model.provider, "an event is not a JSON object", data);
         // An array is not parsed as an event: serde would read its elements as the fields in order.
         if data.starts_with('[') {
             return Err(unreadable());
@@ -493,6 +482,10 @@ impl WireDecoder for MessagesDecoder {
             return Err(ERRORS.in_band_error(&self.model.provider, error));
         }
         self.read_event(&kind, envelope, data, events)
+    }
+
+    fn allows_repeated_text(&self) -> bool {
+        !self.done
     }
 
     fn finish_decoding(&mut self, _events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {

@@ -103,6 +103,16 @@ impl<R: FrameReader> Frames<R> {
         }
     }
 
+    /// Reads the next frame, like [`poll_read`](Self::poll_read), if it has arrived already.
+    /// Otherwise returns `false`.
+    pub(crate) fn read_arrived(&mut self) -> Result<bool, ModelError> {
+        let read = self.reader.read_frame(&mut self.unread);
+        if read.is_err() {
+            self.body = None;
+        }
+        read
+    }
+
     /// Returns the name and the data of the frame that was read last. JSON lines have no name.
     pub(crate) fn frame(&self) -> (&str, &str) {
         self.reader.frame()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::HeaderMap;
-use switchboard_domain::ModelErrorKind;
+use switchboard_domain::{ModelError, ModelErrorKind};
 
 /// Maximum number of characters that an error message quotes from a response body.
 const EXCERPT_CHARS: usize = 300;
@@ -73,6 +73,13 @@ pub fn classify_status(status: u16, retry_after: Option<Duration>) -> ModelError
         400..=499 => ModelErrorKind::InvalidRequest { field: None },
         _ => ModelErrorKind::Protocol,
     }
+}
+
+/// Creates an error of the kind [`ModelErrorKind::Protocol`] that quotes the beginning of the text
+/// with the problem, such as `a chunk is not a JSON object`.
+pub fn protocol_error(provider: &str, problem: &str, text: &str) -> ModelError {
+    let message = format!("{problem}: {}", body_excerpt(text.as_bytes()));
+    ModelError::new(provider, ModelErrorKind::Protocol, message)
 }
 
 /// Returns the beginning of a response body as one line of an error message. White space and

@@ -1,6 +1,7 @@
 //! Conversion of a response body into a stream of model events.
 
 use std::{
+    collections::VecDeque,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -16,6 +17,7 @@ use crate::{
     http::{
         byte_stream::{FrameReader, Frames},
         ndjson::LineReader,
+        repeated_text::RepeatedText,
         sse::SseReader,
     },
 };
@@ -28,6 +30,7 @@ use crate::{
 /// - The events before an error are emitted first. The stream ends after an error.
 /// - After `Finished` the stream does not wait: frames that have arrived are decoded, an open
 ///   connection is dropped, and errors are ignored.
+/// - Text that arrived together becomes one event.
 /// - Every event is checked against the event grammar. The first invalid event ends the stream with
 ///   an error.
 pub fn decode_sse(
@@ -82,9 +85,12 @@ struct DecodedEvents<R, D> {
     context: Option<AnswerContext>,
     frames: Frames<R>,
     decoder: D,
+    repeated_text: RepeatedText,
     grammar: EventGrammar,
-    /// Decoded events that are not emitted yet, the next one last.
-    events: Vec<ModelEvent>,
+    /// Events of the frame that is being decoded.
+    decoded: Vec<ModelEvent>,
+    /// Decoded events that are not emitted yet.
+    events: VecDeque<ModelEvent>,
     /// Error that follows these events, unless they finish the answer.
     error: Option<ModelError>,
     /// Whether no further frame is decoded.
@@ -105,8 +111,10 @@ fn decode_frames(
         context,
         frames,
         decoder,
+        repeated_text: RepeatedText::default(),
         grammar: EventGrammar::default(),
-        events: Vec::new(),
+        decoded: Vec::new(),
+        events: VecDeque::new(),
         error: None,
         has_ended: false,
     })
@@ -124,14 +132,17 @@ impl<R: FrameReader, D: WireDecoder> DecodedEvents<R, D> {
     fn decode_next(&mut self, frame: Result<bool, ModelError>) {
         let is_frame = matches!(frame, Ok(true));
         let result = match frame {
-            Ok(true) => {
-                let (name, data) = self.frames.frame();
-                self.decoder.decode_frame(name, data, &mut self.events)
-            }
-            Ok(false) => self.decoder.finish_decoding(&mut self.events),
+            Ok(true) => self.decode_frame(),
+            Ok(false) => self.decoder.finish_decoding(&mut self.decoded),
             Err(error) => Err(error),
         };
-        self.events.reverse();
+        for event in self.decoded.drain(..) {
+            let rest = match self.events.back_mut() {
+                Some(last) => last.append_delta(event),
+                None => Some(event),
+            };
+            self.events.extend(rest);
+        }
         if !is_frame || result.is_err() {
             self.end_stream();
             let incomplete =
@@ -140,10 +151,23 @@ impl<R: FrameReader, D: WireDecoder> DecodedEvents<R, D> {
         }
     }
 
+    fn decode_frame(&mut self) -> Result<(), ModelError> {
+        let (name, data) = self.frames.frame();
+        if let Some(event) = self.repeated_text.read_frame(name, data) {
+            self.decoded.push(event);
+            return Ok(());
+        }
+        let result = self.decoder.decode_frame(name, data, &mut self.decoded);
+        let can_repeat = result.is_ok() && self.decoder.allows_repeated_text();
+        let events: &[_] = if can_repeat { &self.decoded } else { &[] };
+        self.repeated_text.set_decoded_frame(name, data, events);
+        result
+    }
+
     /// Returns the next decoded event, or the error after the last event. A grammar violation is a
     /// fault of the adapter. It is always reported and ends the stream.
     fn next_event(&mut self) -> Option<Result<ModelEvent, ModelError>> {
-        let error = match self.events.pop() {
+        let error = match self.events.pop_front() {
             Some(event) => match self.grammar.check_event(&event) {
                 Ok(()) => return Some(Ok(event)),
                 Err(fault) => {
@@ -181,6 +205,13 @@ impl<R: FrameReader, D: WireDecoder> Stream for DecodedEvents<R, D> {
                 Poll::Pending => return Poll::Pending,
             };
             this.decode_next(frame);
+            // The frames that arrived together are decoded together.
+            while !this.has_ended {
+                match this.frames.read_arrived() {
+                    Ok(false) => break,
+                    frame => this.decode_next(frame),
+                }
+            }
         }
     }
 }

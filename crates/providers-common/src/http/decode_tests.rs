@@ -1,10 +1,11 @@
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering::SeqCst},
+    atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
 };
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
+use serde_json::Value;
 use switchboard_domain::{FinishReason, ModelErrorKind, PartStart};
 
 use super::*;
@@ -307,4 +308,148 @@ async fn the_body_is_dropped_with_the_error_and_not_with_the_stream() {
     while let Some(Ok(_)) = stream.next().await {}
     assert!(dropped.load(SeqCst));
     drop(stream);
+}
+
+/// Reads JSON objects with the text in `t` or the reasoning in `r`. Counts the decoded frames.
+#[derive(Clone, Default)]
+struct Objects {
+    allows: bool,
+    decoded: Arc<AtomicUsize>,
+}
+
+impl WireDecoder for Objects {
+    fn decode_frame(
+        &mut self,
+        name: &str,
+        data: &str,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        if self.decoded.fetch_add(1, SeqCst) == 0 {
+            events.extend([
+                started(0),
+                ModelEvent::PartStarted {
+                    index: 1,
+                    part: PartStart::Reasoning,
+                },
+            ]);
+        }
+        let body: Value = serde_json::from_str(data).map_err(|fault| wrong(&fault.to_string()))?;
+        let field = |name: &str| body[name].as_str().filter(|it| !it.is_empty());
+        events.extend(field("t").map(|it| text(&format!("{name}{it}"))));
+        events.extend(field("r").map(|it| ModelEvent::ReasoningDelta {
+            index: 1,
+            text: it.to_owned(),
+        }));
+        Ok(())
+    }
+
+    fn allows_repeated_text(&self) -> bool {
+        self.allows
+    }
+
+    fn finish_decoding(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        events.push(ModelEvent::Finished {
+            reason: FinishReason::Stop,
+            raw: None,
+        });
+        Ok(())
+    }
+}
+
+/// Returns the events of frames that arrive separately, and the number of decoded frames.
+async fn read_objects(frames: &[&str], allows: bool) -> (Vec<String>, usize) {
+    let decoder = Objects {
+        allows,
+        ..Objects::default()
+    };
+    let events = frames
+        .iter()
+        .map(|frame| Ok(Bytes::from(format!("{frame}\n\n"))));
+    let body = Box::pin(stream::iter(events.collect::<Vec<_>>()));
+    let stream = decode_sse("acme", body, decoder.clone());
+    let events = stream.map(|event| format!("{event:?}")).collect().await;
+    (events, decoder.decoded.load(SeqCst))
+}
+
+#[tokio::test]
+async fn repeated_frames_are_read_like_decoded_ones() {
+    for (frames, decoded) in [
+        (
+            &[
+                r#"data: {"id": "x", "t": "a", "u": null}"#,
+                r#"data: {"id": "x", "t": "b", "u": null}"#,
+                r#"data: {"id": "x", "t": "c\n\"\u00e4\ud83d\ude00", "u": null}"#,
+                r#"data: {"id": "x", "t": "x", "u": null}"#,
+                r#"data: {"id": "x", "t": "d", "u": null}"#,
+            ][..],
+            2,
+        ),
+        // Another field, another value, another name, and a text that occurs twice.
+        (
+            &[
+                r#"data: {"id": "x", "t": "a"}"#,
+                r#"data: {"id": "y", "t": "b"}"#,
+                r#"data: {"id": "y", "r": "b"}"#,
+                "event: n\ndata: {\"id\": \"y\", \"r\": \"b\"}",
+                r#"data: {"id": "b", "r": "b"}"#,
+                r#"data: {"id": "c", "r": "c"}"#,
+                r#"data: {"id": "c", "r": "d"}"#,
+                r#"data: {"id": "c", "r": "e"}"#,
+            ],
+            7,
+        ),
+        // A text that is empty, missing, not a string, or followed by another field.
+        (
+            &[
+                r#"data: {"t": "a"}"#,
+                r#"data: {"t": ""}"#,
+                r#"data: {"t": "b"}"#,
+                r#"data: {"t": null}"#,
+                r#"data: {"t": "c"}"#,
+                r#"data: {"t": "d", "r": "e"}"#,
+                r#"data: {"t": "f", "r": "e"}"#,
+                r#"data: {"t": "g"}"#,
+                r#"data: {"t": "h"}"#,
+            ],
+            8,
+        ),
+        (&[r#"data: {"t": "a"}"#, r#"data: {"t": "b\x"}"#], 2),
+        (&[r#"data: {"t": "a"}"#, r#"data: {"t": "b}"#], 2),
+    ] {
+        let (events, count) = read_objects(frames, true).await;
+        let (expected, every) = read_objects(frames, false).await;
+        assert_eq!(events, expected);
+        assert_eq!((count, every), (decoded, frames.len()), "{frames:?}");
+    }
+}
+
+#[tokio::test]
+async fn frames_that_never_repeat_are_no_longer_compared() {
+    let frames: Vec<_> = (0..40)
+        .map(|it| format!(r#"data: {{"n": {it}, "t": "a"}}"#))
+        .collect();
+    let mut frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+    frames.extend([frames[39]; 3]);
+    assert_eq!(read_objects(&frames, true).await.1, 43);
+}
+
+#[tokio::test]
+async fn text_that_arrives_together_is_joined() {
+    let frames = [
+        r#"{"t": "a"}"#,
+        r#"{"t": "b"}"#,
+        r#"{"r": "c"}"#,
+        r#"{"r": "d"}"#,
+        r#"{"t": "e"}"#,
+    ];
+    let body = frames.map(|frame| format!("data: {frame}\n\n")).concat();
+    let (first, second) = body.split_at(body.len() - 30);
+    let pieces = [first, second].map(|piece| Ok(Bytes::copy_from_slice(piece.as_bytes())));
+    let stream = decode_sse("acme", Box::pin(stream::iter(pieces)), Objects::default());
+    let texts = stream.filter_map(async |event| match event.unwrap() {
+        ModelEvent::TextDelta { text, .. } | ModelEvent::ReasoningDelta { text, .. } => Some(text),
+        _ => None,
+    });
+    let texts: Vec<_> = texts.collect().await;
+    assert_eq!(texts, ["ab", "c", "d", "e"]);
 }

@@ -19,6 +19,13 @@ pub trait WireDecoder: Send {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError>;
 
+    /// Returns whether the last frame, if its only event was text or reasoning, changed nothing else
+    /// in the decoder. The stream then reads the next frames without the decoder, as long as they
+    /// differ from that frame only in the text.
+    fn allows_repeated_text(&self) -> bool {
+        false
+    }
+
     /// Ends the answer after the last frame. Appends the remaining events, or fails with
     /// [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind::Interrupted) if the
     /// answer is incomplete.

@@ -52,7 +52,8 @@ pub async fn stream_with_retry<M: SingleAttempt>(
         }
         Err(error) => Some(retrying.schedule_retry(error)?),
     };
-    let rest = stream::unfold(retrying, |mut retrying| async move {
+    // The state is boxed, because the stream moves it for every event.
+    let rest = stream::unfold(Box::new(retrying), |mut retrying| async move {
         let item = retrying.next().await?;
         Some((item, retrying))
     });

@@ -7,6 +7,7 @@ mod failure;
 mod redact;
 mod request;
 mod response_headers;
+mod target;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -17,6 +18,7 @@ use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
 use self::call::Call;
 pub(crate) use self::config::Attempts;
+pub(crate) use self::target::Target;
 pub use self::{
     config::{RetryPolicy, TransportConfig},
     request::{Headers, HttpRequest},
@@ -194,22 +196,33 @@ impl HttpTransport {
         request: &HttpRequest,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let limit = self.shared.config.first_byte_timeout;
-        let call = Call::new(self, Method::POST, request, limit)?;
-        self.send_with_retry(&call, classifier).await
+        let target = Target::new(self, request)?;
+        self.post_to(&target, request.body.clone(), true, classifier)
+            .await
     }
 
-    /// Sends `request` by POST in one attempt. The caller is responsible for retries; see
-    /// [`retry`](crate::http::retry). Errors are the same as those of
-    /// [`post`](HttpTransport::post).
-    pub async fn post_once(
+    /// Sends `body` by POST: with retries if `repeat` is true, and otherwise in one attempt. The
+    /// caller is then responsible for retries; see [`retry`](crate::http::retry). Errors are the
+    /// same as those of [`post`](HttpTransport::post).
+    pub(crate) async fn post_to(
         &self,
-        request: &HttpRequest,
+        target: &Target,
+        body: Option<Bytes>,
+        repeat: bool,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let limit = self.shared.config.first_byte_timeout;
-        let call = Call::new(self, Method::POST, request, limit)?;
-        call.send_once(1, classifier).await
+        let call = Call {
+            transport: self,
+            method: Method::POST,
+            target,
+            body,
+            limit: self.shared.config.first_byte_timeout,
+        };
+        if repeat {
+            self.send_with_retry(&call, classifier).await
+        } else {
+            call.send_once(1, classifier).await
+        }
     }
 
     /// Sends `request` by GET, for example for a list of models. The time limit is 30 s. Errors are
@@ -219,8 +232,13 @@ impl HttpTransport {
         request: &HttpRequest,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let limit = self.shared.config.first_byte_timeout.min(GET_TIMEOUT);
-        let call = Call::new(self, Method::GET, request, limit)?;
+        let call = Call {
+            transport: self,
+            method: Method::GET,
+            target: &Target::new(self, request)?,
+            body: request.body.clone(),
+            limit: self.shared.config.first_byte_timeout.min(GET_TIMEOUT),
+        };
         self.send_with_retry(&call, classifier).await
     }
 

@@ -1,6 +1,10 @@
 //! HTTP client for one server of a provider.
 
-use std::{fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -8,8 +12,8 @@ use switchboard_domain::{ModelError, ModelErrorKind, ModelId};
 
 use super::{HttpModel, ProviderConfig, SentRequest, Wire, redacted_address};
 use crate::{
-    Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, RetryPolicy, read_to_end,
-    schema::ToolSchemas,
+    Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, RetryPolicy,
+    http::transport::Target, read_to_end, schema::ToolSchemas,
 };
 
 /// Maximum number of pages of the model list that are requested; further models are omitted.
@@ -27,7 +31,13 @@ struct Server<C> {
     transport: HttpTransport,
     headers: Headers,
     tool_schemas: ToolSchemas,
+    /// Target of the last chat request without headers of its own. The next request usually has the
+    /// same target.
+    chat_target: Mutex<Option<ChatTarget>>,
 }
+
+/// The path of a chat request, whether its answer is streamed, and its target.
+type ChatTarget = (Cow<'static, str>, bool, Arc<Target>);
 
 /// A model in a server's list of models.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,6 +76,7 @@ impl<C: ProviderConfig> HttpClient<C> {
             transport,
             headers,
             tool_schemas: ToolSchemas::default(),
+            chat_target: Mutex::default(),
         };
         Ok(Self {
             server: Arc::new(server),
@@ -160,17 +171,38 @@ impl<C: ProviderConfig> HttpClient<C> {
         sent: &SentRequest,
         repeat: bool,
     ) -> Result<HttpAnswer, ModelError> {
+        let (transport, errors) = (&self.server.transport, self.config().error_table());
+        let answer = match self.chat_target::<W>(sent) {
+            Ok(target) => {
+                let body = Some(sent.body.clone());
+                transport.post_to(&target, body, repeat, errors).await
+            }
+            Err(error) => Err(error),
+        };
+        answer.map_err(|error| self.config().add_remedy(error))
+    }
+
+    fn chat_target<W: Wire<Config = C>>(
+        &self,
+        sent: &SentRequest,
+    ) -> Result<Arc<Target>, ModelError> {
+        let last = &self.server.chat_target;
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((path, streams, target)) = &*last
+            && (path, *streams) == (&sent.path, sent.streams)
+            && sent.headers.is_empty()
+        {
+            return Ok(Arc::clone(target));
+        }
         let request = W::FORMAT
             .accept_media_types(self.build_request(&sent.path), sent.streams)
             .with_headers(&sent.headers)
-            .with_json(sent.body.clone());
-        let (transport, errors) = (&self.server.transport, self.config().error_table());
-        let answer = if repeat {
-            transport.post(&request, errors).await
-        } else {
-            transport.post_once(&request, errors).await
-        };
-        answer.map_err(|error| self.config().add_remedy(error))
+            .with_json(Bytes::new());
+        let target = Arc::new(Target::new(&self.server.transport, &request)?);
+        if sent.headers.is_empty() {
+            *last = Some((sent.path.clone(), sent.streams, Arc::clone(&target)));
+        }
+        Ok(target)
     }
 
     pub(super) fn tool_schemas(&self) -> &ToolSchemas {

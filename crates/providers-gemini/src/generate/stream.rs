@@ -11,8 +11,8 @@ use switchboard_domain::{
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, LocalIds, ToolMapping, WireDecoder, http::classify::body_excerpt,
-    opaque_block_text, provider::is_error,
+    AnswerEvents, LocalIds, ToolMapping, WireDecoder, opaque_block_text, protocol_error,
+    provider::is_error,
 };
 
 use self::{
@@ -515,13 +515,8 @@ impl WireDecoder for GenerateDecoder {
         if self.done || data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
-        let unreadable = || {
-            let message = format!(
-                "a chunk is not a JSON object: {}",
-                body_excerpt(data.as_bytes())
-            );
-            self.new_error(ModelErrorKind::Protocol, message)
-        };
+        let unreadable =
+            || protocol_error(&self.model.provider, "a chunk is not a JSON object", data);
         let body: Value =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         if name == "error" {

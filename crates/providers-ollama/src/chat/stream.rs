@@ -6,7 +6,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     AnswerEvents, AnswerSummary, LocalIds, WireDecoder, http::classify::body_excerpt,
-    provider::is_error,
+    protocol_error, provider::is_error,
 };
 
 use super::{
@@ -95,8 +95,8 @@ impl ChatDecoder {
         if self.answer.has_started() {
             self.finish_decoding(events)
         } else {
-            let message = format!("no answer in the body: {}", body_excerpt(body.as_bytes()));
-            Err(self.new_error(ModelErrorKind::Protocol, message))
+            let problem = "no answer in the body";
+            Err(protocol_error(&self.model.provider, problem, body))
         }
     }
 

@@ -46,6 +46,10 @@ impl ReasoningBlocks {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn take_blocks(&mut self) -> Option<Vec<JsonObject>> {
         Some(std::mem::take(&mut self.0)).filter(|blocks| !blocks.is_empty())
     }

@@ -6,8 +6,7 @@ use switchboard_domain::{
     ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, LocalIds, ShapeRestorer, ToolMapping, WireDecoder,
-    http::classify::body_excerpt,
+    AnswerEvents, AnswerSummary, LocalIds, ShapeRestorer, ToolMapping, WireDecoder, protocol_error,
     provider::{ApiError, is_error},
 };
 
@@ -101,11 +100,8 @@ impl ChatDecoder {
         if self.has_choice {
             self.finish_decoding(events)
         } else {
-            let message = format!(
-                "the body is not an answer: {}",
-                body_excerpt(body.as_bytes())
-            );
-            Err(self.new_error(ModelErrorKind::Protocol, message))
+            let problem = "the body is not an answer";
+            Err(protocol_error(&self.model.provider, problem, body))
         }
     }
 
@@ -319,13 +315,8 @@ impl ChatDecoder {
         if data == "[DONE]" {
             return self.finish_answer(events);
         }
-        let unreadable = || {
-            let message = format!(
-                "a chunk is not a JSON object: {}",
-                body_excerpt(data.as_bytes())
-            );
-            self.new_error(ModelErrorKind::Protocol, message)
-        };
+        let unreadable =
+            || protocol_error(&self.model.provider, "a chunk is not a JSON object", data);
         // An array is not parsed as a chunk: serde would read its elements as the fields in order.
         if data.starts_with('[') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
@@ -355,6 +346,14 @@ impl WireDecoder for ChatDecoder {
     ) -> Result<(), ModelError> {
         let read = self.read_frame(name, data, events);
         read.inspect_err(|_| self.emit_buffered_text(events))
+    }
+
+    fn allows_repeated_text(&self) -> bool {
+        // Blocks of reasoning are stored besides their text, and a restorer stores the text.
+        !self.done
+            && self.details.is_empty()
+            && self.blocks.is_empty()
+            && !self.text_restorer.is_buffering()
     }
 
     fn finish_decoding(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {

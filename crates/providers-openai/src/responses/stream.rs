@@ -8,8 +8,7 @@ use switchboard_domain::{
     Warning,
 };
 use switchboard_providers_common::{
-    AnswerEvents, LocalIds, ToolMapping, WireDecoder, http::classify::body_excerpt,
-    provider::is_error,
+    AnswerEvents, LocalIds, ToolMapping, WireDecoder, protocol_error, provider::is_error,
 };
 
 use super::{
@@ -78,11 +77,8 @@ impl ResponsesDecoder {
             if let Some(error) = ERRORS.find_error(&value) {
                 return Err(ERRORS.in_band_error(&self.provider, error));
             }
-            let message = format!(
-                "the body is not an answer: {}",
-                body_excerpt(body.as_bytes())
-            );
-            return Err(self.new_error(ModelErrorKind::Protocol, message));
+            let problem = "the body is not an answer";
+            return Err(protocol_error(&self.provider, problem, body));
         }
         let response: Response = serde_json::from_value(value).unwrap_or_default();
         if let Some(status @ ("queued" | "in_progress")) = response.status.as_deref() {
@@ -261,13 +257,7 @@ impl ResponsesDecoder {
         if data == "[DONE]" {
             return self.finish_decoding(events);
         }
-        let unreadable = || {
-            let message = format!(
-                "an event is not a JSON object: {}",
-                body_excerpt(data.as_bytes())
-            );
-            self.new_error(ModelErrorKind::Protocol, message)
-        };
+        let unreadable = || protocol_error(&self.provider, "an event is not a JSON object", data);
         // An array is not parsed as an event: serde would read its elements as the fields in order.
         if !data.starts_with('{') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_domain::JsonObject;
+pub use switchboard_providers_common::UserLocation;
 
 /// A tool that the Responses API runs on its own servers while the model answers. Its calls and
 /// results arrive as [`Part::Opaque`](switchboard_domain::Part::Opaque) and are sent back
@@ -51,24 +52,6 @@ pub enum SearchContextSize {
     Medium,
     /// Search results may use a large share of the context window.
     High,
-}
-
-/// The user's approximate location. Every field is optional.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct UserLocation {
-    /// City of the user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub city: Option<String>,
-    /// Region of the user, such as a state.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub region: Option<String>,
-    /// Country of the user, as a two-letter code (ISO 3166-1).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub country: Option<String>,
-    /// Time zone of the user, such as `Europe/Berlin` (IANA).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timezone: Option<String>,
 }
 
 /// A server tool that has no type of its own in this crate.

@@ -27,7 +27,7 @@ fn stored(wire: Wire, stem: &str) -> Replayed {
     };
     let path = format!("{}/{stem}.{extension}", wire.name());
     let delivery = Delivery {
-        cutting: Cutting::Whole,
+        cutting: Cutting::Bytes,
         arrival: Arrival::AtOnce,
     };
     let bytes = transcripts::read(&path).unwrap().bytes;

@@ -7,30 +7,26 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use reqwest::Url;
-use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase, redact::Redactor};
+use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 use tokio::time::timeout;
 
 use super::{
-    AnswerContext, HttpAnswer, HttpRequest, HttpTransport, MAX_ERROR_BODY_BYTES, body, failure,
-    redact, response_headers,
+    AnswerContext, HttpAnswer, HttpTransport, MAX_ERROR_BODY_BYTES, Target, body, failure, redact,
+    response_headers,
 };
 use crate::{ClassifiedError, ErrorClassifier, HttpFailure, http::classify};
 
 /// Maximum time to read the body of a failed answer.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An HTTP request with checked address and headers, which can be sent any number of times.
+/// An HTTP request to a checked target, which can be sent any number of times.
 pub(super) struct Call<'a> {
-    transport: &'a HttpTransport,
-    method: Method,
-    url: Url,
-    headers: HeaderMap,
-    expected: &'static [&'static str],
-    body: Option<Bytes>,
+    pub(super) transport: &'a HttpTransport,
+    pub(super) method: Method,
+    pub(super) target: &'a Target,
+    pub(super) body: Option<Bytes>,
     /// Maximum time from sending the request to the first byte of the response.
-    limit: Duration,
-    redactor: Redactor,
+    pub(super) limit: Duration,
 }
 
 /// An HTTP response whose headers have arrived.
@@ -41,57 +37,10 @@ enum OpenedResponse {
     Failure(reqwest::Response, Option<String>),
 }
 
-impl<'a> Call<'a> {
-    /// Checks the address and headers of `request`. `limit` is the maximum time to the first byte.
-    pub(super) fn new(
-        transport: &'a HttpTransport,
-        method: Method,
-        request: &HttpRequest,
-        limit: Duration,
-    ) -> Result<Self, ModelError> {
-        let wrong = |message: String| {
-            ModelError::new(transport.provider(), ModelErrorKind::Configuration, message)
-        };
-        request.headers.check_headers(transport.provider())?;
-        let address = || redact::strip_address_secrets(&request.url);
-        let url = Url::parse(&request.url)
-            .map_err(|error| wrong(format!("`{}` is not an address: {error}", address())))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(wrong(format!(
-                "`{}` is not an address: it must begin with http:// or https://",
-                address()
-            )));
-        }
-        let mut headers = request.headers.header_map().clone();
-        if !request.expected.is_empty()
-            && !headers.contains_key(header::ACCEPT)
-            && let Ok(accept) = HeaderValue::try_from(request.expected.join(", "))
-        {
-            headers.insert(header::ACCEPT, accept);
-        }
-        // Building a request moves user and password from the address into a header. The resulting
-        // address and headers serve all attempts.
-        let built = transport.client.request(Method::GET, url).headers(headers);
-        let mut built = built.build().map_err(|error| {
-            wrong(format!("`{}`: {}", address(), failure::root_cause(&error)))
-                .with_source(error.without_url())
-        })?;
-        let headers = std::mem::take(built.headers_mut());
-        Ok(Self {
-            transport,
-            method,
-            redactor: redact::build_redactor(built.url(), &headers),
-            url: built.url().clone(),
-            headers,
-            expected: request.expected,
-            body: request.body.clone(),
-            limit,
-        })
-    }
-
+impl Call<'_> {
     /// Returns the address of the request without secrets, for messages.
     fn address(&self) -> String {
-        redact::strip_address_secrets(self.url.as_str())
+        redact::strip_address_secrets(self.target.url.as_str())
     }
 
     /// Sends the request once. `number` is the number of the attempt in the log, from 1.
@@ -146,7 +95,7 @@ impl<'a> Call<'a> {
         let context = AnswerContext {
             status,
             request_id: response_headers::request_id(&headers),
-            redactor: self.redactor.clone(),
+            redactor: self.target.redactor.clone(),
         };
         let beginning = first.unwrap_or_default();
         let shared = Arc::clone(&self.transport.shared);
@@ -163,8 +112,8 @@ impl<'a> Call<'a> {
     }
 
     fn build_request(&self) -> reqwest::Request {
-        let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
-        *request.headers_mut() = self.headers.clone();
+        let mut request = reqwest::Request::new(self.method.clone(), self.target.url.clone());
+        *request.headers_mut() = self.target.headers.clone();
         *request.body_mut() = self.body.clone().map(Into::into);
         request
     }
@@ -191,7 +140,7 @@ impl<'a> Call<'a> {
             ));
         }
         let actual = response_headers::media_type_essence(headers)?;
-        let expected = self.expected;
+        let expected = self.target.expected;
         if expected.is_empty() || response_headers::is_expected_media_type(actual, expected) {
             return None;
         }
@@ -227,7 +176,7 @@ impl<'a> Call<'a> {
         // Secrets are redacted before the text is shortened, because a shortened key is not
         // recognized.
         let body = String::from_utf8_lossy(&body);
-        let body = self.redactor.redact_known(&body);
+        let body = self.target.redactor.redact_known(&body);
         let retry_after = response_headers::retry_after(&headers, SystemTime::now());
         let ClassifiedError {
             kind,
@@ -248,7 +197,7 @@ impl<'a> Call<'a> {
             .model_error(kind, message)
             .with_status(status.as_u16())
             .with_request_id(request_id.or_else(|| response_headers::request_id(&headers)));
-        let error = redact::redact_error(&self.redactor, error);
+        let error = redact::redact_error(&self.target.redactor, error);
         let is_retryable =
             response_headers::should_retry(&headers).unwrap_or_else(|| error.is_transient());
         let pause = error.retry_after().or(retry_after);
@@ -257,7 +206,7 @@ impl<'a> Call<'a> {
 
     fn redirect_error(&self, status: StatusCode, location: &HeaderValue) -> ModelError {
         let location = String::from_utf8_lossy(location.as_bytes());
-        let new_address = match self.url.join(&location) {
+        let new_address = match self.target.url.join(&location) {
             Ok(url) => redact::strip_address_secrets(url.as_str()),
             Err(_) => redact::strip_address_secrets(&location),
         };
@@ -266,7 +215,8 @@ impl<'a> Call<'a> {
              If the \
              new address is right, configure it",
             self.address(),
-            self.redactor
+            self.target
+                .redactor
                 .redact_known(&classify::body_excerpt(new_address.as_bytes())),
         );
         self.model_error(ModelErrorKind::Configuration, message)

@@ -106,6 +106,10 @@ impl Headers {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.map.is_empty() && self.fault.is_none()
+    }
+
     pub(super) fn header_map(&self) -> &HeaderMap {
         &self.map
     }

@@ -1,0 +1,69 @@
+//! Fast reading of frames that differ from the previous frame only in their text.
+
+use serde_json::Value;
+use switchboard_domain::ModelEvent;
+
+/// Maximum number of decoded frames in a row before frames are no longer compared. Some servers
+/// write a new number or time into each frame, so their frames never repeat.
+const MAX_DIFFERENT: u8 = 16;
+
+/// Reader of frames that differ from the last decoded frame only in their text.
+///
+/// Most frames of a streamed answer do, and comparing them costs a tenth of parsing their JSON.
+#[derive(Default)]
+pub(super) struct RepeatedText {
+    name: String,
+    /// The parts of the frame before and after the JSON string with the text.
+    around: [String; 2],
+    /// The event of the frame. `None` if the last frame was not only text.
+    event: Option<ModelEvent>,
+    /// Number of decoded frames since the last repeated one.
+    different: u8,
+}
+
+impl RepeatedText {
+    /// Returns the event of a frame that repeats the last decoded frame with another text.
+    pub(super) fn read_frame(&mut self, name: &str, data: &str) -> Option<ModelEvent> {
+        let mut event = self.event.clone()?;
+        let (ModelEvent::TextDelta { text, .. } | ModelEvent::ReasoningDelta { text, .. }) =
+            &mut event
+        else {
+            return None;
+        };
+        let [before, after] = &self.around;
+        let literal = data.strip_prefix(before.as_str())?;
+        let literal = literal.strip_suffix(after.as_str())?;
+        // Only one whole JSON string is accepted, so the rest of the frame keeps its meaning.
+        *text = serde_json::from_str(literal).ok()?;
+        if text.is_empty() || name != self.name {
+            return None;
+        }
+        self.different = 0;
+        Some(event)
+    }
+
+    /// Sets the frame to which the next frames are compared, and the events that it caused.
+    pub(super) fn set_decoded_frame(&mut self, name: &str, data: &str, events: &[ModelEvent]) {
+        self.event = None;
+        let [
+            event @ (ModelEvent::TextDelta { text, .. } | ModelEvent::ReasoningDelta { text, .. }),
+        ] = events
+        else {
+            return;
+        };
+        if self.different == MAX_DIFFERENT {
+            return;
+        }
+        self.different += 1;
+        let literal = Value::from(text.as_str()).to_string();
+        // A string that occurs twice is ambiguous.
+        if let Some((before, after)) = data.split_once(&literal)
+            && !after.contains(&literal)
+        {
+            name.clone_into(&mut self.name);
+            before.clone_into(&mut self.around[0]);
+            after.clone_into(&mut self.around[1]);
+            self.event = Some(event.clone());
+        }
+    }
+}
