@@ -11,7 +11,6 @@ mod checks;
 mod ci;
 mod files;
 mod packages;
-mod pictures;
 mod process;
 mod suites;
 
@@ -66,7 +65,7 @@ enum Task {
     Catalogue(catalogue::Args),
     /// Test the web page in a real Chromium, over the real server
     Browser(browser::Args),
-    /// Make the pictures of the web page and of the terminal
+    /// Make the pictures of the web page
     Pictures,
     /// Rebuild the web page's third-party files from npm
     Vendor,
@@ -104,7 +103,7 @@ fn perform(task: Task) -> anyhow::Result<()> {
         Task::Postgres => postgres::run(),
         Task::Catalogue(args) => catalogue::run(&args),
         Task::Browser(args) => browser::run(&args),
-        Task::Pictures => browser::pictures().and_then(|()| pictures::draw_terminal()),
+        Task::Pictures => browser::pictures(),
         Task::Vendor => browser::vendor(),
         Task::Docs => docs::run(),
         Task::Bench(args) => bench::run(&args),

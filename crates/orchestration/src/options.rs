@@ -102,15 +102,3 @@ impl Default for ResponseRetries {
         }
     }
 }
-
-impl ResponseRetries {
-    /// Returns settings with which an unusable response is never followed by another call.
-    pub fn without_retries() -> Self {
-        Self {
-            empty_answer: 0,
-            malformed_call: 0,
-            cut_off: 0,
-            switch_after_refusal: false,
-        }
-    }
-}

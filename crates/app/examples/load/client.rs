@@ -19,41 +19,13 @@ const QUESTION: &str = "What is the state of order 4711, and when will it be her
 /// A word and how often a complete answer contains it at least, to detect truncated answers.
 const EXPECTED: (&str, usize) = ("Thursday", 7);
 
-/// A kind of request that the benchmark measures.
-#[derive(Clone, Copy)]
-struct RequestKind {
-    name: &'static str,
-    /// Whether requests use `POST /chat`, which stores the run, instead of Chat Completions.
-    stored: bool,
-    streamed: bool,
-    with_tool: bool,
-}
-
-const KINDS: [RequestKind; 4] = [
-    RequestKind {
-        name: "chat-whole",
-        stored: false,
-        streamed: false,
-        with_tool: false,
-    },
-    RequestKind {
-        name: "chat-stream",
-        stored: false,
-        streamed: true,
-        with_tool: false,
-    },
-    RequestKind {
-        name: "chat-stream-tool",
-        stored: false,
-        streamed: true,
-        with_tool: true,
-    },
-    RequestKind {
-        name: "stored-whole",
-        stored: true,
-        streamed: false,
-        with_tool: false,
-    },
+/// Kinds of requests: name, whether requests use `POST /chat`, which stores the run, instead of
+/// Chat Completions, whether answers are streamed, and whether the model calls a tool.
+const KINDS: [(&str, bool, bool, bool); 4] = [
+    ("chat-whole", false, false, false),
+    ("chat-stream", false, true, false),
+    ("chat-stream-tool", false, true, true),
+    ("stored-whole", true, false, false),
 ];
 
 /// A measured server and the HTTP client that calls it.
@@ -65,12 +37,12 @@ struct TargetServer<'a> {
 }
 
 impl<'a> TargetServer<'a> {
-    fn new(address: &'a str, kind: RequestKind, stored: bool) -> Outcome<Self> {
+    fn new(address: &'a str, stored: bool, streamed: bool) -> Outcome<Self> {
         Ok(Self {
             client: reqwest::Client::builder().no_proxy().build()?,
             address,
             stored,
-            streamed: kind.streamed,
+            streamed,
         })
     }
 
@@ -123,21 +95,21 @@ pub(crate) async fn measure_load(program: &str, turn: &str, rounds: u32) -> Outc
     pin_thread_to_cpu(client_cpu)?;
     let folder = tempfile::tempdir()?;
     let model = ServerProcess::start_model_server(&turn, folder.path()).await?;
-    for kind in KINDS {
+    for (name, stored, streamed, with_tool) in KINDS {
         let folder = tempfile::tempdir()?;
         let configuration = json!({
             "model": "bench/m",
             "providers": {"bench": {"base_url": format!("{}/v1", model.address)}},
             "mcp_servers": {"orders": {"command": tools, "args": ["serve-tools"]}},
         });
-        let arguments: &[&str] = if kind.with_tool { &[] } else { &["--no-tools"] };
+        let arguments: &[&str] = if with_tool { &[] } else { &["--no-tools"] };
         pin_thread_to_cpu(server_cpu)?;
         let server =
             ServerProcess::start_switchboard(program, folder.path(), &configuration, arguments);
         let server = server.await?;
         pin_thread_to_cpu(client_cpu)?;
-        let direct = TargetServer::new(&model.address, kind, false)?;
-        let through = TargetServer::new(&server.address, kind, kind.stored)?;
+        let direct = TargetServer::new(&model.address, false, streamed)?;
+        let through = TargetServer::new(&server.address, stored, streamed)?;
         // The first request warms up the server and is not measured.
         through.send_question().await?;
         for _ in 0..rounds {
@@ -147,9 +119,9 @@ pub(crate) async fn measure_load(program: &str, turn: &str, rounds: u32) -> Outc
             let usage = server.read_resource_usage()?;
             let cpu = (usage.cpu - cpu_before) / f64::from(REQUESTS);
             println!(
-                "{} {rate:.1} {p50:.0} {p99:.0} {our_rate:.1} {our_p50:.0} {our_p99:.0} {cpu:.1} \
+                "{name} {rate:.1} {p50:.0} {p99:.0} {our_rate:.1} {our_p50:.0} {our_p99:.0} {cpu:.1} \
                  {:.0}",
-                kind.name, usage.peak
+                usage.peak
             );
         }
         server.kill_process().await?;

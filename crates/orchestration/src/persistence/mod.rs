@@ -99,11 +99,6 @@ impl DurableRuns {
         }
     }
 
-    /// Returns the principal that owns the sessions and runs.
-    pub fn owner_principal(&self) -> &Principal {
-        &self.owner
-    }
-
     /// Starts a run that answers `messages` in a session, after its earlier messages. Usually this
     /// is one message of the person. The messages are in the session when this function returns.
     ///

@@ -45,7 +45,7 @@ impl Run {
         self.state.turn.tools = self.select_offered_tools(&tools);
         let policy = self.history_policy();
         let turn = &mut self.state.turn;
-        let overhead = tokens::estimate_tools(&turn.tools);
+        let overhead = self.caches.index.estimate_tokens(&turn.tools);
         let fit = turn.history.fit_to_limit(&policy, &self.messages, overhead);
         turn.request_tokens = Some(fit.tokens);
         let may_summarise = policy.summarise && !matches!(self.state.phase, LoopState::Summarising);

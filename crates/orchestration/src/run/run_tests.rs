@@ -168,7 +168,12 @@ fn finish_reasons_without_tools_end_the_run() {
     ];
     for (finish, text, outcome, error) in cases {
         let mut run = run(RunOptions {
-            recovery: ResponseRetries::without_retries(),
+            recovery: ResponseRetries {
+                empty_answer: 0,
+                malformed_call: 0,
+                cut_off: 0,
+                switch_after_refusal: false,
+            },
             ..RunOptions::default()
         });
         run.begin_model_call(Vec::new());

@@ -193,7 +193,7 @@ mod tests {
         assert!(control_each.acquire_slot(&ann).is_none());
         assert!(control_each.acquire_slot(&bob).is_some());
         drop((slots, control));
-        assert!(each.is_unused());
+        assert!(each.in_use.lock().unwrap().is_empty());
         assert!(each.acquire_slot(&ann).is_some());
 
         let all = [(); 3].map(|()| limits.acquire_slot(RequestClass::Other));

@@ -17,7 +17,7 @@ type SlotsInUse = Arc<Mutex<HashMap<Principal, usize>>>;
 /// A limit on the number of slots, for runs or requests, that each principal may use at a time.
 pub(crate) struct PrincipalLimit {
     pub(crate) max: usize,
-    in_use: SlotsInUse,
+    pub(crate) in_use: SlotsInUse,
 }
 
 /// A slot for a run or request, which counts for one principal until this value is dropped.
@@ -44,13 +44,6 @@ impl PrincipalLimit {
             in_use: Arc::clone(&self.in_use),
             principal: principal.clone(),
         })
-    }
-}
-
-#[cfg(test)]
-impl PrincipalLimit {
-    pub(crate) fn is_unused(&self) -> bool {
-        lock_mutex(&self.in_use).is_empty()
     }
 }
 

@@ -270,6 +270,9 @@ impl ToolTrace {
 }
 
 fn record_usage(span: &Span, usage: &Usage) {
+    if span.is_disabled() {
+        return;
+    }
     for (kind, count) in [
         ("input_tokens", usage.input_tokens),
         ("output_tokens", usage.output_tokens),

@@ -129,6 +129,16 @@ impl ToolIndex {
         self.tokens
     }
 
+    /// Estimates the total tokens of `tools`, which are usually the whole catalog.
+    pub fn estimate_tokens(&self, tools: &[Arc<ToolDefinition>]) -> u64 {
+        let is_same = |(a, b): (&Arc<_>, &Arc<_>)| Arc::ptr_eq(a, b);
+        if tools.len() == self.tools.len() && tools.iter().zip(&self.tools).all(is_same) {
+            self.tokens
+        } else {
+            estimate_tools(tools)
+        }
+    }
+
     /// Returns the names of the tool servers in the order of the catalog.
     pub fn server_names(&self) -> Vec<&str> {
         let mut servers: Vec<&str> = Vec::new();
