@@ -119,8 +119,8 @@ pub(crate) async fn measure_load(program: &str, turn: &str, rounds: u32) -> Outc
             let usage = server.read_resource_usage()?;
             let cpu = (usage.cpu - cpu_before) / f64::from(REQUESTS);
             println!(
-                "{name} {rate:.1} {p50:.0} {p99:.0} {our_rate:.1} {our_p50:.0} {our_p99:.0} {cpu:.1} \
-                 {:.0}",
+                "{name} {rate:.1} {p50:.0} {p99:.0} {our_rate:.1} {our_p50:.0} {our_p99:.0} \
+                 {cpu:.1} {:.0}",
                 usage.peak
             );
         }

@@ -19,9 +19,9 @@ pub trait WireDecoder: Send {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError>;
 
-    /// Returns whether the last frame, if its only event was text or reasoning, changed nothing else
-    /// in the decoder. The stream then reads the next frames without the decoder, as long as they
-    /// differ from that frame only in the text.
+    /// Returns whether the last frame changed nothing else in the decoder, if its only event was
+    /// text or reasoning. The stream then reads the next frames without the decoder, as long as
+    /// they differ from that frame only in the text.
     fn allows_repeated_text(&self) -> bool {
         false
     }
