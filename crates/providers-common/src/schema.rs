@@ -207,7 +207,7 @@ pub fn compile(schema: &Value, dialect: Dialect) -> CompiledSchema<'_> {
 
 fn run_compiler_pass(schema: &Value, rules: &'static Rules) -> CompiledSchema<'static> {
     let mut changes = Vec::new();
-    let normal = normal::normalise(schema, rules, &mut changes);
+    let normal = normal::normalize(schema, rules, &mut changes);
     let (schema, root_description) = lower::lower_to_dialect(normal, rules, &mut changes);
     CompiledSchema {
         schema: Cow::Owned(schema),

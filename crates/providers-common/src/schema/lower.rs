@@ -1,4 +1,4 @@
-//! Conversion of a normalised schema into the subset of JSON Schema that a dialect accepts.
+//! Conversion of a normalized schema into the subset of JSON Schema that a dialect accepts.
 
 mod array;
 mod describe;

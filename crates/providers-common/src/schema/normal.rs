@@ -22,7 +22,7 @@ use super::{
 };
 pub(super) use keyword::add_null_value;
 
-/// A schema that is normalised to draft 2020-12 of JSON Schema.
+/// A schema that is normalized to draft 2020-12 of JSON Schema.
 #[derive(Debug, Default)]
 pub(super) struct NormalSchema {
     /// Root schema without its definitions.
@@ -94,8 +94,8 @@ fn names_without_cycle<'n>(edges: &Edges<'n>, reversed: &Edges<'n>) -> HashSet<&
 }
 
 /// Normalises a schema to draft 2020-12 and reports the changes.
-pub(super) fn normalise(schema: &Value, rules: &Rules, changes: &mut Vec<Change>) -> NormalSchema {
-    let mut normaliser = Normaliser {
+pub(super) fn normalize(schema: &Value, rules: &Rules, changes: &mut Vec<Change>) -> NormalSchema {
+    let mut normalizer = Normalizer {
         root: schema,
         needs_items: rules.loose && rules.needs_items,
         names: HashMap::new(),
@@ -104,34 +104,34 @@ pub(super) fn normalise(schema: &Value, rules: &Rules, changes: &mut Vec<Change>
         nodes: 0,
         changes,
     };
-    let root = normaliser.normalise_subschema(schema, "", 0);
+    let root = normalizer.normalize_subschema(schema, "", 0);
     let mut defs = Map::new();
-    while let Some((name, target)) = normaliser.pending.pop_front() {
-        let def = normaliser.normalise_subschema(target, &child_pointer("", "$defs", &name), 0);
+    while let Some((name, target)) = normalizer.pending.pop_front() {
+        let def = normalizer.normalize_subschema(target, &child_pointer("", "$defs", &name), 0);
         defs.insert(name, Value::Object(def));
     }
     NormalSchema { root, defs }
 }
 
-struct Normaliser<'a, 'c> {
+struct Normalizer<'a, 'c> {
     root: &'a Value,
     /// Whether `items` is added to every array schema that lacks it.
     needs_items: bool,
     /// Names of the definitions, by the JSON pointers of their schemas in the root.
     names: HashMap<String, String>,
     taken: HashSet<String>,
-    /// Definitions that still have to be normalised.
+    /// Definitions that still have to be normalized.
     pending: VecDeque<(String, &'a Value)>,
     nodes: usize,
     changes: &'c mut Vec<Change>,
 }
 
-impl<'a> Normaliser<'a, '_> {
+impl<'a> Normalizer<'a, '_> {
     fn report(&mut self, at: &str, kind: ChangeKind, message: impl Into<String>) {
         self.changes.push(Change::new(at, kind, message));
     }
 
-    fn normalise_subschema(&mut self, schema: &'a Value, at: &str, depth: usize) -> Map {
+    fn normalize_subschema(&mut self, schema: &'a Value, at: &str, depth: usize) -> Map {
         self.nodes += 1;
         if depth > MAX_DEPTH || self.nodes > MAX_NODES {
             let message = "too deep or too many subschemas: any value is allowed";
@@ -142,7 +142,7 @@ impl<'a> Normaliser<'a, '_> {
             Value::Object(map) => {
                 let mut out = Map::new();
                 for (keyword, value) in map {
-                    self.normalise_keyword(map, keyword, value, &mut out, at, depth);
+                    self.normalize_keyword(map, keyword, value, &mut out, at, depth);
                 }
                 keyword::convert_required_flags(map, &mut out);
                 if self.needs_items {
@@ -160,7 +160,7 @@ impl<'a> Normaliser<'a, '_> {
         }
     }
 
-    fn normalise_list(
+    fn normalize_list(
         &mut self,
         list: &'a [Value],
         keyword: &str,
@@ -169,13 +169,13 @@ impl<'a> Normaliser<'a, '_> {
     ) -> Value {
         let listed = list.iter().enumerate().map(|(index, schema)| {
             let at = format!("{at}/{keyword}/{index}");
-            Value::Object(self.normalise_subschema(schema, &at, depth + 1))
+            Value::Object(self.normalize_subschema(schema, &at, depth + 1))
         });
         listed.collect()
     }
 
     /// Converts a reference, or replaces an unresolvable one by text.
-    fn normalise_reference(&mut self, reference: &str, out: &mut Map, at: &str) {
+    fn normalize_reference(&mut self, reference: &str, out: &mut Map, at: &str) {
         match resolve_reference(self.root, reference) {
             Ok((pointer, schema)) => {
                 let name = self.name_definition(pointer, schema);
@@ -189,7 +189,7 @@ impl<'a> Normaliser<'a, '_> {
         }
     }
 
-    /// Returns the name of the definition at a JSON pointer, and queues its normalisation.
+    /// Returns the name of the definition at a JSON pointer, and queues its normalization.
     fn name_definition(&mut self, pointer: String, schema: &'a Value) -> String {
         if let Some(name) = self.names.get(&pointer) {
             return name.clone();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Dialect,
     keywords::{Map, SchemaMembers, is_never, is_of_type},
-    normal::{NormalSchema, normalise},
+    normal::{NormalSchema, normalize},
     root,
     rules::{AnyValue, Rules},
 };
@@ -36,7 +36,7 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
     if !can_change_answers(dialect) {
         return answer;
     }
-    let mut normal = normalise(original, rules, &mut Vec::new());
+    let mut normal = normalize(original, rules, &mut Vec::new());
     let schema = normal.root.clone();
     if root::is_wrapped(&normal, rules) {
         if let Value::Object(object) = &mut answer

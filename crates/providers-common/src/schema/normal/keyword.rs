@@ -4,15 +4,15 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{Map, Normaliser, child_pointer, text};
+use super::{Map, Normalizer, child_pointer, text};
 use crate::schema::{
     change::ChangeKind,
     keywords::{SchemaMembers, TYPES, ValueForm, type_value, value_form},
 };
 
-impl<'a> Normaliser<'a, '_> {
+impl<'a> Normalizer<'a, '_> {
     /// Adds the draft 2020-12 form of one keyword to `out`. `map` is the schema with the keyword.
-    pub(super) fn normalise_keyword(
+    pub(super) fn normalize_keyword(
         &mut self,
         map: &'a Map,
         keyword: &str,
@@ -24,8 +24,8 @@ impl<'a> Normaliser<'a, '_> {
         let has_prefix = map.contains_key("prefixItems");
         let is_true = |keyword: &str| map.get(keyword) == Some(&Value::Bool(true));
         match (keyword, value) {
-            ("$ref", Value::String(reference)) => self.normalise_reference(reference, out, at),
-            // These keywords are not copied. Definitions are normalised where they are referred to.
+            ("$ref", Value::String(reference)) => self.normalize_reference(reference, out, at),
+            // These keywords are not copied. Definitions are normalized where they are referred to.
             // `allow_null` reads `nullable`. The other keywords do not constrain values.
             (
                 "$defs" | "definitions" | "nullable" | "$schema" | "$comment" | "$id" | "$anchor"
@@ -35,12 +35,12 @@ impl<'a> Normaliser<'a, '_> {
             )
             | ("required", Value::Bool(_))
             | ("id", Value::String(_)) => {}
-            ("type", _) => self.normalise_types(value, out, at),
+            ("type", _) => self.normalize_types(value, out, at),
             // In draft 7, `items` may be a list, and `additionalItems` describes the items after
             // that list.
             ("items", Value::Array(list)) if !has_prefix => {
                 if !list.is_empty() {
-                    let list = self.normalise_list(list, "items", at, depth);
+                    let list = self.normalize_list(list, "items", at, depth);
                     out.set("prefixItems", list);
                 }
             }
@@ -48,12 +48,12 @@ impl<'a> Normaliser<'a, '_> {
             ("additionalItems", _) => {
                 let is_rest = map.get("items").is_some_and(Value::is_array) && !has_prefix;
                 if is_rest && *value != true {
-                    let rest = self.normalise_value("items", value, at, depth);
+                    let rest = self.normalize_value("items", value, at, depth);
                     out.extend(rest.map(|rest| ("items".to_owned(), rest)));
                 }
             }
             ("dependencies", Value::Object(dependencies)) => {
-                self.normalise_dependencies(dependencies, out, at, depth);
+                self.normalize_dependencies(dependencies, out, at, depth);
             }
             // In draft 4, `exclusiveMinimum` and `exclusiveMaximum` are flags of the inclusive
             // bound.
@@ -71,7 +71,7 @@ impl<'a> Normaliser<'a, '_> {
             // The original description goes before existing text about other keywords.
             ("description", Value::String(_)) => text::prepend_text(out, value),
             _ => {
-                let Some(value) = self.normalise_value(keyword, value, at, depth) else {
+                let Some(value) = self.normalize_value(keyword, value, at, depth) else {
                     let message = format!("`{keyword}` with an invalid value removed");
                     return self.report(at, ChangeKind::Invalid, message);
                 };
@@ -81,7 +81,7 @@ impl<'a> Normaliser<'a, '_> {
     }
 
     /// Returns the draft 2020-12 form of a keyword's value. Returns `None` if the value is invalid.
-    fn normalise_value(
+    fn normalize_value(
         &mut self,
         keyword: &str,
         value: &'a Value,
@@ -91,17 +91,17 @@ impl<'a> Normaliser<'a, '_> {
         Some(match (value_form(keyword), value) {
             (ValueForm::Schema, _) | (ValueForm::SchemaOrFlag, Value::Object(_)) => {
                 let at = format!("{at}/{keyword}");
-                Value::Object(self.normalise_subschema(value, &at, depth + 1))
+                Value::Object(self.normalize_subschema(value, &at, depth + 1))
             }
             (ValueForm::Schemas, Value::Array(list)) if !list.is_empty() => {
-                self.normalise_list(list, keyword, at, depth)
+                self.normalize_list(list, keyword, at, depth)
             }
             (ValueForm::NamedSchemas, Value::Object(named)) => {
                 let named = named.iter().map(|(name, schema)| {
                     let at = child_pointer(at, keyword, name);
                     (
                         name.clone(),
-                        Value::Object(self.normalise_subschema(schema, &at, depth + 1)),
+                        Value::Object(self.normalize_subschema(schema, &at, depth + 1)),
                     )
                 });
                 Value::Object(named.collect())
@@ -131,7 +131,7 @@ impl<'a> Normaliser<'a, '_> {
         })
     }
 
-    fn normalise_types(&mut self, value: &Value, out: &mut Map, at: &str) {
+    fn normalize_types(&mut self, value: &Value, out: &mut Map, at: &str) {
         let given = match value {
             Value::Array(names) => names.as_slice(),
             other => std::slice::from_ref(other),
@@ -156,7 +156,7 @@ impl<'a> Normaliser<'a, '_> {
     }
 
     /// Converts `dependencies` of draft 7.
-    fn normalise_dependencies(
+    fn normalize_dependencies(
         &mut self,
         dependencies: &'a Map,
         out: &mut Map,
@@ -168,7 +168,7 @@ impl<'a> Normaliser<'a, '_> {
                 Value::Array(names) => ("dependentRequired", distinct_values(names.iter())),
                 schema => {
                     let at = child_pointer(at, "dependencies", name);
-                    let schema = self.normalise_subschema(schema, &at, depth + 1);
+                    let schema = self.normalize_subschema(schema, &at, depth + 1);
                     ("dependentSchemas", Value::Object(schema))
                 }
             };
