@@ -115,13 +115,6 @@ pub struct ToolNames {
 impl ToolNames {
     /// Creates the mapping for all tool names in a request, under a provider's naming rule.
     pub fn from_request(request: &ChatRequest, rule: NameRule) -> Self {
-        if request_tool_names(request).all(|name| rule.allows(name)) {
-            return Self {
-                rule,
-                wire: HashMap::new(),
-                declared: HashMap::new(),
-            };
-        }
         let (unchanged, changed): (BTreeSet<&str>, BTreeSet<&str>) =
             request_tool_names(request).partition(|name| rule.allows(name));
         let mut taken: HashSet<String> = unchanged.into_iter().map(str::to_owned).collect();

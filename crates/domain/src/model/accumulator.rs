@@ -214,10 +214,11 @@ impl PartBuffer {
                 PartContent::ToolUse { json, too_long, .. },
                 ModelEvent::ToolInputDelta { json: delta, .. },
             ) => {
-                if json.len().saturating_add(delta.len()) > max_tool_input {
-                    *too_long = true;
-                } else if !*too_long {
-                    json.push_str(delta);
+                // The allowed part is kept, no matter how the input is split into deltas.
+                let room = max_tool_input.saturating_sub(json.len());
+                if !*too_long {
+                    *too_long = delta.len() > room;
+                    json.push_str(&delta[..delta.floor_char_boundary(room)]);
                 }
             }
             (_, ModelEvent::PartState { state, .. }) => self.state = Some((**state).clone()),

@@ -375,3 +375,30 @@ fn provider_data_that_is_nested_too_deeply_is_refused() {
         }
     }
 }
+
+#[test]
+fn the_allowed_part_of_a_long_input_does_not_depend_on_the_deltas() {
+    for deltas in [
+        &["abéde"][..],
+        &["ab", "é", "de"],
+        &["a", "bé", "", "d", "e"],
+    ] {
+        let mut accumulator = ResponseAccumulator::with_max_tool_input(3);
+        let (id, name) = ("1".to_owned(), "f".to_owned());
+        let part = PartStart::ToolUse { id, name };
+        let mut events = vec![ModelEvent::PartStarted { index: 0, part }];
+        events.extend(deltas.iter().map(|json| ModelEvent::ToolInputDelta {
+            index: 0,
+            json: (*json).to_owned(),
+        }));
+        for event in &events {
+            accumulator.push(event).unwrap();
+        }
+        let response = accumulator.into_interrupted_response();
+        let input = &response.message.tool_uses().next().unwrap().input;
+        let ToolInput::Malformed { raw, .. } = input else {
+            panic!("{deltas:?} is an input");
+        };
+        assert_eq!(raw, "ab", "{deltas:?}");
+    }
+}

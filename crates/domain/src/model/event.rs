@@ -99,7 +99,7 @@ impl ModelEvent {
     /// `next`.
     pub fn append_delta(&mut self, mut next: Self) -> Option<Self> {
         if std::mem::discriminant(self) == std::mem::discriminant(&next)
-            && let (Some((index, text)), Some((same, more))) = (self.as_delta(), next.as_delta())
+            && let (Some((index, text)), Some((same, more))) = (self.delta_mut(), next.delta_mut())
             && index == same
         {
             text.push_str(more);
@@ -109,7 +109,7 @@ impl ModelEvent {
     }
 
     /// Returns the part index and the text of a delta.
-    fn as_delta(&mut self) -> Option<(u32, &mut String)> {
+    pub fn delta_mut(&mut self) -> Option<(u32, &mut String)> {
         match self {
             Self::TextDelta { index, text }
             | Self::ReasoningDelta { index, text }

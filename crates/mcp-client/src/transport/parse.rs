@@ -1,18 +1,37 @@
 //! Parsing of server messages.
 
 use rmcp::model::{
-    CallToolResult, JsonRpcMessage, JsonRpcResponse, JsonRpcVersion2_0, RequestId,
-    ServerJsonRpcMessage, ServerResult,
+    CallToolResult, ContentBlock, JsonRpcMessage, JsonRpcVersion2_0, MetaObject, RequestId,
+    ResultType, ServerJsonRpcMessage, ServerResult,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
-/// The answer to a tool call.
+/// The answer to a tool call. It has no other fields, because rmcp tries other results first.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolAnswer {
-    jsonrpc: JsonRpcVersion2_0,
+    #[serde(rename = "jsonrpc")]
+    _version: JsonRpcVersion2_0,
     id: RequestId,
-    result: CallToolResult,
+    result: ToolResult,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ToolResult {
+    result_type: Option<ResultType>,
+    content: Vec<ContentBlock>,
+    #[serde(default, deserialize_with = "read_present_value")]
+    structured_content: Option<Value>,
+    is_error: Option<bool>,
+    #[serde(rename = "_meta")]
+    meta: Option<MetaObject>,
+}
+
+/// Reads a value of which `null` differs from an absent field.
+fn read_present_value<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
 }
 
 /// Parses a message of a server.
@@ -21,23 +40,22 @@ struct ToolAnswer {
 /// tries every kind of message and of result in turn, which takes five times as long.
 pub(crate) fn parse_message(text: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
     // An array is not parsed as an answer: serde would read its elements as the fields in order.
-    let answer = serde_json::from_slice(text)
-        .ok()
-        .filter(|_| text.starts_with(b"{"));
-    let Some(ToolAnswer {
-        jsonrpc,
-        id,
-        result,
-    }) = answer
-    else {
+    let answer = serde_json::from_slice::<ToolAnswer>(text).ok();
+    let Some(ToolAnswer { id, result, .. }) = answer.filter(|answer| {
+        let kind = answer.result.result_type.as_ref();
+        text.starts_with(b"{") && kind.is_none_or(ResultType::is_complete)
+    }) else {
         return serde_json::from_slice(text);
     };
-    let result = ServerResult::CallToolResult(result);
-    Ok(JsonRpcMessage::Response(JsonRpcResponse {
-        jsonrpc,
+    let mut complete = CallToolResult::success(result.content);
+    complete.result_type = result.result_type;
+    complete.structured_content = result.structured_content;
+    complete.is_error = result.is_error;
+    complete.meta = result.meta;
+    Ok(JsonRpcMessage::response(
+        ServerResult::CallToolResult(complete),
         id,
-        result,
-    }))
+    ))
 }
 
 #[cfg(test)]
@@ -59,8 +77,12 @@ mod tests {
             r#"{"isError": false}"#,
             r#"{"content": null}"#,
             r#"{"content": [], "content": []}"#,
-            r#"{"tools": []}"#,
-            r#"{"contents": []}"#,
+            r#"{"tools": [], "isError": false}"#,
+            r#"{"content": [], "tools": []}"#,
+            r#"{"contents": [], "isError": false}"#,
+            r#"{"content": [], "messages": []}"#,
+            r#"{"content": [], "action": "accept"}"#,
+            r#"[null, [], null, null, null]"#,
             r#"{"content": {}, "action": "accept"}"#,
             r#"{"content": [{"type": "new"}]}"#,
             r#"{"content": [1]}"#,

@@ -239,7 +239,7 @@ fn the_right_tool_is_found_for_18_of_20_questions() {
     for (question, expected) in QUESTIONS {
         let mut selection = ToolSelection::default();
         selection.select_tools(&policy, &index);
-        assert!(selection.is_search_active());
+        assert!(selection.is_search_tool("search_tools"));
         // The words of a person; a model uses better queries.
         let input = json!({"query": question});
         let answer = selection.execute_search(&policy, &index, input.as_object().unwrap());

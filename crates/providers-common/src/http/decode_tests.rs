@@ -413,6 +413,24 @@ async fn repeated_frames_are_read_like_decoded_ones() {
             ],
             8,
         ),
+        // A text that is found in another place than its own, also in the syntax of JSON.
+        (
+            &[
+                r#"data: {"t":"x"}"#,
+                r#"data: {"t":":"}"#,
+                r#"data: {"t":" :"}"#,
+                r#"data: {"t":"y"}"#,
+            ],
+            3,
+        ),
+        (
+            &[
+                r#"data: {"id": "x", "t": "x"}"#,
+                r#"data: {"id": "a", "t": "\u0061"}"#,
+                r#"data: {"id": "b", "t": "\u0061"}"#,
+            ],
+            3,
+        ),
         (&[r#"data: {"t": "a"}"#, r#"data: {"t": "b\x"}"#], 2),
         (&[r#"data: {"t": "a"}"#, r#"data: {"t": "b}"#], 2),
     ] {

@@ -15,7 +15,7 @@ pub(super) struct RepeatedText {
     name: String,
     /// The parts of the frame before and after the JSON string with the text.
     around: [String; 2],
-    /// The event of the frame. `None` if the last frame was not only text.
+    /// The event of the frame, without its text. `None` if the last frame was not only text.
     event: Option<ModelEvent>,
     /// Number of decoded frames since the last repeated one.
     different: u8,
@@ -24,21 +24,18 @@ pub(super) struct RepeatedText {
 impl RepeatedText {
     /// Returns the event of a frame that repeats the last decoded frame with another text.
     pub(super) fn read_frame(&mut self, name: &str, data: &str) -> Option<ModelEvent> {
-        let mut event = self.event.clone()?;
-        let (ModelEvent::TextDelta { text, .. } | ModelEvent::ReasoningDelta { text, .. }) =
-            &mut event
-        else {
-            return None;
-        };
+        let event = self.event.as_ref()?;
         let [before, after] = &self.around;
         let literal = data.strip_prefix(before.as_str())?;
         let literal = literal.strip_suffix(after.as_str())?;
         // Only one whole JSON string is accepted, so the rest of the frame keeps its meaning.
-        *text = serde_json::from_str(literal).ok()?;
+        let text: String = serde_json::from_str(literal).ok()?;
         if text.is_empty() || name != self.name {
             return None;
         }
         self.different = 0;
+        let mut event = event.clone();
+        *event.delta_mut()?.1 = text;
         Some(event)
     }
 
@@ -56,14 +53,21 @@ impl RepeatedText {
         }
         self.different += 1;
         let literal = Value::from(text.as_str()).to_string();
-        // A string that occurs twice is ambiguous.
-        if let Some((before, after)) = data.split_once(&literal)
-            && !after.contains(&literal)
+        let (Some(at), mut event) = (data.find(&literal), event.clone()) else {
+            return;
+        };
+        let (before, after) = (&data[..at], &data[at + literal.len()..]);
+        // Without escapes, a string that occurs once is the text, and not another one equal to it.
+        if data.rfind(&literal) == Some(at)
+            && !before.contains('\\')
+            && !after.contains('\\')
+            && let Some((_, text)) = event.delta_mut()
         {
+            text.clear();
             name.clone_into(&mut self.name);
             before.clone_into(&mut self.around[0]);
             after.clone_into(&mut self.around[1]);
-            self.event = Some(event.clone());
+            self.event = Some(event);
         }
     }
 }

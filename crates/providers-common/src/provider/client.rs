@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind, ModelId};
 
-use super::{HttpModel, ProviderConfig, SentRequest, Wire, redacted_address};
+use super::{HttpModel, ProviderConfig, SentRequest, StreamFormat, Wire, redacted_address};
 use crate::{
     Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, RetryPolicy,
     http::transport::Target, read_to_end, schema::ToolSchemas,
@@ -25,7 +25,6 @@ pub struct HttpClient<C> {
     server: Arc<Server<C>>,
 }
 
-#[derive(Debug)]
 struct Server<C> {
     config: C,
     transport: HttpTransport,
@@ -36,8 +35,8 @@ struct Server<C> {
     chat_target: Mutex<Option<ChatTarget>>,
 }
 
-/// The path of a chat request, whether its answer is streamed, and its target.
-type ChatTarget = (Cow<'static, str>, bool, Arc<Target>);
+/// The path and the framing of a chat request, whether its answer is streamed, and its target.
+type ChatTarget = (Cow<'static, str>, StreamFormat, bool, Arc<Target>);
 
 /// A model in a server's list of models.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -188,8 +187,8 @@ impl<C: ProviderConfig> HttpClient<C> {
     ) -> Result<Arc<Target>, ModelError> {
         let last = &self.server.chat_target;
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((path, streams, target)) = &*last
-            && (path, *streams) == (&sent.path, sent.streams)
+        if let Some((path, format, streams, target)) = &*last
+            && (path, *format, *streams) == (&sent.path, W::FORMAT, sent.streams)
             && sent.headers.is_empty()
         {
             return Ok(Arc::clone(target));
@@ -200,7 +199,8 @@ impl<C: ProviderConfig> HttpClient<C> {
             .with_json(Bytes::new());
         let target = Arc::new(Target::new(&self.server.transport, &request)?);
         if sent.headers.is_empty() {
-            *last = Some((sent.path.clone(), sent.streams, Arc::clone(&target)));
+            let path = sent.path.clone();
+            *last = Some((path, W::FORMAT, sent.streams, Arc::clone(&target)));
         }
         Ok(target)
     }

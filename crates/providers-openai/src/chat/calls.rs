@@ -113,12 +113,7 @@ impl Calls {
             call.part = Some(index);
             call.restorer = self.tool_mapping.input_restorer(declared);
             let early = std::mem::take(&mut call.early_arguments);
-            // The arguments are emitted as two deltas, so that the accumulator keeps the allowed
-            // part of an input that is too long.
-            let (allowed, more) = early.split_at(early.floor_char_boundary(MAX_INPUT));
-            for json in [allowed, more] {
-                call.emit_arguments(index, json, events);
-            }
+            call.emit_arguments(index, &early, events);
         }
         if let Some(index) = call.part
             && call.state_changed
@@ -155,6 +150,11 @@ impl Calls {
             ..ToolCallDelta::default()
         };
         self.add_piece(&delta, chunk, answer, events);
+    }
+
+    /// Returns whether the last piece belongs to a call, and not to text or reasoning.
+    pub(crate) fn has_current_call(&self) -> bool {
+        self.current.is_some()
     }
 
     /// Ends the current call, because text or reasoning follows it.

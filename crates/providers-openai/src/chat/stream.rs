@@ -349,8 +349,10 @@ impl WireDecoder for ChatDecoder {
     }
 
     fn allows_repeated_text(&self) -> bool {
-        // Blocks of reasoning are stored besides their text, and a restorer stores the text.
+        // Blocks of reasoning are stored besides their text, a restorer stores the text, and a
+        // piece of a call may be stored without an event.
         !self.done
+            && !self.calls.has_current_call()
             && self.details.is_empty()
             && self.blocks.is_empty()
             && !self.text_restorer.is_buffering()

@@ -292,3 +292,23 @@ fn openrouter_details_belong_to_the_reasoning_before_them() {
 
 #[path = "stream_laws_tests.rs"]
 mod laws;
+
+#[test]
+fn a_frame_may_be_repeated_if_it_changes_nothing_but_the_text() {
+    for (mapping, is_buffered) in [(ToolMapping::default(), false), (tool_mapping(), true)] {
+        let mut decoder = decoder().with_tool_mapping(mapping);
+        let mut allows = |content: Value| {
+            let frame = delta(&content).to_string();
+            decoder.decode_frame("", &frame, &mut Vec::new()).unwrap();
+            decoder.allows_repeated_text()
+        };
+        assert!(allows(json!({"reasoning": "a"})));
+        assert!(!allows(
+            json!({"reasoning_details": [{"type": "reasoning.text", "text": "b"}]})
+        ));
+        assert_eq!(allows(json!({"content": "{"})), !is_buffered);
+        let call = json!({"index": 0, "function": {"arguments": "1"}});
+        assert!(!allows(json!({"content": "d", "tool_calls": [call]})));
+        assert_eq!(allows(json!({"content": "e"})), !is_buffered);
+    }
+}

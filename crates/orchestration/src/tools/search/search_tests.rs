@@ -52,7 +52,7 @@ fn a_small_catalog_is_offered_completely() {
     let mut selection = ToolSelection::default();
     let shown = selection.select_tools(&SearchPolicy::default(), &index);
     assert_eq!(shown, tools);
-    assert!(!selection.is_search_active() && !selection.is_search_tool("search_tools"));
+    assert!(!selection.is_search_tool("search_tools"));
     let off = SearchPolicy {
         enabled: false,
         ..small()
@@ -300,7 +300,7 @@ proptest! {
             index.set_catalog(&tools);
             let stored = serde_json::to_string(&selection).unwrap();
             selection = serde_json::from_str(&stored).unwrap();
-            let was_active = selection.is_search_active();
+            let was_active = selection.search_tool.is_some();
             let now: Vec<String> = selection
                 .select_tools(&policy, &index)
                 .iter()

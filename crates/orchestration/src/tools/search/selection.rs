@@ -27,7 +27,7 @@ pub struct ToolSelection {
     shown: Vec<String>,
     /// The definition of the search tool while tool search is used. It does not change, so that
     /// every request contains the same definition.
-    search_tool: Option<Arc<ToolDefinition>>,
+    pub(super) search_tool: Option<Arc<ToolDefinition>>,
 }
 
 impl ToolSelection {
@@ -64,11 +64,6 @@ impl ToolSelection {
             .filter(|name| **name != search.name)
             .filter_map(|name| index.find_tool(name));
         [&*search].into_iter().chain(shown).cloned().collect()
-    }
-
-    /// Returns whether tool search is in use for the conversation.
-    pub fn is_search_active(&self) -> bool {
-        self.search_tool.is_some()
     }
 
     /// Returns whether `name` is the name of the search tool, which the run executes itself.

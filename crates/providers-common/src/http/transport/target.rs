@@ -8,7 +8,6 @@ use super::{HttpRequest, HttpTransport, failure, redact};
 
 /// Checked address and headers of an HTTP request. Requests that differ only in their body share
 /// one target.
-#[derive(Debug)]
 pub(crate) struct Target {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
