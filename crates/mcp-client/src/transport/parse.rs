@@ -82,7 +82,7 @@ mod tests {
             r#"{"contents": [], "isError": false}"#,
             r#"{"content": [], "messages": []}"#,
             r#"{"content": [], "action": "accept"}"#,
-            r#"[null, [], null, null, null]"#,
+            r"[null, [], null, null, null]",
             r#"{"content": {}, "action": "accept"}"#,
             r#"{"content": [{"type": "new"}]}"#,
             r#"{"content": [1]}"#,
