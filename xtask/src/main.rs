@@ -65,7 +65,7 @@ enum Task {
     Catalogue(catalogue::Args),
     /// Test the web page in a real Chromium, over the real server
     Browser(browser::Args),
-    /// Make the pictures of the web page
+    /// Make the picture of the web page
     Pictures,
     /// Rebuild the web page's third-party files from npm
     Vendor,

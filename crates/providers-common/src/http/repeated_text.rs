@@ -3,18 +3,20 @@
 use serde_json::Value;
 use switchboard_domain::ModelEvent;
 
-/// Maximum number of decoded frames in a row before frames are no longer compared. Some servers
-/// write a new number or time into each frame, so their frames never repeat.
+/// Number of different frames in a row after which the comparison ends. Some servers write a new
+/// number or time into each frame, so their frames never repeat.
 const MAX_DIFFERENT: u8 = 16;
 
 /// Reader of frames that differ from the last decoded frame only in their text.
 ///
-/// Most frames of a streamed answer do, and comparing them costs a tenth of parsing their JSON.
+/// Most frames of a streamed answer do, and comparing them is cheaper than parsing their JSON.
 #[derive(Default)]
 pub(super) struct RepeatedText {
     name: String,
-    /// The parts of the frame before and after the JSON string with the text.
-    around: [String; 2],
+    /// The frame before the JSON string with the text.
+    before: String,
+    /// The frame after this string.
+    after: String,
     /// The event of the frame, without its text. `None` if the last frame was not only text.
     event: Option<ModelEvent>,
     /// Number of decoded frames since the last repeated one.
@@ -25,9 +27,8 @@ impl RepeatedText {
     /// Returns the event of a frame that repeats the last decoded frame with another text.
     pub(super) fn read_frame(&mut self, name: &str, data: &str) -> Option<ModelEvent> {
         let event = self.event.as_ref()?;
-        let [before, after] = &self.around;
-        let literal = data.strip_prefix(before.as_str())?;
-        let literal = literal.strip_suffix(after.as_str())?;
+        let literal = data.strip_prefix(self.before.as_str())?;
+        let literal = literal.strip_suffix(self.after.as_str())?;
         // Only one whole JSON string is accepted, so the rest of the frame keeps its meaning.
         let text: String = serde_json::from_str(literal).ok()?;
         if text.is_empty() || name != self.name {
@@ -39,7 +40,8 @@ impl RepeatedText {
         Some(event)
     }
 
-    /// Sets the frame to which the next frames are compared, and the events that it caused.
+    /// Stores a decoded frame for the comparison with the next frames, if its only event was text
+    /// or reasoning.
     pub(super) fn set_decoded_frame(&mut self, name: &str, data: &str, events: &[ModelEvent]) {
         self.event = None;
         let [
@@ -65,8 +67,8 @@ impl RepeatedText {
         {
             text.clear();
             name.clone_into(&mut self.name);
-            before.clone_into(&mut self.around[0]);
-            after.clone_into(&mut self.around[1]);
+            before.clone_into(&mut self.before);
+            after.clone_into(&mut self.after);
             self.event = Some(event);
         }
     }

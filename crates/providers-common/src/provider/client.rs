@@ -30,8 +30,8 @@ struct Server<C> {
     transport: HttpTransport,
     headers: Headers,
     tool_schemas: ToolSchemas,
-    /// Target of the last chat request without headers of its own. The next request usually has the
-    /// same target.
+    /// Target of the last chat request that added no headers. Most chat requests of a client share
+    /// it.
     chat_target: Mutex<Option<ChatTarget>>,
 }
 
@@ -181,6 +181,7 @@ impl<C: ProviderConfig> HttpClient<C> {
         answer.map_err(|error| self.config().add_remedy(error))
     }
 
+    /// Returns the target of a chat request. Creates it if the last request had another one.
     fn chat_target<W: Wire<Config = C>>(
         &self,
         sent: &SentRequest,

@@ -93,7 +93,7 @@ fn names_without_cycle<'n>(edges: &Edges<'n>, reversed: &Edges<'n>) -> HashSet<&
     found
 }
 
-/// Normalises a schema to draft 2020-12 and reports the changes.
+/// Normalizes a schema to draft 2020-12 and reports the changes.
 pub(super) fn normalize(schema: &Value, rules: &Rules, changes: &mut Vec<Change>) -> NormalSchema {
     let mut normalizer = Normalizer {
         root: schema,
