@@ -22,7 +22,8 @@ const COMMON: &[&str] = &[
 
 const PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// Variables that Windows programs need. Their names are not case-sensitive.
+/// Additional variables that programs need on Windows. The names are in upper case, because Windows
+/// ignores the case of variable names and [`is_inherited`] compares them in upper case.
 const WINDOWS: &[&str] = &[
     "APPDATA",
     "COMSPEC",
@@ -44,8 +45,11 @@ const WINDOWS: &[&str] = &[
     "WINDIR",
 ];
 
-/// Returns whether a child process inherits the environment variable `name`. `further` lists
-/// additional names that this kind of child process needs.
+/// Returns whether a child process inherits the environment variable `name`. Returns `false` for a
+/// name that is not valid Unicode.
+///
+/// `further` lists additional names that this kind of child process needs. On Windows, only its
+/// names in upper case have an effect.
 pub fn is_inherited(name: &OsStr, further: &[&str]) -> bool {
     let Some(name) = name.to_str() else {
         return false;

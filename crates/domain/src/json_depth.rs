@@ -7,11 +7,12 @@
 
 use serde_json::Value;
 
-/// Maximum number of nested arrays and objects in a value from a model, tool, client or person.
+/// Maximum nesting depth of a JSON value from a model, tool, client or person. Each array or object
+/// adds one level, including the outermost one.
 pub const MAX_JSON_DEPTH: usize = 64;
 
-/// Maximum number of nested arrays and objects in a whole document (HTTP body, message, event or
-/// run state), which may contain values with [`MAX_JSON_DEPTH`] levels.
+/// Maximum nesting depth of a whole JSON document: an HTTP body, message, event or run state.
+/// Greater than [`MAX_JSON_DEPTH`], because a document contains such values within its own objects.
 pub const MAX_DOCUMENT_DEPTH: usize = 96;
 
 /// The error for JSON that is nested more deeply than a limit.
@@ -22,7 +23,8 @@ pub struct TooDeep {
     pub max: usize,
 }
 
-/// Checks that a value has at most [`MAX_JSON_DEPTH`] nested arrays and objects.
+/// Returns [`TooDeep`] if the arrays and objects of a value are nested more than [`MAX_JSON_DEPTH`]
+/// levels deep.
 ///
 /// ```
 /// use serde_json::json;
@@ -52,8 +54,8 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Checks that a JSON text has at most [`MAX_DOCUMENT_DEPTH`] nested arrays and objects. Does not
-/// check that the text is valid JSON.
+/// Returns [`TooDeep`] if a JSON text is nested more than [`MAX_DOCUMENT_DEPTH`] levels deep.
+/// Counts brackets outside of strings and does not check that the text is valid JSON.
 pub fn check_document_depth(json: &[u8]) -> Result<(), TooDeep> {
     let brackets = json.iter().filter(|byte| matches!(byte, b'[' | b'{'));
     if brackets.count() <= MAX_DOCUMENT_DEPTH {

@@ -20,7 +20,7 @@ pub struct ModelId {
 }
 
 impl ModelId {
-    /// Returns the id of a provider and its model.
+    /// Returns the model id `provider/name`. Does not check the two names.
     pub fn new(provider: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self {
             provider: provider.into(),
@@ -86,7 +86,7 @@ pub struct ModelCapabilities {
     pub structured_output: Option<bool>,
     /// Whether the model accepts sampling parameters such as the temperature.
     pub sampling: Option<bool>,
-    /// Whether the model supports visible reasoning.
+    /// Whether the model can reason before it answers (extended thinking).
     pub reasoning: Option<bool>,
     /// Whether the model accepts images.
     pub images: Option<bool>,
@@ -94,8 +94,8 @@ pub struct ModelCapabilities {
     pub documents: Option<bool>,
     /// Whether the model accepts audio.
     pub audio: Option<bool>,
-    /// Whether the model may search for tools that a request does not list. With `Some(false)`,
-    /// every request lists all tools.
+    /// Whether the model can search for tools that a request omits. With `Some(false)`, every
+    /// request declares all tools. Otherwise, a request may declare only a selection of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_search: Option<bool>,
     /// Whether calls of tools that are not read-only need a person's approval, even if the

@@ -5,7 +5,8 @@ pub fn find_nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    // Minimum Jaro-Winkler similarity (0 to 1), which is higher for words with an equal beginning.
+    // Minimum Jaro-Winkler similarity of a suggestion, from 0 (nothing in common) to 1 (equal).
+    // Words with an equal beginning have a higher similarity.
     const MIN_SIMILARITY: f64 = 0.8;
     candidates
         .into_iter()
@@ -15,7 +16,7 @@ pub fn find_nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns ` (did you mean …?)` for the end of an error message, or an empty string.
+/// Returns ` (did you mean …?)` for the end of an error message, or an empty string for `None`.
 ///
 /// ```
 /// use switchboard_domain::nearest::{did_you_mean, find_nearest};
@@ -30,8 +31,8 @@ pub fn did_you_mean(nearest: Option<&str>) -> String {
     })
 }
 
-/// Returns the end of an error message about an unknown name: the most similar known name, and all
-/// known names.
+/// Returns the end of an error message about an unknown name, such as `` (did you mean `args`?).
+/// Available: args, env ``. Omits the question if no known name is similar.
 pub fn list_available_names(name: &str, known: &[&str]) -> String {
     format!(
         "{}. Available: {}",

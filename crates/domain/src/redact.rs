@@ -140,7 +140,7 @@ impl Redactor {
         added.drop_oldest(Self::MAX_ADDED_SECRETS, Self::MAX_ADDED_BYTES);
     }
 
-    /// Returns the number of known secrets.
+    /// Returns the number of known secrets, including those from [`Redactor::add_secret`].
     pub fn secret_count(&self) -> usize {
         self.known.len() + self.lock_added_secrets().len()
     }
@@ -155,29 +155,32 @@ impl Redactor {
 
     /// Returns whether a URL parameter with this name is probably a secret.
     ///
-    /// `key` and `sig` are secrets here, but not in a JSON object.
+    /// Unlike [`Redactor::is_secret_name`], also recognizes `key`, `sig` and `signature`.
     pub fn is_secret_parameter(name: &str) -> bool {
         secret_names::is_secret_parameter(name)
     }
 
     /// Returns whether this value with this name is probably a secret.
     ///
-    /// Unlike [`Redactor::is_secret_name`], recognizes plural names (`tokens`) of values that are
-    /// not just numbers.
+    /// Unlike [`Redactor::is_secret_name`], also recognizes the plural of a secret's name
+    /// (`tokens`) if the value contains a text that is not a number. Booleans and empty texts are
+    /// not secrets.
     pub fn is_secret(name: &str, value: &Value) -> bool {
         secret_names::is_secret(name, value)
     }
 
     /// Removes known secrets from a text.
     ///
-    /// Also removes the beginning of a secret before `…`, where an excerpt was cut.
+    /// Also removes an incomplete secret directly before the character `…`, where a longer text was
+    /// truncated.
     pub fn redact_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.replace_known_secrets(text, TextKind::Text)
     }
 
     /// Removes known secrets from the name of a JSON member, a tool or a server.
     ///
-    /// Secrets that look like words stay; otherwise other programs would not recognize the name.
+    /// A secret that looks like a word, such as `postgres`, stays. Otherwise programs could not
+    /// find the member, tool or server by its name.
     pub fn redact_known_in_name<'t>(&self, name: &'t str) -> Cow<'t, str> {
         self.replace_known_secrets(name, TextKind::Name)
     }
@@ -195,12 +198,14 @@ impl Redactor {
         }
     }
 
-    /// Replaces the known secrets in a JSON value.
+    /// Replaces the known secrets in the texts, numbers and member names of a JSON value. A number
+    /// that contains a secret becomes a string.
     pub fn redact_known_in_value(&self, value: &mut Value) {
         *value = ValueRedactor::for_known_secrets(self).redact_json_value(value, 0);
     }
 
-    /// Removes known and likely secrets from a text and limits its size.
+    /// Removes known and likely secrets from a text and truncates it to [`SizeLimits::text`]. A
+    /// note at the end of a truncated text states the number of omitted bytes.
     pub fn redact_text(&self, text: &str) -> String {
         self.redact_and_truncate(text, self.limits.text)
     }
@@ -212,7 +217,8 @@ impl Redactor {
         ValueRedactor::for_all_secrets(self).redact_json_value(value, 0)
     }
 
-    /// Returns tool content as a list without known and likely secrets, with limited size.
+    /// Returns tool content as a JSON array without known and likely secrets. The [`SizeLimits`] of
+    /// the redactor limit the number and the size of its items.
     ///
     /// A short description replaces the bytes of media and resources.
     pub fn redact_content(&self, content: &[ToolContent]) -> Value {
@@ -287,8 +293,8 @@ impl Redactor {
 
     /// Removes secrets before cutting the text, because a partial secret would not be recognized.
     fn redact_and_truncate(&self, text: &str, limit: usize) -> String {
-        // Only the first `limit` bytes of a large text are searched, and enough bytes after them to
-        // recognize a secret at the cut.
+        // A large text is searched only up to the limit, plus the bytes that are needed to
+        // recognize a secret that extends past the limit.
         let longest = self
             .known
             .longest_spelling_bytes()
@@ -316,7 +322,7 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// State of one redacted copy of a JSON value.
+/// State of the conversion of one JSON value to its redacted copy.
 struct ValueRedactor<'r> {
     redactor: &'r Redactor,
     known_only: bool,

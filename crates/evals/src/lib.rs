@@ -1,9 +1,9 @@
-//! Evaluates how well models use tools, and records and replays runs.
+//! Evaluates how well models use tools. Also records runs and replays them.
 //!
-//! - [`recording`]: recordings of model and tool traffic, replayed without network and keys.
-//! - [`suite`]: scenarios with expected calls and answers.
-//! - [`runner`]: runs scenarios concurrently.
-//! - [`scoring`]: compares calls with the expected ones.
+//! - [`recording`]: records model and tool traffic, replays it without network access or API keys.
+//! - [`suite`]: test scenarios with the expected tool calls and answers of a model.
+//! - [`runner`]: runs the scenarios of a suite with each model, several at the same time.
+//! - [`scoring`]: compares the tool calls of a model with the expected calls.
 //! - [`bfcl`]: imports the data of the Berkeley Function Calling Leaderboard.
 //! - [`report`]: results, summaries, comparison with an earlier report, and the HTML page.
 #![deny(missing_docs)]

@@ -32,7 +32,8 @@ use available_tools::AvailableTools;
 use declared_tools::DeclaredToolHost;
 use usage_meter::UsageMeter;
 
-/// Engine that the caller implements: it creates agents and computes the cost of model calls.
+/// Operations that the caller of [`Suite::run_scenarios`] implements. They create the agents and
+/// compute the cost of model responses.
 #[async_trait]
 pub trait Engine: Send + Sync {
     /// Returns the agent for one conversation, or an error message that the report shows.
@@ -42,13 +43,15 @@ pub trait Engine: Send + Sync {
     /// unknown.
     fn response_cost(&self, model: &ModelId, usage: &Usage) -> Option<f64>;
 
-    /// Returns the redactor for the report. By default, it removes text that looks like a secret
-    /// from tool results.
+    /// Returns the redactor that removes secrets from the messages, answers, tool inputs and tool
+    /// results in the report. The default redactor removes only data that looks like a secret.
     fn report_redactor(&self) -> Redactor {
         Redactor::default()
     }
 
-    /// Returns whether the recording of this tool call contains a redacted input.
+    /// Returns whether secrets were removed from the input of this tool call when it was recorded.
+    /// This is only possible in a replay. The verdict on such a call may be [`Verdict::Unknown`].
+    /// The default is `false`.
     fn is_input_redacted(&self, conversation: &Conversation<'_>, call: &ToolCallRecord) -> bool {
         let _ = (conversation, call);
         false
@@ -61,7 +64,8 @@ pub trait Engine: Send + Sync {
     }
 }
 
-/// A conversation to run: one repetition of a scenario with one model, and the settings.
+/// A conversation to run: one repetition of a scenario with one model, and the settings of its
+/// agent.
 #[derive(Debug, Clone)]
 pub struct Conversation<'a> {
     /// The scenario of the conversation, with its user messages and expected calls.
@@ -79,7 +83,8 @@ pub struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    /// Returns the tools that the scenario declares. They replace the tools of all servers.
+    /// Returns a tool host with the tools that the scenario declares, or `None` if it declares no
+    /// tools. The agent must use this host instead of the tools of MCP servers.
     pub fn declared_tools(&self) -> Option<Arc<dyn ToolHost>> {
         let tools = &self.scenario.tools;
         (!tools.is_empty()).then(|| Arc::new(DeclaredToolHost::new(tools)) as Arc<dyn ToolHost>)
@@ -87,16 +92,18 @@ impl Conversation<'_> {
 }
 
 impl Suite {
-    /// Returns the number of runs that the suite needs if `models` models are evaluated.
+    /// Returns the number of runs of the suite: scenarios times repetitions times `models`, the
+    /// number of evaluated models.
     pub fn count_planned_runs(&self, models: usize) -> usize {
         let repetitions = usize::try_from(self.repetitions).unwrap_or(usize::MAX);
         let of_one = self.scenarios.len().saturating_mul(repetitions);
         of_one.saturating_mul(models)
     }
 
-    /// Runs every scenario with every model and repetition, at most `at_once` at the same time.
-    /// Calls `done` with each result. When `stop` is ready, the current runs are cancelled and the
-    /// finished results are returned.
+    /// Runs every scenario of the suite with every model, [`Suite::repetitions`] times each. At
+    /// most `at_once` runs are active at the same time. Calls `done` with the result of each
+    /// finished run. When the future `stop` completes, cancels the active runs and returns the
+    /// results of the finished runs.
     pub async fn run_scenarios(
         &self,
         engine: &dyn Engine,
@@ -114,8 +121,9 @@ impl Suite {
         }
         let total = planned.len();
         let redaction = &Redaction::new(engine.report_redactor());
-        // The futures are boxed and return an index, because the compiler cannot prove that a
-        // closure over borrowed data is `Send`.
+        // The closure takes a position instead of references and boxes its future, because
+        // otherwise the compiler cannot prove that the stream is `Send`. With the position, the
+        // results are sorted.
         let run = |position: usize| {
             let (scenario, model, repetition) = planned[position];
             let run = PlannedRun {
@@ -328,7 +336,7 @@ fn to_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Redacts all texts of a turn's result. Its transcript is already redacted.
+/// Redacts all texts of a turn's result except the transcript, which is already redacted.
 fn redact_turn(turn: &mut TurnResult, redaction: &Redaction) {
     let score = &mut turn.score;
     let texts = [&mut turn.message, &mut turn.answer];
@@ -348,7 +356,8 @@ fn redact_turn(turn: &mut TurnResult, redaction: &Redaction) {
     }
 }
 
-/// Returns one sentence for each expectation of the turn that its calls or its outcome violate.
+/// Returns one sentence for each fault of the turn: the run did not complete, a required call is
+/// missing or was not executed, or a call is not allowed.
 fn find_faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
     let mut faults = Vec::new();
     if report.outcome != Outcome::Completed {

@@ -20,7 +20,7 @@ use alignment::{CallAssignment, assign_calls};
 use call_matcher::CallMatcher;
 pub(crate) use call_matcher::describe_expected_call;
 
-/// Outcome of a tool call. It does not depend on the calls that the scenario expects.
+/// How a tool call ended, regardless of the calls that the scenario expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -31,7 +31,8 @@ pub enum CallOutcome {
     Failed,
     /// The model called a tool that does not exist, or used invalid arguments.
     Hallucinated,
-    /// The call did not start: it was denied, skipped, over a limit or cancelled.
+    /// The call was not executed: for example, it was denied, skipped, cancelled, or exceeded the
+    /// run's limit of tool calls.
     NotExecuted,
 }
 
@@ -46,7 +47,8 @@ impl CallOutcome {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The call has the right tool and arguments at the right position. It need not be executed.
+    /// The call has the right tool and arguments at the right position. A call that was not
+    /// executed, for example because it was denied, can be right too.
     Right,
     /// The call has the right tool and arguments, but at the wrong position among the calls.
     WrongOrder,
@@ -56,22 +58,26 @@ pub enum Verdict {
     Hallucinated,
     /// The call has a tool that the scenario forbids.
     Forbidden,
-    /// The scenario does not expect the call, or an earlier call already returned the same result.
+    /// The scenario does not expect the call. This includes a repetition of a successful call with
+    /// the same tool and input, whose result the model already has.
     Unnecessary,
-    /// The call is neither right nor wrong, because its arguments were redacted in the recording.
+    /// The call may match an expected call, but this is unknown: the replayed recording has secrets
+    /// in its arguments redacted. Counts as neither right nor wrong.
     Unknown,
-    /// The scenario has no expectation for the call, so it counts as neither right nor wrong.
+    /// The call counts as neither right nor wrong: the turn lists no expected calls, or the call is
+    /// for a built-in tool, or it is an unexpected retry of a failed call.
     Unjudged,
 }
 
 /// A tool call of the model with its outcome and its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScoredCall {
-    /// Name of the MCP server that provides the tool. `None` for a built-in tool.
+    /// Name of the MCP server that provides the tool. `None` for a built-in tool and for a tool
+    /// that does not exist.
     pub server: Option<String>,
     /// Name of the tool on its server, without the server name.
     pub tool: String,
-    /// Input after repairs, such as a number instead of a text with digits. With
+    /// Input of the call after repairs, such as a number instead of a text with digits. With
     /// [`ScoringRules::Bfcl`](crate::suite::ScoringRules::Bfcl), the input as the model wrote it,
     /// without repairs.
     pub input: Value,
@@ -79,12 +85,12 @@ pub struct ScoredCall {
     pub outcome: CallOutcome,
     /// Verdict on the tool call, such as right or unnecessary.
     pub verdict: Verdict,
-    /// Reason for the verdict as text. `None` for a right call.
+    /// Reason for the verdict as text. `None` for right calls and for [`Verdict::Unjudged`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Duration of the tool call in milliseconds.
     pub duration_ms: u64,
-    /// Start of the tool's result, at most 2,000 bytes.
+    /// Text of the tool's result. A text longer than 2,000 bytes is cut and ends with `…`.
     pub result: String,
 }
 
@@ -111,12 +117,13 @@ impl ScoredCall {
 /// The tool calls of one turn with their scores, and the expected calls that are missing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TurnScore {
-    /// Tool calls in the order of the model's requests.
+    /// Tool calls of the turn, in the order in which the model requested them.
     pub calls: Vec<ScoredCall>,
     /// Required calls that the model did not make correctly, each as text with tool and arguments.
     pub missing: Vec<String>,
-    /// Number of the calls in `missing` that the model made with wrong arguments or at the wrong
-    /// position. Summaries count such a call as one wrong call.
+    /// Number of the calls in `missing` that the model attempted with wrong or invalid arguments or
+    /// at the wrong position. Summaries count such an attempt as one wrong call, and not also as a
+    /// missing call.
     #[serde(default)]
     pub attempted: usize,
     /// Right calls that were not executed, each as text with tool, arguments and reason.
@@ -127,10 +134,12 @@ pub struct TurnScore {
 /// Maximum size in bytes of a tool result in a report. Longer results are cut.
 const MAX_RESULT_BYTES: usize = 2_000;
 
-/// Scores the tool calls of a turn, in the order of the model's requests.
+/// Compares the tool calls of a turn with the calls that the turn expects. `calls` must have the
+/// order in which the model requested them.
 ///
-/// `earlier` are the calls of earlier turns: their results are known, so repetitions are
-/// unnecessary. `is_redacted` returns whether the input of a call was redacted in the recording.
+/// `earlier` are the calls of earlier turns. The model already has their results, so a repetition
+/// of such a call is unnecessary. `is_redacted` returns whether a call comes from a recording in
+/// which secrets of its input were redacted.
 pub fn score_turn(
     turn: &Turn,
     calls: &[ToolCallRecord],
@@ -165,7 +174,8 @@ pub fn score_turn(
         })
         .collect();
     let optional = missing.iter().filter(|one| expected[**one].optional);
-    // Required calls are listed before optional ones, so that they are matched first.
+    // Required calls are listed before optional ones, so that redacted calls are matched with
+    // required calls first.
     let candidates: Vec<usize> = unmet.iter().chain(optional).copied().collect();
     let unknown = find_possible_matches(&candidates, &open, |one, call| {
         let call = &calls[call];
@@ -184,7 +194,8 @@ pub fn score_turn(
     let mut scored = Vec::with_capacity(calls.len());
     for (position, info) in calls.iter().enumerate() {
         let call = info.record;
-        // Redacted calls are never repetitions, as different secrets are equal after redaction.
+        // A redacted call never counts as a repetition, because inputs with different secrets look
+        // equal after redaction.
         let is_repeated = !info.is_redacted
             && (known.iter().any(|it| is_same_call(it, call))
                 || call.failure == Some(ToolFailure::Repeated));
@@ -253,7 +264,8 @@ struct CallInfo<'a> {
     outcome: CallOutcome,
 }
 
-/// Describes the missing required calls. A call that a redacted call may match is not missing.
+/// Describes the required calls in `missing`. Omits an expected call that a redacted call in
+/// `unknown` may match.
 fn describe_missing_calls(
     missing: &[usize],
     expected: &[ExpectedCall],
@@ -268,8 +280,8 @@ fn describe_missing_calls(
         .collect()
 }
 
-/// Returns the outcome of a call whose input may be redacted. Invalid redacted input is not a
-/// hallucination, because the original input may have been valid.
+/// Returns the outcome of a call whose input may be redacted. A redacted input that is invalid
+/// gives `NotExecuted` and not `Hallucinated`, because the original input may have been valid.
 pub(crate) fn redacted_call_outcome(call: &ToolCallRecord, is_redacted: bool) -> CallOutcome {
     if is_redacted && has_invalid_input(call) {
         CallOutcome::NotExecuted
@@ -285,8 +297,8 @@ fn has_invalid_input(call: &ToolCallRecord) -> bool {
     )
 }
 
-/// Returns the number of missing calls that the model made with invalid input. Each counts as a
-/// hallucinated call, and not as a missing call too.
+/// Returns the number of calls in `unmet` for which the model called the right tool with invalid
+/// input. Such a call already counts as hallucinated, so it must not also count as missing.
 fn count_rejected_attempts(
     unmet: &[usize],
     calls: &[CallInfo<'_>],
@@ -302,7 +314,8 @@ fn count_rejected_attempts(
     found.iter().flatten().count()
 }
 
-/// Maps calls with redacted input to the expected calls that they may match.
+/// Maps the index of a call with redacted input to the index of an expected call that it may match.
+/// Assigns each expected call at most once.
 fn find_possible_matches(
     candidates: &[usize],
     calls: &[usize],
@@ -319,8 +332,8 @@ fn find_possible_matches(
     found
 }
 
-/// Describes the required calls that the model made but that were not executed. A call is omitted
-/// if an equal call was executed.
+/// Describes the required calls that the model made but that were not executed. Omits a required
+/// call if another call that matches it was executed.
 fn describe_unexecuted_calls(
     expected: &[ExpectedCall],
     matchers: &[CallMatcher<'_>],
@@ -338,7 +351,8 @@ fn describe_unexecuted_calls(
         if info.outcome != CallOutcome::NotExecuted || expected[one].optional {
             continue;
         }
-        // The input is invalid only after redaction, so the original call may have been executed.
+        // An assigned call with invalid input is redacted. Its input may be invalid only because of
+        // the redaction, so the original call may have been executed.
         if has_invalid_input(info.record) {
             continue;
         }
@@ -370,7 +384,8 @@ fn describe_failure(failure: ToolFailure) -> String {
     failure.as_str().replace('_', " ")
 }
 
-/// Returns the outcome of a tool call, derived from its failure or its error result.
+/// Returns the outcome of a tool call, derived from the fields `failure`, `is_error` and `attempts`
+/// of its record.
 pub(crate) fn call_outcome(call: &ToolCallRecord) -> CallOutcome {
     match call.failure {
         Some(failure) if failure.is_hallucination() => CallOutcome::Hallucinated,
@@ -406,7 +421,8 @@ fn result_excerpt(call: &ToolCallRecord) -> String {
     text
 }
 
-/// Returns the reason for an unknown verdict: a text that lists the call's redacted arguments.
+/// Returns the reason for [`Verdict::Unknown`]: a text that lists the call's redacted arguments.
+/// Returns `None` if the input is not an object.
 fn describe_redacted_arguments(call: &ToolCallRecord) -> Option<String> {
     let fields = call.input.as_object()?.iter();
     let names = fields.filter(|(_, value)| is_redacted(value));
@@ -418,7 +434,7 @@ fn describe_redacted_arguments(call: &ToolCallRecord) -> Option<String> {
     ))
 }
 
-/// Returns a description of each required call of a turn, as text.
+/// Describes each call that a turn requires as text, with tool and arguments. Omits optional calls.
 pub(crate) fn describe_required_calls(turn: &Turn) -> impl Iterator<Item = String> {
     let calls = turn.calls.iter().flatten();
     calls

@@ -55,12 +55,15 @@ use crate::{
     },
 };
 
-/// Number of change events that are buffered per subscriber. A slower subscriber loses the oldest.
+/// Number of [`ToolHostChange`] events that are buffered per subscriber. A slower subscriber loses
+/// the oldest events.
 const CHANGE_CAPACITY: usize = 256;
-/// Maximum number of servers that start at the same time. A server that does not answer delays the
-/// start of waiting servers by at most half a second.
+/// Number of servers that may start at the same time. A starting server occupies one of these
+/// places until it is ready, but at most for half a second. A server that does not answer thus
+/// delays the start of waiting servers only briefly.
 const MAX_PARALLEL_STARTS: usize = 16;
-/// Time limit to close connections and end processes, in addition to the grace periods.
+/// Time that [`McpHost::close`] waits for all servers to stop, in addition to the grace periods of
+/// their processes. The remaining processes are then killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for the supervisor tasks to end after the server processes were killed.
 const KILL_TIMEOUT: Duration = Duration::from_millis(500);
@@ -74,7 +77,8 @@ pub struct McpHost {
     pub(crate) options: Arc<HostOptions>,
     watchdog: Watchdog,
     pub(crate) stop: CancellationToken,
-    /// Token that is cancelled when all servers have stopped. It ends the streams of changes.
+    /// Token that is cancelled when all servers have stopped. It ends the streams that
+    /// [`ToolHost::watch_changes`] returned.
     ended: CancellationToken,
     pub(crate) tasks: TaskTracker,
     supervisors: Mutex<Vec<AbortHandle>>,
@@ -85,8 +89,9 @@ impl McpHost {
     ///
     /// # Errors
     ///
-    /// Returns an error if two servers have the same name, or if no tokio runtime is running.
-    /// Problems that a server has after that are part of its status.
+    /// Returns an error if two servers have the same name, or if no tokio runtime is running. Later
+    /// problems of a server, such as a program that was not found, are reported in
+    /// [`McpHost::server_statuses`].
     pub fn start(configs: Vec<ServerConfig>, options: HostOptions) -> Result<Self, HostError> {
         let runtime = Handle::try_current().map_err(|_| HostError::NoRuntime)?;
         let mut names = HashSet::new();
@@ -125,14 +130,16 @@ impl McpHost {
         })
     }
 
-    /// Waits until every server has become ready or has failed.
+    /// Waits until every server has become ready or has failed. Unlike [`Self::wait_until_ready`],
+    /// does not report the failure of a required server.
     pub async fn wait_for_startup(&self) {
         join_all(self.servers.iter().map(|server| server.wait_for_startup())).await;
     }
 
-    /// Waits until every server has become ready or has failed. The wait takes at most the longest
-    /// [`connect_timeout`](ServerConfig::connect_timeout) plus the delay caused by the limit of
-    /// parallel starts, except during restarts.
+    /// Waits until every server has become ready or has failed. A server that starts is ready or
+    /// has failed after at most its [`connect_timeout`](ServerConfig::connect_timeout). The wait
+    /// can be longer if many servers start, because only 16 start at the same time, and if a server
+    /// is restarted during the wait.
     ///
     /// # Errors
     ///
@@ -156,8 +163,9 @@ impl McpHost {
         self.servers.iter().map(|server| server.status()).collect()
     }
 
-    /// Calls a tool by its original name on the server. Tools that the configuration excludes are
-    /// treated as unknown. Otherwise works like [`ToolHost::call_tool`].
+    /// Calls a tool by the name that its server uses, instead of the catalog name. Returns
+    /// [`ToolCallError::UnknownTool`] for a tool that the configuration excludes. Otherwise works
+    /// like [`ToolHost::call_tool`].
     pub async fn call_server_tool(
         &self,
         server: &str,
@@ -167,8 +175,9 @@ impl McpHost {
         self.call_by_original_name(server, tool, input, false).await
     }
 
-    /// Calls a tool by its original name. `from_page` marks calls by a page of MCP Apps, which may
-    /// use only the tools that are visible to pages.
+    /// Calls a tool by the name that its server uses. If `from_page` is set, the caller is an HTML
+    /// page of MCP Apps, and the call is refused unless the `visibility` of the tool contains
+    /// `app`.
     pub(crate) async fn call_by_original_name(
         &self,
         server: &str,
@@ -212,25 +221,27 @@ impl McpHost {
         .await
     }
 
-    /// Returns the tools whose definition differs from the pinned one. The pin is the first
-    /// definition in this run, or the one in [`HostOptions::tool_pins`].
+    /// Returns the tools whose current definition differs from their pinned definition. The pinned
+    /// definition is the one in [`HostOptions::tool_pins`], or else the first one that the server
+    /// listed in this run.
     ///
-    /// Earlier approvals by a person do not cover the new definition of these tools.
-    /// [`ToolHostChange::ToolRedefined`] reports the change itself.
+    /// Approvals that a person gave for a pinned definition do not cover the current definition.
+    /// [`ToolHostChange::ToolRedefined`] is published when a definition changes.
     pub fn changed_tools(&self) -> Vec<ToolChange> {
         let servers = self.servers.iter();
         servers.flat_map(|server| server.changed_tools()).collect()
     }
 
-    /// Returns the catalog names (by which models call tools) of [`McpHost::changed_tools`].
+    /// Returns the catalog names of the tools in [`McpHost::changed_tools`]. Models call a tool by
+    /// its catalog name.
     pub fn redefined_tools(&self) -> BTreeSet<String> {
         let changes = self.changed_tools().into_iter();
         changes.map(|change| change.name).collect()
     }
 
-    /// Accepts the changed tools for which `selects` returns `true`, after a person has reviewed
-    /// them, and returns these tools. Later runs accept the new definitions too
-    /// ([`HostOptions::tool_pin_store`]).
+    /// Pins the current definitions of the changed tools for which `selects` returns `true`, and
+    /// returns these tools. Call this method after a person has reviewed the changes. Later runs
+    /// accept the definitions too if [`HostOptions::tool_pin_store`] is set.
     ///
     /// # Errors
     ///
@@ -242,7 +253,8 @@ impl McpHost {
         let mut accepted = self.changed_tools();
         accepted.retain(|change| {
             let server = self.get_server(&change.server);
-            // A tool is not accepted if the server changed its definition again after the review.
+            // `accept_change` returns `false` if the server has changed the definition again since
+            // `changed_tools` read it. The tool is then not accepted.
             selects(change)
                 && server.is_some_and(|server| server.pinned_tools.accept_change(change))
         });
@@ -257,7 +269,8 @@ impl McpHost {
         Ok(accepted)
     }
 
-    /// Stores the pins of new tools in a blocking task. Returns `None` if there is no pin store.
+    /// Saves the pins of tools that were first listed in this run. Returns the handle of the
+    /// blocking task that writes the file, or `None` without a pin store.
     fn save_new_tool_pins(&self) -> Option<JoinHandle<()>> {
         let store = self.options.tool_pin_store.clone()?;
         let known = &self.options.tool_pins;
@@ -383,7 +396,9 @@ impl McpHost {
         servers.find_map(|server| Some((server, server.find_tool(name)?)))
     }
 
-    /// Finds a tool by its catalog name. Waits for starting servers that this name may belong to.
+    /// Finds a tool by its catalog name after the servers that may own this name have started.
+    /// Returns an error if no server has the tool when these starts have ended or the deadline has
+    /// passed.
     async fn wait_for_tool(
         &self,
         name: &str,
@@ -473,7 +488,8 @@ impl ToolHost for McpHost {
         self.build_catalog()
     }
 
-    /// Calls a tool by catalog name. A call to a starting server waits for it, within the deadline.
+    /// Calls a tool by catalog name. If the server is starting, the call first waits until the
+    /// server is ready or the deadline has passed.
     async fn call_tool(&self, tool_call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let started = Instant::now();
         let (server, tool) = match self.find_tool(&tool_call.name) {
@@ -493,7 +509,8 @@ impl ToolHost for McpHost {
         Box::pin(stream::unfold(state, |(mut changes, ended)| async move {
             loop {
                 let next = tokio::select! {
-                    // `biased` delivers changes that were published before the host stopped.
+                    // `biased` polls `changes` first, so changes that were published before the
+                    // host stopped are still delivered.
                     biased;
                     next = changes.recv() => next,
                     () = ended.cancelled() => return None,

@@ -15,40 +15,45 @@ const DEFAULT_MAX_CALL_TIME: Duration = Duration::from_mins(10);
 /// Options that apply to all servers of an MCP host.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
-    /// Maximum number of consecutive restarts of a server that was ready. 0 disables restarts. The
-    /// count is reset after a server has run for a minute. A server that was never ready is not
-    /// restarted, because its configuration is usually wrong.
+    /// Maximum number of consecutive restarts of a server that was ready. Further attempts follow
+    /// about once per minute. 0 disables all restarts. The count is reset after a stdio server has
+    /// run for a minute, and after each successful connection to an HTTP server. A server that was
+    /// never ready is not restarted, because its configuration is usually wrong.
     pub restarts: u32,
     /// Delay before the first restart of a server, without jitter. It doubles before each further
     /// restart, up to 30 seconds. The first reconnection to an HTTP server has no delay.
     pub restart_delay: Duration,
     /// Times that server processes have to exit before they are killed.
     pub grace: Grace,
-    /// Time limit of a call without a deadline, on servers without
-    /// [`ServerConfig::call_timeout`](crate::ServerConfig::call_timeout). Progress restarts this
-    /// limit, up to [`max_call_time`](Self::max_call_time).
+    /// Default time limit of a call. It applies if neither the caller nor the configuration of the
+    /// server or tool sets a limit
+    /// ([`ServerConfig::call_timeout`](crate::ServerConfig::call_timeout)). Each progress report
+    /// restarts this limit, until [`max_call_time`](Self::max_call_time) is reached.
     pub call_timeout: Duration,
-    /// Maximum total time of a call whose `call_timeout` was restarted by progress. At least
-    /// `call_timeout`.
+    /// Maximum total time of a call with the limit `call_timeout`, including its restarts by
+    /// progress reports. A value below `call_timeout` has the effect of `call_timeout`.
     pub max_call_time: Duration,
     /// Maximum number of retries of a call that the server did not process, or of a call to a
     /// read-only or idempotent tool whose connection broke. All attempts share the call's deadline.
     pub retries: u32,
     /// Token store and OAuth login options for HTTP servers.
     pub auth: AuthOptions,
-    /// Limits of unanswered calls after which a circuit breaker rejects calls to a tool or server.
+    /// Limits of the circuit breakers, which temporarily reject calls to a tool or server after
+    /// several unanswered calls.
     pub circuits: CircuitOptions,
     /// Pinned tool definitions from earlier runs. A tool whose definition differs from its pin is
     /// listed in [`McpHost::changed_tools`](crate::McpHost::changed_tools).
     pub tool_pins: ToolPins,
-    /// Store for the tool pins, which later runs load. With `None`, no pins are stored.
+    /// File for the tool pins that the host stores in this run. The application loads them for the
+    /// next run ([`ToolPinFile::load`]) and passes them in `tool_pins`. With `None`, no pins are
+    /// stored.
     pub tool_pin_store: Option<Arc<ToolPinFile>>,
     /// Handlers of the requests that servers send during a call: sampling and elicitation.
     pub client_handlers: ClientHandlers,
     /// Whether the application can display pages of MCP Apps. Some servers list different tools to
     /// such applications.
     pub supports_apps: bool,
-    /// Limits of unanswered pings after which a server process is restarted.
+    /// Limits of the hang detection, which restarts a stdio server after several unanswered pings.
     pub hang_detection: HangDetection,
 }
 
@@ -79,8 +84,8 @@ impl Default for HostOptions {
 pub struct HangDetection {
     /// Time limit of one ping.
     pub ping_timeout: Duration,
-    /// Number of consecutive unanswered pings after which the server is restarted. Only pings while
-    /// no call runs count. 0 disables the restart.
+    /// Number of consecutive unanswered pings after which the server is restarted. A ping counts
+    /// only if no call of the server is running. 0 disables the restart.
     pub max_failed_pings: u32,
 }
 
@@ -96,7 +101,8 @@ impl Default for HangDetection {
 /// Times that the processes of a stdio server have to exit before they are killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grace {
-    /// Time to exit after the standard input was closed, with which MCP stops a stdio server.
+    /// Time to exit after the standard input of the server was closed. MCP requires a client to
+    /// close it first to stop a stdio server.
     pub after_stdin: Duration,
     /// Time to exit after `SIGTERM` was sent to the process group. Not used on Windows.
     pub after_term: Duration,
@@ -124,7 +130,7 @@ pub struct CircuitOptions {
     /// Time for which an open circuit breaker rejects calls. Then it admits one call as a probe. If
     /// the probe gets no answer, the pause doubles.
     pub pause: Duration,
-    /// Maximum pause of an open circuit breaker, for which it rejects calls.
+    /// Maximum of the pause, which doubles after each failed probe.
     pub max_pause: Duration,
 }
 

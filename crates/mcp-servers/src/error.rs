@@ -38,13 +38,14 @@ pub enum ServerError {
         /// Description of the problem with the data file.
         problem: DataProblem,
     },
-    /// The in-memory database could not be created.
+    /// The in-memory database of a server without a data file could not be created.
     #[error("failed to create the database in memory: {reason}")]
     Memory {
         /// Error message of the database library.
         reason: String,
     },
-    /// The server cannot listen on its address, because it is in use or not permitted, for example.
+    /// The server cannot listen on `address`, for example because the address is in use or the user
+    /// may not use it.
     #[error("cannot listen on {address}: {source}{}", listen_advice(source))]
     Listen {
         /// Address on which the server should listen.
@@ -52,7 +53,8 @@ pub enum ServerError {
         /// Error of the operating system while opening the socket.
         source: io::Error,
     },
-    /// The server refuses an address that other machines can reach, because no access token is set.
+    /// The server does not start on `address`, because other machines can reach this address and no
+    /// access token is set.
     #[error(
         "{address} can be reached from other machines, and no access token is configured: bind to \
          127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`"

@@ -12,7 +12,7 @@ use crate::{
     tool::ToolError,
 };
 
-/// Maximum time that a statement waits for a lock of another process.
+/// Maximum time that a statement waits for a lock on the database file that another process holds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The format of a database file: its identification and its tables.
@@ -38,7 +38,9 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens the database. Creates the tables and initial rows of a new database.
+    /// Opens the database in `file`, or a new database in memory if `file` is `None`. Creates the
+    /// tables and initial rows in a new database. Fails if another program or a newer version wrote
+    /// the file.
     pub(crate) async fn open(
         layout: &'static Layout,
         file: Option<&Path>,
@@ -67,7 +69,7 @@ impl Database {
         }
     }
 
-    /// Runs `work` in a read transaction.
+    /// Runs `work` in a read transaction on a blocking thread, and returns its result.
     pub(crate) async fn read_in_transaction<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, ToolError> + Send + 'static,
@@ -76,13 +78,14 @@ impl Database {
             .await
     }
 
-    /// Runs `work` in a write transaction. Commits the transaction if `work` succeeds.
+    /// Runs `work` in a write transaction on a blocking thread, and returns its result. Commits the
+    /// transaction if `work` succeeds, and rolls it back if `work` fails.
     pub(crate) async fn write_in_transaction<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
-        // An immediate transaction acquires the lock now. Otherwise SQLite could refuse the lock at
-        // the first write, after some of the work.
+        // An immediate transaction acquires the write lock at its start. Otherwise, the first write
+        // would acquire the lock, and SQLite could refuse it after some of the work.
         self.run_transaction(TransactionBehavior::Immediate, work)
             .await
     }
@@ -133,7 +136,8 @@ fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataProblem> {
     init_database(layout, connection)
 }
 
-/// Checks the format of a database. Creates the tables and initial rows of a new one.
+/// Checks that a database has the format `layout`, or creates the tables and initial rows in a new
+/// database. Fails if the database belongs to another program or a newer version.
 fn init_database(layout: &Layout, mut connection: Connection) -> Result<Connection, DataProblem> {
     connection.pragma_update(None, "foreign_keys", true)?;
     // The lock is acquired before reading, so that only one of two starting servers creates the
@@ -152,7 +156,8 @@ fn init_database(layout: &Layout, mut connection: Connection) -> Result<Connecti
                 layout.version
             ));
         }
-        // SQLite opens a write-protected file without an error, so this write detects it early.
+        // SQLite opens a write-protected file without an error. This write of the unchanged version
+        // fails for such a file, so that the user gets the error at the start.
         transaction.pragma_update(None, "user_version", version)?;
     } else {
         let tables: i64 =
@@ -170,8 +175,8 @@ fn init_database(layout: &Layout, mut connection: Connection) -> Result<Connecti
     Ok(connection)
 }
 
-/// Returns the primary SQLite result code. It is the lowest byte of an extended code
-/// (<https://sqlite.org/rescode.html>).
+/// Returns the primary SQLite result code: the lowest byte of the extended code
+/// (<https://sqlite.org/rescode.html>). Returns `None` for an error that SQLite did not report.
 pub(crate) fn primary_code(error: &rusqlite::Error) -> Option<i32> {
     match error {
         rusqlite::Error::SqliteFailure(error, _) | rusqlite::Error::SqlInputError { error, .. } => {

@@ -27,13 +27,15 @@ pub(crate) fn suggest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a s
     find_nearest(name, known).map_or_else(String::new, |meant| format!(" Did you mean {meant}?"))
 }
 
-/// Replaces control characters by spaces, so that text from another service stays on one line.
+/// Replaces control characters such as line breaks by spaces, so that text from another service
+/// stays on one line. Removes white space at both ends.
 pub(crate) fn to_single_line(text: &str) -> String {
     let text = text.replace(|it: char| it.is_control(), " ");
     text.trim().to_owned()
 }
 
-/// Shortens a text to a maximum number of characters and marks the end with `…`.
+/// Returns the text, or its start followed by `…` if the text has more than `max_chars` characters.
+/// The result has at most `max_chars` characters.
 pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
     if text.chars().nth(max_chars).is_none() {
         return text.to_owned();

@@ -18,12 +18,13 @@ use crate::{RunReport, ToolFailure};
 pub struct RunEvent {
     /// Id of the run that emitted the event.
     pub run_id: Arc<str>,
-    /// Sequence number of the event within the run: 1, 2, 3, … without gaps, also if the run is
-    /// resumed.
+    /// Sequence number of the event within the run: 1, 2, 3, … without gaps. A resumed run
+    /// continues the numbers of the earlier process.
     pub seq: u64,
     /// Time at which the event was emitted (RFC 3339, UTC).
     pub time: Timestamp,
-    /// Kind of the event, with the data of this kind.
+    /// Kind of the event, and the data of this kind. Their JSON fields are on the same level as
+    /// `run_id` and `seq`.
     #[serde(flatten)]
     pub kind: RunEventKind,
 }
@@ -33,20 +34,22 @@ pub struct RunEvent {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunEventKind {
-    /// The run started, or was resumed in another process.
+    /// The execution of the run started. The run is new, or it was loaded from storage and resumed.
     RunStarted {
         /// Id of the model that the run calls next.
         model: ModelId,
-        /// Whether the run was loaded from storage after another process executed a part of it.
+        /// `true` if a stored run is resumed, `false` if the run is new.
         resumed: bool,
     },
-    /// A tool server or a tool is unavailable. The run continues without its tools.
+    /// A tool server is unavailable, or some of its tools cannot be used. The run continues without
+    /// these tools.
     ToolsUnavailable {
-        /// Name of the unavailable server, and a description of the problem.
+        /// Name of the tool server, and a description of the problem.
         #[serde(flatten)]
         problem: ServerProblem,
     },
-    /// A tool server started, stopped, or changed its tools.
+    /// A tool server started, stopped or failed, or its lists of tools, prompts or resources
+    /// changed.
     ServerChanged {
         /// The tool server that changed, and the kind of change.
         change: Box<ToolHostChange>,
@@ -55,20 +58,23 @@ pub enum RunEventKind {
     PhaseStarted {
         /// The phase that the run entered.
         phase: RunPhase,
-        /// Formatting mode of the formatting phase; `None` in the gathering phase.
+        /// Description of how the model is made to write the answer in the requested format, for
+        /// example `a required tool call`. `None` in the gathering phase.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<String>,
     },
-    /// The conversation is too long for one request, so older messages are not sent to the model.
-    /// They remain in the run's conversation.
+    /// The conversation is too long for one request, so the request omits older messages or
+    /// shortens tool results. The run keeps the complete conversation.
     HistoryTrimmed {
-        /// Number of messages that the request to the model omits.
+        /// Number of messages that this trim removed from the request. 0 if it only shortened tool
+        /// results.
         left_out: usize,
-        /// Estimated size of the request before messages were omitted, in tokens.
+        /// Estimated size of the request before the trim, in tokens.
         tokens_before: u64,
-        /// Estimated size of the request after messages were omitted, in tokens.
+        /// Estimated size of the request after the trim, in tokens.
         tokens_after: u64,
-        /// Whether a summary that the model wrote replaces the omitted messages.
+        /// Whether the run requests a summary of the omitted messages from the model. The event
+        /// `history_summarised` reports the result of this request.
         summarised: bool,
     },
     /// A model call that summarizes omitted messages ended. The call does not count as a step.
@@ -89,8 +95,8 @@ pub enum RunEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Box<crate::RunError>>,
     },
-    /// The run switched to another model, because the previous model failed before it emitted
-    /// output.
+    /// The run switched to another model. The previous model failed or refused before it emitted
+    /// output, or the process that resumed the run has no such model.
     ModelSwitched {
         /// Id of the model that the run used before the switch.
         from: ModelId,
@@ -111,7 +117,8 @@ pub enum RunEventKind {
         /// Why the response was unusable.
         reason: String,
     },
-    /// The run repaired a malformed answer of the formatting phase.
+    /// The answer of the formatting phase did not have the requested format, and the run repaired
+    /// it without another model call.
     FormatRepaired {
         /// Descriptions of the repairs to the answer, one per repair.
         repairs: Vec<String>,
@@ -124,7 +131,8 @@ pub enum RunEventKind {
         model: ModelId,
         /// Number of tools that the request offers.
         tools: usize,
-        /// Requested tool choice. [`RunEventKind::ModelCallFinished`] reports its effect.
+        /// Tool choice of the request. [`RunEventKind::ModelCallFinished`] reports whether it was
+        /// enforced.
         #[serde(default)]
         tool_choice: ToolChoice,
     },
@@ -158,7 +166,8 @@ pub enum RunEventKind {
     ProviderBlock {
         /// The provider's name for the block type, such as `web_search_tool_result`.
         kind: String,
-        /// Readable content of the provider's block: the query, the pages, or the output of code.
+        /// Readable text of the block, such as a search query, the found pages or the output of
+        /// code. `None` if the block has no readable text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
@@ -174,12 +183,13 @@ pub enum RunEventKind {
         finish_raw: Option<String>,
         /// Token usage of the model call.
         usage: Box<Usage>,
-        /// Whether the model followed the requested tool choice.
+        /// How the provider treated the tool choice of the request: supported by its API, enforced
+        /// by the adapter, or not enforced.
         tool_choice: ToolChoiceOutcome,
     },
-    /// An attempt of a model call failed before it emitted output. The attempt is repeated after a
-    /// pause, and this event precedes the pause. Readers must discard the tool inputs that the
-    /// failed attempt started.
+    /// An attempt of a model call failed before it emitted output. The call is attempted again
+    /// after a pause, and this event precedes the pause. Clients must discard the tool inputs that
+    /// the failed attempt started.
     ModelCallRetried {
         /// Number of the model call within the run, starting at 1.
         step: u32,
@@ -190,7 +200,8 @@ pub enum RunEventKind {
         /// Why the previous attempt failed.
         reason: String,
     },
-    /// A model call failed or was interrupted. Readers must discard the tool inputs it started.
+    /// A model call failed or was interrupted. Clients must discard the tool inputs that this call
+    /// started.
     ModelCallFailed {
         /// Number of the model call within the run, starting at 1.
         step: u32,
@@ -207,11 +218,13 @@ pub enum RunEventKind {
     ToolPlanned {
         /// Id of the tool use that requests the call.
         id: String,
-        /// Name of the server that offers the tool; `None` for a tool of the program itself.
+        /// Name of the server that offers the tool. `None` for a tool without a server, such as a
+        /// Rust function, and for a tool that does not exist.
         server: Option<String>,
         /// Name of the tool on its server.
         tool: String,
-        /// Input of the call, or the model's text if the text is not a JSON object.
+        /// Input of the call as a JSON object. If the model's text is not a JSON object, a JSON
+        /// string with this text.
         input: Arc<Value>,
     },
     /// The run repaired the input of a tool call, or a person edited the input.
@@ -239,7 +252,8 @@ pub enum RunEventKind {
         /// Whether an earlier decision of a person was applied, so that nobody was asked again.
         remembered: bool,
     },
-    /// A tool call was denied and does not run. The model reads the reason.
+    /// A tool call does not run. A person or a rule denied it, or nobody approved it in time. The
+    /// model reads the reason.
     ToolDenied {
         /// Id of the denied tool use.
         id: String,
@@ -267,11 +281,11 @@ pub enum RunEventKind {
         #[serde(flatten)]
         retry: ToolRetry,
     },
-    /// A tool server requests input from the person during a tool call of this run. Exactly one
-    /// `question_answered` follows, before the `tool_finished` of the call, unless the program
-    /// stops in between.
+    /// A tool server requests input from the person during a tool call of this run (an MCP
+    /// elicitation). Exactly one `question_answered` follows, before the `tool_finished` of the
+    /// call, unless the program stops in between.
     QuestionAsked {
-        /// Id of the question, which the answer must name.
+        /// Id of the question. The client sends the id back together with the answer.
         id: String,
         /// The question and the tool call that it belongs to.
         question: Box<Elicitation>,
@@ -283,18 +297,20 @@ pub enum RunEventKind {
         /// How the question ended: accepted, declined or cancelled.
         action: QuestionAction,
     },
-    /// A tool use received its result, even if the tool did not run.
+    /// A tool use has its result. Every tool use gets exactly one, even if the tool did not run.
     ToolFinished {
         /// Id of the tool use that received the result.
         id: String,
         /// Whether the result is an error: the tool did not run, or it returned an error.
         is_error: bool,
-        /// Why the call has no usable result of its tool, such as `denied` or `timeout`.
+        /// Why the call has no usable result, such as `denied` or `timeout`. `None` if the tool
+        /// succeeded.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<ToolFailure>,
         /// Whether the result came from the result cache, so that the tool did not run.
         cached: bool,
-        /// Number of attempts to execute the call; 0 if the tool did not run.
+        /// Number of attempts to execute the call. 0 if there was none, for example because the
+        /// call was denied or its result was cached.
         attempts: u32,
         /// Duration of all attempts of the call, in milliseconds.
         duration_ms: u64,
@@ -325,7 +341,8 @@ pub enum QuestionAction {
     Accept,
     /// The person declined to answer the question.
     Decline,
-    /// The question ended without an answer: it was withdrawn, or the answer came too late.
+    /// The question ended without an answer: the person cancelled it, the tool call ended first, or
+    /// the server withdrew the question.
     Cancel,
 }
 
@@ -351,8 +368,8 @@ pub enum RunPhase {
 }
 
 impl RunEventKind {
-    /// Returns whether a tool or a server emits this event. Such events occur at any position
-    /// between events of the driver.
+    /// Returns whether a running tool call or its server causes this event. Such an event can occur
+    /// between any two other events of the run.
     pub(crate) fn is_from_tool_or_server(&self) -> bool {
         match self {
             Self::ToolProgressed { .. }

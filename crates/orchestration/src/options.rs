@@ -15,7 +15,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunOptions {
-    /// How the run reaches an answer: the plain tool loop, or separate phases.
+    /// How the run reaches an answer: the plain tool loop, or separate phases for gathering data
+    /// and formatting the answer.
     pub strategy: Strategy,
     /// Limits of steps, calls, tokens, cost and time.
     pub limits: Limits,
@@ -32,21 +33,23 @@ pub struct RunOptions {
     pub max_output_tokens: Option<u32>,
     /// How much the model reasons before it answers.
     pub reasoning: Option<ReasoningEffort>,
-    /// Whether responses are streamed or delivered complete.
+    /// Whether model responses arrive as a stream or as one complete document.
     pub delivery: Delivery,
-    /// Maximum number of concurrent tool calls.
+    /// Maximum number of tool calls of this run that are executed at the same time.
     pub max_concurrent_tools: usize,
     /// Time limit of one tool call; `None` uses the limit of the tool host.
     pub tool_timeout: Option<Duration>,
-    /// Whether a denied call prevents the execution of the later calls of its response.
+    /// Whether the denial of a tool call skips the later tool calls of the same model response.
     pub stop_after_denial: bool,
-    /// Guards: rules that skip the later calls of a response after certain tool results.
+    /// Rules that skip the later tool calls of a model response if the result of an earlier call
+    /// meets a condition.
     pub guards: Vec<ToolGuard>,
     /// Size limit of tool results that the model reads.
     pub results: ResultLimit,
     /// Size limit of the conversation that is sent to the model.
     pub history: HistoryPolicy,
-    /// Settings that decide when the model gets a search tool instead of all tools.
+    /// Settings that decide when the model gets a tool for searching tools instead of the
+    /// definitions of all tools.
     pub search: SearchPolicy,
     /// Maximum numbers of repeated model calls after unusable responses.
     pub recovery: ResponseRetries,
@@ -76,7 +79,8 @@ impl Default for RunOptions {
     }
 }
 
-/// Maximum numbers of repeated model calls in a run, by the fault of the response.
+/// Maximum numbers of model calls that a run repeats because the response was unusable. Each kind
+/// of fault has its own maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -88,7 +92,8 @@ pub struct ResponseRetries {
     /// Maximum number of continuations of responses that the model's output limit cut off. A
     /// response that reaches [`RunOptions::max_output_tokens`] is not continued.
     pub cut_off: u32,
-    /// Whether the fallback model is used after a refusal without content.
+    /// Whether the run calls the fallback model if the model refused to answer, or a content filter
+    /// withheld the answer, and the response has no content.
     pub switch_after_refusal: bool,
 }
 

@@ -35,7 +35,8 @@ pub struct RunReport {
     pub tool_calls: Vec<ToolCallRecord>,
     /// Warnings that the run emitted, without duplicates.
     pub warnings: Vec<Warning>,
-    /// The error or the reached limit that ended the run; `None` if it completed.
+    /// The error or the reached limit that ended the run. `None` if the run completed or was
+    /// cancelled.
     pub error: Option<RunError>,
 }
 
@@ -91,7 +92,8 @@ pub struct RunError {
     /// HTTP status of the provider's error response, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Id that the provider gave to the failed request, for its support.
+    /// Id that the provider assigned to the failed request, for questions to the provider's
+    /// support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
@@ -103,28 +105,32 @@ pub struct RunError {
 pub enum RunErrorKind {
     /// [`Limits::max_steps`](crate::policy::limits::Limits::max_steps) was reached.
     StepLimit,
-    /// The run's limit of tool calls ([`Limits`](crate::policy::limits::Limits)) was reached.
+    /// The number of tool calls reached
+    /// [`Limits::max_tool_calls`](crate::policy::limits::Limits::max_tool_calls), and the model
+    /// requested another call.
     ToolCallLimit,
-    /// The run's limit of input tokens, output tokens or both together was reached.
+    /// A limit of input tokens, of output tokens, or of their sum was reached (see
+    /// [`Limits`](crate::policy::limits::Limits)).
     TokenLimit,
-    /// The cost limit was reached, or the price of the model is unknown.
+    /// The cost limit was reached, or it cannot be checked because the price of a model is unknown.
     CostLimit,
     /// The run's limit of wall time was reached.
     TimeLimit,
     /// The answer is cut off, because it reached the model's output limit or
     /// [`Limits::max_answer_bytes`](crate::policy::limits::Limits::max_answer_bytes).
     OutputLimit,
-    /// The conversation no longer fits the model's context window.
+    /// The conversation does not fit the context window of the model.
     ContextOverflow,
     /// The model refused to answer.
     Refusal,
     /// The provider's filter withheld the answer.
     ContentFilter,
-    /// The provider could not parse the tool call that its model wrote.
+    /// The provider could not parse a tool call that the model wrote.
     MalformedToolCall,
     /// The model returned an empty answer.
     EmptyAnswer,
-    /// The answer does not match the requested schema. The report still contains its text.
+    /// The answer does not match the requested schema. The report still contains the text of the
+    /// answer.
     MalformedAnswer,
     /// The requested schema is not a usable JSON Schema.
     InvalidSchema,
@@ -139,7 +145,8 @@ pub enum RunErrorKind {
 }
 
 impl RunErrorKind {
-    /// Returns the outcome that a run has if this error ended it.
+    /// Returns [`Outcome::Limited`] if this error is a reached limit, and [`Outcome::Failed`]
+    /// otherwise.
     pub fn to_outcome(&self) -> Outcome {
         match self {
             Self::StepLimit
@@ -193,20 +200,24 @@ impl From<&ModelErrorKind> for RunErrorKind {
 pub struct ToolCallRecord {
     /// Id of the tool use that requested the call.
     pub id: String,
-    /// Name of the server that offers the tool; `None` for a tool of the program itself.
+    /// Name of the server that offers the tool. `None` for a tool without a server, such as a Rust
+    /// function, and for a tool that does not exist.
     pub server: Option<String>,
     /// Name of the tool on its server.
     pub tool: String,
-    /// Input of the call as a JSON object, or the model's text if the text is not a JSON object.
+    /// Input of the call as a JSON object. If the model's text is not a JSON object, a JSON string
+    /// with this text.
     pub input: Arc<Value>,
     /// Whether the result is an error: the tool did not run, or it returned an error.
     pub is_error: bool,
-    /// Why the call has no usable result of its tool, such as `denied` or `timeout`.
+    /// Why the call has no usable result, such as `denied` or `timeout`. `None` if the tool
+    /// succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ToolFailure>,
     /// Whether the result came from the result cache, so that the tool did not run.
     pub cached: bool,
-    /// Number of attempts to execute the call; 0 if the tool did not run.
+    /// Number of attempts to execute the call. 0 if there was none, for example because the call
+    /// was denied or its result was cached.
     pub attempts: u32,
     /// Duration of all attempts in milliseconds.
     pub duration_ms: u64,

@@ -4,7 +4,8 @@ use switchboard_domain::ModelCapabilities;
 
 use crate::rules::{Sampling, find_rules};
 
-/// Returns what the model table shows about `model`. Unknown capabilities are `None`.
+/// Returns the capabilities of `model` according to the model table [`TABLE`](crate::rules::TABLE).
+/// For a model that is not in the table, the capabilities are unknown (`None`).
 pub fn capabilities(model: &str) -> ModelCapabilities {
     let Some(rules) = find_rules(model) else {
         return ModelCapabilities::default();

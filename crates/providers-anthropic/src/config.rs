@@ -16,7 +16,7 @@ pub const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com";
 pub const API_KEY_VARIABLE: &str = "ANTHROPIC_API_KEY";
 /// Name of the environment variable with a bearer token. It is used only if no API key is set.
 pub const AUTH_TOKEN_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
-/// Name of the environment variable that overrides the base URL.
+/// Name of the environment variable with a base URL that replaces [`ANTHROPIC_BASE_URL`].
 pub const BASE_URL_VARIABLE: &str = "ANTHROPIC_BASE_URL";
 /// Name of the environment variable with additional headers, one `name: value` per line.
 pub const CUSTOM_HEADERS_VARIABLE: &str = "ANTHROPIC_CUSTOM_HEADERS";
@@ -46,7 +46,8 @@ pub struct AnthropicConfig {
     /// Values of the `anthropic-beta` header, besides those that options and request fields
     /// require. The latter are added automatically, see [`MessagesOptions::automatic_betas`].
     pub betas: Vec<String>,
-    /// Additional HTTP headers of every request. They override all other headers.
+    /// Additional HTTP headers of every request. A header here replaces every other header of the
+    /// same name.
     pub headers: Headers,
     /// Options of the mapping between requests and the Messages API.
     pub options: MessagesOptions,
@@ -118,7 +119,7 @@ impl AnthropicConfig {
         self
     }
 
-    /// Returns whether the base URL is Anthropic's own.
+    /// Returns whether the host of the base URL is `api.anthropic.com` or a subdomain.
     pub fn is_anthropic(&self) -> bool {
         self.is_on_host("api.anthropic.com")
     }
@@ -140,8 +141,12 @@ impl ProviderConfig for AnthropicConfig {
 
     const MODELS_PATH: &'static str = "models?limit=1000";
 
-    /// Creates the configuration from `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`,
-    /// `ANTHROPIC_BASE_URL` (base URL) and `ANTHROPIC_CUSTOM_HEADERS` (HTTP headers).
+    /// Creates the configuration from the environment variables `ANTHROPIC_API_KEY` or
+    /// `ANTHROPIC_AUTH_TOKEN`, `ANTHROPIC_BASE_URL` (base URL) and `ANTHROPIC_CUSTOM_HEADERS` (HTTP
+    /// headers).
+    ///
+    /// Fails with `ModelErrorKind::Configuration` if the base URL is invalid, or if Anthropic's own
+    /// API has neither a key nor a token.
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| ANTHROPIC_BASE_URL.to_owned());

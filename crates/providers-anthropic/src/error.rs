@@ -35,7 +35,8 @@ const RULES: &[ErrorRule] = &[
     .restrict_to_refused(),
     ErrorRule::match_messages(&["credit balance is too low"], ErrorClass::QuotaExhausted)
         .restrict_to_refused(),
-    // Only for refused requests: gateways use this type for every error, whatever the HTTP status.
+    // This rule applies only to refused requests (HTTP status 400, 413 or 422, or an error in a
+    // stream), because gateways send this type with every error and any HTTP status.
     ErrorRule::match_codes(&["invalid_request_error"], ErrorClass::InvalidRequest)
         .restrict_to_refused(),
     ErrorRule::match_codes(&["request_too_large"], ErrorClass::InvalidRequest),
@@ -64,8 +65,9 @@ fn read_error_details(fields: &Map<String, Value>, error: &mut ApiError) {
     error.field = field_in_message(&error.message);
 }
 
-/// Returns the field name at the start of an error message, such as
-/// `messages.3.content.0.tool_result: …` or `max_tokens: 200000 > 128000, …`.
+/// Returns the path of a request field from the start of an error message, such as
+/// `messages.3.content.0.tool_result: …` or `max_tokens: 200000 > 128000, …`. Returns `None` if the
+/// message does not start with a known field.
 fn field_in_message(message: &str) -> Option<String> {
     const FIELDS: [&str; 13] = [
         "messages",
@@ -88,8 +90,8 @@ fn field_in_message(message: &str) -> Option<String> {
     (FIELDS.contains(&first) && path.chars().all(is_path)).then(|| path.to_owned())
 }
 
-/// Returns whether the API refuses earlier thinking blocks, because they changed or were signed for
-/// another start of the conversation.
+/// Returns whether `error` shows that the API refused thinking blocks of earlier answers: the
+/// blocks were changed, or their signature belongs to a conversation with another start.
 pub(crate) fn refuses_thinking_blocks(error: &ModelError) -> bool {
     const MESSAGES: [&str; 3] = [
         "bound to a different conversation",

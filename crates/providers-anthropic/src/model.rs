@@ -38,7 +38,8 @@ pub type AnthropicModel = HttpModel<Messages>;
 #[derive(Debug)]
 pub struct Messages;
 
-/// State of a retry: the parts of the request that are dropped, because the API refused them.
+/// Adjustments of a request after a refused attempt: the parts that are dropped, because the API
+/// refused them.
 #[derive(Debug, Default)]
 pub struct Adaptation {
     without_thinking_blocks: bool,

@@ -4,11 +4,12 @@ use serde::Deserialize;
 
 use crate::{ServerTool, rules::Effort};
 
-/// The default API version. Later versions refuse `temperature` and similar fields for every model.
-/// Every compatible server supports this version.
+/// The default API version. Every compatible server supports this version. Versions from 2026-10-21
+/// refuse `temperature` and similar fields for every model.
 pub const DEFAULT_API_VERSION: &str = "2023-06-01";
 
-/// The first API version that answers 400 to `temperature`, `top_p` and `top_k`.
+/// The first API version that refuses `temperature`, `top_p` and `top_k` with HTTP status 400 for
+/// every model.
 const VERSION_WITHOUT_SAMPLING: &str = "2026-10-21";
 
 /// Options of the mapping between requests and the Messages API.
@@ -45,9 +46,10 @@ pub struct MessagesOptions {
     /// limits per request allow it. Off by default: the API compiles all strict schemas of a
     /// request into one grammar and refuses the request when the grammar is too large.
     pub strict_tools: bool,
-    /// `metadata.user_id`: an opaque id of the user, never a name or an address.
+    /// Value of the request field `metadata.user_id`: an opaque id of the end user. The id must not
+    /// be a name or an address.
     pub user_id: Option<String>,
-    /// Whether the model's own earlier thinking is sent back to it.
+    /// Whether the thinking of earlier answers is sent back to the model that created it.
     pub replay_reasoning: bool,
     /// Tools that the API runs on its own servers. They precede the request's tools in the list. A
     /// server tool with the name of one of the request's tools is dropped with a warning.
@@ -72,8 +74,8 @@ pub struct MessagesOptions {
 /// twice the input price for one hour.
 ///
 /// A cache entry is a prefix of a request (tools, instructions, conversation) that ends with a
-/// breakpoint. A request has at most four breakpoints. The next step of a run also has a breakpoint
-/// where this step had its last one, so it finds the entry.
+/// breakpoint. A request has at most four breakpoints. The next request of a conversation also has
+/// a breakpoint where this request had its last one, so the API finds the entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(tag = "scope", rename_all = "snake_case", deny_unknown_fields)]
 pub enum CachePolicy {
@@ -86,8 +88,8 @@ pub enum CachePolicy {
         #[serde(default)]
         lifetime: CacheLifetime,
     },
-    /// Cache breakpoints are set as with [`Self::Prefix`], and after the last two turns of the user
-    /// or of tool results.
+    /// Cache breakpoints are set as with [`Self::Prefix`], and at the end of the last two user
+    /// messages. Messages with tool results count as user messages.
     Turns {
         /// Lifetime of the cache entries of the conversation.
         #[serde(default)]
@@ -112,7 +114,8 @@ pub enum CacheLifetime {
 }
 
 impl CachePolicy {
-    /// Returns the cache lifetimes of the prefix and of the conversation. `None` disables caching.
+    /// Returns the cache lifetime of the prefix (tools and instructions) and of the conversation.
+    /// The second is `None` if the conversation is not cached. Returns `None` if nothing is cached.
     pub(crate) fn cache_lifetimes(self) -> Option<(CacheLifetime, Option<CacheLifetime>)> {
         match self {
             Self::None => None,

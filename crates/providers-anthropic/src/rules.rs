@@ -42,20 +42,21 @@ pub struct Rules {
 /// The support of a model for `temperature` and `top_p`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// The model accepts both parameters together.
+    /// The model accepts `temperature` and `top_p` together.
     Both,
-    /// The model accepts only one of the parameters at a time.
+    /// The model accepts `temperature` or `top_p`, but not both in one request.
     One,
-    /// The model refuses both parameters.
+    /// The model refuses `temperature` and `top_p`.
     Refused,
 }
 
 /// The thinking mode of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
-    /// The model thinks with type `enabled` and a budget in tokens.
+    /// Thinking is requested with the type `enabled` and a budget in tokens.
     Budget,
-    /// The model thinks with type `adaptive`. `output_config.effort` controls the amount.
+    /// Thinking is requested with the type `adaptive`. The model decides how much it thinks, and
+    /// `output_config.effort` guides it.
     Adaptive {
         /// The smallest amount of thinking that a request can select.
         minimum: MinimumThinking,
@@ -65,11 +66,12 @@ pub enum Thinking {
 /// The smallest amount of thinking that a request can select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MinimumThinking {
-    /// A request can turn thinking off (`disabled`).
+    /// A request can turn thinking off, with the thinking type `disabled`.
     Disabled,
-    /// A request can reduce thinking to `between_tools`: short notes between tool calls.
+    /// A request can reduce thinking to short notes between tool calls, with the thinking type
+    /// `between_tools`.
     BetweenTools,
-    /// A request can reduce thinking only with a low effort.
+    /// A request cannot turn thinking off, and can reduce it only with the effort `low`.
     LowEffort,
 }
 
@@ -111,7 +113,7 @@ pub struct WebSearchVersion {
     /// The date in the type of the tool, such as `20260318`.
     pub version: &'static str,
     /// Whether the tool must be declared with `allowed_callers: ["direct"]`, because the model does
-    /// not support calls of the tool from its own code.
+    /// not support calls of the tool from code that the model runs.
     pub direct_only: bool,
 }
 
@@ -141,7 +143,7 @@ pub struct Row {
     pub rules: Rules,
 }
 
-/// The oldest version of the web search tool, also for models that are not in the table.
+/// The oldest version of the web search tool. It is also used for models that are not in [`TABLE`].
 pub(crate) const DEFAULT_WEB_SEARCH: WebSearchVersion = WebSearchVersion {
     version: "20250305",
     direct_only: false,
@@ -266,8 +268,9 @@ const SONNET_5_5: Rules = Rules {
     ..OPUS_5_5
 };
 
-/// The table of known models. The rules of a model are in the first row whose family is the model's
-/// or `None` and whose version is not newer than the model's.
+/// The table of known models. The first matching row contains the rules of a model. A row matches
+/// if its family is `None` or the model's family, and if its version `since` is not newer than the
+/// model's version.
 pub const TABLE: &[Row] = &[
     table_row(Some(Family::Opus), (5, 5), OPUS_5_5),
     table_row(Some(Family::Sonnet), (5, 5), SONNET_5_5),
@@ -300,16 +303,17 @@ const fn table_row(family: Option<Family>, since: (u32, u32), rules: Rules) -> R
     }
 }
 
-/// Returns the features and limits of a model. Accepts names of other vendors, such as
-/// `us.anthropic.claude-opus-4-1-20250805-v1:0` and `anthropic/claude-sonnet-5.5`. Returns `None`
-/// for unknown names.
+/// Returns the features and limits of a model. Also accepts the names that other vendors give to
+/// Claude models, such as `us.anthropic.claude-opus-4-1-20250805-v1:0` and
+/// `anthropic/claude-sonnet-5.5`. Returns `None` for unknown names.
 pub fn find_rules(model: &str) -> Option<&'static Rules> {
     let (family, version) = parse_family_and_version(model)?;
     let applies = |row: &&Row| row.family.is_none_or(|it| it == family) && version >= row.since;
     TABLE.iter().find(applies).map(|row| &row.rules)
 }
 
-/// Parses the family and the (major, minor) version from a model name.
+/// Parses the family and the (major, minor) version from a model name. Returns `None` if the name
+/// has no known family or no version.
 fn parse_family_and_version(model: &str) -> Option<(Family, (u32, u32))> {
     let (_, name) = model.split_once("claude-")?;
     let mut family = None;

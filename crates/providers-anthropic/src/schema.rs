@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 use switchboard_providers_common::schema::{Change, ChangeKind, CompiledSchema};
 
-/// Returns the schema changes that the API does not enforce. Omits encoded values, because the
-/// response decoder restores them.
+/// Returns the changes in a strict schema that make the API enforce less than the original schema.
+/// Omits encoded values, because the response decoder restores them.
 pub(crate) fn unenforced_changes<'c>(
     strict: &'c CompiledSchema<'_>,
 ) -> impl Iterator<Item = &'c Change> {
@@ -13,8 +13,8 @@ pub(crate) fn unenforced_changes<'c>(
         .filter(|it| it.kind != ChangeKind::Encoded)
 }
 
-/// Returns whether the strict schema accepts fewer values than the original, because it excludes
-/// objects with arbitrary keys or recursion.
+/// Returns whether the strict schema accepts fewer values than the original. For example, the
+/// strict form excludes objects with arbitrary keys, and recursion.
 pub(crate) fn accepts_fewer_values(original: &Value, strict: &CompiledSchema<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = properties.is_none_or(Map::is_empty);

@@ -42,7 +42,7 @@ pub struct WebSearch {
     pub user_location: Option<UserLocation>,
 }
 
-/// A tool of the API without a type in this crate, declared as JSON.
+/// A tool that the API runs and that has no type in this crate, declared as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawServerTool {
@@ -84,7 +84,8 @@ impl ServerTool {
         }
     }
 
-    /// Returns the tool's entry for the request field `tools`, for a model with these `rules`.
+    /// Returns the tool's entry for the request field `tools`. `rules` are the rules of the model.
+    /// With `None`, a web search without a configured version has the oldest version.
     pub(crate) fn to_declaration(&self, rules: Option<&Rules>) -> JsonObject {
         let search = match self {
             Self::WebSearch(search) => search,
@@ -122,7 +123,8 @@ impl ServerTool {
         entry
     }
 
-    /// Returns the reason why the API would refuse this tool, whatever the model.
+    /// Returns an error message if the API would refuse this tool for every model, otherwise
+    /// `None`.
     pub(crate) fn find_configuration_error(&self) -> Option<String> {
         let search = match self {
             Self::WebSearch(search) => search,

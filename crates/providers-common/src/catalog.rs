@@ -39,15 +39,18 @@ pub const PROVIDERS: &[&str] = &[
 pub struct ModelEntry {
     /// Provider of the model, one of [`PROVIDERS`].
     pub provider: &'static str,
-    /// Name of the model in the catalog, possibly without the date in the name that was looked up.
+    /// Name of the model in the catalog. It may lack the date of the name that was passed to
+    /// [`lookup`]: the entry for `claude-sonnet-4-5-20250929` is named `claude-sonnet-4-5`.
     pub name: &'static str,
     /// Capabilities and limits of the model.
     pub capabilities: ModelCapabilities,
     /// List prices of the model at its provider, in US dollars per million tokens.
     pub prices: Prices,
-    /// Whether OpenAI serves the model only with the Responses API, not with Chat Completions.
+    /// Whether the provider serves the model only with its Responses API, not with Chat
+    /// Completions. Only OpenAI and xAI have such models.
     pub responses_only: bool,
-    /// Day (`YYYY-MM-DD`) on which the provider deprecates the model or stops serving it.
+    /// Day (`YYYY-MM-DD`) on which the provider deprecates the model or stops serving it. `None` if
+    /// no such day is known.
     pub deprecated_on: Option<&'static str>,
 }
 
@@ -65,21 +68,24 @@ impl ModelEntry {
 /// expensive. Some providers charge more for requests with more than about 200,000 prompt tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Prices {
-    /// Price in US dollars per million prompt tokens that are not read from the cache.
+    /// Price in US dollars per million prompt tokens that are neither read from nor written to the
+    /// provider's prompt cache.
     pub input: Option<f64>,
     /// Price in US dollars per million output tokens, including reasoning tokens.
     pub output: Option<f64>,
-    /// Price in US dollars per million prompt tokens that are read from the cache.
+    /// Price in US dollars per million prompt tokens that are read from the provider's prompt
+    /// cache.
     pub cache_read: Option<f64>,
-    /// Price in US dollars per million prompt tokens that are written to the cache with the
-    /// shortest lifetime. If it is `None` and `cache_read` is known, the `input` price applies.
+    /// Price in US dollars per million prompt tokens that are written to the provider's prompt
+    /// cache, for the shortest cache lifetime that the provider offers. If this price is `None` and
+    /// `cache_read` is known, written tokens cost the `input` price.
     pub cache_write: Option<f64>,
 }
 
 /// Returns the catalog entry of a model. Returns `None` for an unknown model.
 ///
 /// `provider` is one of [`PROVIDERS`], or:
-/// - `azure` with OpenAI's models. The deployment must have the name of its model.
+/// - `azure`, for OpenAI's models. The Azure deployment must have the same name as the model.
 /// - `litellm` and `openrouter`, with the vendor before a slash in `model`, such as
 ///   `anthropic/claude-sonnet-4.5`. The entry has the vendor's prices.
 ///
@@ -99,8 +105,9 @@ pub fn lookup(provider: &str, model: &str) -> Option<ModelEntry> {
     table::parse_row(row)
 }
 
-/// Returns the models of a provider, sorted by name, or no models if it is not in [`PROVIDERS`]. A
-/// dated name is listed only if its entry differs from that of the undated name.
+/// Returns the models of a provider, sorted by name. The iterator is empty if `provider` is not in
+/// [`PROVIDERS`]. A name with a date is listed only if its entry differs from the entry of the name
+/// without the date.
 pub fn list_models(provider: &str) -> impl Iterator<Item = ModelEntry> {
     table::find_rows_by_prefix(provider, "").filter_map(table::parse_row)
 }
@@ -124,7 +131,7 @@ pub fn data_source() -> &'static str {
 }
 
 /// Merges the capabilities that two sources report for one model. Where both sources report a
-/// value, the first one takes precedence.
+/// value, the first one takes precedence. `requires_approval` is `true` if either source sets it.
 pub fn join_capabilities(
     first: &ModelCapabilities,
     second: &ModelCapabilities,
@@ -146,7 +153,9 @@ pub fn join_capabilities(
     }
 }
 
-/// Returns the table row of the newest version of the model `base`. `-latest` counts as newest.
+/// Returns the table row of the newest version of the model `base`: the row named `BASE-latest` if
+/// there is one, else the row with the latest date or highest number. Returns `None` if `base` has
+/// no versions in the table.
 fn find_newest_version(provider: &str, base: &str) -> Option<&'static str> {
     table::find_rows_by_prefix(provider, base)
         .filter(|row| names::strip_version(table::model_name(row)) == Some(base))

@@ -16,7 +16,8 @@ use serde::{
     },
 };
 
-/// Deserializes a boolean, number or string of type `T`. Returns `None` for any other value.
+/// Deserializes a JSON boolean, number or string as a `T`. Returns `Ok(None)` for a value that is
+/// not a `T`, so that the field counts as absent.
 ///
 /// Fails only on invalid JSON.
 pub fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
@@ -27,9 +28,10 @@ where
     deserializer.deserialize_any(LenientVisitor(JsonShape::Scalar, PhantomData))
 }
 
-/// Deserializes an object. Returns `None` for any other value.
+/// Deserializes a JSON object as a `T`. Returns `Ok(None)` for a value that is not an object.
 ///
-/// Fails on invalid JSON, and on a field of `T` that is not lenient.
+/// Fails on invalid JSON. Also fails if deserializing a field of `T` fails: only fields with a
+/// deserializer of this module accept a value of the wrong type.
 pub fn lenient_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -38,10 +40,11 @@ where
     deserializer.deserialize_any(LenientVisitor(JsonShape::Object, PhantomData))
 }
 
-/// Deserializes the objects of a list. Ignores other elements. Returns an empty list for a value
-/// that is not a list.
+/// Deserializes the objects of a JSON list as `T`s. Skips elements that are not objects. Returns an
+/// empty list for a value that is not a list.
 ///
-/// Fails on invalid JSON, and on a field of `T` that is not lenient.
+/// Fails on invalid JSON. Also fails if deserializing a field of `T` fails: only fields with a
+/// deserializer of this module accept a value of the wrong type.
 pub fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,5 +1,6 @@
-//! Shared parts of all provider adapters: everything between a request body and domain events,
-//! except the mapping itself. A *wire* is one HTTP protocol of a provider.
+//! Shared parts of all provider adapters: HTTP, stream framing, errors, schemas, tool names and the
+//! model catalog. Each adapter crate adds the mapping between domain types and the API of its
+//! provider. A *wire* is one HTTP protocol of a provider.
 //!
 //! | module | content |
 //! |---|---|

@@ -50,15 +50,19 @@ pub use tool_schemas::{ToolSchema, ToolSchemas};
 
 use rules::Rules;
 
-/// Maximum number of compiler passes over one schema. The compiler repeats passes until nothing
-/// changes. Nearly all schemas need one pass; a few degenerate schemas need two.
+/// Maximum number of compiler passes over one schema. The compiler repeats passes until a pass
+/// changes nothing. For nearly all schemas only the first pass makes changes, for a few degenerate
+/// schemas also the second.
 const MAX_PASSES: usize = 6;
 
-/// Message of the root's [`Change`] if the schema still changes after the last compiler pass. Only
-/// hostile schemas cause it.
+/// Message of the [`Change`] that [`compile`] reports for the root if even the last compiler pass
+/// changes the schema. The compiled schema then allows any object. None of the schemas in the
+/// property tests causes it.
 pub const NO_STABLE_FORM: &str = "the schema has no stable form: any object is allowed";
 
-/// Message of a [`Change`] for `additionalProperties` that is ignored when `allOf` is merged.
+/// Message of the [`Change`] that is reported when schemas are merged, for example the members of
+/// an `allOf`, and the `additionalProperties` of one schema excludes properties of another. The
+/// merged schema allows these properties.
 const OPENED: &str = "closed objects are opened for the properties of other schemas";
 
 /// Subset of JSON Schema that one provider API accepts. `rules.rs` lists the source of each rule.
@@ -77,11 +81,13 @@ pub enum Dialect {
     /// Gemini's subset for `parametersJsonSchema` and `responseJsonSchema`.
     GeminiJsonSchema,
     /// Gemini's subset for `parameters` and `responseSchema`, which follows OpenAPI 3.0. Types are
-    /// in upper case. Where the root has no `properties`, leave `parameters` out.
+    /// in upper case. If the compiled root has no `properties`, the caller must omit `parameters`,
+    /// because Gemini refuses an object without properties.
     GeminiOpenApi,
     /// Ollama's subset for `tools[].function.parameters`.
     OllamaTools,
-    /// Ollama's subset for `format`, which becomes a grammar. The root may be of any type.
+    /// Ollama's subset for `format`, which the server converts into a grammar. The root may be of
+    /// any type.
     OllamaFormat,
 }
 
@@ -118,10 +124,11 @@ impl Dialect {
 pub struct CompiledSchema<'a> {
     /// Compiled schema. It is borrowed from the original if nothing changed.
     pub schema: Cow<'a, Value>,
-    /// Changes that the compiler made, in order. Empty if `schema` is borrowed.
+    /// Changes in the order in which the compiler made them. Empty if `schema` is borrowed.
     pub changes: Vec<Change>,
-    /// Description of the schema's root, for dialects (Ollama) without a description at the root.
-    /// Append it to the tool's description.
+    /// Description of the schema's root, if the dialect does not allow a description there (only
+    /// [`Dialect::OllamaTools`]); otherwise `None`. The caller appends it to the tool's
+    /// description.
     pub root_description: Option<String>,
 }
 
@@ -133,15 +140,15 @@ impl CompiledSchema<'_> {
     }
 
     /// Returns whether the compiled schema allows the same values as the original: it is
-    /// [exact](Self::is_exact) and not narrower. Otherwise the schema of a loose dialect may be the
-    /// better choice.
+    /// [exact](Self::is_exact) and not narrower. If not, the caller may prefer a dialect without
+    /// `strict`, such as [`Dialect::OpenAiLoose`], which keeps more of the schema.
     pub fn is_faithful(&self) -> bool {
         let narrowed = |change: &Change| change.kind == ChangeKind::Narrowed;
         self.is_exact() && !self.changes.iter().any(narrowed)
     }
 
-    /// Returns the changes after which the provider enforces less than the original schema
-    /// requires.
+    /// Returns the changes because of which the provider does not enforce every constraint of the
+    /// original schema.
     pub fn unenforced_changes(&self) -> impl Iterator<Item = &Change> {
         self.changes
             .iter()

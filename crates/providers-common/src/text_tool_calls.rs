@@ -85,10 +85,12 @@ pub use events::EventRecovery;
 pub use form::{RecoveryForm, RecoveryForms};
 pub use text_calls::TextCalls;
 
-/// Maximum size in bytes of the marks and the tool name around the input of a call.
+/// Maximum size in bytes of everything in a call except its input: the tool name and the markup,
+/// such as `<tool_call>`.
 const MAX_MARKS_BYTES: usize = 16 * 1024;
 
-/// Settings of the search for tool calls in an answer's text: the offered tools and the call forms.
+/// Settings of the search for tool calls in an answer's text: which tools a call may name and which
+/// [`RecoveryForm`]s are recognized.
 #[derive(Debug, Clone)]
 pub struct Recovery {
     tools: Arc<OfferedTools>,
@@ -101,8 +103,10 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// Creates a search for calls of the tools that a request offers: all of them, those of
-    /// [`ToolChoice::Only`](switchboard_domain::ToolChoice::Only), or none if no tool may be used.
+    /// Creates the settings for the answer to `request`. The search finds only calls of tools that
+    /// the tool choice of `request` allows: all tools, those of
+    /// [`ToolChoice::Only`](switchboard_domain::ToolChoice::Only), or none for
+    /// [`ToolChoice::None`](switchboard_domain::ToolChoice::None).
     pub fn for_request(request: &ChatRequest, forms: RecoveryForms) -> Self {
         Self {
             tools: Arc::new(OfferedTools::from_request(request)),
@@ -114,7 +118,8 @@ impl Recovery {
         }
     }
 
-    /// Sets the tool names that were sent to the model. Emitted events have the declared names.
+    /// Sets the names under which the tools were sent to the model, because the model writes these
+    /// names in its calls. The emitted tool uses have the declared names.
     #[must_use]
     pub fn with_wire_names(mut self, names: &ToolNames) -> Self {
         let tools = (*self.tools).clone().with_wire_names(names);
@@ -122,7 +127,8 @@ impl Recovery {
         self
     }
 
-    /// Sets the outcome of the tool choice and the warnings that the answer reports.
+    /// Sets the outcome of the tool choice and the warnings, which are emitted at the beginning of
+    /// the answer.
     pub(crate) fn with_outcome(
         mut self,
         outcome: ToolChoiceOutcome,

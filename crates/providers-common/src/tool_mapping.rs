@@ -10,9 +10,11 @@ use crate::{
     tool_names::ToolNames,
 };
 
-/// The changes to tool names and schemas that a request needed. They are reversed in its answer.
+/// The changes to tool names and schemas that a provider's API required for one request, and their
+/// reversal in the answer.
 ///
-/// For example, the model writes `null` for a missing property, or another property name.
+/// For example, a schema that was changed for OpenAI's strict mode makes the model write `null` for
+/// a missing property. The mapping removes this `null`.
 #[derive(Debug, Clone, Default)]
 pub struct ToolMapping {
     names: Option<ToolNames>,
@@ -42,18 +44,22 @@ impl ToolMapping {
         self.names.is_none() && self.tools.is_empty() && self.answer.0.is_none()
     }
 
-    /// Returns the declared name of the tool that was sent under the name `sent`.
+    /// Returns the declared name of the tool that was sent under the name `sent`. Returns `sent` if
+    /// it is not an alias.
     pub fn declared_name<'a>(&'a self, sent: &'a str) -> &'a str {
         let names = self.names.as_ref();
         names.map_or(sent, |names| names.declared_name(sent))
     }
 
-    /// Returns the converter that restores the input of the tool with the declared name `tool`.
+    /// Returns a converter that restores the input of one call to the shape of the declared schema.
+    /// `tool` is the declared name of the called tool. If its schema was sent unchanged, the
+    /// converter returns all text unchanged.
     pub fn input_restorer(&self, tool: &str) -> ShapeRestorer {
         self.tools.get(tool).cloned().unwrap_or_default()
     }
 
-    /// Returns the converter that restores the text of a structured answer.
+    /// Returns a converter that restores the text of a structured answer to the shape of the
+    /// declared schema. If the schema was sent unchanged, the converter returns all text unchanged.
     pub fn answer_restorer(&self) -> ShapeRestorer {
         self.answer.clone()
     }
@@ -87,10 +93,10 @@ impl ShapeRestorer {
         self.0.is_some()
     }
 
-    /// Adds streamed text and returns the text that can be emitted now.
+    /// Adds streamed text. Returns the text that can be emitted now, or `None` if there is none.
     ///
     /// Buffering ends when the text is not a JSON object or exceeds the maximum size of a tool
-    /// input.
+    /// input. The whole buffer is then returned unchanged.
     pub fn push(&mut self, more: &str) -> Option<String> {
         let text = match &mut self.0 {
             None => more.to_owned(),
@@ -107,8 +113,8 @@ impl ShapeRestorer {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns the buffered text in the shape of the declared schema. Text that is not JSON stays
-    /// unchanged.
+    /// Ends the buffering and returns the buffered text in the shape of the declared schema, or
+    /// unchanged if it is not JSON. Returns `None` if no text is buffered.
     pub fn restore_buffer(&mut self) -> Option<String> {
         let buffer = self.0.take()?;
         let text = match serde_json::from_str::<Value>(&buffer.text) {
@@ -118,7 +124,8 @@ impl ShapeRestorer {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns the buffered text unchanged, for an answer that was interrupted.
+    /// Ends the buffering and returns the buffered text unchanged, for an answer that was
+    /// interrupted. Returns `None` if no text is buffered.
     pub fn take_raw_buffer(&mut self) -> Option<String> {
         let text = self.0.take()?.text;
         (!text.is_empty()).then_some(text)

@@ -57,7 +57,8 @@ impl NameRule {
         !self.begins_with_letter || name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
     }
 
-    /// Returns an alias for a tool name: its legal characters and `digits` digits of its hash.
+    /// Returns an alias for a tool name: the name with `_` for each illegal character, shortened if
+    /// necessary, then `_` and the first `digits` hexadecimal digits of its SHA-256.
     fn build_alias(&self, name: &str, digits: usize) -> String {
         let legal = name.chars().map(|c| if is_legal(c) { c } else { '_' });
         let mut alias: String = legal.collect();
@@ -84,8 +85,9 @@ fn is_legal(c: char) -> bool {
 /// Mapping between the tool names of one request and the names that are sent to the provider.
 ///
 /// - A name that the rule allows stays.
-/// - Another name gets an alias: its legal characters, `_`, and eight hexadecimal digits of its
-///   SHA-256. The alias depends only on the name, so that it is the same in every run.
+/// - Another name gets an alias: the name with `_` for each illegal character, then `_` and the
+///   first eight hexadecimal digits of its SHA-256. The alias depends only on the name, so that it
+///   is the same in every run.
 /// - Two names never have the same alias: if another name of the request equals the alias, more
 ///   digits are used.
 ///
@@ -124,7 +126,8 @@ impl ToolNames {
             let mut aliases = HASH_DIGITS
                 .iter()
                 .map(|digits| rule.build_alias(name, *digits));
-            // The search finds an alias, because the one with the full SHA-256 is unique.
+            // The search finds an alias: the last candidate contains nearly the whole SHA-256, so
+            // it is unique.
             let Some(alias) = aliases.find(|alias| taken.insert(alias.clone())) else {
                 continue;
             };
@@ -138,8 +141,8 @@ impl ToolNames {
         }
     }
 
-    /// Returns the name under which a declared tool is sent to the provider. Also converts a name
-    /// that is not in the request.
+    /// Returns the name under which a declared tool is sent to the provider. A name that is not in
+    /// the request is converted by the same rule, but its alias may equal that of another tool.
     pub fn wire_name<'a>(&self, declared: &'a str) -> Cow<'a, str> {
         match self.wire.get(declared) {
             Some(alias) => Cow::Owned(alias.clone()),

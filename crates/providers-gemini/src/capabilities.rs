@@ -7,8 +7,9 @@
 use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog;
 
-/// Returns what is known about `model`, a name with or without `models/`. The catalog takes
-/// precedence over the series. Unknown capabilities are `None`.
+/// Returns the capabilities of a Google model. `model` is its name with or without the prefix
+/// `models/`. The values of the model catalog take precedence over those of the model series.
+/// Unknown capabilities are `None`.
 pub fn capabilities(model: &str) -> ModelCapabilities {
     let known = catalog::lookup("gemini", model).map(|entry| entry.capabilities);
     let of_series = series_capabilities(model);
@@ -179,7 +180,8 @@ impl ModelSeries {
         }
     }
 
-    /// Returns whether the model refuses a turn if its first tool call has no thought signature.
+    /// Returns whether the API refuses a request if, after the last user message, the first tool
+    /// call of a model message has no thought signature.
     pub(crate) fn requires_signatures(self) -> bool {
         self.line != ModelLine::Gemma && self.version >= (3, 0)
     }
@@ -209,7 +211,8 @@ impl ModelSeries {
         self.line != ModelLine::Gemma || self.version >= (4, 0)
     }
 
-    /// Returns whether sampling parameters have an effect. The newest models ignore them.
+    /// Returns whether sampling parameters, such as the temperature, have an effect. The newest
+    /// models ignore them. `None` means unknown.
     fn supports_sampling(self) -> Option<bool> {
         match self.version {
             (3, 5) if self.line == ModelLine::FlashLite => Some(false),
@@ -219,7 +222,8 @@ impl ModelSeries {
         }
     }
 
-    /// Returns the maximum numbers of tokens of the prompt and of the answer.
+    /// Returns the maximum number of prompt tokens and the maximum number of answer tokens, in this
+    /// order. Returns `None` for unknown series.
     fn token_limits(self) -> Option<(u64, u64)> {
         match (self.line, self.version) {
             (ModelLine::Gemma, (3, _)) => Some((131_072, 8_192)),
@@ -233,7 +237,8 @@ impl ModelSeries {
     }
 }
 
-/// Parses the version in a model name: `2.5`, `3`, or `3n` for Gemma.
+/// Parses the version in a model name to its major and minor number: `2.5`, `3` (minor 0), or `3n`
+/// for Gemma. Returns `None` for other words.
 fn parse_version(word: &str) -> Option<(u32, u32)> {
     let (major, minor) = word.split_once('.').unwrap_or((word, "0"));
     let major = major.trim_end_matches('n');

@@ -50,10 +50,11 @@ pub struct GeminiConfig {
     /// Base URL without the API version. A URL that ends with a version (`/v1beta`) is used
     /// unchanged.
     pub base_url: String,
-    /// The API version: `v1beta`, `v1` or `v1alpha`.
+    /// The API version: `v1beta`, `v1` or `v1alpha`. If empty, URLs contain no version.
     pub api_version: String,
-    /// Whether answers are streamed (`:streamGenerateContent`) unless a request asks otherwise.
-    /// Turn it off for servers that support only `:generateContent`.
+    /// Whether answers are streamed (`:streamGenerateContent`). A request with
+    /// [`Delivery::Whole`](switchboard_domain::Delivery::Whole) is never streamed. Set this field
+    /// to `false` for servers that support only `:generateContent`.
     pub streaming: bool,
     /// Options of the mapping between requests and the Gemini API.
     pub options: GeminiOptions,
@@ -101,7 +102,8 @@ impl GeminiConfig {
         self
     }
 
-    /// Returns whether the base URL is Google's own.
+    /// Returns whether the base URL has the host `generativelanguage.googleapis.com`, which
+    /// requires an API key.
     pub fn is_google(&self) -> bool {
         self.is_on_host("generativelanguage.googleapis.com")
     }

@@ -14,16 +14,18 @@ use switchboard_providers_common::{
 
 use crate::{GeminiModel, generate::Continuation};
 
-/// The model and the first request, with which the rest of an answer is requested.
+/// Data for requesting the rest of an answer: the model, the first request, and the continuation
+/// state that the decoder shares.
 pub(crate) struct AnswerSource {
     pub(crate) model: GeminiModel,
-    /// The first request, which is repeated with a continuation token.
+    /// The request that started the answer. To get the rest of the answer, it is sent again with a
+    /// continuation token.
     pub(crate) sent: SentRequest,
     pub(crate) continuation: Continuation,
 }
 
-/// Returns the server-sent events of an answer that begins with `first`, including its
-/// continuations.
+/// Returns the bytes of an answer as one stream of server-sent events: the events of the response
+/// `first`, and then those of its continuations.
 pub(crate) fn continue_answer(source: AnswerSource, first: HttpAnswer) -> ByteStream {
     let parts = AnswerParts {
         current: Some(answer_events(source.model.provider(), first)),
@@ -62,13 +64,13 @@ impl AnswerParts {
                     self.current = None;
                     return Some((Err(error), self));
                 }
-                // The body ended within a line, so it was truncated. A continuation would be read
-                // as part of that line.
+                // The body ended within a line, so it was truncated. No continuation is requested,
+                // because its first line would be read as the end of the truncated line.
                 None if !self.at_line_end => return None,
                 None => {
                     self.current = None;
-                    // A blank line completes the last event, so that the decoder reads the
-                    // continuation token in it before the token is used.
+                    // This blank line completes the last event. The decoder then reads that event
+                    // and its continuation token before the next iteration takes the token.
                     return Some((Ok(Bytes::from_static(b"\n\n")), self));
                 }
             }
@@ -120,7 +122,8 @@ fn answer_events(provider: &str, answer: HttpAnswer) -> ByteStream {
 
 fn document_as_event(document: &[u8]) -> Vec<u8> {
     let mut event = Vec::with_capacity(document.len() + 64);
-    // A JSON document may be split at line ends, because strings contain them only in escaped form.
+    // Each line of the document becomes one `data:` line of the event. Splitting at line ends is
+    // safe, because JSON strings contain them only in escaped form.
     let lines = document.split(|byte| matches!(byte, b'\n' | b'\r'));
     for line in lines.filter(|line| !line.is_empty()) {
         event.extend_from_slice(b"data: ");

@@ -8,7 +8,8 @@ use switchboard_providers_common::provider::{
     ApiError, ErrorClass, ErrorRule, ErrorTable, value_to_text,
 };
 
-/// The error code of a quota that is not refilled soon: a quota per day, or a quota of zero.
+/// Error code that [`read_error_details`] adds if the exhausted quota is not refilled soon: a quota
+/// per day, or a quota of zero. The API has no such code.
 const LONG_QUOTA: &str = "LONG_QUOTA";
 
 /// The table that maps the API's error codes and messages to error classes.
@@ -69,7 +70,8 @@ const RULES: &[ErrorRule] = &[
     ),
 ];
 
-/// Reads the `google.rpc` messages in the error field `details`.
+/// Reads the `google.rpc` messages in the error field `details`. Sets the codes, the invalid field
+/// and the retry delay of `error`.
 fn read_error_details(fields: &Map<String, Value>, error: &mut ApiError) {
     let details = fields.get("details").and_then(Value::as_array);
     for detail in details.into_iter().flatten() {
@@ -104,7 +106,8 @@ fn read_error_details(fields: &Map<String, Value>, error: &mut ApiError) {
     }
 }
 
-/// Reads a `google.protobuf.Duration`: `"34.07s"`, or an object with `seconds`.
+/// Parses a `google.protobuf.Duration`: `"34.07s"`, or an object with `seconds`. Returns `None` for
+/// any other value.
 fn parse_duration(value: &Value) -> Option<Duration> {
     let seconds = match value {
         Value::String(text) => text.trim().strip_suffix('s')?.parse::<f64>().ok()?,

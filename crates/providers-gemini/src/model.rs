@@ -37,7 +37,8 @@ pub type GeminiModel = HttpModel<GenerateContent>;
 #[derive(Debug)]
 pub struct GenerateContent;
 
-/// State of a retry: whether thought signatures are omitted, because the API refused one.
+/// Whether the next attempt omits thought signatures, because the API refused one in an earlier
+/// attempt.
 #[derive(Debug, Default)]
 pub struct WithoutSignatures(bool);
 
@@ -137,8 +138,9 @@ impl Wire for GenerateContent {
     }
 }
 
-/// Returns whether the API refused a thought signature: "Function call is missing a
-/// `thought_signature`…", "Corrupted thought signature."
+/// Returns whether `error` means that the API refused a missing or invalid thought signature. Its
+/// messages are "Function call is missing a `thought_signature`…" and "Corrupted thought
+/// signature."
 fn refuses_signature(error: &ModelError) -> bool {
     let message = error.message().to_ascii_lowercase();
     matches!(error.kind, ModelErrorKind::InvalidRequest { .. })

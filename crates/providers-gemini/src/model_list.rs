@@ -8,8 +8,9 @@ use crate::percent;
 /// The path of the first page of the model list, relative to the API version.
 pub(crate) const MODELS_PATH: &str = "models?pageSize=1000";
 
-/// Parses a page of the model list (`GET {base}/{version}/models`). Returns `None` for another
-/// response. Omits models that do not generate content, such as embedding and video models.
+/// Parses a page of the model list (`GET {base}/{version}/models`). Returns `None` if the response
+/// is not such a page. Omits models that do not generate content, such as embedding and video
+/// models.
 pub(crate) fn parse_model_page(body: &Value) -> Option<ModelPage> {
     let token = body.get("nextPageToken").and_then(Value::as_str);
     let models = match body.get("models") {

@@ -29,15 +29,16 @@ pub struct GeminiOptions {
     pub schemas: SchemaForm,
     /// Whether a request asks thinking models to include their thoughts in the answer.
     pub include_thoughts: bool,
-    /// Whether the model's own thoughts and signatures are sent back to it. `false` in the second
-    /// attempt, after the API has refused a signature.
+    /// Whether the model's own thoughts and thought signatures are sent back to it in later
+    /// requests. After the API has refused a signature, a second attempt omits them.
     pub replay_thoughts: bool,
-    /// Tools that the API runs itself. They follow the request's tools in the list. A server tool
-    /// with the name of one of the request's tools is omitted with a warning.
+    /// Tools that the API runs itself. In the request field `tools`, they follow the functions of
+    /// the request. A server tool with the name of one of these functions is omitted with a
+    /// warning.
     ///
-    /// Together with functions the request sets `includeServerSideToolInvocations`, which Vertex AI
-    /// does not support; [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) can
-    /// override it.
+    /// A request with both functions and server tools sets the field
+    /// `includeServerSideToolInvocations`, which Vertex AI does not support.
+    /// [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) can override the field.
     pub server_tools: Vec<ServerTool>,
 }
 

@@ -66,8 +66,9 @@ impl ServerTool {
         Self::Raw(RawServerTool { declaration })
     }
 
-    /// Returns the name of the tool for a tool choice, such as `google_search`. The name of a raw
-    /// tool is its field name in snake case.
+    /// Returns the name by which a [`ToolChoice`](switchboard_domain::ToolChoice) selects the tool,
+    /// such as `google_search`. The name of a raw tool is its field name in snake case:
+    /// `google_maps` for `googleMaps`.
     pub fn name(&self) -> Cow<'static, str> {
         match self {
             Self::GoogleSearch(_) => Cow::Borrowed("google_search"),
@@ -88,7 +89,8 @@ impl ServerTool {
         }
     }
 
-    /// Returns the reason why the API would refuse the tool for every model.
+    /// Returns the reason why the API would refuse the configured tool for every model, or `None`
+    /// if no fault was found.
     pub(crate) fn find_configuration_error(&self) -> Option<String> {
         match self {
             Self::GoogleSearch(GoogleSearch {

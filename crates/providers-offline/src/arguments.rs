@@ -11,22 +11,26 @@ use crate::{
     word_stems::{identifier_to_label, split_words},
 };
 
-/// Maximum number of tool calls for one list in a question, such as "customers 42, 43 and 7".
+/// Maximum number of tool calls for one list of values in a question, such as "customers 42, 43 and
+/// 7". Each value gets its own call. Further values are ignored.
 const MAX_INPUTS: usize = 20;
 
 /// Words that precede the topic of a question, as in "a note about cats".
 const TOPIC_WORDS: &[&str] = &["about", "named", "called", "titled", "saying", "to", "in"];
 
-/// The arguments for one tool, as far as they were found in a question.
+/// The arguments for the calls of one tool, as far as the question and earlier tool results contain
+/// them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolArguments {
-    /// Input objects, one for each tool call. A question with several ids has several inputs.
+    /// Input objects, one for each tool call. A list of values in the question, such as "customers
+    /// 42 and 43", gives one input per value.
     pub(crate) inputs: Vec<JsonObject>,
-    /// Names of required parameters without a value.
+    /// Names of required parameters that have neither a value nor a default in the schema.
     pub(crate) missing: Vec<String>,
 }
 
-/// Finds the arguments of a tool in a question. Values from tool results (`known`) have priority.
+/// Finds arguments for `tool` in a question. A JSON object in the question has priority over
+/// `known` (values from tool results), and `known` has priority over the words of the question.
 pub(crate) fn fill_arguments(
     tool: &ToolDefinition,
     question: &str,
@@ -43,7 +47,8 @@ pub(crate) fn fill_arguments(
     let mut list: Option<(String, Vec<Value>)> = None;
     let mut missing = Vec::new();
     let parameters = read_parameters(&tool.input_schema);
-    // In the first pass, only parameters with a clear match get a value.
+    // The first pass accepts only values that match a parameter's name or format. The second pass
+    // also assigns the remaining numbers and texts to required parameters.
     for only_clear in [true, false] {
         for parameter in &parameters {
             if input.contains_key(&parameter.name)
@@ -108,12 +113,14 @@ pub(crate) fn find_schema_fault(tool: &ToolDefinition, input: &JsonObject) -> Op
     }
 }
 
-/// Returns the JSON object that a question contains, or `None`.
+/// Parses the text from the first `{` to the last `}` of a question. Returns `None` if this text
+/// does not exist or is not a JSON object.
 fn find_json_object(question: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(question.get(find_json_range(question)?)?).ok()
 }
 
-/// Returns the question without the JSON object in it.
+/// Returns the question with a space in place of its JSON object. A question without a JSON object
+/// does not change.
 pub(crate) fn remove_json_object(question: &str) -> String {
     let mut words = question.to_owned();
     if find_json_object(question).is_some()
@@ -133,14 +140,15 @@ fn find_json_range(question: &str) -> Option<RangeInclusive<usize>> {
 struct ArgumentFiller<'a> {
     tool: &'a ToolDefinition,
     values: &'a QuestionValues,
-    /// Indices of the number lists in `values.numbers` that a parameter already uses.
+    /// Indices into `values.numbers` of the groups whose numbers already belong to a parameter.
     used_numbers: Vec<usize>,
     used_text: Vec<String>,
 }
 
 impl ArgumentFiller<'_> {
-    /// Finds the values of a parameter. Several ids in the question give several values. With
-    /// `only_clear`, numbers and texts must match the parameter's name or format.
+    /// Finds values for a parameter in the question. A list such as "customers 42 and 43" gives
+    /// several values. The result is empty if nothing matches. With `only_clear`, numbers and texts
+    /// must match the parameter's name or format.
     fn find_values(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
         if !parameter.enum_values().is_empty() {
             return self.find_enum_value(parameter).into_iter().collect();
@@ -154,7 +162,8 @@ impl ArgumentFiller<'_> {
         }
     }
 
-    /// Returns the enum value of the parameter whose words are in the question.
+    /// Returns the first value of the parameter's `enum` whose words occur one after the other in
+    /// the question, or `None`. The comparison ignores case.
     fn find_enum_value(&self, parameter: &Parameter<'_>) -> Option<Value> {
         let asked: Vec<String> = self
             .values
@@ -170,7 +179,8 @@ impl ArgumentFiller<'_> {
         parameter.enum_values().iter().find(is_named).cloned()
     }
 
-    /// Returns `true` if the question contains all words of the parameter's name, otherwise `None`.
+    /// Returns `true` if the question contains every word of the parameter's name, otherwise
+    /// `None`. Words such as "is" and "show" in the name need not occur in the question.
     fn find_boolean(&self, parameter: &Parameter<'_>) -> Option<Value> {
         let is_asked = |stem: &String| {
             ["is", "has", "includ", "with", "show"].contains(&stem.as_str())
@@ -204,8 +214,9 @@ impl ArgumentFiller<'_> {
         group.values.iter().filter_map(number).collect()
     }
 
-    /// Returns the number for a parameter from a list that several numeric parameters share, as in
-    /// "the sum of 19 and 23".
+    /// Returns the number for `parameter` from the list `values.numbers[at]`. If the tool has
+    /// several required numeric parameters, each gets the number at its own position, as in "the
+    /// sum of 19 and 23". Otherwise `parameter` gets all numbers of the list.
     fn take_number_from_list(&mut self, at: usize, parameter: &Parameter<'_>) -> Vec<Value> {
         let parameters = read_parameters(&self.tool.input_schema);
         let numeric = parameters
@@ -268,7 +279,8 @@ impl ArgumentFiller<'_> {
         found.into_iter().map(Value::String).collect()
     }
 
-    /// Returns texts of the question that match the format or name of the parameter.
+    /// Returns the texts of the question that match the parameter's format or name, such as an
+    /// address for `email`. The result is empty if no text matches.
     fn find_matching_text(&self, parameter: &Parameter<'_>) -> Vec<String> {
         let values = self.values;
         let token = |test: &dyn Fn(&str) -> bool| {
@@ -324,7 +336,9 @@ impl ArgumentFiller<'_> {
         }
     }
 
-    /// Returns text for a required parameter without a clear match: a quotation, a name or a topic.
+    /// Returns a text for a required parameter that nothing in the question matches clearly: a
+    /// quotation, a name, a topic ("a note about cats"), or the words after the tool's name. A text
+    /// that another parameter already uses is never returned.
     fn find_fallback_text(&self) -> Option<String> {
         let values = self.values;
         let unused = |text: &&String| !self.used_text.contains(text);
@@ -338,7 +352,8 @@ impl ArgumentFiller<'_> {
             .filter(|text| unused(&text))
     }
 
-    /// Returns the text after the tool's name: "hello world" in "echo hello world".
+    /// Returns the text after the tool's name, such as "hello world" in "echo hello world". Returns
+    /// `None` if the question does not start with the tool's name or ends after it.
     fn text_after_tool_name(&self) -> Option<String> {
         let name = identifier_to_label(&self.tool.name);
         let name: Vec<&str> = name.split(' ').collect();
@@ -352,7 +367,8 @@ impl ArgumentFiller<'_> {
     }
 }
 
-/// Returns a JSON number, or `None` if the parameter is an integer and the value is a fraction.
+/// Returns `value` as a JSON number. Returns `None` for an integer parameter if `value` is a
+/// fraction or larger than 2^53.
 fn to_json_number(value: f64, is_integer: bool) -> Option<Value> {
     // The largest integer, 2^53, up to which a double represents every integer exactly.
     const EXACT: f64 = 9_007_199_254_740_992.0;

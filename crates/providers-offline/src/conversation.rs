@@ -10,10 +10,10 @@ use crate::{
     word_stems::{split_words, stem_word},
 };
 
-/// Prefix of every text in which the demo model asks the user for a missing value.
+/// Prefix of every text that asks the user for a missing value.
 pub(crate) const ASK_PREFIX: &str = "I need ";
 
-/// A tool call of the current turn, with its result if it has one.
+/// A tool call after the last user question, with its result if it has one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TurnCall<'a> {
     pub(crate) tool_use: &'a ToolUse,
@@ -87,7 +87,8 @@ impl<'a> ConversationTurn<'a> {
         calls.filter(|call| call.tool_use.name == tool).collect()
     }
 
-    /// Finds values for parameters in the successful tool results of this turn.
+    /// Finds values for `parameters` in the successful tool results since the last user question.
+    /// Returns the found values by parameter name.
     pub(crate) fn find_known_values<'p>(
         &self,
         parameters: impl Iterator<Item = &'p Parameter<'p>>,
@@ -110,7 +111,8 @@ impl<'a> ConversationTurn<'a> {
     }
 }
 
-/// Returns ids for the next tool calls, in the form `call_1`, without ids that `messages` contain.
+/// Returns an endless iterator of ids for new tool calls: `call_1`, `call_2` and so on. Ids of tool
+/// calls in `messages` are skipped.
 pub(crate) fn unused_call_ids(messages: &[Arc<Message>]) -> impl Iterator<Item = String> {
     let tool_uses = messages.iter().flat_map(|message| message.tool_uses());
     let used: HashSet<String> = tool_uses.map(|tool_use| tool_use.id.clone()).collect();
@@ -119,7 +121,8 @@ pub(crate) fn unused_call_ids(messages: &[Arc<Message>]) -> impl Iterator<Item =
         .filter(move |id| !used.contains(id))
 }
 
-/// Returns the data of a tool result: the structured content, or the text if it is a JSON value.
+/// Returns the structured content of a tool result. If there is none, the result must contain
+/// exactly one text, and this text must be a JSON object or array. Otherwise returns `None`.
 pub(crate) fn parse_result_data(result: &ToolResult) -> Option<Value> {
     if let Some(structured) = &result.structured {
         return Some(Value::clone(structured));
@@ -136,7 +139,9 @@ pub(crate) fn parse_result_data(result: &ToolResult) -> Option<Value> {
 }
 
 /// Searches JSON data for the value of a parameter: a field with the parameter's name, or the field
-/// `id` of an object with a matching name (`customers[0].id` for `customer_id`).
+/// `id` of an object with a matching name (`customers[0].id` for `customer_id`). The value must
+/// have the parameter's type. `around` contains the word stems of the field name that leads to
+/// `data`.
 fn find_parameter_value(
     data: &Value,
     parameter: &Parameter<'_>,

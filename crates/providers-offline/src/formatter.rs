@@ -9,13 +9,16 @@ use crate::{
     question_values::QuestionValues, schema::read_parameters,
 };
 
-/// Name of the tool that a host offers to receive the formatted answer.
+/// Name of the tool through which the model returns a formatted answer: the input of the tool call
+/// is the answer.
 pub(crate) const NAME: &str = "response_formatter";
-/// Prefix of a text that requests another gathering step. The host's prompt for the gathering phase
-/// contains this prefix.
+/// Prefix of a text that asks for more tool results. A system message
+/// that contains this prefix shows that the host is in the gathering phase, which collects tool
+/// results before the answer is formatted.
 const MARKER: &str = "NEED MORE DATA:";
 
-/// Returns the text to send with tool calls while the host gathers results, otherwise `None`.
+/// Returns the text that precedes the planned tool calls in the host's gathering phase. Returns
+/// `None` in other phases, or if the plan contains no tool call.
 pub(crate) fn gathering_phase_text(request: &ChatRequest, plan: &Plan) -> Option<String> {
     let is_prompt =
         |message: &Message| message.role == Role::System && message.text().contains(MARKER);
@@ -24,7 +27,8 @@ pub(crate) fn gathering_phase_text(request: &ChatRequest, plan: &Plan) -> Option
         .then(|| format!("{MARKER} the results of these calls are needed."))
 }
 
-/// Returns the input of the tool `response_formatter`, or `None` unless it is the only tool.
+/// Returns the input for a call of the tool `response_formatter`. Returns `None` unless this tool
+/// is the only tool of the request.
 pub(crate) fn build_formatter_input(request: &ChatRequest, today: Date) -> Option<JsonObject> {
     let [tool] = request.tools.as_slice() else {
         return None;
@@ -32,7 +36,8 @@ pub(crate) fn build_formatter_input(request: &ChatRequest, today: Date) -> Optio
     if tool.name != NAME {
         return None;
     }
-    // A user message with the formatter's name is an instruction of the host, not a question.
+    // A user message that contains the name `response_formatter` is an instruction of the host, not
+    // a question of the user.
     let is_instruction =
         |message: &Message| message.role == Role::User && message.text().contains(NAME);
     let mut messages = request.messages.clone();
@@ -62,8 +67,9 @@ pub(crate) fn build_formatter_input(request: &ChatRequest, today: Date) -> Optio
         let items = json!([{"type": "text", "content": text}]);
         return Some(JsonObject::from_iter([("conversation".to_owned(), items)]));
     }
-    // The host defines the fields of this schema. They are filled from tool results first, then
-    // from the question, and then with the assistant's text.
+    // The host defines the fields of the tool's input. Their values come from the question and the
+    // tool results. The first required text field without a value gets the assistant's last text,
+    // or else the texts of all tool results.
     let parameters = read_parameters(&tool.input_schema);
     let known = turn.find_known_values(parameters.iter());
     let values = QuestionValues::from_text(&turn.question, today);

@@ -16,8 +16,9 @@ pub const MODEL: &str = "planner";
 
 /// The demo model `offline/planner`.
 ///
-/// It stores nothing between requests and never fails. Request options that it does not support
-/// are reported as warnings.
+/// It stores nothing between requests and never fails. A JSON Schema for the answer and stop
+/// sequences are ignored with a warning. Temperature, `top_p`, seed and reasoning effort have no
+/// effect.
 #[derive(Debug, Clone)]
 pub struct DemoModel {
     id: ModelId,
@@ -56,7 +57,8 @@ impl DemoModel {
         self
     }
 
-    /// Returns the demo model's next step in a conversation. [`ChatModel::stream`] streams it.
+    /// Returns the demo model's next step in a conversation. [`ChatModel::stream`] emits the same
+    /// step as model events.
     pub fn plan(&self, request: &ChatRequest) -> Plan {
         let today = self.today.unwrap_or_else(|| Zoned::now().date());
         Plan::from_request(request, today)

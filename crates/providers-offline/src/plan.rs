@@ -74,7 +74,8 @@ impl Plan {
         }
     }
 
-    /// Plans the next step for a chat request.
+    /// Plans the next step for a chat request. `today` is the date of the word "today" in a
+    /// question.
     pub(crate) fn from_request(request: &ChatRequest, today: Date) -> Self {
         if let Some(input) = formatter::build_formatter_input(request, today) {
             return Self::from_inputs(request, formatter::NAME, [input]);
@@ -124,7 +125,8 @@ impl Plan {
     }
 }
 
-/// Returns the tools of the request that its tool choice allows.
+/// Returns the tools of the request that the `tool_choice` of the request allows: all tools, the
+/// tools with the listed names, or none.
 fn allowed_tools(request: &ChatRequest) -> Vec<Arc<ToolDefinition>> {
     let is_allowed = |tool: &&Arc<ToolDefinition>| match &request.tool_choice {
         ToolChoice::None => false,
@@ -161,7 +163,7 @@ struct ToolStep<'a> {
     request: &'a ChatRequest,
     turn: &'a ConversationTurn<'a>,
     values: QuestionValues,
-    /// The tools that match the question less well than the best tool, in descending order.
+    /// The other tools that match the question, in descending order of how well they match.
     others: &'a [&'a Arc<ToolDefinition>],
 }
 
@@ -204,9 +206,10 @@ impl ToolStep<'_> {
         fill_arguments(tool, &self.turn.question, &self.values, known)
     }
 
-    /// Returns a call of another read-only tool that may provide the missing value. The name of
-    /// that tool contains a word of the question that neither `tool` nor `missing` has in its name,
-    /// as in "the account value of the most recent customer".
+    /// Returns a call of another read-only tool whose result may contain a value for the parameter
+    /// `missing` of `tool`, or `None`. The name of the other tool must contain a word of the
+    /// question that is neither in the name of `tool` nor in `missing`, such as "recent" in "the
+    /// account value of the most recent customer".
     fn plan_lookup_call(&self, tool: &ToolDefinition, missing: &str) -> Option<Plan> {
         let own: HashSet<String> = stem_words(&tool.name)
             .into_iter()

@@ -46,7 +46,8 @@ pub(crate) fn plan_to_events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEve
     events
 }
 
-/// Appends the events of a text, one delta per word. Text after `max_words` words is omitted.
+/// Appends the events of a text, one delta per word. If the text has more than `max_words` words,
+/// the rest is omitted and the returned finish reason is `Length`, otherwise `Stop`.
 fn add_text_events(
     text: &str,
     max_words: Option<u32>,
@@ -72,7 +73,8 @@ fn add_text_events(
     }
 }
 
-/// Appends the events of a tool call. The input is split into two deltas, like a real stream.
+/// Appends the events of a tool call. The JSON text of the input is split into two deltas, because
+/// other providers also send it in pieces.
 fn add_call_events(index: u32, call: &PlannedCall, events: &mut Vec<ModelEvent>) {
     events.push(ModelEvent::PartStarted {
         index,
@@ -109,7 +111,8 @@ fn tool_choice_outcome(choice: &ToolChoice, plan: &Plan) -> ToolChoiceOutcome {
     }
 }
 
-/// Returns a warning for each request option that the demo model ignores.
+/// Returns a warning for each of two ignored options that the request sets: a JSON Schema for the
+/// answer, and stop sequences.
 fn collect_warnings(request: &ChatRequest) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut dropped = |option: &str| {

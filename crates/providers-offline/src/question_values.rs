@@ -42,9 +42,11 @@ pub(crate) struct QuestionValues {
     pub(crate) numbers: Vec<ValueGroup<f64>>,
     /// Ids: words that contain both a digit and a letter, such as `AB-1234`.
     pub(crate) ids: Vec<ValueGroup<String>>,
-    /// Dates in ISO 8601 format (`2026-01-31`), in the order of the text.
+    /// Dates in ISO 8601 format (`2026-01-31`), in the order of the text. Words such as "today" are
+    /// already converted to dates.
     pub(crate) dates: Vec<String>,
-    /// Names: sequences of capitalized words, without the first word of the question.
+    /// Names: sequences of adjacent capitalized words, such as `Grace Hopper`. The first word of
+    /// the question, ids and the word `I` do not count.
     pub(crate) names: Vec<String>,
 }
 
@@ -65,7 +67,8 @@ impl QuestionValues {
         }
     }
 
-    /// Returns the words after the last word in `markers`, up to punctuation or the line end.
+    /// Returns the words that follow the last occurrence of any word in `markers`, up to
+    /// punctuation or the line end. Returns `None` if no marker occurs or no word follows.
     pub(crate) fn phrase_after_word(&self, markers: &[&str]) -> Option<String> {
         let is_marker =
             |token: &QuestionToken| markers.contains(&token.text.to_lowercase().as_str());
@@ -73,7 +76,9 @@ impl QuestionValues {
         self.phrase_from_token(at + 1)
     }
 
-    /// Returns the words from index `start` up to punctuation or a line end, without an article.
+    /// Returns the words from the token at index `start` up to punctuation or a line end. An
+    /// article at the start is omitted if further words follow. Returns `None` if there is no such
+    /// token.
     pub(crate) fn phrase_from_token(&self, start: usize) -> Option<String> {
         let rest = self.tokens.get(start..)?;
         let end = rest.iter().position(|token| token.ends_phrase);
@@ -141,7 +146,8 @@ fn tokenize_question(text: &str) -> Vec<QuestionToken> {
     tokens
 }
 
-/// Finds all values that `read` returns for tokens. A list such as "42, 43 and 7" is one group.
+/// Applies `read` to every token and groups the values that it returns. The values of a list such
+/// as "42, 43 and 7" form one group. Any other value forms a separate group.
 fn group_values<T>(
     tokens: &[QuestionToken],
     read: impl Fn(&QuestionToken) -> Option<T>,
@@ -202,7 +208,8 @@ fn parse_id(token: &QuestionToken) -> Option<String> {
     is_id.then(|| token.text.clone())
 }
 
-/// Returns the ISO 8601 date of a word: a date, "today", "yesterday" or "tomorrow".
+/// Returns the date that a word stands for, in ISO 8601 format. The word is a date such as
+/// `2026-01-31`, or "today", "yesterday" or "tomorrow". Returns `None` for other words.
 fn parse_date(token: &QuestionToken, today: Date) -> Option<String> {
     let date = match token.text.to_lowercase().as_str() {
         "today" => today,

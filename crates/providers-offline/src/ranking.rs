@@ -10,14 +10,15 @@ use crate::{
     word_stems::{split_words, stem_words},
 };
 
-/// Minimum share (0 to 1) of the question's words that a tool's name, description and parameters
-/// must contain, unless the tool choice is forced.
+/// Minimum share (0 to 1) of the question's word stems that a tool's name, title, description and
+/// parameters must contain. A tool below this share is called only if the tool choice is forced.
 const MIN_COVERAGE: f64 = 0.3;
 /// Minimum number of words that a question and a tool must share if none is in the tool's name or
 /// title. In a question with fewer words, all words must match.
 const MIN_SHARED_WORDS: usize = 2;
 
-/// Number of times that a word in a tool's name counts, compared with one in the description.
+/// Weight of a word in a tool's name. A word in the title, the description or a parameter has the
+/// weight 1.
 const NAME_WEIGHT: usize = 3;
 
 /// Tokenizer for documents that consist of word stems separated by spaces.
@@ -60,7 +61,8 @@ pub(crate) fn rank_tools<'a>(
         .collect()
 }
 
-/// Returns whether a tool shares enough words with the question to answer it.
+/// Returns whether a tool and a question share enough words to call the tool, according to
+/// `MIN_COVERAGE` and `MIN_SHARED_WORDS`.
 pub(crate) fn covers_question(tool: &ToolDefinition, question: &str) -> bool {
     let asked: HashSet<String> = stem_words(question).into_iter().collect();
     let known: HashSet<String> = tool_search_document(tool)
@@ -68,7 +70,6 @@ pub(crate) fn covers_question(tool: &ToolDefinition, question: &str) -> bool {
         .map(str::to_owned)
         .collect();
     let shared = asked.intersection(&known).count();
-    // The conversion to a float is exact, because questions have few words.
     #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
     let coverage = shared as f64 / asked.len().max(1) as f64;
     let title = tool.title.as_deref().unwrap_or_default();

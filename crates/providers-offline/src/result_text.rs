@@ -13,7 +13,8 @@ use crate::{
 const MAX_ROWS: usize = 20;
 /// Maximum length of a result text in characters. Longer texts are cut.
 const MAX_TEXT: usize = 4_000;
-/// Maximum nesting depth of objects and lists. Deeper ones are shown as JSON.
+/// Maximum nesting depth of objects and lists that an answer shows as indented lines. Deeper values
+/// are shown as JSON text.
 const MAX_DEPTH: usize = 4;
 
 /// Formats the results of tool calls as the text of an answer to the question.
@@ -49,7 +50,8 @@ pub(crate) fn format_results(question: &str, calls: &[TurnCall<'_>]) -> String {
     }
 }
 
-/// Describes the fields of a JSON result that the question names, or all data if it names none.
+/// Formats the fields of a JSON result that the question names, or the whole result if the question
+/// names no field. `asked` contains the word stems of the question.
 fn describe_data(data: &Value, asked: &[String]) -> String {
     if let Some(object) = data.as_object() {
         let is_asked = |key: &str| {

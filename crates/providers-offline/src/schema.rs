@@ -8,7 +8,8 @@ use crate::word_stems::{split_words, stem_word};
 #[derive(Debug, Clone)]
 pub(crate) struct Parameter<'a> {
     pub(crate) name: String,
-    /// The JSON Schema of the parameter. For an `anyOf`, its first alternative that is not `null`.
+    /// The JSON Schema of the parameter. For an `anyOf` or `oneOf`, its first alternative whose
+    /// type is not `null`.
     pub(crate) schema: &'a Value,
     pub(crate) is_required: bool,
     /// The word stems of the parameter's name, for comparisons with words of a question.
@@ -16,7 +17,8 @@ pub(crate) struct Parameter<'a> {
 }
 
 impl Parameter<'_> {
-    /// Returns the JSON type of the parameter, or an empty string if the schema has no type.
+    /// Returns the JSON type of the parameter, or an empty string if the schema has no type. For a
+    /// list of types, returns the first type that is not `null`.
     pub(crate) fn json_type(&self) -> &str {
         match &self.schema["type"] {
             Value::String(kind) => kind,

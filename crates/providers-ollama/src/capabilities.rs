@@ -21,7 +21,8 @@ pub fn capabilities(model: &str, in_cloud: bool) -> ModelCapabilities {
     }
 }
 
-/// Returns whether a model runs in Ollama's cloud, by its name. The rule is `modelref.ParseRef`.
+/// Returns whether a model runs in Ollama's cloud, which its name shows: the tag is `cloud` or ends
+/// with `-cloud`. The server has the same rule (`modelref.ParseRef`).
 fn is_cloud_model(model: &str) -> bool {
     let tag = model.rsplit_once(':').map(|(_, tag)| tag.trim());
     tag.is_some_and(|tag| {
@@ -30,8 +31,9 @@ fn is_cloud_model(model: &str) -> bool {
     })
 }
 
-/// Adds the capabilities in the server's list `abilities` to the known ones. A capability that is
-/// not in the list becomes `Some(false)`.
+/// Returns the capabilities `known`, with those that the server reports in its list `abilities`. A
+/// capability that is not in the list becomes `Some(false)`. Without a list, the capabilities for
+/// tools, reasoning, images and audio are `None`.
 pub(crate) fn add_reported_capabilities(
     known: &ModelCapabilities,
     abilities: Option<&[String]>,

@@ -61,9 +61,9 @@ pub enum ToolsByPrompt {
     /// No model gets tools in the prompt. Models without tool support refuse requests with tools.
     #[default]
     Never,
-    /// Models that do not support tools get them in the prompt, according to the server's
-    /// description ([`described_model`](crate::described_model)) or its refusal of a
-    /// request.
+    /// Only models without tool support get the tools in the prompt. Such a model is recognized by
+    /// the server's description of it ([`described_model`](crate::described_model)), or by the
+    /// server's refusal of a request with tools.
     Auto,
     /// All models get tools in the prompt.
     Always,
@@ -136,7 +136,8 @@ impl ProviderConfig for OllamaConfig {
 
     const MODELS_PATH: &'static str = "api/tags";
 
-    /// Creates the configuration from `OLLAMA_HOST` and `OLLAMA_API_KEY`.
+    /// Creates the configuration from `OLLAMA_HOST` and `OLLAMA_API_KEY`. Fails if the address is
+    /// invalid, or if it is that of Ollama's cloud and the key is missing.
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let mut config = Self::for_host(&get(HOST_VARIABLE).unwrap_or_default())?;
@@ -166,7 +167,8 @@ impl ProviderConfig for OllamaConfig {
 
     fn transport_config(&self) -> TransportConfig {
         TransportConfig {
-            // Requests to this machine bypass the proxy, because the proxy cannot reach the server.
+            // Requests to this machine bypass the proxy, because a proxy on another machine cannot
+            // reach a loopback address.
             system_proxy: self.transport.system_proxy && !is_loopback(&self.base_url),
             ..self.transport.clone()
         }

@@ -19,7 +19,7 @@ pub(crate) const THINKING: &str = "thinking by this model";
 /// Name, in error messages, of the levels of reasoning, which older servers support for few models.
 pub(crate) const THINKING_LEVELS: &str = "a level of thinking (`think`) by this server";
 
-/// Table of the error messages of Ollama servers.
+/// Table with the rules that classify errors of Ollama servers by their messages.
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
     details: read_error_field,
     rules: RULES,
@@ -70,7 +70,8 @@ const RULES: &[ErrorRule] = &[
     ErrorRule::match_messages(&["not found"], ErrorClass::NotFound).restrict_to_in_band(),
 ];
 
-/// Reads the name of the invalid field from the error message.
+/// Sets `error.field` to the name of the invalid request field, if the error message names or
+/// implies one. Ollama has no separate field for it.
 fn read_error_field(_fields: &Map<String, Value>, error: &mut ApiError) {
     const FIELDS: [(&str, &str); 5] = [
         ("invalid format", "format"),
@@ -80,7 +81,7 @@ fn read_error_field(_fields: &Map<String, Value>, error: &mut ApiError) {
         ("illegal base64", "messages.images"),
     ];
     let message = &error.message;
-    // The message is a decoding error of Go: "json: cannot unmarshal bool into Go struct field
+    // Some messages are decoding errors of Go: "json: cannot unmarshal bool into Go struct field
     // ChatRequest.tools.… of type …".
     let name = message.split_once("Go struct field ");
     let name = name.and_then(|(_, rest)| rest.split_whitespace().next());
@@ -100,8 +101,8 @@ pub(crate) fn is_malformed_call(message: &str) -> bool {
     message.contains("error parsing tool call") || message.contains("invalid tool call")
 }
 
-/// Returns advice for the user about an error. `is_cloud` is `true` if the server is Ollama's
-/// cloud.
+/// Returns advice for the user about an error, or `None` if there is none. `is_cloud` is `true` if
+/// the server is Ollama's cloud.
 pub(crate) fn find_remedy(error: &ModelError, is_cloud: bool) -> Option<String> {
     Some(match &error.kind {
         ModelErrorKind::NotFound if is_cloud => {
@@ -139,7 +140,8 @@ pub(crate) fn is_connection_failure(error: &ModelError) -> bool {
         } => true,
         ModelErrorKind::Connection => {
             let mut causes = iter::successors(error.source(), |&cause| cause.source());
-            // Only the error's text names the stage that failed, such as `Connect`.
+            // This crate does not know the error types of the HTTP client, so it searches the texts
+            // of the causes for the failed stage: "client error (Connect)".
             causes.any(|cause| cause.to_string().contains("(Connect)"))
         }
         _ => false,

@@ -55,7 +55,7 @@ pub struct Chat;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OllamaOptions {
     /// The model's default stop sequences, if the server reported them. A request's `stop` replaces
-    /// them (ollama#3629), and a model without them may never stop.
+    /// these defaults (ollama#3629), and without them the model may never stop.
     pub own_stop: Option<Vec<String>>,
 }
 
@@ -113,9 +113,11 @@ impl Wire for Chat {
             model.tool_schemas(),
         )?;
         simplified.has_think = body.think.is_some();
-        // The ids come from the original request: in the mapped one, calls may have become text.
+        // The tool-use ids are taken from `request`, because calls may have become text in
+        // `mapped`.
         let ids = LocalIds::from_request(request);
-        // The text of a JSON answer may look like a tool call, so no calls are recognized in it.
+        // If the answer may be JSON in a requested form, its text is not searched for tool calls,
+        // because such JSON may look like a call.
         let may_answer = form.as_ref().is_some_and(|form| form.may_answer);
         let decoder = ChatDecoder::new(id.clone(), tool_choice, merge_warnings(warnings), ids);
         Ok(PreparedRequest {
@@ -169,7 +171,7 @@ fn needs_prompted_tools(model: &OllamaModel) -> bool {
 }
 
 /// Describes the tools in the prompt and converts the calls of the history to text. If `format`
-/// must constrain the answer to a call, only converts the history: the mapping then describes the
+/// must constrain the answer to a call, only converts the history: [`to_wire`] then describes the
 /// tools and creates the schema.
 ///
 /// Fails as [`to_wire`] does if the tools or the tool choice are invalid.
@@ -186,7 +188,9 @@ fn describe_tools_in_prompt<'a>(
     let mut mapped = prepared.request;
     let stop = &mut mapped.sampling.stop;
     if request.sampling.stop.is_empty() && !stop.is_empty() {
-        // The prompt's stop sequences replace the model's, so both are sent, or none.
+        // Stop sequences in a request replace the default ones of the model. If the defaults are
+        // known, they are sent too. If not, no stop sequences are sent, so that the defaults stay
+        // in effect.
         match &model.options().own_stop {
             Some(own) => stop.extend(own.iter().cloned()),
             None => stop.clear(),

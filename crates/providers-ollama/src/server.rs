@@ -14,10 +14,12 @@ use crate::{
     capabilities::{add_reported_capabilities, capabilities},
 };
 
-/// Time-out of each stage of a request for the server's version.
+/// Time-out of each stage of a request for the server's version: to connect, to receive the first
+/// byte, and to receive each further piece.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Requests the server's version (`GET /api/version`) without retries, with one second per stage.
+/// Requests the server's version (`GET /api/version`) without retries. To connect and to receive
+/// the first byte may take one second each.
 pub async fn fetch_version(client: &OllamaClient) -> Result<String, ModelError> {
     let config = TransportConfig {
         connect_timeout: VERSION_TIMEOUT,
@@ -66,19 +68,21 @@ pub struct ShownModel {
     /// Name of the model in the request.
     pub name: String,
     /// Capabilities in the server's terms: `completion`, `tools`, `vision`, `thinking`, `audio`, …
+    /// `None` if the server does not report them.
     pub abilities: Option<Vec<String>>,
     /// Context window in tokens: the model's `num_ctx` if set, else its trained context length. The
     /// server may have loaded the model with a smaller context window.
     pub context_window: Option<u64>,
-    /// The model's default stop sequences, for requests without `stop`. `None` if they cannot be
-    /// parsed.
+    /// The model's default stop sequences, for requests without `stop`. `None` if one of them
+    /// cannot be parsed.
     pub stop: Option<Vec<String>>,
     /// Whether the model runs in Ollama's cloud.
     pub is_remote: bool,
 }
 
 impl ShownModel {
-    /// Returns the capabilities of the model, with those that the server reported.
+    /// Returns the capabilities of the model: those that are known without a request, and those
+    /// that the server reported.
     pub fn capabilities(&self) -> ModelCapabilities {
         let known = capabilities(&self.name, self.is_remote);
         add_reported_capabilities(&known, self.abilities.as_deref(), self.context_window)
@@ -138,7 +142,8 @@ fn parameter_values<'b>(body: &'b Value, name: &str) -> impl Iterator<Item = &'b
     })
 }
 
-/// Parses a stop sequence in Go syntax. Except for rare escapes, that is the syntax of JSON.
+/// Parses a stop sequence, which is quoted in Go syntax or, by old servers, not quoted. Go syntax
+/// is that of JSON except for rare escapes. Returns `None` for such an escape.
 fn parse_stop_sequence(value: &str) -> Option<String> {
     if value.starts_with('"') {
         serde_json::from_str(value).ok()
@@ -147,7 +152,8 @@ fn parse_stop_sequence(value: &str) -> Option<String> {
     }
 }
 
-/// Returns the field `<architecture>.context_length` of the model file, in tokens.
+/// Returns the model's trained context length in tokens: the field `<architecture>.context_length`
+/// of `model_info`. Returns `None` if the server does not report it.
 fn find_context_length(body: &Value) -> Option<u64> {
     let info = body.get("model_info")?;
     let architecture = text_field(info, "general.architecture")?;

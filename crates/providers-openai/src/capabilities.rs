@@ -10,8 +10,9 @@ use switchboard_providers_common::catalog;
 
 use crate::Profile;
 
-/// Returns the capabilities of a model on a server with `profile`: those in the model catalog and,
-/// for OpenAI's own models, those of the series. Unknown capabilities are `None`.
+/// Returns the capabilities of `model` on a server with `profile`. The sources are the model
+/// catalog and, for OpenAI's own models, the rules of the model series, such as GPT 5.4. The
+/// catalog takes precedence. Unknown capabilities are `None`.
 pub fn capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
     // Azure is excluded: the name of an Azure deployment is arbitrary and not in the catalogue.
     let has_model_name = profile.name != "azure";
@@ -37,8 +38,8 @@ fn series_capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
         parallel_tools: Some(!matches!(series, Series::O(_))),
         forced_tool_choice: Some(true),
         structured_output: Some(true),
-        // `sampling` is `None` if it depends on the request: the API allows it only at effort
-        // `none`.
+        // `None` if the reasoning of the series can be turned off: the API then accepts
+        // `temperature` and `top_p` only in requests without reasoning.
         sampling: match series.reasoning_rules() {
             None => Some(true),
             Some(reasoning) if !reasoning.can_be_off => Some(false),
@@ -62,25 +63,28 @@ pub(crate) enum Series {
         /// Whether this variant of the series always reasons: it refuses `reasoning_effort: none`.
         always_reasons: bool,
     },
-    /// A series of reasoning models such as `o1`, `o3` or `o4-mini`, by the number in its name.
+    /// A series of reasoning models such as `o1`, `o3` or `o4-mini`. The value is the number after
+    /// the `o`, such as 4.
     O(u32),
 }
 
-/// The rules of a reasoning series for `reasoning_effort`.
+/// How a model series with reasoning handles the request field `reasoning_effort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reasoning {
     /// Whether the model accepts `reasoning_effort: none`, which turns reasoning off.
     pub(crate) can_be_off: bool,
-    /// Whether the model does not reason if a request has no `reasoning_effort`.
+    /// Whether a request without `reasoning_effort` turns reasoning off. Always `false` if
+    /// `can_be_off` is `false`.
     pub(crate) off_by_default: bool,
-    /// Whether the API refuses function tools unless the effort is `none`: "Function tools with
-    /// `reasoning_effort` are not supported for … in /v1/chat/completions".
+    /// Whether Chat Completions refuses function tools in a request with reasoning: "Function tools
+    /// with `reasoning_effort` are not supported for … in /v1/chat/completions".
     pub(crate) excludes_tools: bool,
 }
 
 impl Series {
-    /// Returns the series of a model. Returns `None` for unknown names and for variants with other
-    /// rules (audio, search, chat).
+    /// Returns the series that the model with this name belongs to. Returns `None` for an unknown
+    /// name, and for a variant that does not follow the rules of its series, such as an audio,
+    /// search or chat variant.
     pub(crate) fn from_model_name(model: &str) -> Option<Self> {
         let special = [
             "audio",
@@ -137,8 +141,9 @@ impl Series {
         }
     }
 
-    /// Returns whether the API refuses the field `stop` for the series. Sources: a note in the SDK
-    /// (o3 and o4-mini) and litellm's model list (GPT models with reasoning).
+    /// Returns whether the API refuses the request field `stop` (stop sequences) for models of the
+    /// series. Sources: a note in OpenAI's official SDK (o3 and o4-mini) and litellm's model list
+    /// (GPT models with reasoning).
     pub(crate) fn refuses_stop(self) -> bool {
         match self {
             Self::O(generation) => generation >= 3,
@@ -146,7 +151,8 @@ impl Series {
         }
     }
 
-    /// Returns the context window and the maximum answer length of a model, both in tokens.
+    /// Returns the context window and the maximum answer length of a model, both in tokens. Returns
+    /// `None` if the limits of the series are unknown.
     fn token_limits(self, model: &str) -> Option<(u64, u64)> {
         match self {
             Self::O(_) => Some((200_000, 100_000)),

@@ -22,15 +22,16 @@ use crate::{
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 /// Name of the environment variable with the API key.
 pub const API_KEY_VARIABLE: &str = "OPENAI_API_KEY";
-/// Name of the environment variable with a base address other than OpenAI's.
+/// Name of the environment variable with the base address of the API. Without this variable, the
+/// address is [`OPENAI_BASE_URL`].
 pub const BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
 /// Name of the environment variable with the OpenAI organization.
 pub const ORGANIZATION_VARIABLE: &str = "OPENAI_ORG_ID";
 /// Name of the environment variable with the OpenAI project.
 pub const PROJECT_VARIABLE: &str = "OPENAI_PROJECT_ID";
 
-/// Names of the field with a model's context window, in tokens, in lists of models. The names are
-/// from OpenRouter and Together, vLLM, Groq, and Mistral.
+/// Fields that contain the context window of a model, in tokens, in a server's list of models.
+/// Sources, in this order: OpenRouter and Together, vLLM, Groq, Mistral.
 const CONTEXT_WINDOW_FIELDS: [&str; 4] = [
     "context_length",
     "max_model_len",
@@ -55,14 +56,17 @@ pub struct OpenAiConfig {
     /// API key, sent in the header that [`Profile::auth`] selects. OpenAI's own address requires a
     /// key.
     pub api_key: Option<SecretString>,
-    /// Base address, which ends with `/v1`. A trailing slash is accepted. A query, such as Azure's
-    /// `?api-version=…`, is kept.
+    /// Base address of the API, which ends with `/v1` on most servers. A trailing slash is
+    /// accepted. A query, such as Azure's `?api-version=…`, is added to the address of every
+    /// request.
     pub base_url: String,
-    /// Header `OpenAI-Organization`, for an API key that belongs to several organizations.
+    /// Value of the header `OpenAI-Organization`, which selects one of several organizations of the
+    /// API key. `None` omits the header.
     pub organization: Option<String>,
-    /// Header `OpenAI-Project`, for an API key that belongs to several projects.
+    /// Value of the header `OpenAI-Project`, which selects one of several projects of the API key.
+    /// `None` omits the header.
     pub project: Option<String>,
-    /// Features of this server, in which compatible servers differ.
+    /// Profile of the server: the fields and features of OpenAI's APIs that the server supports.
     pub profile: Profile,
     /// Options of models on the Chat Completions API.
     pub chat: ChatOptions,
@@ -98,7 +102,8 @@ impl OpenAiConfig {
         }
     }
 
-    /// Creates the configuration of a compatible server, with the generic profile and no API key.
+    /// Creates the configuration of a compatible server, with [`Profile::generic`] and without an
+    /// API key.
     pub fn for_compatible_server(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -127,7 +132,8 @@ impl OpenAiConfig {
         self
     }
 
-    /// Returns whether the base address is OpenAI's own. Regional addresses of OpenAI count.
+    /// Returns whether the host of the base address is `api.openai.com` or a subdomain, such as the
+    /// regional `eu.api.openai.com`.
     pub fn is_openai(&self) -> bool {
         self.is_on_host("api.openai.com")
     }
@@ -143,8 +149,12 @@ impl ProviderConfig for OpenAiConfig {
 
     const MODELS_PATH: &'static str = "models";
 
-    /// Creates the configuration from `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and
-    /// `OPENAI_PROJECT_ID`. A server at another address than OpenAI's gets the generic profile.
+    /// Creates the configuration from the environment variables `OPENAI_API_KEY`,
+    /// `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID`. A server that is not OpenAI's
+    /// gets [`Profile::generic`].
+    ///
+    /// Fails with `ModelErrorKind::Configuration` if the base address is invalid, or if OpenAI's
+    /// own API has no key.
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| OPENAI_BASE_URL.to_owned());
@@ -215,7 +225,8 @@ impl ProviderConfig for OpenAiConfig {
         }
     }
 
-    /// Parses a list of models: `{"data": [{id, …}]}` or, from Together, only the array.
+    /// Parses a list of models: `{"data": [{id, …}]}` or, from Together, only the array. Skips
+    /// entries without an `id`. Returns `None` if the body contains no such array.
     fn read_models(&self, body: &Value) -> Option<ModelPage> {
         let list = body.get("data").unwrap_or(body).as_array()?;
         let models = list.iter().filter_map(|entry| {

@@ -4,7 +4,8 @@
 use serde_json::{Map, Value};
 use switchboard_providers_common::provider::{ApiError, ErrorClass, ErrorRule, ErrorTable};
 
-/// Table of error codes and messages of OpenAI's API and of compatible servers.
+/// Table that assigns error classes to the error codes and messages of OpenAI's API and of
+/// compatible servers.
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
     details: ignore_error_details,
     rules: RULES,
@@ -14,8 +15,8 @@ pub(crate) static ERRORS: ErrorTable = ErrorTable {
 fn ignore_error_details(_fields: &Map<String, Value>, _error: &mut ApiError) {}
 
 const RULES: &[ErrorRule] = &[
-    // Messages of servers that send no code: vLLM, llama.cpp, xAI, proxies to Gemini, Anthropic and
-    // Bedrock.
+    // Parts of the messages with which servers that send no error code report a prompt that is too
+    // long: vLLM, llama.cpp, xAI, proxies to Gemini, Anthropic and Bedrock.
     ErrorRule::match_messages(
         &[
             "maximum context length",
@@ -101,7 +102,8 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::Overloaded,
     ),
-    // Codes of the stream event `response.failed`, which has no HTTP status and no field name.
+    // Codes of the stream event `response.failed`. The event has no HTTP status and no field name,
+    // so only the code shows that the request was invalid.
     ErrorRule::match_codes(
         &[
             "invalid_prompt",

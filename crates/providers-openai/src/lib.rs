@@ -48,7 +48,7 @@ pub use switchboard_providers_common::{
 };
 pub use tools::server_tool::{self, ServerTool};
 
-/// A client of one server, shared by its models.
+/// An HTTP client for one server, which all models of the server share.
 ///
 /// [`HttpClient::model`] returns a model on Chat Completions. `model_on::<Responses>` returns a
 /// model on the Responses API.

@@ -22,9 +22,10 @@ use crate::{
 
 /// A model on Chat Completions, of OpenAI or of a compatible server.
 ///
-/// A tool call that the model wrote as text, in one of the forms of the
-/// [`Profile`](crate::Profile), becomes a tool use. A model without tool use gets the tools in its
-/// instructions, and so does every model of a profile with `tools_by_prompt`.
+/// A tool call that the model wrote as text becomes a tool use, if the text has one of the forms in
+/// [`Profile::recovery`](crate::Profile::recovery). If the model has no tool use, or the profile
+/// sets [`tools_by_prompt`](crate::Profile::tools_by_prompt), the tools are described in the
+/// instructions instead of the request field `tools`.
 ///
 /// ```no_run
 /// use switchboard_domain::{ChatModel, ChatRequest, Message};
@@ -87,8 +88,8 @@ impl Wire for Chat {
         let profile = &model.config().profile;
         if needs_prompted_tools(model, request) {
             check_tool_choice(request, model.provider())?;
-            // A forced call is requested with a schema that has combinators at its root, which not
-            // every server supports.
+            // With `constrained`, a forced call is requested as an answer with a JSON Schema. The
+            // schema may have `anyOf` at its root, which not every server supports.
             let constrained =
                 model.capabilities().structured_output == Some(true) && profile.root_combinators;
             let prompted = PromptedTools { constrained }.prepare_request(request);
@@ -106,7 +107,8 @@ impl Wire for Chat {
     }
 }
 
-/// Returns whether tools, or the tool calls in the history, are sent as text in the prompt.
+/// Returns whether the tools of the request, and the tool calls and results in its messages, must
+/// be sent as text in the prompt.
 fn needs_prompted_tools(model: &OpenAiChatModel, request: &ChatRequest) -> bool {
     let profile = &model.config().profile;
     let as_text = profile.tools_by_prompt || model.capabilities().tools == Some(false);
@@ -144,7 +146,8 @@ fn prepare_chat(
 #[derive(Debug)]
 pub struct Responses;
 
-/// State of a retry: whether earlier reasoning is dropped, because the API refused it.
+/// Adjustment of a request after a refused attempt: whether the reasoning of earlier answers is
+/// removed, because the API refused it.
 #[derive(Debug, Default)]
 pub struct WithoutReasoning(bool);
 

@@ -19,7 +19,8 @@ use crate::{
     },
 };
 
-/// Mapper of the request options that some models do not support.
+/// Mapper of request options that not every model supports, such as `temperature`. An unsupported
+/// option is dropped with a warning.
 pub(crate) struct OptionMapper<'a, 'm> {
     /// Series of the model, such as GPT 5.4, if it is one of OpenAI's own models.
     series: Option<Series>,
@@ -46,7 +47,9 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         }
     }
 
-    /// Returns the value of `reasoning_effort`. `with_tools` means that functions are declared.
+    /// Returns the reasoning effort to send, or `None` to omit the field. `with_tools` is whether
+    /// the request declares functions: on Chat Completions, some models do not allow reasoning
+    /// together with functions.
     pub(crate) fn reasoning_effort(&mut self, with_tools: bool) -> Option<&'static str> {
         let requested = self.request.reasoning.map(effort_name);
         let name = &self.model.name;
@@ -79,8 +82,9 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         requested
     }
 
-    /// Returns the values of `temperature` and `top_p`. Reasoning models refuse them unless the
-    /// effort is `none`.
+    /// Returns the values of `temperature` and `top_p` to send. `effort` is the reasoning effort to
+    /// send. While a model reasons, the API refuses both fields: the values are then `None`, with a
+    /// warning.
     pub(crate) fn temperature_and_top_p(
         &mut self,
         effort: Option<&str>,
@@ -95,7 +99,8 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
                 });
         let refused = reasons || self.capabilities.sampling == Some(false);
         let mut accepted = |name: &str, value: Option<f64>| {
-            // No warning is needed for the dropped value 1, because it is the default.
+            // A dropped value of 1 emits no warning: it is the API's default, so the answer does
+            // not change.
             let is_lost = refused && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON);
             if is_lost {
                 self.warn_dropped_option(&format!("{} does not support {name}", self.model.name));
@@ -121,7 +126,8 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         stop
     }
 
-    /// Returns the value of the field `parallel_tool_calls`, or `None` if it must not be sent.
+    /// Returns the value of the field `parallel_tool_calls`, or `None` if the field must not be
+    /// sent. `with_tools` is whether the request declares tools.
     pub(crate) fn parallel_tool_calls(&mut self, with_tools: bool) -> Option<bool> {
         let requested = self.request.parallel_tool_use.filter(|_| with_tools)?;
         if self.capabilities.parallel_tools == Some(false) {
@@ -159,8 +165,13 @@ fn effort_name(effort: ReasoningEffort) -> &'static str {
     }
 }
 
-/// Returns the name and the schema of a structured answer, if the request has one. `field` is the
-/// path of the name for error messages. If the answer's shape changes, `tool_mapping` restores it.
+/// Returns the name and the schema of the structured answer that the request asks for, or `None`
+/// for an answer without a schema. If the sent schema changes the shape of the answer, sets up
+/// `tool_mapping` to restore the shape.
+///
+/// Fails with `ModelErrorKind::InvalidRequest` if the name is not valid; the error names `field`,
+/// the path of the schema name in the request body. Fails with `ModelErrorKind::Unsupported` if the
+/// model does not support answers with a schema.
 pub(crate) fn answer_schema<'a>(
     request: &'a ChatRequest,
     model: &ModelId,

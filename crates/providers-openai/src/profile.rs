@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use switchboard_domain::Delivery;
 use switchboard_providers_common::text_tool_calls::RecoveryForms;
 
-/// The features of one server, because compatible servers support different fields. Change a field
-/// to describe a server that has no profile.
+/// The fields and features of OpenAI's APIs that one server supports, because compatible servers
+/// differ. For a server without a profile here, change the fields of a similar profile.
 ///
 /// ```
 /// use switchboard_providers_openai::Profile;
@@ -31,45 +31,51 @@ pub struct Profile {
     pub allowed_tools: bool,
     /// How the server handles a tool choice that forces a tool call.
     pub forced_tool_choice: ForcedToolChoice,
-    /// Whether schemas may have combinators such as `oneOf` at the root, and the server enforces
-    /// every schema of an answer.
+    /// Whether the server accepts schemas with combinators such as `oneOf` at the root, and
+    /// enforces any JSON Schema of a structured answer. If `true`, answer schemas are sent
+    /// unchanged.
     pub root_combinators: bool,
-    /// Whether tools are declared with `strict` if the strict subset can express their schemas.
-    /// Off in all profiles: the API compiles each new schema, which can take long, and does not
-    /// enforce it for several calls in one answer.
+    /// Whether tools are declared with `strict: true` if OpenAI's strict subset of JSON Schema can
+    /// express their schemas. `false` in all profiles, for two reasons: the API compiles each new
+    /// schema, which can take long, and does not enforce the schemas if an answer has several
+    /// calls.
     pub strict_tools: bool,
-    /// Whether the server supports `stream_options.include_usage`. Without it the token usage may
-    /// be unknown.
+    /// Whether the server supports the request field `stream_options.include_usage`. If `false`,
+    /// the field is omitted, and the token usage of a streamed answer may be unknown.
     pub stream_options: bool,
-    /// Whether the server can stream an answer that follows a schema.
+    /// Whether the server can stream an answer with a schema. If `false`, such an answer is
+    /// requested as one document.
     pub streams_schemas: bool,
-    /// Fields that control reasoning on this server.
+    /// Request fields that set the reasoning effort and turn reasoning off.
     pub reasoning_control: ReasoningControl,
     /// Whether the reasoning of earlier answers is sent back to the model.
     pub reasoning_replay: ReasoningReplay,
-    /// Rule for the ids of tool calls that the server accepts.
+    /// Rule of the server for the ids of tool calls.
     pub tool_ids: ToolIdRule,
     /// Responses API only: whether a tool result may contain images and files. Otherwise images are
     /// sent in the next user message, as always on Chat Completions.
     pub result_media: bool,
-    /// Responses API only: whether every assistant message needs its type and `output_text`
-    /// (llama.cpp: "Cannot determine type of 'item'"). OpenAI's types then require an id, which
-    /// messages of other models do not have.
+    /// Responses API only: whether an assistant message without an id is sent with `type: message`
+    /// and content of the type `output_text`. llama.cpp requires this form ("Cannot determine type
+    /// of 'item'"). In this form, the types of OpenAI's SDK require an id, which messages of other
+    /// models do not have.
     pub typed_answers: bool,
     /// Responses API only: whether `text.format` is supported. Otherwise the schema is sent as
     /// `response_format`, the field of Chat Completions (llama.cpp, tested in 2026).
     pub text_format: bool,
-    /// Responses API only: whether an answer at the output limit is `incomplete`. Otherwise it is
-    /// `completed`, and the token count decides (llama.cpp, tested in 2026).
+    /// Responses API only: whether an answer that reached the output limit has the status
+    /// `incomplete`. If `false`, its status is `completed`, and the answer counts as truncated if
+    /// its number of output tokens reaches the limit (llama.cpp, tested in 2026).
     pub reports_incomplete: bool,
-    /// Whether the server has OpenAI's own models under their own names, so that their
-    /// [`capabilities`](crate::capabilities()) apply.
+    /// Whether the server offers OpenAI's own models under OpenAI's names. If `true`, the rules of
+    /// OpenAI's model series apply, for example to [`capabilities`](crate::capabilities()).
     pub openai_models: bool,
-    /// Chat Completions only: the forms of tool calls in text that become tool uses. Empty for
-    /// servers that parse such text themselves.
+    /// Chat Completions only: if a model writes a tool call as text in one of these forms, the text
+    /// becomes a tool use. Empty for servers that parse such text themselves.
     pub recovery: RecoveryForms,
-    /// Chat Completions only: whether tools are always described in the instructions and calls read
-    /// from the text. Models without tool use get them this way in any case.
+    /// Chat Completions only: whether, for every model, tools are described in the instructions and
+    /// calls are parsed from the text of the answer. For a model without tool use, this is done
+    /// with every profile.
     pub tools_by_prompt: bool,
 }
 
@@ -120,8 +126,9 @@ impl Profile {
 
     /// Returns the profile of OpenAI.
     ///
-    /// Source: the types of the official SDK, `openai` 3.52.0. The API reports the length of ids:
-    /// "string too long. Expected a string with maximum length 40".
+    /// Sources: the types of the official SDK, `openai` 3.52.0, and, for the maximum length of tool
+    /// call ids, an error message of the API: "string too long. Expected a string with maximum
+    /// length 40".
     pub const fn openai() -> Self {
         Self {
             name: Cow::Borrowed("openai"),
@@ -148,7 +155,8 @@ impl Profile {
         }
     }
 
-    /// Returns the profile of an unknown compatible server, with the features that nearly all have.
+    /// Returns the profile of an unknown compatible server. It uses only features that nearly all
+    /// compatible servers have.
     pub const fn generic() -> Self {
         Self::generic_with_name("generic")
     }
@@ -180,9 +188,12 @@ impl Profile {
         }
     }
 
-    /// Returns the profile of Azure. The name of a deployment is arbitrary, so it determines no
-    /// capabilities. Older API versions lack newer features. The base address ends with
-    /// `/openai/v1` or with `/openai/deployments/<name>?api-version=<date>`.
+    /// Returns the profile of Azure.
+    ///
+    /// The name of a model is the name of its deployment, which is arbitrary, so the capabilities
+    /// of the model are unknown. The profile does not use the role `developer` and `allowed_tools`,
+    /// because older API versions lack newer features. The base address ends with `/openai/v1` or
+    /// with `/openai/deployments/<name>?api-version=<date>`.
     pub fn azure() -> Self {
         Self {
             name: Cow::Borrowed("azure"),
@@ -220,7 +231,8 @@ impl Profile {
         }
     }
 
-    /// Returns the profile of llama.cpp. Some chat templates do not enforce `required`.
+    /// Returns the profile of llama.cpp. With some chat templates, the server does not enforce the
+    /// tool choice `required`.
     pub fn llamacpp() -> Self {
         Self {
             forced_tool_choice: ForcedToolChoice::Unenforced,
@@ -234,9 +246,9 @@ impl Profile {
         }
     }
 
-    /// Returns the profile of Mistral, which refuses unknown fields ("Extra inputs are not
-    /// permitted") such as `stream_options`, and requires ids of nine letters and digits. It sends
-    /// the usage by default.
+    /// Returns the profile of Mistral, which refuses unknown fields such as `stream_options`
+    /// ("Extra inputs are not permitted") and requires tool call ids of nine letters and digits.
+    /// Its streams contain the token usage by default.
     pub fn mistral() -> Self {
         Self {
             seed_field: SeedField::RandomSeed,
@@ -285,13 +297,15 @@ impl Profile {
         }
     }
 
-    /// Returns whether the request asks the server to stream the answer.
+    /// Returns whether the request asks the server to stream the answer. The request asks for a
+    /// whole answer if `delivery` is [`Delivery::Whole`], or if the answer has a schema and the
+    /// server cannot stream such answers.
     pub(crate) fn streams_answer(&self, delivery: Delivery, has_schema: bool) -> bool {
         delivery != Delivery::Whole && (self.streams_schemas || !has_schema)
     }
 }
 
-/// HTTP header that carries the API key, by server.
+/// HTTP header that a server uses for the API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthHeader {
     /// The key is sent in the header `Authorization: Bearer`.
@@ -300,7 +314,7 @@ pub enum AuthHeader {
     ApiKey,
 }
 
-/// Role of messages that contain instructions for the model, by server.
+/// Role that a server uses for messages with instructions for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstructionsRole {
     /// The role `system`, which every server supports.
@@ -309,16 +323,17 @@ pub enum InstructionsRole {
     Developer,
 }
 
-/// Request field that limits the number of output tokens, by server.
+/// Request field that a server uses to limit the number of output tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxTokensField {
-    /// The field `max_completion_tokens`. OpenAI's reasoning models refuse the older field.
+    /// The field `max_completion_tokens`. OpenAI's reasoning models refuse the older field
+    /// `max_tokens`.
     MaxCompletionTokens,
     /// The field `max_tokens`, which all models accept except for OpenAI's reasoning models.
     MaxTokens,
 }
 
-/// Request field that carries the sampling seed, by server.
+/// Request field that a server uses for the sampling seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeedField {
     /// The seed is sent in the field `seed`.
@@ -327,7 +342,7 @@ pub enum SeedField {
     RandomSeed,
 }
 
-/// Request fields that control a model's reasoning, by server.
+/// Request fields that a server uses to control a model's reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasoningControl {
     /// The field `reasoning_effort`, where `none` turns reasoning off.
@@ -341,12 +356,14 @@ pub enum ReasoningControl {
 /// never sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasoningReplay {
-    /// Reasoning is dropped with a warning, because the server may refuse the field.
+    /// Reasoning is dropped with a warning, because the server may refuse the message fields that
+    /// carry reasoning.
     Never,
     /// Reasoning is sent back to the model that created it, in the field in which it arrived.
     ToCreator,
-    /// Reasoning is sent back as with [`ToCreator`](Self::ToCreator). An assistant message without
-    /// it gets a blank `reasoning_content`, because the server requires the field.
+    /// Reasoning is sent back as with [`ToCreator`](Self::ToCreator). Unless the request turns
+    /// reasoning off, an assistant message without `reasoning_content` gets a blank one, because
+    /// the server requires the field.
     Required,
 }
 
@@ -356,27 +373,30 @@ pub enum ForcedToolChoice {
     /// The server enforces a forced tool choice, as far as its documentation and reports show.
     Enforced,
     /// The server accepts a forced tool choice without enforcing it (llama.cpp). The choice is
-    /// sent, and its outcome is reported as relaxed.
+    /// sent, and its outcome is [`Relaxed`](switchboard_domain::ToolChoiceOutcome::Relaxed).
     Unenforced,
-    /// The server refuses a forced tool choice while the model reasons, so reasoning is disabled.
-    /// If the request asks for reasoning, `auto` is sent and the outcome is reported as relaxed.
+    /// The server refuses a forced tool choice while the model reasons, so the request turns
+    /// reasoning off. If the request asks for reasoning, `auto` is sent instead, and the outcome of
+    /// the choice is [`Relaxed`](switchboard_domain::ToolChoiceOutcome::Relaxed).
     RefusedWhileReasoning,
 }
 
-/// Rule for valid ids of tool calls. An invalid id of another provider is replaced by a hash, in
-/// the call and in its result.
+/// Rule for valid ids of tool calls. An id that is not valid, such as one of another provider, is
+/// replaced by a hash of the id, in the call and in its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolIdRule {
     /// Ids of tool calls may be any text.
     Any,
-    /// Ids of tool calls have at most this number of bytes.
+    /// Ids of tool calls have at most this number of bytes. A longer id is replaced by one of 18
+    /// bytes.
     MaxLength(usize),
-    /// Ids have exactly this number of ASCII letters and digits, at most 13 (Mistral: 9).
+    /// Ids of tool calls have exactly this number of ASCII letters and digits (Mistral: 9). The
+    /// number must not exceed 13, the length of the hash that replaces other ids.
     Alphanumeric(usize),
 }
 
 impl ToolIdRule {
-    /// Returns `id` if the server accepts it as a call id, else a hash of it that is accepted.
+    /// Returns `id` if the rule allows it, otherwise a hash of `id` that the rule allows.
     pub(crate) fn to_valid_id(self, id: &str) -> Cow<'_, str> {
         match self {
             Self::Any => Cow::Borrowed(id),

@@ -25,16 +25,17 @@ use self::{
 };
 use crate::profile::{ForcedToolChoice, Profile};
 
-/// Rule for valid names of functions and schemas.
+/// Rule for valid names of functions and of answer schemas: `^[a-zA-Z0-9_-]{1,64}$`.
 pub(crate) const NAME_RULE: NameRule = NameRule::OPENAI;
 /// Name of the request field with the tool choice.
 const TOOL_CHOICE: &str = "tool_choice";
 
-/// Tools and tool choice in the API's types, and how far the API applies the tool choice.
+/// Tools and tool choice of a request in the form of the API, and the outcome of the tool choice.
 #[derive(Debug)]
 pub(crate) struct Tools<'a> {
     pub(crate) declared: DeclaredTools<'a>,
-    /// Value of `tool_choice`. The API refuses it in a request without tools.
+    /// Value of the request field `tool_choice`. `None` if no tools are sent, because the API then
+    /// refuses the field.
     pub(crate) choice: Option<Value>,
     pub(crate) outcome: ToolChoiceOutcome,
     pub(crate) tool_mapping: ToolMapping,
@@ -49,8 +50,9 @@ pub(crate) struct Function<'a> {
     description: &'a str,
     /// JSON Schema of the function's arguments.
     parameters: ToolSchema,
-    /// Whether the API enforces the schema. On Responses the default is `true`, with which the API
-    /// refuses most schemas. Not every server of Chat Completions has this field.
+    /// Whether the API enforces the schema. On Responses this field is always sent: its default is
+    /// `true`, and the API then refuses most schemas. On Chat Completions `false` is omitted,
+    /// because not every server has the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     strict: Option<bool>,
 }
@@ -67,7 +69,12 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) schemas: &'m ToolSchemas,
 }
 
-/// Maps the request's tools, the tools that the provider runs, and the tool choice.
+/// Maps the request's tools, the tools that the provider runs, and the tool choice to the form of
+/// the API.
+///
+/// Fails with `ModelErrorKind::InvalidRequest` if the tool choice names an undeclared tool or
+/// allows no tool. Fails with `ModelErrorKind::Unsupported` if the model does not support the tools
+/// of the request.
 pub(crate) fn map_tools<'a>(
     context: ToolContext<'a, '_>,
     provider_tools: Vec<ProviderTool<'a>>,
@@ -128,12 +135,14 @@ pub(crate) fn map_tools<'a>(
 
 /// Checks that the tool choice names only declared tools.
 ///
-/// Fails with `ModelErrorKind::InvalidRequest` if it names an undeclared tool.
+/// Fails with `ModelErrorKind::InvalidRequest` if the choice names an undeclared tool, allows no
+/// tool, or requires a tool although none is declared.
 pub(crate) fn check_tool_choice(request: &ChatRequest, provider: &str) -> Result<(), ModelError> {
     forced_tool_names(request, &[], provider).map(|_| ())
 }
 
-/// Returns the names of the tools of which the model must call one. `None` means no forced call.
+/// Returns the names of the tools that a forced tool choice allows. The model must call one of
+/// them. An empty list allows all tools. `None` means that the choice forces no call.
 fn forced_tool_names<'a>(
     request: &'a ChatRequest,
     provider_tools: &[ProviderTool<'_>],
@@ -198,7 +207,8 @@ impl<'a> ToolBuilder<'a, '_> {
         (choice, outcome)
     }
 
-    /// Returns the value of `tool_choice` that requires a call of at least one of these tools.
+    /// Returns a `tool_choice` of the type `allowed_tools`, which requires a call of at least one
+    /// of the tools `names`.
     fn allowed_tools_choice(&self, names: &[ToolName<'_>]) -> Value {
         let (kind, form) = ("allowed_tools", self.context.form);
         let tools: Vec<Value> = names.iter().map(|name| name.to_tool_choice(form)).collect();
@@ -208,7 +218,8 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    /// Returns how a request refers to the tool `name`, which is a provider tool or a function.
+    /// Returns the name by which `tool_choice` selects the tool with the declared name `name`. The
+    /// tool is a provider tool or a function.
     fn name_on_wire(&self, name: &'a str) -> ToolName<'a> {
         let mut provider_tools = self.provider_tools.iter();
         match provider_tools.find(|it| self.selects_tool(&[name], it)) {
@@ -217,8 +228,8 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    /// Returns whether one of the names selects the provider tool `tool`. A function of the same
-    /// name takes precedence.
+    /// Returns whether one of `names` selects the provider tool `tool`. A name that a function also
+    /// has selects only the function.
     fn selects_tool(&self, names: &[&str], tool: &ProviderTool<'_>) -> bool {
         let is_function = |name: &str| self.functions.iter().any(|it| it.name == name);
         let mut matching = names.iter().filter(|name| tool.has_name(name));
@@ -270,8 +281,9 @@ impl<'a> ToolBuilder<'a, '_> {
     }
 }
 
-/// Returns whether reasoning is disabled because the server refuses it with a forced tool choice.
-/// If the request asks for reasoning, the choice is relaxed instead.
+/// Returns whether the request must turn reasoning off, because it forces a tool call and the
+/// server refuses that with reasoning. Returns `false` if the request sets a reasoning effort. If
+/// that effort allows reasoning, the tool choice is relaxed instead.
 pub(crate) fn choice_disables_reasoning(request: &ChatRequest, profile: &Profile) -> bool {
     let is_forced = matches!(
         request.tool_choice,

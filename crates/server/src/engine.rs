@@ -21,8 +21,9 @@ pub trait Engine: Send + Sync + 'static {
     /// checkpoints to the agent. The server calls this method for every run, so an engine should
     /// share expensive parts between calls.
     ///
-    /// `session` is the session of the run, which is stored when the run begins. `None` means no
-    /// session. A shared agent must not contain values of one session, principal or client.
+    /// `session` is the id of the run's session, or `None` for an ephemeral run. A new session is
+    /// stored only after this call. An agent that is shared between calls must not contain values
+    /// of one session, principal or client.
     async fn create_agent(
         &self,
         settings: &RunSettings,
@@ -43,13 +44,14 @@ pub trait Engine: Send + Sync + 'static {
     /// Returns the tools of all ready MCP servers, and the servers whose tools are missing.
     async fn tool_catalog(&self) -> ToolCatalog;
 
-    /// Returns the tools of ready MCP servers that have an HTML page (MCP Apps).
+    /// Returns the tools with an HTML page (MCP Apps) that the ready MCP servers offer. The default
+    /// implementation returns none.
     async fn tool_pages(&self) -> Vec<ToolPage> {
         Vec::new()
     }
 
-    /// Returns the HTML page `uri` of an MCP server. The HTML is untrusted. The error states why
-    /// the page cannot be read.
+    /// Reads the HTML page with the URI `uri` from the MCP server `server`. The HTML is untrusted.
+    /// The error states why the page cannot be read.
     async fn read_tool_page(&self, server: &str, uri: &str) -> Result<String, String> {
         Err(format!("server `{server}` has no page `{uri}`"))
     }
@@ -57,23 +59,28 @@ pub trait Engine: Send + Sync + 'static {
     /// Checks that all required MCP servers are ready. The error lists the missing servers.
     async fn check_readiness(&self) -> Result<(), String>;
 
-    /// Returns whether a model is configured or in the model catalogue. Most other models share one
-    /// metrics label, because clients can send any model name.
+    /// Returns whether a model is configured or in the model catalogue. The metrics count only a
+    /// limited number of other models under their own names, because clients can send any model
+    /// name. The default implementation returns `true`.
     fn knows_model(&self, _model: &ModelId) -> bool {
         true
     }
 
-    /// Returns the open elicitation requests of MCP servers, or `None` if HTTP clients cannot
-    /// answer them. The agents and the tool host must share this value.
+    /// Returns the store of open elicitation requests of MCP servers, or `None` if HTTP clients
+    /// cannot answer such requests. The engine must give the same store to its agents and its tool
+    /// host.
     fn pending_questions(&self) -> Option<&Questions> {
         None
     }
 
-    /// Releases the approval decisions of a deleted session or of a finished run without a session.
-    /// `_session` is the id of the session or the run.
+    /// Removes the approval decisions that were remembered for a session. The server calls this
+    /// method when the session is deleted, or when an ephemeral run has ended. `_session` is the id
+    /// of the session or of the ephemeral run.
     fn forget_approvals(&self, _principal: &Principal, _session: &str) {}
 
-    /// Returns an observer that receives the events of a run, such as an audit log.
+    /// Creates the observer, such as an audit log, that receives the events of one run. The server
+    /// calls this method when it starts to execute a new or resumed run. `_session` is `None` for
+    /// an ephemeral run. The default implementation returns `None`: no observer.
     fn create_observer(
         &self,
         _principal: &Principal,
@@ -83,7 +90,8 @@ pub trait Engine: Send + Sync + 'static {
     }
 }
 
-/// An observer of the events of one run.
+/// A receiver of the events of one run, such as an audit log. [`Engine::create_observer`] creates
+/// it.
 #[async_trait]
 pub trait Observer: Send {
     /// Receives every event of the run except deltas of text, reasoning and tool input. The run
@@ -205,20 +213,21 @@ impl Parameters {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunSettingsError {
-    /// The model, recipe, tool or other value that a field names does not exist.
+    /// A field of the request names a model, recipe, tool or other value that does not exist.
     #[error("{message}")]
     Unknown {
-        /// The path of the field in the request.
+        /// The path of the field in the request, such as `parameters.tool_choice`.
         field: String,
-        /// The unknown name and the list of existing names, for the client.
+        /// The text for the client: the unknown name, and how to find the existing names.
         message: String,
     },
     /// A field of the request has an invalid value.
     #[error("`{field}` {message}")]
     Invalid {
-        /// The path of the invalid field in the request.
+        /// The path of the invalid field in the request, such as `parameters.stop`.
         field: String,
-        /// The description of valid values, which follows the field name in the message.
+        /// The rule for valid values, such as "must be a number from 0 to 2". In the text of this
+        /// error, the rule follows the field name.
         message: String,
     },
     /// A model or MCP server that the run needs is unavailable.
@@ -267,7 +276,9 @@ pub struct ModelInfo {
 }
 
 impl ModelInfo {
-    /// Creates the entry of the configured default model if only the id of the model is known.
+    /// Creates the entry of the configured default model when only the id of the model is known.
+    /// The model counts as ready and able to use tools, but not as able to read images. Its limits
+    /// and prices are unknown.
     pub fn from_model_id(id: &ModelId) -> Self {
         Self {
             id: id.to_string(),

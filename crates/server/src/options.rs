@@ -8,15 +8,17 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use switchboard_domain::Principal;
 
-/// The options of the server. The comment of each field states its default.
+/// The options of the server. The comment of each field states its default. Lists are empty by
+/// default.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerOptions {
     /// The access tokens. A server without tokens accepts all clients, and may listen only on a
     /// loopback address.
     pub tokens: Vec<AccessToken>,
-    /// Host names that requests may use, beside the listening address and `localhost`. Other names
-    /// are refused, because the DNS name of another site may point to this server.
+    /// Host names that the header `Host` of a request may contain, besides `localhost` and the
+    /// listening address. Requests with other names are refused, because the DNS name of an
+    /// attacker's site may point to this server (DNS rebinding).
     pub hosts: Vec<String>,
     /// Origins of web pages that may use the server, such as `https://app.example.com`. By default,
     /// only the server's own web page may use it.
@@ -39,21 +41,23 @@ pub struct ServerOptions {
     pub max_body: usize,
     /// Maximum size of the request line and headers in bytes. The default is 32 KiB.
     pub max_headers: usize,
-    /// Maximum time in which the headers of a request must arrive on a connection. It also limits
-    /// idle connections. The default is 15 s.
+    /// Maximum time in which the headers of a request must arrive. A connection that sends no
+    /// further request is closed after this time too. The default is 15 s.
     pub header_time: Duration,
     /// Maximum time in which a request body must arrive. The default is 30 s.
     pub body_time: Duration,
     /// Time after which a connection is closed if its client reads no data. The default is 60 s. A
     /// client that reads occasionally keeps its connection.
     pub write_time: Duration,
-    /// Maximum time until a response starts. The default is 30 s. `POST` requests have no limit.
+    /// Maximum time until the response to a request starts. The default is 30 s. `POST` requests
+    /// have no limit, because they may wait for a run.
     pub request_time: Duration,
     /// Interval of comments that keep an event stream open while it has no events. The default is
     /// 15 s.
     pub keep_alive: Duration,
-    /// Time that a run which waits for a person stays in memory. The default is 10 min. After that
-    /// the run is stored, and the next approval decision resumes it.
+    /// Time that a run waits in memory for an approval decision of a person. The default is 10 min.
+    /// After that, a durable run is stored, and the next decision resumes it. For an ephemeral run,
+    /// the waiting calls are denied.
     pub approval_time: Duration,
     /// Maximum time of the whole shutdown. The default is 10 s. Active runs are interrupted after a
     /// part of this time, which is [`ServerOptions::run_drain_time`].
@@ -108,7 +112,8 @@ const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// Minimum time for closing connections after the runs, even if the drain time is very short.
 const MIN_CLOSE_TIME: Duration = Duration::from_secs(1);
 
-/// An access token and its principal. Only a digest of the token is stored.
+/// An access token and the principal that the token authenticates. Only the SHA-256 digest of the
+/// token is stored.
 #[derive(Clone)]
 pub struct AccessToken {
     digest: [u8; 32],
@@ -143,8 +148,8 @@ fn hash_token(token: &[u8]) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-/// Returns the principal of a token. The function compares all tokens in constant time, so that the
-/// response time does not reveal a partial match.
+/// Returns the principal of the token `given`, or `None` if the token is unknown. All tokens are
+/// compared in constant time, so that the response time does not reveal a partial match.
 pub(crate) fn token_owner<'t>(tokens: &'t [AccessToken], given: &[u8]) -> Option<&'t Principal> {
     let given = hash_token(given);
     let mut owner = None;

@@ -102,7 +102,8 @@ impl Problem {
         Self::new(ProblemKind::Invalid, detail).with_field(field)
     }
 
-    /// Creates a problem with status 404 for a resource that does not exist for the principal.
+    /// Creates a problem with status 404 for a resource that does not exist or that belongs to
+    /// another principal.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::NotFound, detail)
     }
@@ -226,14 +227,16 @@ impl IntoResponse for Problem {
         let kind = HeaderValue::from_static("application/problem+json");
         let mut response = (self.status, [(header::CONTENT_TYPE, kind)], text).into_response();
         self.set_headers(&mut response);
-        // The middleware `observe_request` converts this copy to the error format of a dialect.
+        // The middleware `observe_request` uses this copy to write the error in the format of the
+        // client's protocol, such as OpenAI's.
         response.extensions_mut().insert(self);
         response
     }
 }
 
 impl Problem {
-    /// Adds the headers `Retry-After` and `WWW-Authenticate` if the problem needs them.
+    /// Adds the header `Retry-After` if the problem has a retry delay, and `WWW-Authenticate` if
+    /// its status is 401.
     pub(crate) fn set_headers(&self, response: &mut Response) {
         let headers = response.headers_mut();
         if let Some(after) = self.retry_after {

@@ -112,8 +112,8 @@ fn panic_response(_: Box<dyn std::any::Any + Send>) -> Response {
     Problem::internal_error().into_response()
 }
 
-/// Traces and counts a request, adds common headers to its response, and converts errors to the
-/// format of the dialect. It is the outermost middleware.
+/// Outermost middleware. It traces and counts a request, adds common headers to the response, and
+/// converts errors to the format of OpenAI or Anthropic if the path belongs to their API.
 async fn observe_request(State(app): State<App>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let method = request.method().clone();
@@ -166,7 +166,8 @@ async fn observe_request(State(app): State<App>, request: Request, next: Next) -
     headers.insert(header::X_DNS_PREFETCH_CONTROL, off);
     let no_store = HeaderValue::from_static("no-store");
     headers.entry(header::CACHE_CONTROL).or_insert(no_store);
-    // A browser must not render a response as a page, unless the handler allows it by a policy.
+    // By default, a browser must load nothing for a response that it shows as a page. The handlers
+    // of the web page set their own policy.
     let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
     headers
         .entry(header::CONTENT_SECURITY_POLICY)
@@ -174,19 +175,22 @@ async fn observe_request(State(app): State<App>, request: Request, next: Next) -
     limits::hold_until_sent(response, open_request)
 }
 
-/// Returns the path prefix under which a program nested the routes, or an empty string.
+/// Returns the path prefix, such as `/tools`, below which the embedding program nested the server's
+/// routes. Returns an empty string if the routes are not nested.
 fn nested_prefix(request: &Request) -> &str {
     let inner = request.uri().path();
     let original = request.extensions().get::<OriginalUri>();
     let Some(OriginalUri(original)) = original else {
         return "";
     };
-    // For the bare prefix, `inner` is `/`, which is not a suffix of the original path.
+    // If the request path is exactly the prefix, such as `/tools`, `inner` is `/`, which is not a
+    // suffix of the original path.
     let prefix = original.path().strip_suffix(inner);
     prefix.unwrap_or(original.path()).trim_end_matches('/')
 }
 
-/// Adds the route pattern to the response, so that [`observe_request`] can record it.
+/// Adds the matched route pattern, such as `/runs/{id}`, to the response, so that
+/// [`observe_request`] can record it in the metrics.
 async fn add_matched_route(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;

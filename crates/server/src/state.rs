@@ -63,7 +63,8 @@ impl App {
         self.shared.store_check.is_store_ready(ping).await
     }
 
-    /// Returns the cell for the JSON text of the OpenAPI document, which is generated on demand.
+    /// Returns the cell that caches the JSON text of the OpenAPI document. The first request for
+    /// `/openapi.json` generates the text.
     pub(crate) fn openapi_document(&self) -> &OnceLock<String> {
         &self.shared.document
     }

@@ -21,13 +21,15 @@ pub enum OpenError {
         "the URL of the PostgreSQL server is invalid. Write it as postgres://user@host/database"
     )]
     InvalidUrl,
-    /// The program was built without the feature `postgres`, which has the PostgreSQL driver.
+    /// The options name a PostgreSQL database, but the crate was built without its feature
+    /// `postgres`, which includes the driver.
     #[error(
         "this program was built without PostgreSQL. Build it with the feature `postgres`, or use a \
          SQLite file for the sessions"
     )]
     PostgresNotIncluded,
-    /// The database has tables without a version number, which only an earlier program wrote.
+    /// The database contains the tables of an earlier version of Switchboard, which stored no
+    /// version number.
     #[error(
         "the session store was written by an earlier version of Switchboard, which this version \
          cannot read. Export it with the program of commit f008d49 (`switchboard sessions \
@@ -43,10 +45,11 @@ pub enum OpenError {
     )]
     UnknownVersion {
         found: i64,
-        /// The version that this program reads.
+        /// The only version of the tables that this program reads.
         known: i64,
     },
-    /// The file or server cannot be reached, or contains something other than a session store.
+    /// The database failed: for example, the file or server cannot be reached, or the file is not a
+    /// SQLite database.
     #[error("the session store cannot be opened: {source}")]
     Database {
         #[source]
@@ -66,7 +69,8 @@ pub enum ImportError {
         line: u64,
         reason: String,
     },
-    /// The export has no version number, because an earlier program wrote it.
+    /// The export was written by an earlier version of Switchboard, whose format has no version
+    /// number.
     #[error(
         "the export was written by an earlier version of Switchboard, which this version cannot \
          read. Commit f008d49 is the last one whose program can import it"
@@ -76,7 +80,7 @@ pub enum ImportError {
     #[error("the export has version {found}, but this program reads version {known}")]
     UnknownVersion {
         found: u64,
-        /// The version that this program reads.
+        /// The only format version that this program reads.
         known: u64,
     },
     /// The store already has a session with an id of the export, so nothing is imported.
@@ -85,7 +89,7 @@ pub enum ImportError {
     /// The store already has a run with an id of the export, so nothing is imported.
     #[error("run `{run}` exists already. Import its session with new ids")]
     RunExists { run: String },
-    /// The reader of the export failed before the end of the input.
+    /// Reading the input failed with an I/O error.
     #[error("the export cannot be read: {source}")]
     Read {
         #[source]

@@ -10,7 +10,8 @@ use switchboard_domain::{
 
 const RUN_PARAMETERS: &str = "the parameter object of a run";
 
-/// Fails if a JSON document is nested so deeply that it could not be parsed when it is read.
+/// Returns the error `TooLarge` if a JSON document has more than [`MAX_DOCUMENT_DEPTH`] nesting
+/// levels, because it could not be parsed when it is read. `what` names the document in the error.
 pub(crate) fn check_nesting(what: &'static str, json: &str) -> Result<(), SessionStoreError> {
     let checked = check_document_depth(json.as_bytes());
     checked.map_err(|_| nesting_error(what, MAX_DOCUMENT_DEPTH))
@@ -52,7 +53,8 @@ pub(crate) fn serialize_parameters(
     Ok(Some(text))
 }
 
-/// Returns the error for a document with `max + 1` or more nesting levels.
+/// Returns the error `TooLarge` for the document `what`, which has more than `max` nesting levels.
+/// The error always reports `max + 1` levels, because the levels are not counted further.
 fn nesting_error(what: &'static str, max: usize) -> SessionStoreError {
     let most = max.try_into().unwrap_or(u64::MAX);
     SessionStoreError::TooLarge {

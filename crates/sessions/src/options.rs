@@ -21,7 +21,8 @@ pub struct StoreOptions {
 #[derive(Clone)]
 pub(crate) enum Location {
     Sqlite(PathBuf),
-    /// Connection URL. All of it is secret, because several of its parts may contain a password.
+    /// The connection URL. All of it is secret, because several of its parts may contain a
+    /// password.
     #[cfg_attr(
         not(feature = "postgres"),
         expect(dead_code, reason = "only the driver reads it")
@@ -29,12 +30,13 @@ pub(crate) enum Location {
     Postgres(String),
 }
 
-/// The time at which SQLite acknowledges a write.
+/// The kind of failure that an acknowledged write to a SQLite store survives.
 ///
 /// PostgreSQL ignores this option and uses its own setting `synchronous_commit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// A write is acknowledged once on disk. It survives a power failure (`synchronous = FULL`).
+    /// A write is acknowledged when its data is on disk. It survives a power failure
+    /// (`synchronous = FULL`).
     #[default]
     PowerLoss,
     /// A write is acknowledged when the operating system has received it. It survives a crash of
@@ -53,9 +55,9 @@ impl StoreOptions {
     /// Returns the options for a PostgreSQL database, such as
     /// `postgres://user:password@host/database?sslmode=verify-full`.
     ///
-    /// Missing parts of the URL come from the variables of PostgreSQL clients (`PGPASSWORD`, …). A
-    /// connection pooler must use session pooling, because the locks belong to database sessions.
-    /// Needs the feature `postgres`.
+    /// Missing parts of the URL come from the environment variables of PostgreSQL clients
+    /// (`PGPASSWORD`, …). A connection pooler must use session pooling, because each open store
+    /// holds an advisory lock, which belongs to one database session. Needs the feature `postgres`.
     pub fn postgres(url: impl Into<String>) -> Self {
         Self::new(Location::Postgres(url.into()))
     }
@@ -78,7 +80,8 @@ impl StoreOptions {
     /// Sets the maximum time of a read or a transaction on a PostgreSQL server; one minute by
     /// default.
     ///
-    /// A connection that takes longer counts as lost, because a broken network may report no error.
+    /// If an operation takes longer, its connection is treated as lost, because a broken network
+    /// may report no error.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

@@ -8,19 +8,22 @@ use crate::{Store, database::values, write::transaction::Transaction};
 
 /// Limits on the age and number of stored sessions.
 ///
-/// Sessions with an unfinished run are never removed. A limit of `None` removes no sessions.
+/// Sessions with an unfinished run are never removed. A limit of `None` is not applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Maximum time since the last write to a session. Sessions without a later write are removed.
+    /// Maximum time since the last write to a session. Sessions whose last write is older are
+    /// removed.
     pub unused_for: Option<Duration>,
-    /// Maximum number of sessions per principal. The least recently used sessions are removed.
+    /// Maximum number of sessions of each principal. If a principal has more, those whose last
+    /// write is the oldest are removed.
     pub at_most: Option<u64>,
 }
 
 /// Maximum number of sessions that one transaction removes, so that other writes wait only briefly.
 const BATCH: u64 = 50;
 
-// The outer query compares `used_us` again, because another process may use a session meanwhile.
+// The outer `DELETE` compares `used_us` again, because another process may have used a session
+// after the inner query selected it.
 const DELETE_UNUSED: &str = "DELETE FROM sessions WHERE (key, used_us) IN (
     SELECT s.key, s.used_us FROM sessions s WHERE s.used_us < $1
     AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session = s.key AND r.state <> 'finished')
@@ -48,7 +51,8 @@ impl Store {
             removed += self.delete_sessions(DELETE_BEYOND, move |_| most).await?;
         }
         if removed > 0 {
-            // SQLite returns free pages of the file to the system. PostgreSQL does nothing.
+            // On SQLite, this write returns free pages of the file to the operating system. On
+            // PostgreSQL, it does nothing.
             let shrunk = self.perform_write("shrink the file", async |tx| {
                 Ok(tx.connection.shrink().await?)
             });

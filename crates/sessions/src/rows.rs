@@ -6,9 +6,11 @@ use switchboard_domain::{Message, RunRecord, RunState, Session, SessionId};
 
 use crate::database::{DatabaseError, Row};
 
-/// SQL that selects the columns of a [`StoredRun`] from the runs of one principal.
+/// Builds SQL that selects the columns of a [`StoredRun`] from the runs of one principal.
+/// `$condition` is the rest of the `WHERE` clause, and may contain `ORDER BY` and `LIMIT`.
 ///
-/// The last row of a run's events is joined, because its time may be later than `updated_at`.
+/// The SQL joins the last row of `run_events` of each run, because the time of its last event may
+/// be later than `updated_at` in the row of the run.
 macro_rules! select_runs {
     ($condition:literal) => {
         concat!(
@@ -27,7 +29,8 @@ pub(crate) use select_runs;
 /// SQL that selects one run of a principal by its id.
 pub(crate) const RUN: &str = select_runs!("r.id = $3");
 
-/// SQL that selects one session by its id: the columns of [`read_session`] and the row key.
+/// SQL that selects one session of a principal by its id. The columns are those of [`read_session`]
+/// and the row key.
 pub(crate) const SESSION: &str = "SELECT id, title, created_at, messages, key FROM sessions
     WHERE id = $1 AND tenant = $2 AND person = $3";
 
@@ -112,7 +115,9 @@ pub(crate) fn read_message(row: &Row) -> Result<Arc<Message>, DatabaseError> {
         .map_err(DatabaseError::unreadable_data)
 }
 
-/// Parses the numbered events in a row with the columns (last number, first number, lines).
+/// Parses the events in a row with the columns (last number, first number, events as lines).
+/// Returns each event as JSON text with its number. Fails if the number of lines does not match the
+/// first and last number.
 pub(crate) fn read_events(row: &Row) -> Result<Vec<(u64, String)>, DatabaseError> {
     let (last, first) = (row.read_count(0)?, row.read_count(1)?);
     let text = row.read_text(2)?;

@@ -110,7 +110,8 @@ impl RunStore for Store {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, SessionStoreError> {
-        // The row (-1, -1, '') distinguishes a run without events from a missing run.
+        // The first `SELECT` returns the row (-1, -1, '') for every existing run. Without this row,
+        // a run without events would look like a missing run.
         const READ: &str = "SELECT -1, -1, '' FROM runs r JOIN sessions s ON s.key = r.session
                 WHERE r.id = $1 AND s.tenant = $2 AND s.person = $3
             UNION ALL
@@ -145,7 +146,8 @@ impl RunStore for Store {
         snapshot: &RunSnapshot,
     ) -> Result<(), SessionStoreError> {
         const OPERATION: &str = "store the state of a run";
-        // The statement refuses messages that would leave a gap after the stored messages.
+        // The statement returns no row if this instance does not execute the run, or if the new
+        // messages would leave a gap after the stored messages.
         const STATE: &str = "INSERT INTO run_states (run, state, messages)
             SELECT r.key, $3, $5 FROM runs r WHERE r.id = $1 AND r.instance = $2
             AND $4 <= COALESCE((SELECT s.messages FROM run_states s WHERE s.run = r.key), 0)
@@ -184,7 +186,9 @@ impl RunStore for Store {
         owner: &Principal,
         run: &str,
     ) -> Result<Option<RunSnapshot>, SessionStoreError> {
-        // One statement reads state and messages, so that both belong to the same snapshot.
+        // One statement reads the state and the messages of the run, so that both belong to the
+        // same snapshot. The row (-2, '') shows that the run exists, and the row with -1 contains
+        // its state.
         const READ: &str = "SELECT -2, '' FROM runs r JOIN sessions s ON s.key = r.session
                 WHERE r.id = $1 AND s.tenant = $2 AND s.person = $3
             UNION ALL
@@ -319,7 +323,8 @@ impl Store {
         let dead = self.find_dead_instances(&found).await;
         let dead = dead.map_err(|error| error.into_store_error(operation))?;
         if !dead.is_empty() {
-            // The runs are read again, because an instance that closed normally has released them.
+            // The runs are read again: after the first read, an instance may have closed normally.
+            // Then it has released its runs, and another instance may execute them.
             found = runs().await?;
             for run in &mut found {
                 if run.instance.as_ref().is_some_and(|it| dead.contains(it)) {
@@ -356,7 +361,9 @@ fn check_run_id(run: &str) -> Result<(), SessionStoreError> {
     Ok(())
 }
 
-/// Inserts a run that this instance executes, and returns its record.
+/// Inserts a running run that this instance executes, and returns its record. `session` is the row
+/// key of the session, and `events_before` is the number of events of all earlier runs of the
+/// session.
 async fn begin_run(
     tx: &mut Transaction<'_>,
     run: &RunRecord,
@@ -385,7 +392,8 @@ async fn acquire_stored_run(
         "UPDATE runs SET state = 'running', instance = $2, updated_at = $3, outcome = NULL
         WHERE id = $1 AND state IN ('waiting', 'interrupted')";
     let session = find_run(tx, owner, run).await?.record.session;
-    // The session is locked, so that no other process deletes it and the run meanwhile.
+    // The session is locked, so that no other process deletes the session and its runs meanwhile.
+    // If the session does not exist, `find_run` returns the error below.
     if let Err(Refusal::Failed(error)) = tx.lock_session(owner, &session).await {
         return Err(error.into());
     }
@@ -395,7 +403,8 @@ async fn acquire_stored_run(
     match record.state {
         RunState::Finished => return Err(run_conflict(run, "it is finished").into()),
         RunState::Running => {
-            // A dead instance is removed before its run is locked, to avoid deadlocks.
+            // `is_alive` removes a dead instance. This happens before the `UPDATE` below locks the
+            // row of the run, which avoids deadlocks.
             let is_alive = match &instance {
                 Some(instance) => tx.is_alive(instance).await?,
                 None => true,

@@ -58,7 +58,8 @@ impl SessionStore for Store {
         id: &SessionId,
         from: u64,
     ) -> Result<Vec<Arc<Message>>, SessionStoreError> {
-        // The row (-1, '') distinguishes an empty session from a missing session.
+        // The first `SELECT` returns the row (-1, '') for every existing session. Without this row,
+        // an empty session would look like a missing session.
         const READ: &str = "SELECT -1, '' FROM sessions
                 WHERE id = $1 AND tenant = $2 AND person = $3
             UNION ALL
@@ -145,7 +146,8 @@ impl SessionStore for Store {
             return Ok(key);
         }
         self.perform_write("create the key of session ids", async move |tx| {
-            // The key is two random UUIDs, which have 244 bits from a cryptographic generator.
+            // The key consists of two random version 4 UUIDs. Each of them has 122 bits from a
+            // cryptographic random number generator.
             let random = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
             tx.connection.execute(ADD, values![&random]).await?;
             let row = tx.connection.query_row(READ, values![]).await?;
@@ -155,7 +157,8 @@ impl SessionStore for Store {
         .await
     }
 
-    /// Reads and writes one row to check the database. Fails if it is locked, full or read-only.
+    /// Checks that the database can be read and written, by reading and writing one row. Fails if
+    /// the database is locked, full or read-only, for example.
     async fn check_access(&self) -> Result<(), SessionStoreError> {
         const READ: &str = "SELECT version FROM store_version";
         const TOUCH: &str = "UPDATE instances SET started_at = started_at WHERE id = $1";

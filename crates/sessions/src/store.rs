@@ -18,8 +18,9 @@ use crate::{
 
 /// A store of sessions and runs in a database. Clones share one store.
 ///
-/// Dropping the last clone without [`close`](Self::close) has the effect of killing the process:
-/// acknowledged writes stay, and the runs of this store are interrupted.
+/// If the last clone is dropped without [`close`](Self::close), the store ends as if its process
+/// had crashed: acknowledged writes are kept, and the runs that this store executes count as
+/// interrupted.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -45,7 +46,8 @@ impl fmt::Debug for Store {
 impl Store {
     /// Opens a store, or creates it if it is missing.
     ///
-    /// Marks the runs of dead processes as interrupted. Must be called within a tokio runtime.
+    /// Runs of processes that ended without [`close`](Self::close) count as interrupted. Must be
+    /// called within a tokio runtime.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -74,7 +76,8 @@ impl Store {
 
     /// Performs the queued writes and closes the database.
     ///
-    /// Marks the runs of this store as interrupted. Later calls to this store and its clones fail.
+    /// Marks the runs that this store executes as interrupted. Later calls to this store and its
+    /// clones fail.
     pub async fn close(&self) {
         const REMOVE: &str = "DELETE FROM instances WHERE id = $1";
         let removed = self.perform_write("close", async |tx| {
@@ -84,7 +87,8 @@ impl Store {
             tx.removed_instances.push(own_id.to_owned());
             Ok(())
         });
-        // A failure is ignored, because other processes later detect that this instance is dead.
+        // A failure of the write is ignored, because other processes later detect that this
+        // instance is dead, and interrupt its runs.
         let _ = removed.await;
         self.inner.queue.end_writer().await;
         self.database().instance_locks().release_lock();
@@ -108,8 +112,9 @@ impl Store {
         converted.map_err(|error| error.into_store_error(operation))
     }
 
-    /// Performs a write in one transaction with all other queued writes. `write` may be called
-    /// again after a rollback.
+    /// Performs a write on the writer thread, in one transaction with other queued writes. After a
+    /// rollback, `write` may be called again. `operation` completes "failed to …" in error
+    /// messages.
     pub(crate) async fn perform_write<T: Send + 'static>(
         &self,
         operation: &'static str,
@@ -121,7 +126,9 @@ impl Store {
             .await
     }
 
-    /// Performs a write that changes the database with one statement and needs no savepoint.
+    /// Performs a write like [`perform_write`](Self::perform_write), but without a savepoint.
+    /// `write` must change the database with at most one statement, so that a refused write has
+    /// nothing to undo.
     pub(crate) async fn perform_single_statement<T: Send + 'static>(
         &self,
         operation: &'static str,
@@ -131,7 +138,8 @@ impl Store {
     }
 }
 
-/// Opens a connection for writing, and creates or checks the tables.
+/// Opens a connection for writing. Creates the tables in a new database, and checks their version
+/// in an existing one.
 async fn connect(database: &dyn Database) -> Result<Box<dyn Connection>, OpenError> {
     let mut connection = database.connect().await.map_err(to_open_error)?;
     schema::prepare_tables(&mut *connection).await?;
@@ -146,9 +154,10 @@ fn to_open_error(source: impl std::error::Error + Send + Sync + 'static) -> Open
 
 /// Removes the rows of dead instances and interrupts their runs.
 ///
-/// On PostgreSQL, dead instances with runs stay until another instance acquires one of these runs:
-/// after a restart of the server, all instances have lost their locks, and most of them acquire
-/// them again in a moment. Readers see the runs as interrupted in any case.
+/// On PostgreSQL, this function removes only instances without runs. After a restart of the server,
+/// all instances have lost their locks, and most of them acquire their locks again within seconds.
+/// A dead instance with runs is removed when a process acquires one of its runs or deletes its
+/// session. Until then, reads return its runs as interrupted.
 async fn remove_dead_instances(tx: &mut Transaction<'_>) -> Result<(), Refusal> {
     // All processes remove instances in the order of their ids, which avoids deadlocks.
     const ALL: &str = "SELECT id FROM instances WHERE id <> $1 ORDER BY id";

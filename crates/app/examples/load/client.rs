@@ -16,11 +16,13 @@ const REQUESTS: u32 = 512;
 /// Number of requests that are in progress at the same time.
 const CONCURRENCY: usize = 64;
 const QUESTION: &str = "What is the state of order 4711, and when will it be here?";
-/// A word and how often a complete answer contains it at least, to detect truncated answers.
+/// A word of the expected answer, and the minimum number of its occurrences in a complete answer.
+/// With fewer occurrences, the answer was truncated.
 const EXPECTED: (&str, usize) = ("Thursday", 7);
 
-/// Kinds of requests: name, whether requests use `POST /chat`, which stores the run, instead of
-/// Chat Completions, whether answers are streamed, and whether the model calls a tool.
+/// Kinds of requests that the benchmark measures. Each entry contains the name of the kind and
+/// three flags: whether requests use `POST /chat`, which stores the run, instead of Chat
+/// Completions; whether answers are streamed; whether the model calls a tool.
 const KINDS: [(&str, bool, bool, bool); 4] = [
     ("chat-whole", false, false, false),
     ("chat-stream", false, true, false),

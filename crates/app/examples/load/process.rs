@@ -27,7 +27,8 @@ pub(crate) struct ResourceUsage {
     pub(crate) cpu: f64,
 }
 
-/// Returns a command that runs in `folder` without the environment variables of this process.
+/// Returns a command that runs `program` in `folder`. Of the environment variables of this process,
+/// the command gets only `PATH`. `HOME` is set to `folder`.
 fn build_isolated_command(folder: &Path, program: &Path) -> Outcome<Command> {
     let mut command = Command::new(fs::canonicalize(program)?);
     command
@@ -40,7 +41,8 @@ fn build_isolated_command(folder: &Path, program: &Path) -> Outcome<Command> {
 }
 
 impl ServerProcess {
-    /// Starts the model server, which the program of the example `turn` contains.
+    /// Starts the program of the example `turn` as the model server in `folder`, and waits until it
+    /// has printed its port.
     pub(crate) async fn start_model_server(program: &Path, folder: &Path) -> Outcome<Self> {
         let mut command = build_isolated_command(folder, program)?;
         let mut child = command.arg("serve-model").stdout(Stdio::piped()).spawn()?;
@@ -49,7 +51,8 @@ impl ServerProcess {
         Self::new(child, format!("http://127.0.0.1:{port}"))
     }
 
-    /// Starts `switchboard serve` with `configuration` as its configuration file.
+    /// Starts `switchboard serve` on a free port with `configuration` as its configuration file,
+    /// and waits until it listens.
     pub(crate) async fn start_switchboard(
         program: &str,
         folder: &Path,
@@ -83,8 +86,9 @@ impl ServerProcess {
             kibibytes.trim().parse::<f64>().ok()
         });
         let stat = fs::read_to_string(folder.join("stat"))?;
-        // Fields 14 and 15 of `/proc/PID/stat` are user and system time. Fields are counted after
-        // the program name, which may contain spaces.
+        // Fields 14 and 15 of `/proc/PID/stat` are the user time and the system time in clock
+        // ticks. The text is split after field 2, the program name in parentheses, because the name
+        // may contain spaces.
         let (_, fields) = stat.rsplit_once(')').ok_or("no name in stat")?;
         let times = fields.split_whitespace().skip(11).take(2);
         let ticks: f64 = times.map(|time| time.parse::<f64>().unwrap_or(0.0)).sum();
@@ -101,7 +105,8 @@ impl ServerProcess {
     }
 }
 
-/// Reads lines until one starts with `start` and returns its rest. Later lines are discarded.
+/// Reads lines until a line starts with `start`, and returns the rest of this line. A background
+/// task then discards all later lines. Returns an error if the stream ends before such a line.
 async fn read_line_after(
     stream: impl AsyncRead + Unpin + Send + 'static,
     start: &str,

@@ -31,7 +31,8 @@ const KINDS: [(&str, bool, usize); 4] = [
     ("whole-64", false, 64),
 ];
 
-/// Starts a Switchboard agent with the benchmark's model and tools. Returns it with its tool host.
+/// Starts a Switchboard agent with the model and the tools of the benchmark. Returns the agent and
+/// its tool host, which the caller closes.
 async fn start_agent(port: u16) -> Outcome<(Agent, Arc<McpHost>)> {
     let program = env::current_exe()?;
     let server = ServerConfig::stdio("orders", program.to_string_lossy(), ["serve-tools"]);
@@ -66,7 +67,8 @@ struct TurnBenchmark {
 }
 
 impl TurnBenchmark {
-    /// Runs one batch of turns. Returns the CPU time per turn in microseconds.
+    /// Runs one batch of turns, with the baseline or with Switchboard. Returns the CPU time of this
+    /// process per turn in microseconds, or an error if an answer is wrong.
     async fn measure_batch(
         &self,
         streamed: bool,

@@ -5,7 +5,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Outcome;
 
-/// Returns the CPUs for the two sides of a benchmark. Both are equal on a machine with one CPU.
+/// Returns the numbers of the CPUs on which the two sides of a benchmark run. Both numbers are
+/// equal if only one CPU is available.
 #[cfg(target_os = "linux")]
 pub(crate) fn choose_cpus() -> Outcome<[usize; 2]> {
     let allowed = sched_getaffinity(None)?;

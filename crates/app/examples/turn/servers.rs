@@ -151,7 +151,8 @@ async fn handle_completion(
 ) -> Response {
     let has = |what: &[u8]| request.windows(what.len()).any(|window| window == what);
     let streams = has(br#""stream":true"#);
-    // The scripted model requests a tool call unless the request already contains a tool result.
+    // The scripted model requests a tool call if the request contains tools and does not contain a
+    // tool result yet.
     let wants = has(br#""tools":[{"#) && !has(br#""role":"tool""#);
     let bodies = if wants { &answers.call } else { &answers.text };
     let kind = if streams {

@@ -20,7 +20,9 @@ use crate::{
 };
 
 impl Chat<'_> {
-    /// Answers a question of the user with a new run of the session. Creates the session if needed.
+    /// Answers a question of the user with a new run in the session of the conversation. Creates
+    /// the session if the conversation has none yet. If the run cannot start, prints the error, and
+    /// the conversation continues.
     pub(super) async fn answer_question(&mut self, question: String) -> Result<ChatFlow, Failure> {
         let id = if let Some(session) = &self.session {
             session.id.clone()
@@ -48,13 +50,15 @@ impl Chat<'_> {
         }
     }
 
-    /// Returns the agent with the current list of tools whose stored definitions differ.
+    /// Returns a copy of the agent with the current list of redefined tools: tools whose definition
+    /// differs from the stored one. The agent checks approvals of these tools more strictly.
     pub(super) fn current_agent(&self) -> Agent {
         let redefined = self.resources.host.redefined_tools();
         self.agent.clone().with_redefined_tools(redefined)
     }
 
-    /// Prints an error and sets the exit code of `chat`. The conversation continues.
+    /// Prints an error and sets the exit code of `chat` to [`Code::Failed`]. The conversation
+    /// continues.
     pub(super) fn report_error(&mut self, error: &anyhow::Error) -> ChatFlow {
         print_error(error);
         self.code = Code::Failed;
@@ -118,7 +122,7 @@ impl Chat<'_> {
             StopReason::Paused => {
                 print_note("the run is paused: /continue resumes it, /abandon discards it");
             }
-            // A run that the user cancelled does not make the command fail.
+            // A run that the user cancelled does not change the exit code of `chat` to an error.
             StopReason::Cancelled if code == Code::Interrupted => self.code = Code::Success,
             StopReason::Cancelled | StopReason::No => self.code = code,
         }

@@ -45,7 +45,7 @@ impl ChatOutput {
                     screen.show_event(kind);
                     view.append_text(&strip_control_characters(text), terminal_size())
                 }
-                // Reasoning and tool progress change only temporary progress rows, not the answer.
+                // Reasoning and tool progress change only the spinner of `screen`, not the answer.
                 RunEventKind::ReasoningDelta { .. }
                 | RunEventKind::ToolInputStarted { .. }
                 | RunEventKind::ToolInputDelta { .. }
@@ -53,7 +53,8 @@ impl ChatOutput {
                     screen.show_event(kind);
                     Ok(())
                 }
-                // Warnings and notes are printed above the unfinished answer, which stays last.
+                // Warnings and notes are printed above the unfinished Markdown block, which is
+                // drawn again below them.
                 RunEventKind::Warning { .. }
                 | RunEventKind::ToolsUnavailable { .. }
                 | RunEventKind::ServerChanged { .. }

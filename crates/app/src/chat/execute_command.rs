@@ -28,7 +28,8 @@ use crate::{
 };
 
 impl Chat<'_> {
-    /// Executes a slash command. An error is printed and does not end the conversation.
+    /// Executes a slash command. An error is printed and does not end the conversation. Only if
+    /// standard output is closed, the error is returned.
     pub(super) async fn execute_command(
         &mut self,
         command: SlashCommand,
@@ -89,7 +90,8 @@ impl Chat<'_> {
         Ok(ChatFlow::Continue)
     }
 
-    /// Prints the list of a slash command to standard output at a terminal, else to standard error.
+    /// Prints the output of a slash command, such as a list of tools: to standard output if the
+    /// line editor is in use, otherwise to standard error.
     fn print_list(&self, text: &str) -> Result<(), Failure> {
         if self.has_line_editor() {
             return Ok(output::print_lines(text)?);
@@ -306,7 +308,9 @@ impl Chat<'_> {
         self.print_list(&usage)
     }
 
-    /// Writes the session to a new file. Returns a message that names the file.
+    /// Writes the session to a new file: as JSON if the file name ends with `.json`, otherwise as
+    /// Markdown. Without `file`, the file name is made from the session id. Returns a message that
+    /// names the file. Returns an error if the file exists.
     async fn save_session(&self, file: Option<&str>) -> anyhow::Result<String> {
         let Some(session) = &self.session else {
             return Err(anyhow!("this session has no questions yet"));

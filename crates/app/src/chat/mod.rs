@@ -64,7 +64,8 @@ pub(crate) struct Chat<'i> {
     /// Command-line options, which slash commands such as `/model` change.
     args: AgentArgs,
     interrupts: &'i Interrupts,
-    /// Line editor of the terminal. `None` if standard input or output is not a terminal.
+    /// Line editor of the terminal. `None` if `needs_line_editor` returns `false`, for example
+    /// because standard input is a pipe.
     editor: Option<LineEditor>,
     asking: Arc<dyn LineReader>,
     output: ChatOutput,
@@ -148,7 +149,8 @@ pub(crate) async fn run_chat(
     }
 }
 
-/// Starts the MCP servers and creates the conversation.
+/// Starts the MCP servers, waits for them and creates the state of the conversation. Returns an
+/// error if a required server does not start or if the user interrupts the wait.
 async fn start_chat(
     args: AgentArgs,
     output: AnswerFormat,
@@ -222,7 +224,8 @@ async fn start_chat(
     })
 }
 
-/// Returns whether `chat` uses the line editor: input and output are a supported terminal.
+/// Returns whether `chat` uses the line editor. The output format must be text, standard input,
+/// output and error must be terminals, and `TERM` must be set and not `dumb`.
 fn needs_line_editor(output: AnswerFormat, environment: &Environment) -> bool {
     output == AnswerFormat::Text
         && std::io::stdout().is_terminal()
@@ -309,7 +312,8 @@ impl Chat<'_> {
         ));
     }
 
-    /// Rebuilds the agent with changed options. If this fails, the previous agent stays in use.
+    /// Rebuilds the agent with `args`, the options after a change by a slash command. On an error,
+    /// the previous agent and options stay in use.
     async fn apply_options(&mut self, args: AgentArgs) -> Result<(), Failure> {
         let mut plan = args.plan_agent(&self.context).await?;
         if plan.no_tools && !self.args.no_tools && !self.resources.host.server_statuses().is_empty()

@@ -2,7 +2,8 @@
 
 use super::markdown::TerminalSize;
 
-/// Returns the size of the terminal that shows standard output.
+/// Returns the size of the terminal that shows standard output. If the size is unknown, returns 80
+/// columns and 24 rows.
 pub(crate) fn terminal_size() -> TerminalSize {
     #[cfg(unix)]
     if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
@@ -19,8 +20,9 @@ pub(crate) fn terminal_size() -> TerminalSize {
     }
 }
 
-/// Guard that turns off echo and line mode while output is written, so that typed characters stay
-/// for the next line. Ctrl-C remains a signal. Dropping the guard restores the previous mode.
+/// Guard that turns off echo and line buffering of the terminal (`ECHO` and `ICANON`). Characters
+/// that the user types while an answer is printed do not appear in the answer. The line editor
+/// reads them later. Ctrl-C still sends a signal. Dropping the guard restores the previous mode.
 #[derive(Debug)]
 pub(crate) struct RawMode {
     #[cfg(unix)]

@@ -17,13 +17,14 @@ use crate::{
     },
 };
 
-/// Maximum number of earlier questions that are printed when a session resumes.
+/// Maximum number of earlier questions that are printed with their answers when a session resumes.
 const MAX_SHOWN: usize = 3;
 /// Maximum number of sessions that `/resume` lists.
 const LISTED: u32 = 12;
 
 impl Chat<'_> {
-    /// Opens the session that the option `--session` or `--resume` selects.
+    /// Opens the session with the id of `--session`, or the newest session for `--resume`. If no
+    /// session has the requested id, the first question creates a session with this id.
     pub(super) async fn open_session(
         &mut self,
         session: Option<&str>,
@@ -104,7 +105,9 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Asks the user whether to resume or discard the unfinished run of the session.
+    /// Asks the user whether to resume or discard the unfinished run of the session. Does nothing
+    /// if there is no such run. Without a line editor, prints the slash commands for both and asks
+    /// nothing.
     pub(super) async fn ask_about_unfinished_run(&mut self) -> Result<(), Failure> {
         let run = match self.find_unfinished_run().await {
             Ok(Some(run)) => run,
@@ -192,8 +195,10 @@ impl Chat<'_> {
         }
     }
 
-    /// Returns the agent that executes a resumed run. A run that started without tools gets none. A
-    /// run without stored settings gets its original approvals and limits.
+    /// Returns the agent that executes a resumed run. A run that was started without tools gets an
+    /// agent without tools. If the process ended before it stored the state of the run, the agent
+    /// gets the options from the parameters of the run. Returns an error if these parameters are
+    /// missing or name another recipe than the current one.
     fn build_resumed_run_agent(&self, taken: &LeasedRun) -> anyhow::Result<Agent> {
         let begun = RunParameters::from_stored_value(taken.run_record().parameters.as_ref());
         let mut agent = self.current_agent();
@@ -232,7 +237,9 @@ impl Chat<'_> {
         Ok(ChatFlow::Continue)
     }
 
-    /// Executes the slash command `/resume`, which opens another stored session.
+    /// Executes the slash command `/resume`. Opens the stored session that `named` selects: by its
+    /// id, the beginning of its id, or its number in the last list. Without `named`, lists the
+    /// newest sessions.
     pub(super) async fn resume_session(&mut self, named: Option<String>) -> Result<(), Failure> {
         let Some(named) = named else {
             return self.list_sessions().await;

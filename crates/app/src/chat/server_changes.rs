@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct KnownServers {
     states: BTreeMap<String, (ServerState, usize)>,
-    /// Number of tools whose definition has changed, by server name.
+    /// Number of tools whose definition differs from the stored definition, by server name.
     redefined: BTreeMap<String, usize>,
 }
 
@@ -85,8 +85,8 @@ impl KnownServers {
     }
 }
 
-/// Elicitor that forwards questions of servers only during a run. At other times, the prompt for
-/// the next question uses the terminal.
+/// Elicitor that passes elicitation requests of MCP servers to the user while a run is in progress.
+/// At other times, it cancels them, because the prompt for the next question uses the terminal.
 pub(super) struct RunOnlyElicitor {
     pub(super) elicitor: TerminalElicitor,
     pub(super) is_running: Arc<AtomicBool>,

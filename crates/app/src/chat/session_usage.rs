@@ -10,12 +10,13 @@ use switchboard_orchestration::{
 
 use crate::observe::build_cost_function;
 
-/// Maximum number of runs of a session that `/usage` counts. Further runs are ignored.
+/// Maximum number of runs of a session that `/usage` counts. Older runs are ignored.
 const MAX_RUNS: u32 = 10_000;
 /// Maximum number of run events that one request to the session store returns.
 const PAGE: u32 = 1_000;
 
-/// Returns a text with the number of answers and calls, the tokens and the cost of a session.
+/// Returns a text with the numbers of answers, model calls and tool calls of a session, and with
+/// the tokens and the cost of each model.
 pub(super) async fn describe_usage(
     store: &dyn RunStore,
     owner: &Principal,

@@ -39,7 +39,8 @@ pub(crate) enum SlashCommand {
 }
 
 impl SlashCommand {
-    /// Returns the help text of a command's argument, or an empty text without an argument.
+    /// Returns the help text of the argument of this command. The text is empty if the command
+    /// takes no argument.
     fn argument_help(self) -> &'static str {
         match self {
             Self::Model => "[PROVIDER/MODEL]",
@@ -53,7 +54,8 @@ impl SlashCommand {
     }
 }
 
-/// Returns the commands with name and description, in display order.
+/// Returns all slash commands in display order. Each item has the command, its name such as
+/// `/model`, and its help text.
 pub(crate) fn list_commands() -> impl Iterator<Item = (SlashCommand, String, String)> {
     SlashCommand::value_variants().iter().filter_map(|command| {
         let value = command.to_possible_value()?;

@@ -80,7 +80,8 @@ fn write_code_block(text: &mut String, language: &str, content: &str) {
     );
 }
 
-/// Returns the index of the message that contains the first of the last `most` questions.
+/// Returns the index in `messages` of the first of the last `most` questions. Returns 0 if there
+/// are fewer questions.
 pub(crate) fn find_last_questions_start(messages: &[Arc<Message>], most: usize) -> usize {
     let messages = messages.iter().enumerate();
     let mut questions = messages.filter(|(_, message)| message.role == Role::User);

@@ -57,7 +57,8 @@ async fn answer_question(
     context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    // A run may wait for an approval with `--approve later`, so its session must be stored.
+    // With `--approve later`, a run may be stored until the user decides, so its session must be
+    // stored too.
     let keeps = args.session.is_some() || context.config.sessions.keep == Some(true) || plan.later;
     if !keeps {
         let start = RunStart::Question(question);

@@ -84,7 +84,8 @@ pub fn main() -> Code {
     let matches = match ignore_empty_variables(Cli::command()).try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
-            // If standard output or standard error is closed, the message cannot be printed.
+            // The error is ignored: standard output or standard error is closed, so the message
+            // cannot be printed.
             let _ = error.print();
             return if error.use_stderr() {
                 Code::Usage
@@ -119,8 +120,8 @@ fn ignore_empty_variables(command: clap::Command) -> clap::Command {
         .mut_subcommands(ignore_empty_variables)
 }
 
-/// Time limit for dropping tasks at the end of the process. A blocked read of standard input would
-/// never end.
+/// Time limit for stopping the Tokio runtime at the end of the process. Without the limit, a
+/// blocked read of standard input would prevent the exit.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 fn start_runtime(cli: Cli) -> Result<Code, Failure> {
@@ -145,7 +146,8 @@ async fn run_command(cli: Cli, environment: Environment) -> Result<Code, Failure
     let interrupts = Interrupts::listen_for_signals().map_err(|error| {
         Failure::runtime_error(error).add_context("failed to listen for signals")
     })?;
-    // `serve` already exports its last spans, within its own shutdown time limit.
+    // The command `serve` exports its last spans itself, within its own time limit for the
+    // shutdown.
     let exports_spans = matches!(cli.command, Command::Serve(_));
     let result = Box::pin(dispatch_command(cli.command, environment, &interrupts)).await;
     if !exports_spans {
@@ -183,7 +185,8 @@ async fn dispatch_command(
     }
 }
 
-/// Prints items as JSON or as a table. An empty table is replaced by the note `none`.
+/// Prints items as JSON or as a table. If there are no items, prints the text `none` as a note
+/// instead of the table. An empty `none` prints no note.
 fn print_table<T: Serialize, const N: usize>(
     form: ListFormat,
     items: &[T],

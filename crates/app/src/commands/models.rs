@@ -46,7 +46,8 @@ struct ModelRow {
     model: ModelId,
     /// Whether the model's provider can be used: it has the API key that it needs.
     ready: bool,
-    /// Environment variable that must be set to an API key before the model can be used.
+    /// Environment variable that must be set to an API key before the model can be used. `None` if
+    /// no key is missing.
     missing_key: Option<String>,
     capabilities: ModelCapabilities,
     /// List prices of the model in US dollars per million tokens. `None` if they are unknown.
@@ -153,7 +154,7 @@ fn format_model_row(row: &ModelRow) -> [String; 5] {
     ]
 }
 
-/// Returns the known capabilities of a model as text, such as tools and images.
+/// Returns the capabilities that the model is known to have as text, such as `tools, images`.
 fn format_capabilities(capabilities: &ModelCapabilities) -> String {
     let all = [
         ("tools", capabilities.tools),

@@ -78,7 +78,8 @@ fn list_recipes(form: ListFormat, environment: &Environment) -> Result<Code, Fai
     })
 }
 
-/// Shortens the path of a file in the working directory to a relative path.
+/// Returns the relative path if `source` is the path of a file in the working directory. Returns
+/// other texts unchanged.
 fn shorten_path(source: &str, environment: &Environment) -> String {
     Path::new(source)
         .strip_prefix(&environment.working_dir)

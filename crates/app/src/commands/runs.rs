@@ -35,7 +35,8 @@ use crate::{
 };
 use stats::StatsArgs;
 
-/// Maximum number of stored runs that are searched for open runs. Further runs are not found.
+/// Maximum number of stored runs that are searched for waiting and interrupted runs. Only the
+/// newest runs are searched.
 const MAX_RUNS: u32 = 10_000;
 
 /// Command-line arguments of `switchboard runs`.
@@ -156,7 +157,8 @@ pub(crate) async fn execute(
     result
 }
 
-/// Returns the waiting or interrupted run with this id or this beginning of an id.
+/// Returns the waiting or interrupted run whose id is `id` or begins with `id`. Returns an error if
+/// there is no such run or more than one.
 async fn find_run<'c>(
     conversations: Option<&'c SavedConversations>,
     id: &str,
@@ -227,7 +229,9 @@ async fn resume_run(
 }
 
 impl ResumeArgs {
-    /// Checks before the run resumes that the command-line arguments are possible for this run.
+    /// Checks that the command-line options fit the stored run, before it resumes. Returns an error
+    /// if `--max-steps` is too small, if `--input` does not fit exactly one pending call, or if
+    /// pending calls need a decision and no terminal is available.
     fn check_arguments(&self, run: &Run, environment: &Environment) -> Result<(), Failure> {
         self.resumed.check_step_limit(run)?;
         let open = run.pending_approvals().len();
@@ -296,8 +300,8 @@ async fn list_runs(
     })
 }
 
-/// Returns a table row for each waiting run. A run whose state cannot be restored has a row with
-/// its stored fields only.
+/// Returns a table row for each waiting or interrupted run. If the state of a run cannot be
+/// restored, prints a warning, and the row has neither a question nor pending calls.
 async fn run_rows(conversations: &SavedConversations) -> Result<Vec<RunRow>, SessionStoreError> {
     let store = conversations.sessions.shared_store();
     let mut rows = Vec::new();

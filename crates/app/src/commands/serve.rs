@@ -75,7 +75,8 @@ pub(crate) async fn execute(
         ))
     })?;
     let address = listener.local_addr()?;
-    // The recording is opened last, because its first response replaces an older recording.
+    // The recording is opened after these checks, because the first recorded response replaces an
+    // older recording in the file.
     let recording = args
         .recording
         .open_recording(&context.config, &context.environment)?;
@@ -147,8 +148,9 @@ pub(crate) async fn execute(
 /// Time at shutdown that is reserved for killing MCP servers and dropping open tasks.
 const KILL_TIME: Duration = Duration::from_millis(700);
 
-/// Closes the session store, the MCP servers and the audit file until `end` at the latest. Then the
-/// process may exit, because the store has written everything that clients were told is stored.
+/// Saves the approval decisions and closes the MCP servers, the session store and the audit file.
+/// Kills the MCP servers if this does not finish [`KILL_TIME`] before `end`. Then the process may
+/// exit, because everything that was reported to clients as stored is already in the store.
 async fn close_server(
     engine: &Arc<AppEngine>,
     sessions: &Sessions,

@@ -24,7 +24,8 @@ const PROVIDERS: &str = "providers";
 /// Configuration sections that are not parsed as settings: providers and MCP servers.
 const SEPARATE_SECTIONS: [&str; 4] = [PROVIDERS, OURS, FOREIGN[0], FOREIGN[1]];
 
-/// Converts the parsed content of the configuration file `file` to a configuration.
+/// Expands the variables in the parsed content of the configuration file `file`, and converts the
+/// content to a [`Config`].
 pub(super) fn config_from_value(
     file: &Path,
     mut value: Value,
@@ -80,11 +81,13 @@ pub(super) fn read_config(value: &Value, file: &Path) -> Result<Config, Problem>
     Ok(config)
 }
 
-/// Merges the settings `over` of a file into the settings `base` of files with lower precedence.
-/// Sections are merged key by key, and lists of guards are joined.
+/// Merges the settings `over` of a file into `base`, the settings of files with lower precedence.
+/// The sections in [`MAPS`] are merged key by key, and lists of guards are joined. Other values of
+/// `over` replace the values of `base`.
 pub(super) fn merge_settings(base: &mut Map<String, Value>, over: Map<String, Value>) {
     if over.get("otlp_endpoint").is_some_and(|it| !it.is_null()) {
-        // The headers of `base` may contain a key, which a different collector must not receive.
+        // The `otlp_headers` of `base` may contain an API key, which a different collector must not
+        // receive.
         base.shift_remove("otlp_headers");
     }
     for (key, value) in over {

@@ -14,7 +14,8 @@ pub(crate) struct Environment {
     pub(crate) config_dir: Option<PathBuf>,
     /// Folder of the user's data, such as sessions. `None` if the platform has no such folder.
     pub(crate) data_dir: Option<PathBuf>,
-    /// Folder of the log and audit files. `None` if the platform has no such folder.
+    /// Folder of the audit file, if the user configures no other file. `None` if the platform has
+    /// no such folder.
     pub(crate) state_dir: Option<PathBuf>,
     pub(crate) working_dir: PathBuf,
 }

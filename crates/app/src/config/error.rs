@@ -9,7 +9,6 @@ use switchboard_domain::nearest::{did_you_mean, find_nearest};
 pub(crate) enum ConfigError {
     #[error("{file}: {problem}", file = file.display())]
     InFile { file: PathBuf, problem: Problem },
-    /// The configuration file cannot be read.
     #[error("{file}: cannot be read: {source}", file = file.display())]
     Unreadable {
         file: PathBuf,
@@ -33,7 +32,6 @@ pub(crate) enum Problem {
         /// Message of the parser, with the line number of the syntax error in the file.
         message: String,
     },
-    /// The extension of the file name is not that of a supported format.
     #[error("has no known extension: name it .yaml, .yml, .toml or .json")]
     UnknownFormat,
     #[error("unknown key `{path}`{}. Available: {}", suggest_key(path, known), known.join(", "))]
@@ -51,10 +49,9 @@ pub(crate) enum Problem {
     /// The environment variable of a `${…}` is not set, and the `${…}` contains no default.
     #[error("the variable `{name}` is not set: set it, or write ${{{name}:-default}}")]
     UnsetVariable { name: String },
-    /// The file with environment variables of an MCP server cannot be read.
+    /// The file that the key `envFile` of an MCP server names cannot be read or parsed.
     #[error("its `envFile` `{}` cannot be read: {reason}", file.display())]
     EnvFile { file: PathBuf, reason: String },
-    /// The text in `${…}` is not a valid variable name.
     #[error(
         "`{name}` in ${{…}} is not the name of an environment variable; write $${{ for a literal \
          ${{"
@@ -65,7 +62,6 @@ pub(crate) enum Problem {
     /// The list of MCP servers in the file is invalid.
     #[error(transparent)]
     Servers(#[from] switchboard_mcp_client::config::ConfigError),
-    /// The file lists MCP servers under more than one key.
     #[error("`{first}` and `{second}` both list MCP servers: keep one of them")]
     ServersTwice {
         first: &'static str,
@@ -93,8 +89,9 @@ impl Problem {
         }
     }
 
-    /// Converts an error message of serde, such as "unknown field `a`, expected `b` or `c`" or
-    /// "invalid type: string "secret", expected a map". Omits the invalid value from the message.
+    /// Converts the message of a serde error at `path` to a problem. The message is, for example,
+    /// "unknown field `a`, expected `b` or `c`" or "invalid type: string "secret", expected a map".
+    /// Omits the invalid value, which may be a secret.
     pub(super) fn from_serde(mut path: String, message: &str) -> Self {
         let Some((found, expected)) = message.rsplit_once(", expected ") else {
             let reason = message.to_owned();

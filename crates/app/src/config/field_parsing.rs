@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use super::error::Problem;
 
-/// Deserializes the section at `path` of a configuration file. An empty path is the whole file.
+/// Deserializes `value`, a section of a configuration file. `path` is the path of the section for
+/// error messages. An empty path means the whole file.
 pub(super) fn deserialize_section<T: DeserializeOwned>(
     path: &str,
     value: &Value,
@@ -38,7 +39,8 @@ pub(super) fn check_is_map(path: &str, value: &Value) -> Result<(), Problem> {
     }
 }
 
-/// Deserializes an optional value with `convert`, which returns `None` for an invalid value.
+/// Deserializes an optional value with `convert`. Returns `None` for `null`. If `convert` returns
+/// `None`, the value is invalid, and the error names the valid values with the text `expected`.
 pub(super) fn deserialize_converted<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     expected: &str,
@@ -69,7 +71,8 @@ pub(super) fn deserialize_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a st
     })
 }
 
-/// Deserializes a URL that begins with `http://` or `https://`.
+/// Deserializes a URL. Returns `None` for `null`, and an error for a value that does not begin with
+/// `http://` or `https://`.
 pub(super) fn deserialize_http_url<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
@@ -81,7 +84,8 @@ pub(super) fn deserialize_http_url<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Deserializes a number that is 0 or greater.
+/// Deserializes a number. Returns `None` for `null`, and an error for a negative number or a value
+/// of another type.
 pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {
@@ -90,7 +94,8 @@ pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Deserializes a positive number of seconds as a duration.
+/// Deserializes a number of seconds. Returns `None` for `null`, and an error for a number that is
+/// not greater than 0 or a value of another type.
 pub(super) fn deserialize_seconds<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {

@@ -90,8 +90,9 @@ pub(crate) fn load_servers(
     Ok(servers)
 }
 
-/// Expands the variables of a configuration document. Returns the values used, which may be
-/// secrets. Each server in the format of another MCP host is expanded separately.
+/// Expands the variables in the parsed configuration file `file`. Returns the values of the used
+/// environment variables, which may be secrets. An error in an MCP server in the format of another
+/// MCP host makes only this server unusable.
 pub(super) fn expand_document_variables(
     value: &mut Value,
     file: &Path,
@@ -216,7 +217,8 @@ fn parse_toml(text: &str) -> Result<Value, Problem> {
 fn parse_json(text: &str) -> Result<Value, Problem> {
     let mut text = text.to_owned();
     let stripped = json_strip_comments::strip(&mut text);
-    // If both parsers fail, the error of `serde_json` is returned, because it is more precise.
+    // If both the removal of comments and `serde_json` fail, the error of `serde_json` is returned,
+    // because it is more precise.
     let value = serde_json::from_str(&text).map_err(|error| error.to_string());
     let value = value.and_then(|value| stripped.map(|()| value).map_err(|it| it.to_string()));
     value.map_err(|message| Problem::Syntax {

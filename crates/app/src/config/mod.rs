@@ -56,7 +56,8 @@ pub(crate) struct Config {
     /// System prompt that every conversation starts with.
     #[serde(deserialize_with = "deserialize_text")]
     pub(crate) instructions: Option<String>,
-    /// Policy for tool calls that require an approval, such as asking the user.
+    /// Policy for tool calls that no approval rule matches: run all, ask the user, or run read-only
+    /// tools only.
     pub(crate) approve: Option<ApprovalPolicy>,
     /// Maximum number of model calls in one run, including those after tool calls.
     pub(crate) max_steps: Option<NonZeroU32>,
@@ -68,27 +69,33 @@ pub(crate) struct Config {
     pub(crate) stream: Option<bool>,
     /// How much a model reasons before it answers.
     pub(crate) reasoning: Option<ReasoningEffort>,
-    /// Time limit of one tool call in seconds, for the tools of every server.
+    /// Time limit of one tool call, if the entry of the MCP server has no `timeout`. The file
+    /// contains seconds.
     #[serde(deserialize_with = "deserialize_seconds")]
     pub(crate) tool_timeout: Option<Duration>,
-    /// Time in seconds that a question waits for optional MCP servers that are still starting.
+    /// Time that a question waits for optional MCP servers that are still starting. The file
+    /// contains seconds.
     #[serde(deserialize_with = "deserialize_seconds")]
     pub(crate) startup_wait: Option<Duration>,
     pub(crate) strategy: Option<Strategy>,
     /// Name or file of the recipe that runs use by default.
     #[serde(deserialize_with = "deserialize_text")]
     pub(crate) recipe: Option<String>,
-    /// Fallback models. Each one is used when the model before it fails.
+    /// Fallback models, in the order in which they are tried. A model is tried if the models before
+    /// it fail before they show output.
     pub(crate) fallback_models: Option<Vec<String>>,
     pub(crate) limits: Option<LimitsConfig>,
     pub(crate) approvals: Option<ApprovalsConfig>,
-    /// Guards: conditions on tool results that block later tool calls of the run.
+    /// Guards: conditions on a tool result. If the result meets the condition, the later tool calls
+    /// of the same model answer are not executed.
     pub(crate) guards: Option<Vec<ToolGuard>>,
-    /// Number of tokens above which a tool result is truncated in the prompt.
+    /// Size limit of a tool result in the prompt, in estimated tokens. A longer result is
+    /// truncated.
     pub(crate) results: Option<ResultLimit>,
     pub(crate) history: Option<HistoryPolicy>,
     pub(crate) tool_search: Option<SearchPolicy>,
-    /// Time for which results of read-only tools are cached. A zero duration disables the cache.
+    /// Time for which results of read-only tools are cached. `None` and a zero duration disable the
+    /// cache.
     #[serde(deserialize_with = "run::deserialize_lifetime")]
     pub(crate) cache_results: Option<Duration>,
     /// Values of tool arguments by name. The host fills them in, and the model does not see them.
@@ -127,7 +134,8 @@ pub(crate) struct Config {
     /// Paths of the configuration files that were read, lowest precedence first.
     #[serde(skip)]
     pub(crate) files: Vec<PathBuf>,
-    /// Settings as JSON, without providers and servers. They are merged with other files' settings.
+    /// Settings as JSON, without providers and MCP servers. [`Config::merge_config`] merges them
+    /// with the settings of other files.
     #[serde(skip)]
     pub(crate) settings: Map<String, Value>,
     /// Values of all variables that were expanded in the files. They may be secrets.
@@ -199,7 +207,8 @@ impl Config {
         self.files.push(file);
     }
 
-    /// Returns the configured values of `context` for redaction, because they may be secrets.
+    /// Returns the configured values of `context` that are redacted in output, because they may be
+    /// secrets. Omits values shorter than [`MIN_SECRET_LENGTH`].
     pub(crate) fn context_secrets(&self) -> Vec<SecretString> {
         let values = self.context.iter().flatten();
         let texts = values.flat_map(|(_, value)| value.literal_texts());

@@ -46,7 +46,9 @@ pub(crate) struct ProviderEntry {
     /// the profile or adapter.
     #[serde(deserialize_with = "deserialize_recovery_forms")]
     pub(crate) text_calls: Option<RecoveryForms>,
-    /// When the prompt describes the tools. `None` uses the default of the profile or adapter.
+    /// Whether tools are described in the prompt instead of in the tool list of the request:
+    /// always, never, or only for models without tool support. `None` uses the default of the
+    /// profile or adapter.
     #[serde(deserialize_with = "deserialize_tools_by_prompt")]
     pub(crate) tools_by_prompt: Option<ToolsByPrompt>,
     /// Whether the provider's server can stream answers. `None` means that it can.
@@ -67,7 +69,8 @@ pub(crate) enum ProviderKind {
     Ollama,
 }
 
-/// Values of the key `type`. The default provider is the first one in this order with a key.
+/// Values of the key `type`. Their order is also the order of the built-in providers: without a
+/// named model, the first provider with an API key and a default model is used.
 pub(crate) const KINDS: [(&str, ProviderKind); 6] = [
     ("anthropic", ProviderKind::Anthropic),
     ("openai", ProviderKind::OpenAi),
@@ -89,7 +92,8 @@ impl ProviderKind {
         known.map(|(_, kind)| kind)
     }
 
-    /// Returns whether servers of other vendors also use this API format, so that it has a profile.
+    /// Returns whether the key `profile` is allowed for this API format, because servers of other
+    /// vendors use the format with differences.
     fn accepts_profile(self) -> bool {
         matches!(self, Self::OpenAiCompatible | Self::OpenAiResponses)
     }

@@ -26,6 +26,7 @@ pub(crate) struct ServeConfig {
     #[serde(deserialize_with = "deserialize_tokens")]
     tokens: Option<Vec<TokenConfig>>,
     /// Host names that requests may use, in addition to the listening address and `localhost`.
+    /// Requests with other host names are refused.
     #[serde(deserialize_with = "deserialize_hosts")]
     pub(crate) hosts: Option<Vec<String>>,
     /// Web origins whose pages may send requests to the server from a browser.
@@ -114,7 +115,8 @@ fn deserialize_hosts<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Deserializes web origins in the form that browsers send: scheme, host and port.
+/// Deserializes a list of web origins in the form that browsers send: scheme, host and optional
+/// port, such as `https://app.example.com`.
 fn deserialize_origins<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<String>>, D::Error> {
@@ -131,7 +133,8 @@ fn deserialize_origins<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Returns the texts of a JSON list. `None` if the value is not a list of valid texts.
+/// Returns the items of a JSON list of texts. Returns `None` if `value` is not a list, or if an
+/// item is not a text for which `is_valid` returns `true`.
 fn parse_text_list(value: &Value, is_valid: impl Fn(&str) -> bool) -> Option<Vec<String>> {
     let items = value.as_array()?.iter();
     let texts = items.map(|item| item.as_str().filter(|text| is_valid(text)));
@@ -149,7 +152,8 @@ fn deserialize_tokens<'de, D: Deserializer<'de>>(
     Ok(tokens)
 }
 
-/// Deserializes a token from text, or from a map with the token and its principal.
+/// Deserializes an access token from a text, or from a map with the keys `token`, `user` and
+/// `tenant`. The user and the tenant own the sessions of requests with this token.
 impl<'de> Deserialize<'de> for TokenConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Default, Deserialize)]

@@ -18,7 +18,8 @@ pub(crate) struct SessionsConfig {
     pub(crate) keep: Option<bool>,
     /// Number of days after which an unused session is deleted. `None` means never.
     pub(crate) keep_days: Option<NonZeroU32>,
-    /// Maximum number of sessions. If there are more, the oldest ones are deleted.
+    /// Maximum number of sessions of one user. If there are more, the least recently used ones are
+    /// deleted.
     pub(crate) keep_sessions: Option<NonZeroU32>,
 }
 

@@ -12,7 +12,8 @@ use switchboard_orchestration::tools::arguments::ContextTemplate;
 use super::environment::Environment;
 use super::error::Problem;
 
-/// Environment variables that are not redacted, because folders and user names are not secret.
+/// Environment variables whose values are not redacted, because folders and user names are not
+/// secret.
 const PLACES: [&str; 8] = [
     "HOME",
     "USER",
@@ -40,9 +41,9 @@ impl<'a> VariableScope<'a> {
         }
     }
 
-    /// Returns the value for the text in `${…}`: `NAME`, `NAME:-default` or a variable of an
-    /// editor. Adds values of environment variables to `used`. An empty value is replaced by the
-    /// default, as in a shell.
+    /// Returns the value for `inside`, the text in `${…}`: `NAME`, `NAME:-default` or a variable of
+    /// an editor. The default replaces an unset or empty variable, as in a shell. Without a
+    /// default, such a variable is an error. Adds the values of environment variables to `used`.
     fn resolve_variable(
         self,
         inside: &str,
@@ -85,7 +86,8 @@ impl<'a> VariableScope<'a> {
 }
 
 /// Removes the MCP servers in the format of other hosts from a document, expands their variables
-/// and passes each server to `finish`. A server with an error is marked as unusable.
+/// and passes each server to `finish`. A server with an error is marked as unusable. Returns the
+/// servers for [`insert_foreign_servers`].
 pub(super) fn expand_foreign_servers(
     document: &mut Value,
     scope: VariableScope<'_>,
@@ -107,8 +109,9 @@ pub(super) fn expand_foreign_servers(
         .collect()
 }
 
-/// Inserts the servers that [`expand_foreign_servers`] removed, so that a later expansion of the
-/// document does not expand their values twice.
+/// Inserts the servers that [`expand_foreign_servers`] returned at their places in the document.
+/// Callers expand the rest of the document before, so that the values of the servers are not
+/// expanded twice.
 pub(super) fn insert_foreign_servers(document: &mut Value, servers: Vec<Value>) {
     for (place, server) in foreign_servers_mut(document).into_iter().zip(servers) {
         *place = server;
@@ -126,8 +129,9 @@ pub(super) fn expand_all_strings(
     Ok(used)
 }
 
-/// Expands the variables in a configuration file. In the section `context`, placeholders that each
-/// run fills are not expanded.
+/// Expands the variables in a configuration file and returns their values, which may be secrets. In
+/// the section `context`, placeholders such as `${session.id}` are kept, because each run fills
+/// them.
 pub(super) fn expand_config_strings(
     document: &mut Value,
     scope: VariableScope<'_>,
@@ -162,9 +166,11 @@ fn expand_strings(
     Ok(())
 }
 
-/// Expands the variables in a text. A default value ends at the next `}`. `$${` is a literal `${`.
+/// Expands the variables in a text and adds their values to `used`. A default value ends at the
+/// next `}`. `$${` is a literal `${`.
 ///
-/// With `is_template`, placeholders that each run fills are kept, and a literal `$` becomes `$$`.
+/// With `is_template`, the result is the text of a [`ContextTemplate`]: placeholders such as
+/// `${session.id}` are kept, and a literal `$` becomes `$$`.
 fn expand_text(
     text: &str,
     is_template: bool,

@@ -45,7 +45,8 @@ impl DocumentPositions {
 }
 
 impl YamlNode {
-    /// Returns the child that the first part of a path names, and the remaining path.
+    /// Returns the child node that the first part of `path` names, and the rest of the path.
+    /// Returns `None` if there is no such child.
     fn find_child<'p>(&self, path: &'p str) -> Option<(&Spanned<YamlNode>, &'p str)> {
         match self {
             Self::Leaf => None,

@@ -66,7 +66,8 @@ pub(crate) struct BackgroundWork {
 }
 
 impl Evaluator<'_> {
-    /// Closes the MCP servers and the audit. If the user interrupts again, the servers are killed.
+    /// Closes the MCP servers and writes the last audit records. A second interruption by the user
+    /// kills the servers.
     pub(crate) async fn close_servers(&self, interrupts: &Interrupts) {
         let closing = &self.background.closing;
         let closing = closing.lock().map(|mut tasks| std::mem::take(&mut *tasks));
@@ -104,7 +105,9 @@ impl Evaluator<'_> {
         found.ok_or_else(|| format!("unknown model {}", settings.model))
     }
 
-    /// Returns the tools of a conversation. Starts its own servers if the scenario needs them.
+    /// Returns the tools of a conversation: the tools that the scenario declares, or the tools of
+    /// MCP servers. With `fresh_servers`, new servers are started for this conversation. Returns an
+    /// error if a server that the scenario names does not accept calls.
     async fn start_conversation_tools(
         &self,
         settings: &Conversation<'_>,
@@ -125,7 +128,8 @@ impl Evaluator<'_> {
             Arc::clone(&self.shared)
         };
         let host: Arc<dyn ToolHost> = Arc::new(SuiteTools(started));
-        // All tools are recorded. Later, `SelectedServers` hides the tools of other servers.
+        // The tools of all servers are recorded. `SelectedServers` then hides the tools of the
+        // servers that the scenario does not name.
         let host = recording.wrap_tools(host);
         Ok(match settings.servers {
             None => host,
@@ -183,8 +187,8 @@ impl Engine for Evaluator<'_> {
             plan.options.strategy = Strategy::Loop;
         }
         let without = plan.no_tools || parameters.tools == Some(false);
-        // All turns share the server's state for this conversation id. Each conversation has
-        // its own state.
+        // Bundled servers store separate data for each conversation id. All turns of this
+        // conversation have the same id, which no other conversation has.
         let conversation = Uuid::now_v7().to_string();
         let agent = plan
             .build_agent(self.context, &self.nothing, &self.decisions)

@@ -47,7 +47,8 @@ pub(crate) struct ServerPlan {
 pub(crate) struct StartedServers {
     pub(crate) host: Arc<McpHost>,
     files: Option<SuiteFolder>,
-    /// Tasks that close the servers of one conversation. `None` for shared servers.
+    /// Task list to which a drop of this value adds the closing of its servers. `None` for servers
+    /// that several conversations share.
     closing: Option<Closing>,
 }
 
@@ -55,7 +56,8 @@ pub(crate) struct StartedServers {
 pub(crate) type Closing = Arc<Mutex<JoinSet<()>>>;
 
 impl StartedServers {
-    /// Creates a tool host without MCP servers and files, because a replay starts no servers.
+    /// Creates a tool host without MCP servers and files: for a replay, and for a suite in which no
+    /// scenario uses shared servers.
     pub(crate) fn start_without_servers() -> Result<Self, Failure> {
         Ok(Self {
             host: Arc::new(context::start_servers(Servers::default())?),
@@ -76,7 +78,8 @@ impl StartedServers {
         Some(files.path.to_string_lossy().into_owned())
     }
 
-    /// Returns the reason why a server does not accept tool calls. `None` if it accepts them.
+    /// Returns the reason why a server does not accept tool calls. Returns `None` if it accepts
+    /// them or if there is no such server.
     pub(crate) fn unavailable_reason(&self, server: &str) -> Option<String> {
         let mut statuses = self.host.server_statuses().into_iter();
         let status = statuses.find(|it| it.name == server && !it.state.takes_calls())?;
@@ -199,7 +202,8 @@ impl ServerPlan {
             server.secrets.extend(context.config.context_secrets());
         }
         servers.bundled = false;
-        // Stored definitions belong to configured servers. Tools of a suite are not compared.
+        // The stored tool definitions belong to the configured servers, so tools of the suite's
+        // servers are not compared with them.
         servers.options.tool_pins = ToolPins::default();
         servers.options.tool_pin_store = None;
         servers.pin_error = None;

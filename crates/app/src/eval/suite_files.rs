@@ -16,7 +16,8 @@ use super::servers::StartedServers;
 /// Placeholder that models see instead of the path of the folder with the suite's files.
 pub(super) const FILES: &str = "${SUITE_FILES}";
 
-/// A tool host that replaces the placeholder in inputs and the real folder path in results.
+/// A tool host that replaces [`FILES`] in tool inputs by the real path of the folder with the
+/// suite's files. In tool results, it replaces the real path by [`FILES`].
 pub(super) struct SuiteTools(pub(super) Arc<StartedServers>);
 
 #[async_trait]

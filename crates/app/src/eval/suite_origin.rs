@@ -17,7 +17,8 @@ pub(crate) struct SuiteOrigin {
 }
 
 impl SuiteOrigin {
-    /// Creates the origin of a suite from the text of its file and the names of its scenarios.
+    /// Creates the origin of a suite from its file name, its text and the names of its scenarios.
+    /// Without `text`, error messages contain no line numbers.
     pub(super) fn from_text(file: &str, text: Option<&str>, scenarios: Vec<String>) -> Self {
         Self {
             file: file.to_owned(),
@@ -26,7 +27,8 @@ impl SuiteOrigin {
         }
     }
 
-    /// Returns the path of a scenario field in the file, such as `scenarios[2].recipe`.
+    /// Returns the path of the field `field` of the scenario `name`, such as `scenarios[2].recipe`.
+    /// For an unknown scenario, the path has no index.
     pub(crate) fn scenario_path(&self, name: &str, field: &str) -> String {
         match self.scenarios.iter().position(|it| it == name) {
             Some(at) => format!("scenarios[{at}].{field}"),

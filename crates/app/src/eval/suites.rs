@@ -73,7 +73,8 @@ pub(crate) fn read_bfcl_suite(
         match &mut all {
             None => all = Some(suite),
             Some(all) => {
-                // Each title begins with the benchmark's name, which is written only once.
+                // Each title begins with the name of the benchmark and a colon. The joined title
+                // contains the name only once.
                 let title = suite.title.split_once(": ").map(|(_, rest)| rest);
                 all.title = format!("{}, {}", all.title, title.unwrap_or(&suite.title));
                 all.scenarios.extend(suite.scenarios);

@@ -14,7 +14,7 @@ use crate::terminal::{BAD, FAINT, GOOD, STRONG, to_one_line};
 /// Maximum number of failed runs that the report lists at the terminal.
 const MAX_FAILED_RUNS: usize = 25;
 
-/// Maximum width of one fault message in terminal columns. Longer messages are cut.
+/// Maximum length of one fault message in characters. Longer messages are cut.
 const MAX_FAULT_WIDTH: usize = 400;
 
 /// Formats a report as tables by model, tool and kind of scenario, and lists the failed runs.
@@ -173,12 +173,14 @@ fn format_failed_runs(report: &Report) -> String {
     text
 }
 
-/// Lists the faults of a run as messages. If the run has several turns, they begin with the turn.
+/// Lists the faults of a run as messages. If the run has several turns, the message of a turn
+/// begins with the number of the turn.
 fn list_run_faults(run: &RunResult) -> Vec<String> {
     let mut faults: Vec<String> = run.error.iter().cloned().collect();
     let is_long = run.turns.len() > 1;
     for (at, turn) in run.turns.iter().enumerate() {
-        // Wrong calls are listed if an expected call is missing, which they may explain.
+        // If an expected call is missing, the wrong calls of the turn are listed too, because they
+        // may explain why it is missing.
         let instead = turn.score.calls.iter().filter_map(|call| {
             let is_near = matches!(
                 call.verdict,

@@ -55,7 +55,9 @@ fn sdk_variable_names(kind: ProviderKind) -> (&'static [&'static str], Option<&'
     }
 }
 
-/// Returns the environment variables that may contain the API key. Messages name only the first.
+/// Returns the environment variables that may contain the API key of a provider, the preferred one
+/// first. Messages name only the first. The list is empty if no variable is known, for example for
+/// Ollama.
 pub(crate) fn api_key_variables(entry: &ProviderEntry) -> Vec<&str> {
     match &entry.api_key_env {
         Some(variable) => vec![variable],
@@ -65,7 +67,8 @@ pub(crate) fn api_key_variables(entry: &ProviderEntry) -> Vec<&str> {
     }
 }
 
-/// Returns the environment variable of the vendor's SDK for the address of the provider.
+/// Returns the environment variable from which the vendor's SDK reads the address of the server,
+/// such as `OPENAI_BASE_URL`. Returns `None` for servers of other vendors.
 pub(crate) fn address_variable(kind: ProviderKind) -> Option<&'static str> {
     sdk_variable_names(kind).1
 }
@@ -78,7 +81,8 @@ impl ProviderClient {
         environment: &Environment,
     ) -> Result<Self, ModelError> {
         // The configuration takes precedence over variables of the vendor's SDK. A server at
-        // another address gets the vendor's key only if the configuration names its variable.
+        // another address gets an API key only if `api_key_env` names the variable that contains
+        // the key.
         let (keys, address) = sdk_variable_names(entry.kind);
         let lookup = |name: &str| -> Option<String> {
             if Some(name) == address && entry.base_url.is_some() {
@@ -195,7 +199,8 @@ pub(crate) fn known_capabilities(entry: &ProviderEntry, model: &str) -> ModelCap
     }
 }
 
-/// Returns whether requests go to the vendor's own server, not to another configured address.
+/// Returns whether this is the provider with the vendor's name and without a configured `base_url`.
+/// The client reads the variables of the vendor's SDK only for this provider.
 fn is_vendor_server(entry: &ProviderEntry) -> bool {
     entry.base_url.is_none() && entry.name == entry.kind.name()
 }
@@ -231,13 +236,16 @@ fn build_openai_profile(entry: &ProviderEntry) -> Profile {
         profile.recovery = forms;
     }
     if let Some(tools_by_prompt) = entry.tools_by_prompt {
-        // `Auto` means `false`: a model without tool support gets tools in the prompt anyway.
+        // `Auto` means `false` here, because the adapter always describes tools in the prompt for a
+        // model without tool support.
         profile.tools_by_prompt = tools_by_prompt == ToolsByPrompt::Always;
     }
     profile
 }
 
-/// Adds the configured parser for tool calls in answer text, if the adapter does not have its own.
+/// Wraps `model`, so that it recognizes tool calls in the answer text and gets tools in the prompt,
+/// as `text_calls` and `tools_by_prompt` of the provider specify. Returns `model` unchanged if
+/// neither is configured or if the adapter has its own implementation.
 pub(crate) fn with_text_call_parser(
     model: Arc<dyn ChatModel>,
     entry: &ProviderEntry,

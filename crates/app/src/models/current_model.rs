@@ -5,8 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use async_trait::async_trait;
 use switchboard_domain::{ChatModel, ChatResponse, SampleError, SampleRequest, Sampler};
 
-/// A sampler that uses the current model of the run. All clones share the model, which can be
-/// replaced. MCP servers cannot choose the model, because the user pays.
+/// Sampler that answers the sampling requests of MCP servers with the current model of the run. All
+/// clones share the model, which can be replaced. MCP servers cannot choose the model, because the
+/// user pays.
 #[derive(Clone)]
 pub(crate) struct CurrentModel(Arc<RwLock<Arc<dyn ChatModel>>>);
 

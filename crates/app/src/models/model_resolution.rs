@@ -85,7 +85,8 @@ impl Providers {
     }
 
     /// Returns the only provider with an API key. If no provider has a key, returns the only
-    /// provider with a configured address.
+    /// provider with a configured address. Returns `None` if there are several, if `name` is
+    /// similar to a provider name, or if the model belongs to another vendor.
     fn find_only_provider(&self, name: &str) -> Option<&Provider> {
         if self.suggest_provider(name).is_some() {
             return None;
@@ -108,6 +109,8 @@ impl Providers {
     }
 
     /// Returns whether the model belongs to a vendor other than the one that runs the provider.
+    /// Returns `false` for a provider with a configured address, whose server may have models of
+    /// any vendor.
     fn is_foreign_model(&self, provider: &Provider, name: &str) -> bool {
         let vendors = (find_family_vendor(name), provider.catalogue_vendor());
         let is_foreign = matches!(vendors, (Some(family), Some(vendor)) if family != vendor);
@@ -145,7 +148,8 @@ impl Providers {
     }
 }
 
-/// Returns the vendor of a model family, by the prefix of the model name.
+/// Returns the vendor of a model family by the prefix of the model name. Returns `None` for an
+/// unknown family.
 fn find_family_vendor(name: &str) -> Option<&'static str> {
     let base = name.strip_prefix("ft:").unwrap_or(name);
     // `gpt-oss` models have the prefix of OpenAI, but OpenAI does not serve these open models.

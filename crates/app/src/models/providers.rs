@@ -80,7 +80,7 @@ impl Providers {
         self.providers.iter().find(|provider| provider.name == name)
     }
 
-    /// Returns whether the provider has the API key that it needs. Sends no request.
+    /// Returns whether the API key of the provider is set, missing or not needed. Sends no request.
     pub(crate) fn check_readiness(&self, provider: &Provider) -> Readiness {
         let Some(entry) = &provider.entry else {
             return Readiness::NoKeyNeeded;
@@ -96,7 +96,8 @@ impl Providers {
         }
     }
 
-    /// Returns whether a provider uses an OpenAI API format at an address other than OpenAI's.
+    /// Returns whether a provider uses an OpenAI API format at a configured address, and names no
+    /// variable for an API key.
     fn is_custom_openai_server(&self, entry: &ProviderEntry) -> bool {
         let speaks_openai = matches!(
             entry.kind,
@@ -167,7 +168,8 @@ impl Providers {
         }))
     }
 
-    /// Returns the first local provider whose server responds, with one of its models.
+    /// Returns the first local provider whose server responds, with its configured default model or
+    /// else its first installed model.
     pub(crate) async fn find_local_model(&self) -> Option<(&Provider, String)> {
         for provider in &self.providers {
             if !provider.is_local() {
@@ -208,7 +210,8 @@ impl Providers {
 }
 
 impl Provider {
-    /// Returns the names and capabilities of this provider's models in the model catalogue.
+    /// Returns the names and capabilities of this provider's models in the model catalogue. If the
+    /// catalogue does not contain the vendor, returns [`Self::known_models`].
     pub(crate) fn catalogued_models(&self) -> Vec<(String, ModelCapabilities)> {
         match self.catalogue_vendor() {
             None => self.known_models(),
@@ -245,7 +248,8 @@ impl Provider {
         provider
     }
 
-    /// Returns whether the provider is a local server. Such a server may not be running.
+    /// Returns whether the provider uses Ollama, which counts as a local server. Such a server may
+    /// not be running.
     pub(crate) fn is_local(&self) -> bool {
         let is_ollama = |entry: &ProviderEntry| entry.kind == ProviderKind::Ollama;
         self.entry.as_ref().is_some_and(is_ollama)
@@ -278,8 +282,9 @@ impl Provider {
         }
     }
 
-    /// Returns the name of a model in the catalogue. `None` if the provider's API format cannot be
-    /// used for the model.
+    /// Returns the name under which the catalogue lists `model`, which may be an alias. Returns
+    /// `None` if the catalogue does not list the model, or if the model supports only the Responses
+    /// API and the provider uses Chat Completions.
     pub(crate) fn find_catalogue_name(&self, model: &str) -> Option<&'static str> {
         let serves_chat_only = self.entry.as_ref()?.kind == ProviderKind::OpenAi;
         let entry = self.find_catalogue_entry(model)?;

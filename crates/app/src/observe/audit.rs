@@ -37,8 +37,9 @@ pub(crate) struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens the configured audit file, or `audit.jsonl` in the user's state folder. Fails only if
-    /// a configured file cannot be written.
+    /// Opens the configured audit file, or `audit.jsonl` in the user's state folder. Returns an
+    /// error if a configured file cannot be opened. If the default file cannot be opened, logs a
+    /// warning and writes no audit.
     pub(crate) fn open_audit(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
         let opened = find_audit_path(config, environment).map(|(path, is_configured)| {
             let file = AuditFile::open_audit_file(&path).map(Arc::new);
@@ -166,7 +167,7 @@ fn find_audit_path(config: &Config, environment: &Environment) -> Option<(PathBu
 struct AuditFile {
     path: PathBuf,
     file: File,
-    /// Errors of failed writes since the last flush, which reports them.
+    /// Errors of writes since the last flush. The flush reports them and clears the list.
     errors: Mutex<Vec<io::Error>>,
 }
 

@@ -20,8 +20,9 @@ use crate::{
 /// Log filter that applies if a log file is configured but no filter.
 const IN_A_FILE: &str = "info,switchboard::run=debug";
 
-/// Default levels of log targets that the user's filter does not name. They are restricted because
-/// `rmcp` logs tool arguments, `genai` has spans, and `content` contains message text.
+/// Default levels of log targets that the user's filter does not name. `rmcp` logs tool arguments,
+/// `switchboard::genai` contains the spans for OpenTelemetry, and `switchboard::content` contains
+/// inputs and outputs of models and tools.
 const QUIET: [(&str, &str); 3] = [
     ("rmcp", "warn"),
     ("switchboard::genai", "off"),

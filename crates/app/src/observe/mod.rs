@@ -31,8 +31,9 @@ use crate::{
 /// Configuration key with the address of the OpenTelemetry collector.
 const OTLP_ENDPOINT: &str = "otlp_endpoint";
 
-/// Starts logging and the export of spans, as configured. Secrets in `live` are redacted in log
-/// lines. Needs a Tokio runtime. A second call in a process has no effect.
+/// Starts logging and the export of spans, as configured. Log lines are redacted, also with secrets
+/// that are added to `live` later. Needs a Tokio runtime. A call has no effect if an earlier call
+/// in this process has started logging or the export.
 ///
 /// Returns an error if a configuration file names a collector and the export cannot start.
 pub(crate) fn start_observability(

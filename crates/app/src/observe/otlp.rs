@@ -36,7 +36,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 /// Name that error messages use for the collector.
 const COLLECTOR: &str = "the OTLP collector";
-/// Maximum sizes of span attributes in bytes. Only attributes with message content are this long.
+/// Size limits of span attributes: at most 64,000 bytes of text. Only attributes with message
+/// content are this long.
 const ATTRIBUTE_LIMITS: SizeLimits = SizeLimits {
     text: 64_000,
     items: 1,
@@ -55,7 +56,7 @@ pub(super) struct SpanExport {
     last_error: Arc<Mutex<Option<String>>>,
 }
 
-/// Starts the export of spans if a collector is configured. Needs a Tokio runtime.
+/// Starts the export of spans. Returns `None` if no collector is configured. Needs a Tokio runtime.
 pub(super) fn start_export(
     config: &Config,
     environment: &Environment,
@@ -133,8 +134,8 @@ pub(super) fn start_export(
     }))
 }
 
-/// Returns the export request to the configured base address. `/v1/traces` is appended to the path
-/// of the address, before a query.
+/// Returns an export request without a body for the base address `address`. Appends `/v1/traces` to
+/// the path of the address, before a query. Returns an error for an invalid header.
 fn build_collector_request(address: &str, config: &Config) -> Result<HttpRequest, String> {
     let (path, query) = address.split_once('?').unwrap_or((address, ""));
     let mark = if query.is_empty() { "" } else { "?" };
@@ -242,11 +243,13 @@ impl SpanExporter for RedactingExporter {
     }
 }
 
-/// An HTTP client for the collector, which sends requests as the model providers do.
+/// An HTTP client for requests to the collector. It uses the HTTP transport of the model providers.
 #[derive(Debug)]
 struct CollectorClient {
     transport: HttpTransport,
-    /// Request to the configured address. It does not include headers from environment variables.
+    /// Request without a body to the address in the configuration, with the configured headers.
+    /// Headers from environment variables are not sent to this address. `None` if an environment
+    /// variable contains the address of the collector.
     configured: Option<HttpRequest>,
     runtime: Handle,
 }

@@ -125,9 +125,10 @@ pub(crate) struct ResumedRunArgs {
     no_stream: bool,
 }
 
-/// Applies `--approve` to the approval settings. Keeps the rules of configuration files, because a
-/// later option may reset the policy. Only the flag approves calls in advance (`in_person`), not
-/// the environment variable, because the user did not type it for this command.
+/// Sets the approval policy to the value of `--approve` or of its environment variable. Keeps the
+/// approval rules of configuration files; with `none`, the policy takes precedence over them.
+/// `in_person` is `true` if the user typed the option. Only then does `all` approve calls in
+/// advance, because the user does not type the environment variable for each command.
 fn apply_approval_option(approvals: &mut Approvals, approve: Approve, in_person: bool) {
     approvals.policy = approve.into();
     approvals.policy_overrides_rules = approve == Approve::None;
@@ -135,8 +136,9 @@ fn apply_approval_option(approvals: &mut Approvals, approve: Approve, in_person:
 }
 
 impl ResumedRunArgs {
-    /// Returns whether the run is stored again if it needs another approval (`later`). Only here,
-    /// `SWITCHBOARD_APPROVE` applies to a resumed run, so that no approval request is lost.
+    /// Returns whether the run is stored again if it needs another approval (`later`). For a
+    /// resumed run, only this value of `SWITCHBOARD_APPROVE` has an effect, so that no approval
+    /// request is lost.
     pub(crate) fn stores_approval_requests(&self, environment: &Environment) -> bool {
         match self.approve {
             Some(approve) => approve == Approve::Later,
@@ -157,7 +159,8 @@ impl ResumedRunArgs {
         }
     }
 
-    /// Chooses the models of a resumed run and applies the other options to the run.
+    /// Chooses the models of a resumed run, applies the other options to `run`, and returns the
+    /// plan for its agent. The caller sets `preset` and `no_tools` of the plan.
     pub(crate) async fn plan_resumed_run(
         &self,
         run: &mut Run,
@@ -236,7 +239,8 @@ pub(crate) fn create_approver(
     })
 }
 
-/// Reads a recipe. Prints a warning for each key in the file that is ignored.
+/// Finds and reads a recipe. If the file contains unknown keys, which are ignored, prints a warning
+/// that lists them.
 pub(crate) fn load_recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, Failure> {
     let found = recipes::find_recipe(name, &context.environment).map_err(Failure::usage_error)?;
     if !found.recipe.ignored.is_empty() {

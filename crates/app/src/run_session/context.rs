@@ -31,7 +31,8 @@ pub(crate) struct Context {
     pub(crate) recording: RecordingMode,
     /// Clock that measures the age of approval requests in all agents of the process.
     pub(crate) steady: SteadyClock,
-    /// Redactor for the secrets of HTTP clients. Log lines and server output are redacted with it.
+    /// Redactor for secrets that become known at run time: context values that HTTP clients send.
+    /// Log lines and server output are redacted with it.
     pub(crate) live_secrets: Redactor,
 }
 
@@ -134,7 +135,7 @@ pub(crate) fn start_servers(servers: Servers) -> Result<McpHost, Failure> {
     McpHost::start(servers.configs, servers.options).map_err(Failure::usage_error)
 }
 
-/// Closes the MCP servers. If the user interrupts again, the servers are killed.
+/// Closes the MCP servers. A second interruption by the user kills them.
 pub(crate) async fn close_servers(host: &McpHost, interrupts: &Interrupts) {
     tokio::select! {
         biased;

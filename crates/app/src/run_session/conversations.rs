@@ -112,7 +112,8 @@ impl SavedConversations {
         begun.await
     }
 
-    /// Returns the run of a session that is waiting, interrupted or in progress, if there is one.
+    /// Returns the newest run of a session if it is not finished: the run waits for a decision, was
+    /// interrupted or is in progress.
     pub(crate) async fn find_unfinished_run(
         &self,
         session: &SessionId,

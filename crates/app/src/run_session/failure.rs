@@ -6,9 +6,9 @@ use std::{fmt, process::ExitCode};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Code {
-    /// The command succeeded.
+    /// The command succeeded, or the reader of its standard output exited early.
     Success = 0,
-    /// The run or the command failed.
+    /// The run or the command failed, or an evaluation missed a threshold.
     Failed = 1,
     /// The command line or the configuration is invalid.
     Usage = 2,
@@ -58,7 +58,8 @@ impl Failure {
         }
     }
 
-    /// Returns whether the error is that the reader of standard output has exited.
+    /// Returns whether the cause of the error is a broken pipe: the reader of standard output has
+    /// exited.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.error.chain().any(|cause| {
             cause

@@ -39,11 +39,12 @@ pub(crate) enum RunStart {
     Question(String),
     /// The next question of a stored session. Its run is stored in the session.
     InSession(SavedConversations, SessionId, String, Box<AgentArgs>),
-    /// A stored run that is resumed. Its lease excludes other processes.
+    /// A stored run that is resumed. Its lease prevents other processes from executing the run.
     Resumed(SavedConversations, Box<LeasedRun>),
 }
 
-/// Resumes a stored run. The decision in `answer` applies to all pending approval requests.
+/// Resumes a stored run. The decision in `answer` applies to all pending approval requests. If it
+/// is `None`, the user is asked.
 pub(crate) async fn resume_run(
     conversations: &SavedConversations,
     mut taken: LeasedRun,
@@ -110,7 +111,8 @@ pub(crate) async fn execute_run(
         .await
     {
         Ok(()) => {
-            // The agent is built now, because the servers report changed tools when they start.
+            // The agent is built after the servers have started, because only then are the changed
+            // tools known.
             let lines = Arc::new(StdinLineReader) as Arc<dyn LineReader>;
             let agent = plan.build_terminal_agent(context, &resources, &screen, &lines);
             match start_run(&agent, start, context).await {
@@ -228,7 +230,8 @@ fn print_run_report(
     Ok(code)
 }
 
-/// Prints the name of a model that was chosen automatically, and the reason.
+/// Prints a note with the model and the reason if the demo model or a local model was chosen
+/// because no API key is set. Prints nothing for another choice.
 pub(crate) fn print_chosen_model(chosen: &ChosenModel) {
     match chosen.reason {
         ChoiceReason::NothingElse => terminal::print_note(
@@ -277,7 +280,7 @@ async fn follow_run(
     Ok(code)
 }
 
-/// Reason why a run stopped before its normal end.
+/// Reason why a run stopped before its normal end. `No` means that it was not stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopReason {
     No,
@@ -289,8 +292,9 @@ pub(crate) enum StopReason {
     Paused,
 }
 
-/// Passes the events of a run to `show` and the audit. Returns the exit code of the run. While a
-/// question is on the screen, events are delayed, so that they do not disturb it.
+/// Passes the events of a run to `show` and the audit. Returns the exit code of the run and the
+/// reason why it stopped. While a question is on the screen, events are delayed, so that their
+/// output does not appear inside the question.
 ///
 /// The first interruption cancels the run, and the second one returns immediately. Captured presses
 /// of Ctrl-C have the same effects without ending the program.

@@ -159,7 +159,7 @@ fn exit_after_timeout() {
     std::process::exit(i32::from(Code::Interrupted as u8));
 }
 
-/// Starts a task for each kind of signal that counts the received signals.
+/// Starts one task for each kind of signal. The task counts the signals that the process receives.
 #[cfg(unix)]
 fn receive_signals(state: &Arc<InterruptState>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -98,8 +98,9 @@ impl RecordingArgs {
         self.replay.is_some()
     }
 
-    /// Opens the recording that `--record` names. Callers open it as the last step before servers
-    /// start, because the first response replaces an older recording in the file.
+    /// Opens the recording that `--record` names. Returns `None` without this option. Callers open
+    /// it as the last step before servers start, because the first response replaces an older
+    /// recording in the file.
     pub(crate) fn open_recording(
         &self,
         config: &Config,
@@ -155,7 +156,7 @@ impl RecordingMode {
         }
     }
 
-    /// Returns a recording mode that does not record the tool arguments in `hidden`.
+    /// Returns a copy of this mode that omits the tool arguments in `hidden` from the recording.
     fn with_hidden_arguments(&self, hidden: &ContextInjection) -> Self {
         let hidden = hidden.clone();
         match self {
@@ -204,7 +205,9 @@ impl RecordingMode {
         Some(models.collect())
     }
 
-    /// Wraps a model, so that its responses are recorded, or are replayed ones.
+    /// Returns a model that records the responses of `model`, or in a replay a model that returns
+    /// the recorded responses. Returns `model` unchanged if the recording is off or has no response
+    /// of this model.
     pub(crate) fn wrap_model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         match self {
             Self::Off => model,
@@ -213,7 +216,9 @@ impl RecordingMode {
         }
     }
 
-    /// Wraps a tool host, so that its results are recorded, or are replayed ones.
+    /// Returns a tool host that records the results of `host`, or in a replay a tool host that
+    /// returns the recorded results. Returns `host` unchanged if the recording is off or has no
+    /// tools.
     pub(crate) fn wrap_tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
         match self {
             Self::Off => host,
@@ -262,7 +267,9 @@ impl RecordingMode {
         Some(chosen.ok_or_else(|| Failure::usage_error(missing_model_error(player, flag))))
     }
 
-    /// Flushes the recording. Returns the result of the command, or the error of the recording.
+    /// Flushes the recording and returns the result of the command. If the recording failed,
+    /// returns its error instead of [`Code::Success`]. For any other result, prints the error as a
+    /// warning.
     pub(crate) fn finish_recording(&self, result: Result<Code, Failure>) -> Result<Code, Failure> {
         let Self::Recording(recorder) = self else {
             return result;

@@ -37,7 +37,8 @@ impl Servers {
     pub(crate) fn from_config(config: &Config, program: &Path, environment: &Environment) -> Self {
         let mut options = HostOptions::default();
         let mut pin_error = None;
-        // Without a data folder, logins to servers are lost when the process ends.
+        // Without a data folder, logins to servers are lost when the process ends, and tool
+        // definitions are not compared with those of earlier runs.
         if let Some(folder) = &environment.data_dir {
             let store = FileStore::new(folder.join("logins"));
             options.auth = AuthOptions::with_store(Arc::new(store));
@@ -71,8 +72,8 @@ impl Servers {
     }
 }
 
-/// Returns the configuration file of each server. The bundled server is omitted, because its tools
-/// change with this program and not with a file.
+/// Returns the path of the configuration file of each configured server, by server name. The
+/// bundled server is omitted, because its tools change with this program and not with a file.
 fn server_config_files(config: &Config) -> BTreeMap<String, String> {
     let servers = config.servers.iter().flatten();
     let files = servers.filter_map(|server| {
@@ -88,7 +89,8 @@ pub(crate) fn program_path() -> Result<PathBuf, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::runtime_error(error).add_context("this program cannot find itself")
     })?;
-    // After an update, this program's file no longer exists at its path. Linux keeps it accessible.
+    // If an update has replaced the program, its old file no longer exists at this path. Linux
+    // still provides the file as `/proc/self/exe`.
     let replaced = cfg!(target_os = "linux") && !program.exists();
     Ok(if replaced {
         "/proc/self/exe".into()

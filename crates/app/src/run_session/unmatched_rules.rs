@@ -100,8 +100,10 @@ impl KnownNames {
         ))
     }
 
-    /// Returns a message if no tool matches `name`, which is compared with the name that the model
-    /// sees. With `own`, `name` is also compared with the tool's name on its server.
+    /// Returns a message if the pattern `name` matches no tool. The pattern is compared with the
+    /// names that the model sees and, with `own`, also with the names of the tools on their
+    /// servers. `of` limits the comparison to the tools of matching servers. Returns `None` if one
+    /// of these servers does not accept calls, because its tools are unknown.
     fn describe_unknown_tool(
         &self,
         name: &Pattern,

@@ -44,7 +44,8 @@ pub(crate) struct AppEngine {
 
 /// Components of [`AppEngine`] that the command `serve` creates.
 pub(crate) struct EngineParts {
-    /// Loaded configuration. Its recording is off, because `recording` has one part for each run.
+    /// Loaded configuration. Its own `recording` is a replay or off. With `--record`, each run
+    /// records to its part of the field `recording` below.
     pub(crate) context: Context,
     /// Recording from which each run gets its own part.
     pub(crate) recording: RecordingMode,

@@ -113,7 +113,9 @@ impl AppEngine {
         })
     }
 
-    /// Returns the model that the client requested. A separate provider field is put before it.
+    /// Returns the model that the client requested. If the request also has the field `provider`,
+    /// returns `PROVIDER/MODEL`. If it has only `provider`, returns the provider, which means its
+    /// default model. Returns `None` if it has neither.
     fn read_model_name(settings: &RunSettings) -> Result<Option<String>, RunSettingsError> {
         let read = |field: &str, text: &Option<String>| {
             let Some(name) = text.as_deref().map(str::trim) else {

@@ -41,8 +41,8 @@ impl SavedDecisions {
         })
     }
 
-    /// Writes changed decisions to the file. Decisions that another process added to the file are
-    /// kept, and decisions that it removed are also removed here.
+    /// Writes changed decisions to the file. Keeps decisions that another process has added to the
+    /// file. Removes decisions from `shared` that another process has removed from the file.
     pub(crate) fn save_decisions(&self) -> anyhow::Result<()> {
         // The lock is held until the function returns, so that concurrent saves wait.
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +80,8 @@ impl SavedDecisions {
     }
 }
 
-/// Reads the approval decisions in a file. A missing file has none, an invalid file is an error.
+/// Reads the approval decisions in a file. Returns no decisions if the file does not exist, and an
+/// error if its content is invalid.
 fn read_decisions(path: &Path) -> anyhow::Result<Decisions> {
     let text = private_file::read_if_exists(path);
     let text = text.map_err(|error| anyhow!("{}: {error}", path.display()))?;

@@ -12,7 +12,8 @@ use crate::config::{Config, SessionsConfig, StorePlace, environment::Environment
 
 const FILE_NAME: &str = "sessions.db";
 
-/// Maximum number of sessions that are compared with an id prefix. Later ones are not found.
+/// Maximum number of sessions that are compared with an id prefix. Only the newest sessions are
+/// compared.
 const MAX_SESSIONS: u32 = 10_000;
 
 /// The configured session store with its location for messages. Cheap to clone.
@@ -65,7 +66,8 @@ impl Sessions {
         Ok(sessions)
     }
 
-    /// Opens the session store if it exists. Does not create a store and does not delete sessions.
+    /// Opens the session store without deleting sessions. Returns `None` if the database file does
+    /// not exist. A PostgreSQL database is always opened.
     pub(crate) async fn open_if_exists(
         config: &Config,
         environment: &Environment,
@@ -124,7 +126,8 @@ impl Sessions {
         &self.place
     }
 
-    /// Returns the session with this id, or the only session whose id begins with this text.
+    /// Returns the session with this id, or the only session whose id begins with `id`. Returns an
+    /// error if there is no such session or more than one.
     pub(crate) async fn find_session(
         &self,
         owner: &Principal,

@@ -23,7 +23,8 @@ const DISPLAY_TIMEOUT: Duration = Duration::from_secs(1);
 /// An approval decision that the user made before the question, for example with `--allow`.
 #[derive(Debug, Clone)]
 pub(crate) struct PresetDecision {
-    /// Fingerprint of the tool's definition at the decision. It detects a later change of the tool.
+    /// Fingerprint of the tool definition at the time of the decision. If the definition changes
+    /// later, an approval does not count, and the user must decide again.
     pub(crate) fingerprint: Option<String>,
     pub(crate) decision: ApprovalDecision,
 }
@@ -33,7 +34,7 @@ pub(crate) struct TerminalApprover {
     /// Output on standard error, whose spinner is hidden while a question is shown.
     pub(crate) screen: Screen,
     pub(crate) lines: Arc<dyn LineReader>,
-    /// Tools with whose schemas the approver checks an input that the user edited.
+    /// Tool host whose input schemas validate a tool input that the user has edited.
     pub(crate) tools: Arc<dyn ToolHost>,
     pub(crate) hidden: ContextInjection,
     /// `true` if approval requests are not answered now, so that the run is stored until later.
@@ -149,7 +150,8 @@ impl TerminalApprover {
         }
     }
 
-    /// Returns whether an input is valid by the schema of the tool. If not, prints the errors.
+    /// Returns whether an input that the user has edited is valid by the schema of the tool. If
+    /// not, prints the errors. Returns `true` if the tool is not known.
     async fn is_valid_input(&self, request: &ApprovalRequest, input: &JsonObject) -> bool {
         let catalog = self.tools.list_tools().await;
         let mut tools = catalog.tools.iter();

@@ -56,7 +56,8 @@ fn format_heading(elicitation: &Elicitation) -> String {
 
 const WAYS_OUT: &str = "  (:decline to refuse, :cancel to skip)";
 
-/// Repeats a question until `read` accepts the answer, or until the user declines or cancels.
+/// Repeats a question until `read` accepts the answer, and returns the value from `read`. If the
+/// user declines or cancels, returns this decision as the error.
 async fn ask_until_valid<T>(
     lines: &dyn LineReader,
     question: &str,
@@ -196,7 +197,9 @@ impl<'s> FormField<'s> {
         format!("{text} {FAINT}({hint}{default}){FAINT:#}:")
     }
 
-    /// Parses the user's answer for this field. Returns `None` if the user skips an optional field.
+    /// Parses the user's answer for this field. For an empty answer, returns the default value of
+    /// the field. Without a default value, returns `None` for an optional field and an error for a
+    /// required one.
     fn parse_answer(&self, text: &str) -> Result<Option<Value>, String> {
         if text.is_empty() {
             return match self.schema.get("default") {
@@ -241,7 +244,8 @@ impl<'s> FormField<'s> {
     }
 }
 
-/// Returns the choice that the user's answer selects by its number, value or title.
+/// Returns the value of the choice that `text` selects: by value or title in any case, or by
+/// number, starting at 1. Returns an error if `text` selects no choice.
 fn find_choice(choices: &[Choice<'_>], text: &str) -> Result<Value, String> {
     let by_word = choices.iter().find(|(value, shown)| {
         value.eq_ignore_ascii_case(text) || shown.eq_ignore_ascii_case(text)

@@ -20,6 +20,7 @@ pub(crate) trait LineReader: Send + Sync {
     fn is_interactive(&self) -> bool;
 
     /// Prints `question` and reads one line. Dropping the future withdraws the question.
+    /// [`StdinLineReader`] nevertheless reads the next line and discards it.
     async fn ask_line(&self, question: String) -> Result<String, UnansweredReason>;
 
     /// Returns whether the reader has an editor, so that [`Self::edit_text`] works.
@@ -27,7 +28,8 @@ pub(crate) trait LineReader: Send + Sync {
         false
     }
 
-    /// Lets the user edit a text of several lines. Returns `None` if this is not possible.
+    /// Lets the user edit `text`, which may have several lines, and returns the edited text.
+    /// Returns `None` if the user cancels or if the reader has no editor.
     async fn edit_text(&self, _question: String, _text: String) -> Option<String> {
         None
     }

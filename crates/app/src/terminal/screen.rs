@@ -20,13 +20,15 @@ use super::{
 /// Interval at which the spinner on standard error is redrawn.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Output on standard error during a run. All clones share one spinner, which questions hide.
+/// Output on standard error during a run. All clones share one spinner, which is removed before a
+/// question is printed.
 #[derive(Clone)]
 pub(crate) struct Screen {
     state: Arc<Mutex<ScreenState>>,
     /// Lock that a question holds, so that only one question is on the screen at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Ids of the tool calls whose approval request was already shown.
+    /// Ids of the tool uses whose event `ToolAwaitingApproval` was shown. The approval question
+    /// waits for this event, so that earlier output is printed before the question.
     questions: Arc<watch::Sender<HashSet<String>>>,
 }
 
@@ -55,7 +57,8 @@ impl Screen {
         }
     }
 
-    /// Shows a spinner with this message until the next event of the run.
+    /// Shows a spinner with the message `what` until an event of the run changes or removes it.
+    /// Shows nothing if standard error is not a terminal.
     pub(crate) fn show_progress(&self, what: &str) {
         self.lock_state().show_spinner(what);
     }
@@ -75,7 +78,7 @@ impl Screen {
         }
     }
 
-    /// Waits until the request for approval of the tool call `id` was shown.
+    /// Waits until the event `ToolAwaitingApproval` of the tool use `id` was shown.
     pub(super) async fn wait_until_question_shown(&self, id: &str) {
         let mut questions = self.questions.subscribe();
         // An error is impossible: `self` owns the sender, so the channel stays open.

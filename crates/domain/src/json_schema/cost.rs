@@ -6,23 +6,24 @@ use serde_json::Value;
 
 use super::references::References;
 
-/// Maximum recursion depth of a check. A deeper check is refused, because the validator recurses as
-/// deeply, on a stack of 2 MiB.
+/// Maximum recursion depth of a check. A deeper check is refused, because the validator uses the
+/// same recursion depth and must not overflow a stack of 2 MiB.
 const MAX_NESTING: usize = 400;
 /// Number of bytes of a text that count as one step.
 const BYTES_PER_STEP: usize = 64;
-/// Steps of `uniqueItems` for each value in the array: up to 15 items are compared pairwise, more
-/// are hashed.
+/// Number of steps that `uniqueItems` takes for each JSON value in the array, including nested
+/// values. The validator compares up to 15 items pairwise and hashes the items of longer arrays.
 const UNIQUE_STEPS: u64 = 16;
 
-/// Returns an upper bound of the steps to check this value, or `None` if it exceeds `max`. Counting
-/// takes at most `max` steps.
+/// Returns an upper bound of the steps of a check of `value` against `schema`. Returns `None` if it
+/// exceeds `max` steps, or if the check is nested more than [`MAX_NESTING`] levels deep. The
+/// computation itself takes at most `max` steps.
 pub(super) fn count_check_steps(schema: &Value, value: &Value, max: u64) -> Option<u64> {
     Some(total_cost(schema, value, max, false)?.check)
 }
 
-/// Returns an upper bound of the steps to list all errors of this value, or `None` if the count
-/// takes more than `max` steps.
+/// Returns an upper bound of the steps to list all errors of `value`. It may exceed `max`. Returns
+/// `None` if the check without its errors, or the computation itself, takes more than `max` steps.
 pub(super) fn count_error_steps(schema: &Value, value: &Value, max: u64) -> Option<u64> {
     let total = total_cost(schema, value, max, true)?;
     Some(total.check.saturating_add(total.copies))
@@ -45,20 +46,24 @@ fn total_cost(schema: &Value, value: &Value, max: u64, counts_copies: bool) -> O
 struct Cost {
     /// Steps to decide whether the value fits the schema.
     check: u64,
-    /// Steps to find the evaluated members, for `unevaluatedProperties` in an outer schema.
+    /// Steps to find the members of the value that the schema evaluates. A keyword such as
+    /// `unevaluatedProperties` in an enclosing schema needs this information.
     mark: u64,
-    /// Steps to copy values into the errors below `anyOf` and `oneOf`.
+    /// Steps to copy values into errors. Each error of a subschema of `anyOf` or `oneOf` contains a
+    /// copy of its value.
     copies: u64,
 }
 
-/// Nesting of a subschema, and how the count reached the subschema and its value.
+/// Position of the computation: the nesting of the current subschema, and how the computation
+/// reached the subschema and the value.
 #[derive(Clone, Copy, Default)]
 struct VisitContext {
     nesting: usize,
-    /// Whether a reference leads to the schema. Only such schemas can be reached repeatedly, so
-    /// only their costs are stored.
+    /// Whether a reference such as `$ref` led to the subschema. Only such subschemas can meet the
+    /// same value repeatedly, so only their costs are stored.
     is_referenced: bool,
-    /// Whether the value is a temporary copy. Its cost is not stored, because addresses are reused.
+    /// Whether the value is a temporary copy, such as a member name for `propertyNames`. Its cost
+    /// is not stored, because another value may have the same address later.
     is_temporary: bool,
 }
 
@@ -68,12 +73,13 @@ struct CostCounter<'s> {
     max: u64,
     counts_copies: bool,
     steps: u64,
-    /// Costs that were computed before, by the addresses of a schema and a value.
+    /// Costs of earlier pairs of a schema and a value. The key contains the two addresses.
     known: HashMap<(*const Value, *const Value), Cost>,
 }
 
 impl<'s> CostCounter<'s> {
-    /// Returns the cost of checking a value against a schema, or `None` if it exceeds a limit.
+    /// Returns the cost of checking a value against a schema. Returns `None` if it exceeds the
+    /// maximum number of steps or [`MAX_NESTING`].
     fn estimate_cost(
         &mut self,
         schema: &'s Value,
@@ -106,7 +112,8 @@ impl<'s> CostCounter<'s> {
             marks |= keyword.starts_with("unevaluated");
         }
         if marks {
-            // `unevaluated…` keywords may check members twice: to mark and to report them.
+            // For an `unevaluated…` keyword, the validator may check each member a second time:
+            // once to mark the evaluated members, and once to report errors.
             let again = cost.check.saturating_add(cost.mark);
             self.add_check_steps(&mut cost, again)?;
         }
@@ -171,7 +178,7 @@ impl<'s> CostCounter<'s> {
             ("patternProperties", Value::Object(patterns), Value::Object(members)) => {
                 for (pattern, schema) in patterns {
                     self.add_pattern_cost(cost, pattern, members.keys())?;
-                    // The cost assumes that the pattern matches every name.
+                    // For an upper bound, the pattern is assumed to match the name of every member.
                     self.add_member_costs(cost, members.values().map(|it| (schema, it)), below)?;
                 }
                 Some(())
@@ -207,7 +214,7 @@ impl<'s> CostCounter<'s> {
             ("pattern", Value::String(pattern), Value::String(text)) => {
                 self.add_pattern_cost(cost, pattern, [text])
             }
-            // Checking a format costs as much as matching a pattern with eight states.
+            // A check of a format counts one step per byte, like a pattern with eight states.
             ("format", _, Value::String(text)) => self.add_check_steps(cost, to_u64(text.len())),
             ("enum" | "const", _, _) | ("required" | "dependentRequired", _, Value::Object(_)) => {
                 self.add_counted_steps(cost, count_json_values(part))
@@ -268,7 +275,8 @@ impl<'s> CostCounter<'s> {
         Some(())
     }
 
-    /// Adds steps to the cost of the check, and to the steps that this estimate itself has taken.
+    /// Adds `steps` to the cost of the check and to the steps that the computation itself has
+    /// taken. Returns `None` if one of the two sums exceeds the maximum.
     fn add_counted_steps(&mut self, cost: &mut Cost, steps: u64) -> Option<()> {
         self.count_steps(steps)?;
         self.add_check_steps(cost, steps)
@@ -285,7 +293,8 @@ impl<'s> CostCounter<'s> {
     }
 }
 
-/// Returns the number of values in a JSON value, with long texts counted as several.
+/// Returns the number of JSON values in `value`, including nested values. Each [`BYTES_PER_STEP`]
+/// bytes of a string or of a member name count as one more value.
 fn count_json_values(value: &Value) -> u64 {
     let mut size = 0_u64;
     let mut open = vec![value];
@@ -344,7 +353,7 @@ pub(super) fn pattern_size(pattern: &str) -> u64 {
     groups.into_iter().fold(1, u64::saturating_add)
 }
 
-/// Skips the rest of a character class such as `[a-z]`.
+/// Skips the rest of a character class such as `[a-z]`, up to its closing bracket.
 fn skip_character_class(chars: &mut Chars<'_>) {
     while let Some(char) = chars.next() {
         match char {

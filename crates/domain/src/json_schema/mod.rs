@@ -49,13 +49,15 @@ pub struct SchemaValidator {
     schema: Value,
 }
 
-/// Options of [`SchemaValidator::compile_with_options`]. The defaults are those of MCP: the draft
-/// that `$schema` names, or 2020-12, and the rule of this draft for `format`.
+/// Options of [`SchemaValidator::compile_with_options`]. The defaults follow MCP: `$schema` selects
+/// the draft, and a schema without `$schema` uses 2020-12. The draft decides whether `format` is
+/// checked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SchemaOptions {
-    /// The JSON Schema draft. It overrides `$schema`.
+    /// The JSON Schema draft, which takes precedence over `$schema`. `None` uses the draft that
+    /// `$schema` names, or 2020-12.
     pub draft: Option<Draft>,
-    /// Whether a violation of `format` is an error. It overrides the rule of the draft.
+    /// Whether a value that violates `format` is invalid. `None` applies the rule of the draft.
     pub assert_formats: Option<bool>,
 }
 
@@ -111,14 +113,17 @@ impl SchemaValidator {
         Ok(Self { validator, schema })
     }
 
-    /// Returns whether the value fits the schema. Fails if the check takes too many steps.
+    /// Returns whether the value conforms to the schema. Fails if the check takes more than
+    /// [`MAX_VISITS`] steps.
     pub fn is_valid(&self, value: &Value) -> Result<bool, TooExpensive> {
         self.check_step_limit(value)?;
         Ok(self.validator.is_valid(value))
     }
 
-    /// Returns every error of the value. Allows fewer steps than [`Self::is_valid`], because errors
-    /// copy values.
+    /// Returns every validation error of the value. The list is empty for a valid value.
+    ///
+    /// Fails if [`Self::is_valid`] fails, or if the errors of an invalid value take too many steps,
+    /// because errors contain copies of values.
     pub fn list_errors<'i>(
         &'i self,
         value: &'i Value,
@@ -167,7 +172,8 @@ fn invalid_schema_error(error: &ValidationError<'_>) -> SchemaError {
     SchemaError::Invalid { reason }
 }
 
-/// Checks size and nesting of a schema iteratively, because recursion could overflow the stack.
+/// Returns an error if a schema is too large or nested too deeply. Works without recursion, which
+/// could overflow the stack.
 fn check_schema_size(schema: &Value) -> Result<(), SchemaError> {
     let mut values = 0_usize;
     let mut open = vec![(schema, 1_usize)];

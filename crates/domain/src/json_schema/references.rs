@@ -40,9 +40,9 @@ impl<'s> References<'s> {
         }
     }
 
-    /// Returns the schemas that a reference may point to, and the number of names that were
-    /// compared. The schemas are a superset if several parts have the same name, and none if the
-    /// reference leaves the schema.
+    /// Returns the subschemas that `reference` may point to, and the number of names that the
+    /// search compared. If several subschemas have the same name, all of them are returned. Returns
+    /// no subschema if the reference leaves the schema.
     pub(super) fn find_targets(&mut self, reference: &'s str) -> (Rc<[&'s Value]>, usize) {
         if let Some(targets) = self.resolved.get(reference) {
             return (Rc::clone(targets), 0);

@@ -6,7 +6,8 @@ use super::{Part, ToolContent, ToolInput, ToolResult};
 use crate::json_depth::{TooDeep, check_depth};
 
 impl Part {
-    /// Checks every JSON value in the part with [`check_depth`].
+    /// Returns [`TooDeep`] if a JSON value in the part exceeds the limit of [`check_depth`]: the
+    /// provider state, the input of a tool use, or the data of a tool result.
     pub fn check_depth(&self) -> Result<(), TooDeep> {
         if let Some(state) = self.provider_state() {
             check_depth(&state.data)?;
@@ -26,7 +27,8 @@ impl Part {
     }
 }
 
-/// Checks every JSON value in a tool result with [`check_depth`].
+/// Returns [`TooDeep`] if the structured data or an unknown content block of a tool result exceeds
+/// the limit of [`check_depth`].
 pub(crate) fn check_result_depth(
     content: &[ToolContent],
     structured: Option<&Value>,

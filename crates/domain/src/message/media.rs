@@ -26,7 +26,7 @@ pub struct Media {
 }
 
 impl Media {
-    /// Returns a medium with base64 content.
+    /// Returns an image or a piece of audio with the base64 content `data`, which is not checked.
     pub fn from_base64(media_type: impl Into<String>, data: impl Into<String>) -> Self {
         Self {
             media_type: media_type.into(),
@@ -34,7 +34,7 @@ impl Media {
         }
     }
 
-    /// Returns a medium that the provider fetches from `url`.
+    /// Returns an image or a piece of audio that the provider fetches from `url`.
     pub fn from_url(media_type: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
             media_type: media_type.into(),

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The program wrote the message as an instruction. Adapters place it as the API requires.
+    /// The program wrote the message as an instruction to the model. Provider adapters send it in
+    /// the place that their API requires.
     System,
     /// The person who uses the program wrote the message.
     User,
@@ -35,7 +36,7 @@ pub enum Role {
 pub struct Message {
     /// The author of the message.
     pub role: Role,
-    /// The content of the message.
+    /// The parts of the message, in order.
     pub parts: Vec<Part>,
 }
 
@@ -63,12 +64,14 @@ impl Message {
         Self::new(Role::Assistant, [Part::text(text)])
     }
 
-    /// Returns one message with all tool results of a step, in call order.
+    /// Returns a [`Role::Tool`] message with these results. One message contains the results of all
+    /// tool uses of an answer, in call order.
     pub fn from_tool_results(results: impl IntoIterator<Item = ToolResult>) -> Self {
         Self::new(Role::Tool, results.into_iter().map(Part::ToolResult))
     }
 
-    /// Returns the joined text parts of the message, without reasoning.
+    /// Returns the text parts of the message, joined without a separator. Omits reasoning and all
+    /// other parts.
     pub fn text(&self) -> String {
         self.parts.iter().filter_map(Part::as_text).collect()
     }
@@ -90,12 +93,13 @@ impl Message {
     }
 }
 
-/// One part of a message: text, media, reasoning, a tool use or a tool result.
+/// One part of a message: text, media, reasoning, a tool use, a tool result or a provider-specific
+/// block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Part {
-    /// Text of the author of the message.
+    /// Text that the author of the message wrote.
     Text(Text),
     /// An image for the model to see.
     Image(Media),

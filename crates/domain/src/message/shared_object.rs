@@ -13,8 +13,8 @@ use crate::JsonObject;
 
 /// A shared JSON object. It dereferences to a [`JsonObject`], and clones copy only a pointer.
 ///
-/// The conversation, the pending call, the record, the events and the request to the server share
-/// the input of a tool call in this way.
+/// For example, the input of a tool call is stored once. The conversation, the pending call, its
+/// record, the run's events and the request to the tool server share it.
 ///
 /// ```
 /// use serde_json::json;
@@ -31,11 +31,12 @@ pub struct SharedObject {
     value: Arc<Value>,
 }
 
-/// Fallback of `Deref` for a value that is not an object, which does not occur.
+/// Value that `Deref` returns if the JSON value is not an object. No constructor creates such a
+/// value.
 static EMPTY_OBJECT: LazyLock<JsonObject> = LazyLock::new(JsonObject::new);
 
 impl SharedObject {
-    /// Returns the object as a shared JSON value.
+    /// Returns the object as a shared [`Value::Object`], without copying it.
     pub fn to_value(&self) -> Arc<Value> {
         Arc::clone(&self.value)
     }

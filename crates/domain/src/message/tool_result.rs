@@ -128,7 +128,8 @@ impl ToolContent {
         Self::Text { text: text.into() }
     }
 
-    /// Returns the text, or a short description of other content: `[image image/png]`.
+    /// Returns the text of text content or of a text resource. Returns unsupported content as JSON,
+    /// and all other content as a short description such as `[image image/png]`.
     pub fn as_text(&self) -> String {
         match self {
             Self::Text { text }

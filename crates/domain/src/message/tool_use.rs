@@ -16,9 +16,11 @@ pub struct ToolUse {
     /// The id, unique within the conversation. The [`ToolResult`](crate::ToolResult) refers to it.
     /// It is generated locally if the provider sends no ids.
     pub id: String,
-    /// The tool's name, as the request declared it.
+    /// The tool's name as in [`ToolDefinition::name`](crate::ToolDefinition::name). If the provider
+    /// received an alias for the tool, the adapter restores this name. Another name is one that the
+    /// model invented.
     pub name: String,
-    /// The input of the tool.
+    /// The input that the model wrote for the tool.
     pub input: ToolInput,
     /// Opaque provider data that later requests must contain unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +48,7 @@ pub enum ToolInput {
     Object(SharedObject),
     /// The input is not a usable JSON object.
     Malformed {
-        /// The text of the model, truncated if it is too long.
+        /// The input as the model wrote it, truncated if it exceeds the size limit.
         raw: String,
         /// The reason why the input is malformed, for the model and the person.
         reason: String,
@@ -56,9 +58,10 @@ pub enum ToolInput {
 impl ToolInput {
     /// Parses the complete text of a tool input.
     ///
-    /// Some models and servers call a tool without parameters with an empty text, `null` or `""`,
-    /// which mean the empty object. Other values that are not objects, and objects with more than
-    /// [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels, are [`ToolInput::Malformed`].
+    /// An empty text, `null` and `""` become the empty object, because some models and servers
+    /// write them for a tool without parameters. Other values that are not objects, and objects
+    /// with more than [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels, become
+    /// [`ToolInput::Malformed`].
     pub fn parse_input(raw: &str) -> Self {
         let text = raw.trim();
         if text.is_empty() {
@@ -105,7 +108,8 @@ impl ToolInput {
         }
     }
 
-    /// Converts a value for which `find_input_fault` returns `None`.
+    /// Converts a value for which `find_input_fault` returns `None`. `null` and blank strings
+    /// become the empty object.
     fn from_valid_value(value: Value) -> Self {
         match value {
             Value::Object(object) => object.into(),

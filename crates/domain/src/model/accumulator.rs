@@ -66,7 +66,8 @@ enum PartContent {
 }
 
 impl ResponseAccumulator {
-    /// Returns an empty accumulator for tool inputs of at most `bytes` bytes.
+    /// Returns an empty accumulator. A tool input of more than `bytes` bytes becomes
+    /// [`ToolInput::Malformed`].
     pub fn with_max_tool_input(bytes: usize) -> Self {
         Self {
             max_tool_input_bytes: bytes,
@@ -81,7 +82,8 @@ impl ResponseAccumulator {
         }
     }
 
-    /// Adds the next event. Fails if the event violates the grammar or nests JSON too deeply.
+    /// Adds the next event. Fails if the event violates the grammar of [`ModelEvent`] or nests JSON
+    /// too deeply.
     pub fn push(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
         check_event_depth(event)?;
         let at = self.grammar.check_and_find_part(event)?;
@@ -119,7 +121,8 @@ impl ResponseAccumulator {
         self.finished.is_some()
     }
 
-    /// Returns whether the accumulator has received any part.
+    /// Returns whether any part of the answer has started. A retry discards the parts that started
+    /// before it.
     pub fn has_output(&self) -> bool {
         !self.slots.is_empty()
     }
@@ -130,10 +133,10 @@ impl ResponseAccumulator {
         Ok(self.assemble_response(reason, raw))
     }
 
-    /// Returns the received part of an interrupted answer.
+    /// Returns a response with everything that was received of an interrupted answer.
     ///
-    /// Tool uses that are still open become malformed. The finish reason is
-    /// [`FinishReason::Interrupted`] unless the provider has already sent one.
+    /// The input of a tool use that is still open becomes [`ToolInput::Malformed`]. The finish
+    /// reason is [`FinishReason::Interrupted`] unless the provider has already sent one.
     pub fn into_interrupted_response(mut self) -> ChatResponse {
         let (reason, raw) = self
             .finished
@@ -185,8 +188,9 @@ impl ResponseAccumulator {
     }
 }
 
-/// Checks the nesting of a provider state or a whole part, so that a stored message can always be
-/// read again. [`ToolInput::parse_input`] checks streamed tool inputs when they are complete.
+/// Fails if a provider state or a whole part nests JSON too deeply, because a stored message with
+/// such data could not be read again. [`ToolInput::parse_input`] checks streamed tool inputs when
+/// they are complete.
 fn check_event_depth(event: &ModelEvent) -> Result<(), GrammarViolation> {
     let (index, checked) = match event {
         ModelEvent::PartState { index, state } => (index, check_depth(&state.data)),
@@ -214,7 +218,8 @@ impl PartBuffer {
                 PartContent::ToolUse { json, too_long, .. },
                 ModelEvent::ToolInputDelta { json: delta, .. },
             ) => {
-                // The allowed part is kept, no matter how the input is split into deltas.
+                // A too long input is truncated at the limit, not at the last delta that fits. The
+                // result does not depend on how the input is split into deltas.
                 let room = max_tool_input.saturating_sub(json.len());
                 if !*too_long {
                     *too_long = delta.len() > room;

@@ -28,7 +28,8 @@ struct ErrorContext {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The transport's retry advice, which overrides the default of the error kind.
+/// The HTTP transport's advice about a retry. `is_worthwhile` overrides the default of the error
+/// kind. `after` applies if the error kind contains no delay.
 #[derive(Debug, Clone, Copy)]
 struct RetryHint {
     is_worthwhile: bool,
@@ -115,7 +116,8 @@ pub enum TimeoutPhase {
 }
 
 impl ModelError {
-    /// Returns an error of a request to `provider`.
+    /// Returns an error about a request to `provider`, without HTTP status, request id, retry hint
+    /// and source.
     pub fn new(
         provider: impl Into<String>,
         kind: ModelErrorKind,
@@ -149,8 +151,9 @@ impl ModelError {
         self
     }
 
-    /// Adds to the error whether a retry may succeed, and the delay that the provider requests.
-    /// Both override the defaults of the error kind.
+    /// Adds the HTTP transport's advice about a retry. `is_worthwhile` is whether a retry may
+    /// succeed and overrides the default of the error kind. `after` is the delay that the provider
+    /// requests. It applies if the error kind contains no delay.
     #[must_use]
     pub fn with_retry_hint(mut self, is_worthwhile: bool, after: Option<Duration>) -> Self {
         self.context.retry = Some(RetryHint {
@@ -182,7 +185,7 @@ impl ModelError {
         &self.context.provider
     }
 
-    /// Returns the message of the provider or of the adapter.
+    /// Returns the description of the failure, which the provider sent or the adapter wrote.
     pub fn message(&self) -> &str {
         &self.context.message
     }
@@ -211,10 +214,11 @@ impl ModelError {
         )
     }
 
-    /// Returns whether a retry may succeed. Retry only if no output was shown.
+    /// Returns whether a retry may succeed. Callers must not retry after they have shown a part of
+    /// the answer.
     ///
-    /// The retry hint decides. Without a hint, transient errors, interrupted answers and protocol
-    /// errors are worth a retry.
+    /// The hint from [`ModelError::with_retry_hint`] decides. Without a hint, the result is `true`
+    /// for transient errors, interrupted answers and protocol errors.
     pub fn is_worth_retrying(&self) -> bool {
         let by_kind = || {
             let is_broken = matches!(
@@ -227,7 +231,8 @@ impl ModelError {
         hint.unwrap_or_else(by_kind)
     }
 
-    /// Returns the delay that the provider requests.
+    /// Returns the delay before the next attempt that the provider requests, or `None` if the
+    /// provider requests none.
     pub fn retry_after(&self) -> Option<Duration> {
         let by_kind = match self.kind {
             ModelErrorKind::RateLimited { retry_after }
@@ -237,7 +242,9 @@ impl ModelError {
         by_kind.or(self.context.retry.and_then(|hint| hint.after))
     }
 
-    /// Returns an error for a violation of the grammar of [`ModelEvent`](crate::ModelEvent).
+    /// Returns an error for a violation of the grammar of [`ModelEvent`](crate::ModelEvent). Its
+    /// kind is [`ModelErrorKind::Interrupted`] if `Finished` is missing, otherwise
+    /// [`ModelErrorKind::Protocol`].
     pub fn from_violation(provider: impl Into<String>, violation: GrammarViolation) -> Self {
         let kind = match violation {
             GrammarViolation::NoFinish => ModelErrorKind::Interrupted,

@@ -88,15 +88,15 @@ pub enum ModelEvent {
     Finished {
         /// The reason why the model stopped.
         reason: FinishReason,
-        /// The provider's own name of the finish reason.
+        /// The provider's own value for the finish reason, such as `end_turn`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<String>,
     },
 }
 
 impl ModelEvent {
-    /// Appends `next` to this event if both are deltas of the same kind and part. Otherwise returns
-    /// `next`.
+    /// Appends `next` to this event and returns `None` if both are deltas of the same kind and
+    /// part. Otherwise returns `next` unchanged.
     pub fn append_delta(&mut self, mut next: Self) -> Option<Self> {
         if std::mem::discriminant(self) == std::mem::discriminant(&next)
             && let (Some((index, text)), Some((same, more))) = (self.delta_mut(), next.delta_mut())
@@ -108,7 +108,7 @@ impl ModelEvent {
         Some(next)
     }
 
-    /// Returns the part index and the text of a delta.
+    /// Returns the part index and the text of a delta, or `None` for any other event.
     pub fn delta_mut(&mut self) -> Option<(u32, &mut String)> {
         match self {
             Self::TextDelta { index, text }

@@ -22,7 +22,7 @@ pub enum GrammarViolation {
     /// A provider state or a whole part nests JSON too deeply.
     #[error("part {index} contains data that is {too_deep}")]
     TooDeep { index: u32, too_deep: TooDeep },
-    /// Content or a second `Finished` was emitted after `Finished`.
+    /// An event other than `Usage` and `Warning` was emitted after `Finished`.
     #[error("`{event}` after `finished`")]
     AfterFinish { event: &'static str },
     /// `Retrying` was emitted after visible output.

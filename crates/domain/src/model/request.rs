@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::{JsonObject, Message, ToolChoice, ToolDefinition};
 
-/// One request to a model. Messages and tools are shared, so that the request of the next step
-/// does not copy their text.
+/// One request to a model. Messages and tools are reference-counted, so that the next request of a
+/// conversation shares them instead of copying them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ChatRequest {
     /// The messages of the conversation, oldest first.
@@ -85,7 +85,6 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    /// Returns whether the delivery is [`Delivery::Streamed`].
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
     fn is_streamed(&self) -> bool {
         *self == Self::Streamed

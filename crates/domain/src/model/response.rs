@@ -11,7 +11,7 @@ pub struct ChatResponse {
     pub message: Message,
     /// The reason why the model stopped.
     pub finish: FinishReason,
-    /// The provider's own name of the finish reason.
+    /// The provider's own value for the finish reason, such as `end_turn`.
     #[serde(default)]
     pub finish_raw: Option<String>,
     /// The token counts of the request and its answer.
@@ -65,12 +65,15 @@ pub enum WarningKind {
     PartDowngraded,
     /// The provider sent a value that the adapter does not support.
     UnknownWireValue,
-    /// A server or tool is not available.
+    /// An MCP server or a tool is unavailable, or a provider's own tool was omitted from the
+    /// request.
     ToolUnavailable,
-    /// The conversation exceeds its limit, or its omitted messages have no summary.
+    /// The conversation exceeds its token limit and cannot be shortened further, or the summary of
+    /// its omitted messages failed.
     HistoryTooLong,
     /// A checkpoint of a run was not stored.
     NotStored,
-    /// A tool server requested input, but no person saw the request.
+    /// An MCP server requested input from a person, but it was unclear which run the request
+    /// belongs to. No person saw it.
     QuestionNotAsked,
 }

@@ -35,12 +35,14 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Replaces the counts that a later report of the *same* answer contains.
+    /// Replaces the counts that `later`, a later report about the *same* answer, contains. Counts
+    /// that `later` does not contain stay.
     pub fn update_counts(&mut self, later: Self) {
         self.combine_counts(later, |_, new| new);
     }
 
-    /// Adds the token counts of *another* answer, for the total of several answers.
+    /// Adds the token counts of *another* answer, for the total of several answers. A count that
+    /// only one of the two answers reports becomes the total.
     pub fn add_usage(&mut self, other: Self) {
         self.combine_counts(other, u64::saturating_add);
     }

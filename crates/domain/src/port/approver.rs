@@ -13,10 +13,12 @@ pub trait Approver: Send + Sync {
     /// Waits for the decision about one call. Dropping the future withdraws the request.
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision;
 
-    /// Waits for the first decision about any of these requests and returns its index.
+    /// Waits for the first decision about any of these requests. Returns the decision and the index
+    /// of its request in `requests`.
     ///
-    /// Dropping the future withdraws all requests. The default implementation requests only the
-    /// first decision, for approvers that show one request at a time.
+    /// Dropping the future withdraws all requests. The default implementation calls
+    /// [`Approver::decide`] for the first request only, for approvers that show one request at a
+    /// time. It returns [`ApprovalDecision::NobodyThere`] if `requests` is empty.
     async fn await_decision(&self, requests: &[ApprovalRequest]) -> (usize, ApprovalDecision) {
         match requests.first() {
             Some(first) => (0, self.decide(first).await),
@@ -24,11 +26,13 @@ pub trait Approver: Send + Sync {
         }
     }
 
-    /// Waits for an early decision about one of these calls of a run and returns its index.
+    /// Waits for an early decision, which a person makes before the run requests an approval. `run`
+    /// is the id of the run, and `calls` are the ids of the tool uses that the decision may be
+    /// about. Returns the decision and the index of its tool use in `calls`.
     ///
-    /// No approval of these calls was requested yet, so no prompt is shown. The decision is final
+    /// No prompt is shown, because no approval of these calls was requested. The decision is final
     /// and is stored. The default implementation never returns, for approvers without early
-    /// decisions. `calls` are ids of tool uses.
+    /// decisions.
     async fn await_early_decision(&self, run: &str, calls: &[String]) -> (usize, ApprovalDecision) {
         let _ = (run, calls);
         std::future::pending().await
@@ -55,7 +59,8 @@ pub struct ApprovalRequest {
     /// The repaired input that will run, if it differs from the one in `tool_use`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<SharedObject>,
-    /// A fingerprint of the tool's definition. An approval is valid only for this definition.
+    /// The SHA-256 of the tool's definition in hexadecimal. A remembered approval is valid only for
+    /// the definition with this hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     /// Whether the definition has changed since the tool was last seen or approved.
@@ -106,7 +111,7 @@ pub enum ApprovalDecision {
         #[serde(default)]
         scope: ApprovalScope,
     },
-    /// The call may not run.
+    /// The call must not run. The model receives a tool result that states the denial.
     Deny {
         /// The reason of the denial, which the model reads.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,8 +125,8 @@ pub enum ApprovalDecision {
     /// The request expired at [`ApprovalRequest::expires_at`] without a decision. The tool does not
     /// run, and the tool result states the reason.
     Expired,
-    /// The decision comes later. The run stops here and can be stored. When it is resumed, it
-    /// requests the decision again.
+    /// The decision comes later. A stored run stops and requests the decision again when it is
+    /// resumed. In a run that is not stored, this decision counts as [`Self::NobodyThere`].
     Later,
 }
 
@@ -134,7 +139,7 @@ pub enum ApprovalScope {
     Once,
     /// The decision applies to all calls of this tool in this session.
     Session,
-    /// The decision applies to all calls of this tool from now on.
+    /// The decision applies to all calls of this tool, in all sessions of the same principal.
     Always,
 }
 

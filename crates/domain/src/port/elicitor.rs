@@ -24,7 +24,8 @@ pub struct Elicitation {
     /// see the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The calls that the request may belong to if `call` is `None`. The person does not see them.
+    /// The tool calls that the request may belong to, for a request with `call` set to `None`. They
+    /// are not shown to the person.
     #[serde(skip)]
     pub candidates: CandidateCalls,
     /// The form that the person fills in, or the address that the person opens.
@@ -35,10 +36,11 @@ pub struct Elicitation {
 /// The tool calls that an elicitation without a call id may belong to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CandidateCalls {
-    /// The [`ToolCall::idempotency_key`](super::ToolCall)s of the calls. Some may be cancelled or
-    /// timed out, but the server has not answered them.
+    /// The [`ToolCall::idempotency_key`](super::ToolCall)s of the calls. They include cancelled and
+    /// timed-out calls that the server has not answered.
     pub calls: Vec<String>,
-    /// Whether the request may also belong to a call without a key, or to another kind of request.
+    /// Whether the elicitation may also belong to a request that `calls` does not list, such as a
+    /// tool call without an idempotency key.
     pub others: bool,
 }
 

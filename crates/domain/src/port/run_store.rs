@@ -44,18 +44,21 @@ pub struct RunRecord {
     pub created_at: String,
     /// Time at which the run was last written (RFC 3339, UTC).
     pub updated_at: String,
-    /// The number of events of all earlier runs of the session. An event has the number
-    /// `events_before + seq` in its session. Set by [`RunStore::begin_run`].
+    /// The number of events of all earlier runs of the session. The event with the number `seq` in
+    /// this run has the number `events_before + seq` in the session. [`RunStore::begin_run`] sets
+    /// this field.
     #[serde(default)]
     pub events_before: u64,
     /// Number of the run's last event. It is 0 before the first event.
     pub last_event: u64,
-    /// The outcome of the run: `completed`, `limited`, `failed` or `cancelled`.
+    /// The outcome of a finished run: `completed`, `limited`, `failed` or `cancelled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// The parameters of the run, for the process that continues it. The store does not interpret
-    /// them. At most [`MAX_RUN_PARAMETERS_BYTES`] and [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)
-    /// levels; `null` counts as none. [`RunStore::begin_run`] stores them; they never change.
+    /// The parameters of the run, for the process that continues it. [`RunStore::begin_run`] stores
+    /// them, and later operations do not change them. The store does not interpret them.
+    ///
+    /// Maximum size: [`MAX_RUN_PARAMETERS_BYTES`], and a nesting of
+    /// [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels. `null` is stored as `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
 }
@@ -72,34 +75,36 @@ pub struct StoredEvent {
     pub json: Arc<str>,
 }
 
-/// A checkpoint of a run: its state and its conversation. They are separate, so that a step does
-/// not store the conversation again.
+/// A checkpoint of a run: its state and its conversation. The conversation is separate from the
+/// state, so that a checkpoint stores only the messages that have changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSnapshot {
     /// The state of the run without its conversation, as one JSON object.
     pub state: Arc<str>,
-    /// The position of the first of `messages` in the run's conversation. They replace the stored
-    /// messages from this position.
+    /// The position of the first of `messages` in the run's conversation, counted from 0. Stored
+    /// messages at this and later positions are replaced by `messages`.
     pub from: u64,
     /// The messages of the run's conversation from the position `from` on.
     pub messages: Vec<Arc<Message>>,
 }
 
 /// Stores runs and their events, so that a run survives the end of its process and its events can
-/// be replayed. A run exists only for its own principal.
+/// be replayed. Only the principal that owns a run can read or acquire it.
 ///
 /// Every write is durable when its method returns.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait RunStore: Send + Sync {
-    /// Stores a new run in [`RunState::Running`] and returns its record. The run belongs to this
-    /// process.
+    /// Stores a new run in [`RunState::Running`] and returns its record. This process then has the
+    /// exclusive right to execute the run.
     ///
-    /// In the same transaction, appends `messages` to its session, which must have `after`
-    /// messages. The store sets the record's state, times, event numbers and outcome. Fails with
-    /// [`SessionStoreError::Busy`] if another run of the session is unfinished, with
-    /// [`SessionStoreError::RunConflict`] if its id exists, and with
-    /// [`SessionStoreError::TooLarge`] if its parameters are too large.
+    /// The same transaction appends `messages` to the run's session. The store sets the record's
+    /// state, update time, event numbers and outcome.
+    ///
+    /// Fails with [`SessionStoreError::Conflict`] if the session does not have exactly `after`
+    /// messages, with [`SessionStoreError::Busy`] if another run of the session is unfinished, with
+    /// [`SessionStoreError::RunConflict`] if the run's id exists, and with
+    /// [`SessionStoreError::TooLarge`] if the run's parameters are too large.
     async fn begin_run(
         &self,
         owner: &Principal,
@@ -125,8 +130,9 @@ pub trait RunStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError>;
 
-    /// Begins a run that answers an earlier question again: as [`RunStore::begin_run`], but first
-    /// removes all messages of the session except the first `keep`, in the same transaction.
+    /// Begins a run that answers an earlier user message again. Works like [`RunStore::begin_run`],
+    /// but first removes all messages of the session except the first `keep`, in the same
+    /// transaction.
     ///
     /// The runs that wrote the removed messages stay, with their events. Also fails with
     /// [`SessionStoreError::Conflict`] if `keep` is more than the number of messages.
@@ -139,7 +145,8 @@ pub trait RunStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError>;
 
-    /// Acquires a waiting or interrupted run for this process, in [`RunState::Running`].
+    /// Acquires the exclusive right to execute a waiting or interrupted run, sets it to
+    /// [`RunState::Running`] and returns its record.
     ///
     /// Two processes never execute the same run. Fails with [`SessionStoreError::Busy`] if a live
     /// process, including this one, has acquired it, and with [`SessionStoreError::RunConflict`] if
@@ -150,7 +157,9 @@ pub trait RunStore: Send + Sync {
         run: &str,
     ) -> Result<RunRecord, SessionStoreError>;
 
-    /// Appends events. Writes nothing if their numbers do not follow those of the stored events.
+    /// Appends events to a run that this process executes. If their numbers do not directly follow
+    /// those of the stored events, writes nothing and fails with
+    /// [`SessionStoreError::RunConflict`].
     async fn append_events(
         &self,
         run: &str,
@@ -186,21 +195,21 @@ pub trait RunStore: Send + Sync {
 
     /// Returns the last checkpoint with the whole conversation (`from` is 0), if there is one.
     ///
-    /// Fails with [`SessionStoreError::Unreadable`] if this version cannot read one of its
-    /// messages.
+    /// Fails with [`SessionStoreError::Unreadable`] if this version of the program cannot read one
+    /// of the messages.
     async fn load_snapshot(
         &self,
         owner: &Principal,
         run: &str,
     ) -> Result<Option<RunSnapshot>, SessionStoreError>;
 
-    /// Releases a run that waits for a decision ([`RunState::Waiting`]), is interrupted by the end
-    /// of the process ([`RunState::Interrupted`]), or is finished with an outcome
-    /// ([`RunState::Finished`]).
+    /// Releases a run that this process executes, and stores its new state: [`RunState::Waiting`]
+    /// if the run waits for a decision, [`RunState::Interrupted`] if the process ends before the
+    /// run, or [`RunState::Finished`] together with an `outcome`.
     ///
-    /// A finished run keeps its events and loses its checkpoint. In the same transaction, first
-    /// appends `events`, and appends `messages` to its session, which must have `after` messages.
-    /// Both may be empty.
+    /// A finished run keeps its events, and its checkpoint is deleted. The same transaction appends
+    /// `events` to the run and `messages` to its session. Both may be empty. Fails with
+    /// [`SessionStoreError::Conflict`] if the session does not have exactly `after` messages.
     async fn release_run_with_events(
         &self,
         run: &str,
@@ -224,7 +233,8 @@ pub trait RunStore: Send + Sync {
             .await
     }
 
-    /// Returns a run of this principal. A run whose process is dead is [`RunState::Interrupted`].
+    /// Returns a run, or `None` if this principal has no run with this id. A run whose process died
+    /// has the state [`RunState::Interrupted`].
     async fn find_run(
         &self,
         owner: &Principal,

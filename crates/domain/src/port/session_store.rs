@@ -65,11 +65,12 @@ pub struct Session {
     pub messages: u64,
 }
 
-/// Stores conversations. A conversation exists only for its own principal.
+/// Stores conversations (sessions). To other principals than its owner, a session does not exist.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait SessionStore: Send + Sync {
-    /// Creates a session. Fails with [`SessionStoreError::Exists`] if the id exists.
+    /// Creates a session. Fails with [`SessionStoreError::Exists`] if any principal has a session
+    /// with this id.
     async fn create_session(
         &self,
         owner: &Principal,
@@ -90,7 +91,7 @@ pub trait SessionStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Session>, SessionStoreError>;
 
-    /// Returns the messages of a session from position `from`, oldest first.
+    /// Returns the messages of a session from position `from` on, counted from 0, oldest first.
     async fn load_messages(
         &self,
         owner: &Principal,
@@ -100,10 +101,11 @@ pub trait SessionStore: Send + Sync {
 
     /// Appends messages to a session with `after` messages and returns the new number of messages.
     ///
-    /// The messages are durable when this returns. Two writers cannot interleave: if the session
-    /// does not have `after` messages, nothing is written and the error is
-    /// [`SessionStoreError::Conflict`]. While a run of the session is unfinished, only the run may
-    /// write, and the error is [`SessionStoreError::Busy`].
+    /// The messages are durable when this method returns. Fails with
+    /// [`SessionStoreError::Conflict`] and writes nothing if the session has another number of
+    /// messages, for example because another writer was faster. Fails with
+    /// [`SessionStoreError::Busy`] while a run of the session is unfinished, because only that run
+    /// may add messages.
     async fn append_messages(
         &self,
         owner: &Principal,
@@ -122,7 +124,7 @@ pub trait SessionStore: Send + Sync {
     ) -> Result<(), SessionStoreError>;
 
     /// Deletes a session with its messages, runs and events. A missing session is not an error.
-    /// Fails with [`SessionStoreError::Busy`] while a process executes a run of it.
+    /// Fails with [`SessionStoreError::Busy`] while a process executes a run of the session.
     async fn delete_session(
         &self,
         owner: &Principal,
@@ -167,7 +169,8 @@ pub enum SessionStoreError {
     /// The write does not follow the stored state, or another process has acquired the run.
     #[error("run `{run}` was changed meanwhile: {reason}")]
     RunConflict { run: String, reason: String },
-    /// The document exceeds a size limit of the store.
+    /// The item that `what` names exceeds a limit of the store. `actual` is its size and `most` is
+    /// the maximum, both in `unit`.
     #[error("{what} has {actual} {unit}, and {most} are kept at most")]
     TooLarge {
         what: &'static str,
@@ -175,7 +178,7 @@ pub enum SessionStoreError {
         most: u64,
         unit: &'static str,
     },
-    /// This version cannot read the stored data. A retry does not help.
+    /// This version of the program cannot read the stored data. A retry does not help.
     #[error("the session store failed to {operation}: this version cannot read the stored data")]
     Unreadable {
         operation: &'static str,

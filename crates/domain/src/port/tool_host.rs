@@ -19,7 +19,8 @@ pub trait ToolHost: Send + Sync {
     /// means that the tool did not answer. Dropping the future cancels the call.
     async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError>;
 
-    /// Returns a stream of the future changes of servers and tools. It ends when the host ends.
+    /// Returns a stream of the future changes of servers and tools. The stream ends when the tool
+    /// host ends.
     fn watch_changes(&self) -> ToolHostChanges;
 }
 
@@ -58,11 +59,11 @@ pub enum ToolHostChange {
     ToolRedefined {
         /// The name of the server.
         server: String,
-        /// The tool's name as in the catalog.
+        /// The tool's name as in [`ToolCatalog::tools`].
         tool: String,
-        /// A fingerprint of the earlier definition.
+        /// A hash of the tool's earlier definition, to compare with `now`.
         before: String,
-        /// A fingerprint of the current definition.
+        /// A hash of the tool's current definition.
         now: String,
     },
     /// The list of a server's prompts may have changed.
@@ -84,13 +85,14 @@ pub enum ToolHostChange {
 /// A call of one tool, as the tool host receives it.
 #[derive(Debug, Clone, Default)]
 pub struct ToolCall {
-    /// The tool's name as in the catalog.
+    /// The tool's name as in [`ToolCatalog::tools`].
     pub name: String,
     /// The input of the tool.
     pub input: SharedObject,
     /// Maximum duration of the call. `None` means the limit of the host.
     pub deadline: Option<Duration>,
-    /// The key for all attempts of one call, so that a server recognizes a repetition.
+    /// A key that is the same for all attempts of one call. A server can recognize a repeated call
+    /// by this key.
     pub idempotency_key: Option<String>,
     /// Receiver of the progress and the retries of the call.
     pub progress: ProgressSink,
@@ -135,8 +137,8 @@ impl ToolOutput {
 }
 
 impl ToolOutput {
-    /// Checks every JSON value in the output with [`check_depth`](crate::check_depth). Returns an
-    /// error for the model instead of an output that is nested too deeply.
+    /// Returns the output, or an error message for the model if a JSON value in the output exceeds
+    /// the limit of [`check_depth`](crate::check_depth).
     #[must_use]
     pub fn replace_if_too_deep(self) -> Self {
         match check_result_depth(&self.content, self.structured.as_ref()) {
@@ -200,7 +202,8 @@ impl ProgressSink {
         }
     }
 
-    /// Returns a sink that also calls `listener` before a call is repeated. It must not block.
+    /// Returns a sink that also calls `listener` before a call is repeated. `listener` must not
+    /// block.
     #[must_use]
     pub fn on_retry(mut self, listener: impl Fn(ToolRetry) + Send + Sync + 'static) -> Self {
         self.retries = Some(Arc::new(listener));
@@ -214,7 +217,7 @@ impl ProgressSink {
         }
     }
 
-    /// Reports the next repetition of the call.
+    /// Reports the next repetition of the call to the retry listener, if there is one.
     pub fn report_retry(&self, retry: ToolRetry) {
         if let Some(listener) = &self.retries {
             listener(retry);
@@ -243,7 +246,7 @@ impl fmt::Debug for ProgressSink {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolCallError {
-    /// The catalog has no tool of this name.
+    /// The tool host has no tool of this name. `available` lists the names of its tools.
     #[error("there is no tool `{name}`; there are: {}", available.join(", "))]
     UnknownTool {
         name: String,

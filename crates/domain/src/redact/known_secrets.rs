@@ -16,10 +16,12 @@ const MIN_SECRET_BYTES: usize = 8;
 /// Minimum size in bytes of a secret whose name suggests a secret, such as `api_key`.
 const MIN_NAMED_SECRET_BYTES: usize = 4;
 
-/// Maximum size in bytes of a secret that looks like a word. Longer texts of letters are keys.
+/// Maximum size in bytes of a text of letters and `_` that counts as a word. A longer text is
+/// treated as a key.
 const MAX_WORD_BYTES: usize = 15;
 
-/// Minimum size in bytes of a truncated secret that is redacted before a truncation mark.
+/// Minimum size in bytes of an incomplete secret that is redacted directly before a truncation
+/// mark. Shorter beginnings of secrets stay.
 const MIN_CUT_BYTES: usize = 4;
 
 /// The character that marks where a text was truncated.
@@ -28,7 +30,8 @@ const CUT: char = '…';
 /// Maximum number of truncation marks examined in one text, which bounds the time.
 const MAX_CUTS: usize = 100;
 
-/// The kind of a searched text. In names, secrets that look like words are not redacted.
+/// The kind of a searched text. Secrets that look like words are redacted in a text, but not in the
+/// name of a JSON member, a tool or a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextKind {
     Text,
@@ -181,7 +184,8 @@ impl SecretSearch {
     }
 }
 
-/// Returns the secret without white space around it, and its token if it is `Bearer TOKEN`.
+/// Returns the secret without white space around it. For a secret of two words, such as `Bearer
+/// TOKEN`, also returns the second word.
 fn secret_and_bare_token(secret: &str) -> impl Iterator<Item = &str> {
     let secret = secret.trim();
     let token = secret.split_once(' ').map(|(_, token)| token.trim_start());
@@ -194,7 +198,8 @@ fn is_whole_word(text: &str, range: &Range<usize>) -> bool {
     !text[..range.start].ends_with(in_word) && !text[range.end..].starts_with(in_word)
 }
 
-/// Returns the length in bytes of the longest incomplete start of `secret` that ends `text`.
+/// Returns the length in bytes of the longest incomplete beginning of `secret` with which `text`
+/// ends. Returns `None` if it is shorter than [`MIN_CUT_BYTES`].
 fn find_cut_secret_length(text: &str, secret: &str) -> Option<usize> {
     let mut lengths = (MIN_CUT_BYTES..secret.len()).rev();
     lengths.find(|length| {

@@ -29,8 +29,9 @@ const MIN_KEY_BYTES: usize = 16;
 /// Minimum size in bytes of a token after `Bearer`. A text such as `Bearer of news` is prose.
 const MIN_TOKEN_BYTES: usize = 8;
 
-/// Removes the values of `name=value` and `"name": "value"` with a secret's name, tokens after
-/// `Bearer` and `Basic`, passwords in URLs, and keys of well-known issuers.
+/// Replaces likely secrets by [`REDACTED`]: the values of `name=value` and `"name": "value"` if the
+/// name is that of a secret, tokens after `Bearer` and `Basic`, user names and passwords in URLs,
+/// and API keys of well-known issuers.
 ///
 /// Takes linear time. Redacting the result again does not change it.
 pub(super) fn redact_likely_secrets(text: &str) -> String {
@@ -88,7 +89,8 @@ fn is_auth_scheme(word: &str) -> bool {
     word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic")
 }
 
-/// Returns the prefix of an API key, such as `sk-`, which stays visible; `None` for other words.
+/// Returns the prefix of a word that looks like an API key, such as `sk-`. The prefix is not
+/// redacted. Returns `None` for other words.
 fn find_key_prefix(word: &str) -> Option<&'static str> {
     KEY_PREFIXES.into_iter().find(|prefix| {
         word.strip_prefix(prefix).is_some_and(|rest| {
@@ -98,13 +100,15 @@ fn find_key_prefix(word: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the position and length in bytes of the token after `Bearer` or `Basic`.
+/// Returns the position in `after` and the length, both in bytes, of the token that follows
+/// `Bearer` or `Basic`. Returns `None` if the token is shorter than [`MIN_TOKEN_BYTES`].
 fn find_scheme_token(after: &str) -> Option<(usize, usize)> {
     let length = matching_prefix_length(after.strip_prefix(' ')?, is_value_char);
     (length >= MIN_TOKEN_BYTES).then_some((1, length))
 }
 
-/// Returns the length in bytes of `user:password` before the `@` of a URL.
+/// Returns the length in bytes of `user:password` before the `@` of a URL, or `None` if the URL
+/// contains no password. `authority` is the text after `://`.
 fn find_url_login(authority: &str) -> Option<usize> {
     let authority =
         &authority[..matching_prefix_length(authority, |c| c != '/' && is_value_char(c))];
@@ -112,7 +116,9 @@ fn find_url_login(authority: &str) -> Option<usize> {
     authority[..at].contains(':').then_some(at)
 }
 
-/// Returns the position and length in bytes of the value after a name: `: "…"`, `=…`, `\": \"…\"`.
+/// Returns the position in `after` and the length, both in bytes, of the value that follows a name.
+/// `after` starts directly after the name: `: "…"`, `=…`, `\": \"…\"`. Returns `None` if there is
+/// no value.
 fn find_named_value(after: &str) -> Option<(usize, usize)> {
     let is_quote = |c: char| matches!(c, '"' | '\'' | '\\');
     let rest = after.trim_start_matches(is_quote).trim_start_matches(' ');

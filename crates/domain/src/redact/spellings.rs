@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Characters besides letters and digits that URL encoders do not escape. The five encoders:
-/// strict, paths, `encodeURIComponent`, path segments, HTML forms.
+/// Characters besides letters and digits that URL encoders do not escape. One entry for each kind
+/// of encoder: strict, paths, `encodeURIComponent`, path segments, HTML forms.
 const UNESCAPED_IN_URLS: [&str; 5] = ["-._~", "-._~/", "-._~!'()*", "-._~!$&'()*+,;=:@", "-._*"];
 
 const BASE64_DIGITS: &[u8; 64] =
@@ -56,7 +56,8 @@ fn escape_json(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// Writes the characters that `is_escaped` selects as `\uXXXX`.
+/// Returns the text with the characters that `is_escaped` selects written as `\uXXXX`, in UTF-16
+/// code units. `capital` selects upper-case hexadecimal digits.
 fn escape_as_unicode(text: &str, capital: bool, is_escaped: impl Fn(char) -> bool) -> String {
     let mut result = String::with_capacity(text.len());
     for c in text.chars() {
@@ -97,7 +98,7 @@ fn hex_digits(value: u16, width: usize, capital: bool) -> String {
 /// Returns the base64 digits that depend only on the secret, not on adjacent text.
 ///
 /// The secret may be encoded together with other text, such as `user:secret`. `offset` is the
-/// number of bytes before it, modulo 3.
+/// number of bytes of other text before the secret, modulo 3.
 fn base64_digits(secret: &str, offset: usize) -> String {
     let mut bytes = vec![0; offset];
     bytes.extend(secret.bytes());

@@ -7,15 +7,16 @@ use serde_json::{Value, json};
 
 use crate::ToolDefinition;
 
-/// Version prefix. Increase it with every change of the format: stored hashes then differ, and the
-/// tools need a new approval.
+/// First line of every canonical text. Increase its number with every change of the format: stored
+/// hashes then differ from new ones, and the tools need a new approval.
 const VERSION_PREFIX: &str = "switchboard tool definition 1\n";
 
 impl ToolDefinition {
     /// Returns the original name, title, description, schemas and annotations as one canonical
     /// text, for hashing and comparison.
     ///
-    /// Does not contain the server's name or the alias. Ignores the order of keys.
+    /// Contains the tool's name on its server instead of an alias, and no server name. The order of
+    /// keys in the schemas has no effect.
     pub fn canonical_text(&self) -> String {
         let name = self
             .origin

@@ -27,8 +27,9 @@ pub struct ToolDefinition {
     /// The server of the tool, if it comes from a [`ToolHost`](crate::ToolHost) of several servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
-    /// Whether calls of the tool run alone, after all earlier calls end and before later calls
-    /// begin. The configuration of the host sets it, and providers do not receive it.
+    /// Whether a call of the tool runs alone: it starts after all earlier calls of the same model
+    /// answer have ended, and later calls wait for its end. The tool's host sets this field, and
+    /// providers do not receive it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sequential: bool,
 }
@@ -58,7 +59,7 @@ impl ToolDefinition {
 pub struct ToolOrigin {
     /// The server's name in the configuration.
     pub server: String,
-    /// The tool's own name, before any alias.
+    /// The tool's name on that server. [`ToolDefinition::name`] may be an alias.
     pub tool: String,
 }
 

@@ -11,11 +11,13 @@ use crate::suite::{
     Scenario, ScoringRules, Turn,
 };
 
-/// An entry of a question file of the benchmark. Fields for unsupported categories are ignored.
+/// An entry of a question file of the BFCL data. Fields that only unsupported categories have are
+/// ignored.
 #[derive(Debug, Deserialize)]
 pub(super) struct BenchmarkQuestion {
     pub(super) id: String,
-    /// User and system messages of the question, as one list for each turn.
+    /// Messages of the question, as one list for each turn. The last message of a turn must be from
+    /// the user.
     #[serde(rename = "question")]
     turns: Vec<Vec<QuestionMessage>>,
     /// Functions that the model may call. `None` in categories that are not supported.
@@ -72,11 +74,14 @@ const CATEGORIES: [(&str, BenchmarkCategory); 11] = [
     ("live_irrelevance", BenchmarkCategory::Irrelevance),
 ];
 
-/// Supported categories for error messages. `simple` is an older name of `simple_python`.
+/// List of the supported categories for error messages. Omits `simple`, an older name of
+/// `simple_python`.
 const SUPPORTED: &str = "simple_python, multiple, parallel, parallel_multiple, irrelevance, \
     live_simple, live_multiple, live_parallel, live_parallel_multiple, live_irrelevance";
 
-/// Parses the entries of a benchmark file, which contains JSON Lines or a JSON array.
+/// Parses the entries of a benchmark file, which contains JSON Lines or a JSON array. Returns an
+/// error for a file without entries. `file` is the kind of file in error messages, such as
+/// `question`.
 pub(super) fn parse_entries<T: DeserializeOwned>(
     text: &str,
     file: &'static str,
@@ -256,7 +261,8 @@ impl BenchmarkQuestion {
             };
             expect(name, &parameter);
         }
-        // If the answer has no value for a required parameter, no call is right.
+        // If the answer lists no values for a required parameter, no call is right. Therefore this
+        // parameter gets a matcher that accepts nothing.
         for name in required.iter().filter(|it| !arguments.contains_key(**it)) {
             let parameter = BfclParameter {
                 declared: None,

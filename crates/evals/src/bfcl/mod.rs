@@ -39,13 +39,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::suite::{Suite, Thresholds};
 use entry::{BenchmarkAnswer, BenchmarkQuestion};
 
-/// An error in the benchmark data: the id of the entry and its problem.
+/// An error in the benchmark data. The message names the entry and its problem.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BfclError(String);
 
-/// Converts a question file and its answer file to a suite. The category `irrelevance` has no
-/// answer file. Both files are JSON Lines or a JSON array.
+/// Converts the texts of a question file and of its answer file to a suite. Each text is JSON Lines
+/// or a JSON array. `answers` can be `None` for the categories `irrelevance` and
+/// `live_irrelevance`, which expect no calls. Returns an error if an entry is invalid, has an
+/// unsupported category or lacks its answer.
 ///
 /// ```
 /// let questions = r#"{"id": "simple_python_0",

@@ -19,7 +19,8 @@ pub(super) fn convert_parameters(parameters: &Map<String, Value>) -> Value {
     Value::Object(schema)
 }
 
-/// Converts the type names in the `properties` and `items` of a schema to JSON Schema types.
+/// Converts the type names in the `properties` and `items` of a schema to JSON Schema types. Adds
+/// [`FLOAT`] to the description of float properties. A property without a type becomes a string.
 fn convert_subschemas(schema: &mut Map<String, Value>) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         for (_, property) in properties {

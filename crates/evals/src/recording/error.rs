@@ -7,13 +7,14 @@ pub enum RecordingError {
     /// The recording file could not be written.
     #[error("cannot write the recording: {0}")]
     Write(#[source] io::Error),
-    /// The recording file could not be read from the input.
+    /// The recording could not be read, because its input returned an I/O error.
     #[error("cannot read the recording: {0}")]
     Read(#[source] io::Error),
     /// A message, tool or response could not be converted to JSON for the recording.
     #[error("cannot write the recording: {0}")]
     Serialize(#[from] serde_json::Error),
-    /// A line of the recording file is damaged.
+    /// A line of the recording is invalid: it is not a known JSON line, it is longer than 256 MiB,
+    /// or it refers to a message or tool list that no earlier line contains.
     #[error("line {line} of the recording is damaged: {reason}")]
     Damaged {
         /// Number of the invalid line, starting at 1.
@@ -21,7 +22,8 @@ pub enum RecordingError {
         /// Description of the error in the line.
         reason: String,
     },
-    /// The file is not a recording, or a program before format version 1 wrote it.
+    /// The first line is not the header of a recording. This includes recordings in the format
+    /// before version 1.
     #[error(
         "the file is not a recording: create one with `--record FILE` (commit f008d49 is the last \
          one that reads recordings of the earlier format)"

@@ -49,13 +49,16 @@ impl RecordingHeader {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum RecordingLine {
-    /// A message of a conversation. Model calls refer to the message by its number.
+    /// A message of one or more model requests. The lines of these requests refer to it by
+    /// `number`.
     Message { number: usize, message: Value },
-    /// The tools of a model request. Model calls refer to the list by its number.
+    /// The list of tools of one or more model requests. The lines of these requests refer to it by
+    /// `number`.
     Tools { number: usize, tools: Value },
     /// A model request with the recorded response.
     ModelCall(Box<ModelCall>),
-    /// The tool catalog of the tool host, recorded whenever it has changed.
+    /// The tools that the tool host listed. Written only if they differ from the last recorded
+    /// catalog.
     Catalog(ToolCatalog),
     /// A tool call with the recorded result.
     ToolCall(Box<RecordedToolCall>),
@@ -67,18 +70,20 @@ pub(super) struct ModelCall {
     /// Name of the conversation that sent the model request. `None` for a recorder without a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<Arc<str>>,
-    /// Number of tool catalogs recorded before this request, which used the last of them.
+    /// Number of tool catalogs in the recording when the request was sent. The last of them
+    /// contains the tools of the request.
     pub(super) catalogs: usize,
     pub(super) model: ModelId,
     pub(super) capabilities: ModelCapabilities,
-    /// Numbers of the messages in the request, which earlier lines of the recording contain.
+    /// Numbers of the request's messages. Earlier lines of the recording contain the messages.
     pub(super) messages: Vec<usize>,
-    /// Number of the tool list in the request, which an earlier line of the recording contains.
+    /// Number of the request's tool list. An earlier line of the recording contains the list.
     pub(super) tools: usize,
     /// Settings of the request: the request as JSON without its messages and tools.
     pub(super) settings: Value,
     pub(super) events: Vec<ModelEvent>,
-    /// Ids of the tool uses in the response from whose input secrets were removed.
+    /// Ids of the response's tool uses with redacted input: secrets in it were replaced by
+    /// `[redacted]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) redacted_inputs: Vec<String>,
     /// Reason why the response is incomplete. `None` for a complete response.
@@ -113,8 +118,8 @@ pub(super) struct RecordedToolCall {
     /// Name of the conversation that called the tool. `None` for a recorder without a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<Arc<str>>,
-    /// Number of the call, starting at 1, in the order of the starts. The lines of a
-    /// recording are in the order of the ends.
+    /// Number of the call in the order in which the calls started. The first call has number 1. The
+    /// lines of a recording have the order in which the calls ended.
     pub(super) number: usize,
     pub(super) tool: String,
     pub(super) input: JsonObject,

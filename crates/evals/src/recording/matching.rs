@@ -20,17 +20,19 @@ pub enum Matching {
     Order,
 }
 
-/// Quality of the match between a recorded request and a new one. The best quality is first.
+/// Quality of the match between a recorded request and a new one. `Equal` is less than
+/// `AfterRedactedInput`, so the minimum is the best quality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MatchQuality {
     /// The requests are equal except where the recording is redacted.
     Equal,
-    /// The requests are equal up to a tool use whose input was redacted. Later messages may differ,
-    /// because the tool may reject the redacted input.
+    /// All messages before the first tool use with redacted input are equal. Later messages may
+    /// differ, because the tool call of a replay has the redacted input and may be rejected.
     AfterRedactedInput,
 }
 
-/// Returns the ids in the tool uses and tool results of a message, for replacement.
+/// Returns mutable references to the ids of all tool uses and tool results in the JSON of a
+/// message, so that the caller can replace them.
 fn tool_use_ids_mut(message: &mut Value) -> impl Iterator<Item = &mut String> {
     let parts = message.get_mut("parts").and_then(Value::as_array_mut);
     parts.into_iter().flatten().filter_map(|part| {
@@ -46,7 +48,8 @@ fn tool_use_ids_mut(message: &mut Value) -> impl Iterator<Item = &mut String> {
     })
 }
 
-/// A message as JSON without its tool use ids. Recorded requests with equal messages share it.
+/// A message as JSON in which tool use ids are empty strings. Recorded requests that contain the
+/// same message share one `CanonicalMessage`.
 #[derive(Debug)]
 pub(super) struct CanonicalMessage {
     message: Value,
@@ -137,14 +140,15 @@ impl CanonicalRequest {
         equal.count()
     }
 
-    /// Returns a rank for how similar this recorded request is to a new one. Among several recorded
-    /// requests, the largest rank belongs to the most similar one.
+    /// Returns a sort key that is largest for the recorded request most similar to `new`: first by
+    /// the number of equal messages at the beginning, then by the smallest number of messages.
     pub(super) fn similarity_rank(&self, new: &Self) -> (usize, std::cmp::Reverse<usize>) {
         let common = self.count_common_messages(new);
         (common, std::cmp::Reverse(self.messages.len()))
     }
 
-    /// Describes the first difference between both requests: the path and the two values there.
+    /// Describes the first difference between this recorded request and `new`: the path and the two
+    /// values there. Returns `None` if the requests do not differ.
     pub(super) fn describe_difference(&self, new: &Self) -> Option<String> {
         let messages = |request: &Self| {
             let messages = request.messages.iter().map(|(message, numbers)| {
@@ -161,7 +165,8 @@ impl CanonicalRequest {
             .or_else(|| format_difference("settings", &self.settings, &new.settings))
     }
 
-    /// Returns the start of the last text or tool result in the request, for error messages.
+    /// Returns the beginning of the text or tool result with which the request ends, for error
+    /// messages.
     pub(super) fn last_text_excerpt(&self) -> String {
         let part = self
             .messages
@@ -193,7 +198,8 @@ fn format_difference(path: &str, recorded: &Value, new: &Value) -> Option<String
     Some(format!("{path}{step}: recorded {recorded}, now {new}"))
 }
 
-/// Returns the path at which two JSON values first differ, and the two values there.
+/// Returns the path at which two JSON values first differ, and the two values there. Returns `None`
+/// if the values are equal except for redacted text.
 fn find_first_difference<'v>(
     recorded: &'v Value,
     new: &'v Value,

@@ -37,7 +37,9 @@ pub use recorder::Recorder;
 pub(crate) use redacted::{is_redacted, may_match_redacted};
 pub(crate) use redaction::Redaction;
 
-/// Returns the input of a tool call without the arguments in `hidden`, which the host adds itself.
+/// Removes from the input of a tool call the arguments that the host adds itself (`hidden`). The
+/// definition of the tool in `catalogs` determines which arguments these are. If no catalog has the
+/// tool, every argument with a name in `hidden` is removed.
 fn remove_hidden_arguments<'a>(
     hidden: &ContextInjection,
     catalogs: impl Iterator<Item = &'a ToolCatalog>,

@@ -23,8 +23,8 @@ use super::{
     remove_hidden_arguments,
 };
 
-/// Maximum number of stored error messages for requests without a response. More messages are not
-/// stored, because a server may run for days.
+/// Maximum number of stored error messages for requests without a recorded response. Further
+/// messages are dropped, so that the memory of a long-running server stays limited.
 const MAX_MISSED: usize = 1_000;
 
 /// A player that replays recorded model and tool traffic. A response is replayed only once, even if
@@ -85,9 +85,11 @@ impl<T> RecordedResponse<T> {
 #[derive(Debug, Clone)]
 enum ConversationSelection {
     All,
-    /// The conversation with this name, and traffic that was recorded without a conversation.
+    /// Responses of the conversation with this name, and responses that were recorded without a
+    /// conversation name.
     Named(Arc<str>),
-    /// The conversation of the last replayed response. `None` before the first response.
+    /// The conversation that was detected from the replayed responses, see
+    /// [`Player::detect_conversation`]. `None` before the first of these responses.
     Found(Arc<Mutex<Option<Arc<str>>>>),
 }
 
@@ -104,13 +106,15 @@ impl PlaybackState {
 }
 
 impl Player {
-    /// Reads a recording for a replay. An incomplete last line is ignored.
+    /// Reads a recording with the default redactor, which has no list of known secrets. For a
+    /// recording made with another redactor, use [`read_redacted`](Self::read_redacted). Ignores an
+    /// incomplete last line.
     pub fn read_recording(input: impl BufRead) -> Result<Self, RecordingError> {
         Self::read_redacted(input, Redactor::default())
     }
 
-    /// Reads a recording whose recorder redacted secrets that `redactor` also contains. New
-    /// requests are redacted too before they are compared.
+    /// Reads a recording whose recorder removed the secrets of `redactor`. The player also removes
+    /// them from each new request before it compares the request with the recording.
     pub fn read_redacted(input: impl BufRead, redactor: Redactor) -> Result<Self, RecordingError> {
         let Recording {
             model_calls,
@@ -141,16 +145,17 @@ impl Player {
         })
     }
 
-    /// Returns a player that ignores the arguments that the host adds to tool calls. Use it for
-    /// recordings of [`with_hidden_arguments`](super::Recorder::with_hidden_arguments).
+    /// Returns a player that ignores the arguments in `hidden`, which the host adds to tool calls,
+    /// when it compares tool inputs. Use it if the recorder was created with
+    /// [`with_hidden_arguments`](super::Recorder::with_hidden_arguments).
     #[must_use]
     pub fn with_hidden_arguments(mut self, hidden: ContextInjection) -> Self {
         self.hidden = hidden;
         self
     }
 
-    /// Returns a player that replays one recorded conversation, and traffic that was recorded
-    /// without a conversation.
+    /// Returns a player that replays only the recorded conversation `name`, and responses that were
+    /// recorded without a conversation name.
     #[must_use]
     pub fn select_conversation(&self, name: &str) -> Self {
         let name = self.shared.redaction.redact_label(name);
@@ -160,8 +165,10 @@ impl Player {
         }
     }
 
-    /// Returns a player for one of several concurrent conversations without known names. It prefers
-    /// the recorded conversation from which its last response was taken.
+    /// Returns a player for one conversation whose name in the recording is not known. Create one
+    /// such player for each of several concurrent conversations. With [`Matching::Exact`], the
+    /// player prefers responses of the recorded conversation from which it took its last response.
+    /// With [`Matching::Order`], it uses only this conversation.
     #[must_use]
     pub fn detect_conversation(&self) -> Self {
         Self {
@@ -201,14 +208,15 @@ impl Player {
         }))
     }
 
-    /// Returns a tool host that replays the recorded tools and results, or `None` if no tool host
-    /// was recorded. Its tools are those that the next recorded model request used.
+    /// Returns a tool host that replays the recorded tool results, or `None` if no tool host was
+    /// recorded. The host lists the tools that the next unused model request of the recording had.
     pub fn replay_tools(&self) -> Option<Arc<dyn ToolHost>> {
         let has_tools = !self.shared.catalogs.is_empty();
         has_tools.then(|| Arc::new(self.clone()) as Arc<dyn ToolHost>)
     }
 
     /// Returns whether the recorder removed secrets from the input of the tool use with this id.
+    /// Searches only conversations whose responses this player may replay.
     pub fn is_input_redacted(&self, tool_use: &str) -> bool {
         let state = self.lock_state();
         let mut calls = state.model_calls.iter();
@@ -221,7 +229,8 @@ impl Player {
         })
     }
 
-    /// Returns an error message for each request without a recorded response, at most 1,000.
+    /// Returns an error message for each model request and tool call for which the recording had no
+    /// unused response. Contains at most the first 1,000 messages.
     pub fn missed_requests(&self) -> Vec<String> {
         self.lock_state().missed.clone()
     }
@@ -238,8 +247,9 @@ impl Player {
         lock_mutex(&self.shared.state)
     }
 
-    /// Returns how much a response is preferred: 0 for the selected conversation, 1 for another
-    /// one. Returns `None` if the player must not replay the response.
+    /// Returns the rank of a response, where the smallest rank is preferred: 0 in the selected
+    /// conversation, or 1 in another conversation. Returns `None` if the player must not replay the
+    /// response. `used` contains the conversations with replayed responses.
     fn rank_response<T>(
         &self,
         response: &RecordedResponse<T>,
@@ -254,16 +264,17 @@ impl Player {
             ConversationSelection::Found(own) => match &*lock_mutex(own) {
                 Some(own) if own == conversation => Some(0),
                 _ if self.matching == Matching::Exact => Some(1),
-                // With replay by order, a new conversation selects a recorded conversation that no
-                // other one uses.
+                // With `Matching::Order`, a new conversation may only start with a response of a
+                // recorded conversation from which no response was replayed.
                 None => (!used.contains(conversation)).then_some(0),
                 Some(_) => None,
             },
         }
     }
 
-    /// Returns the best unused response and marks it as used. `compare` returns how well a response
-    /// matches the request, or `None` if it does not match.
+    /// Returns the best matching unused response and marks it as used. Returns `None` if no
+    /// response matches. `compare` returns how well a response matches the request, or `None` if it
+    /// does not match.
     fn take_response<T>(
         &self,
         responses: &mut [RecordedResponse<T>],
@@ -282,7 +293,8 @@ impl Player {
         Some(Arc::clone(&response.recorded))
     }
 
-    /// Returns the recorded response to a model request and marks the response as used.
+    /// Returns the recorded response to a model request and marks the response as used. If no
+    /// unused response matches, stores an error message and returns it as an error.
     fn take_model_response(
         &self,
         model: &ModelId,
@@ -358,7 +370,8 @@ impl Player {
         )
     }
 
-    /// Returns the recorded result of a tool call and marks the result as used.
+    /// Returns the recorded result of a tool call and marks the result as used. Returns `None` if
+    /// no unused result matches.
     fn take_tool_result(&self, tool: &str, input: &Value) -> Option<Arc<RecordedToolCall>> {
         let tool = self.shared.redaction.redact_name(tool);
         let compare = |recorded: &RecordedToolCall| {
@@ -374,7 +387,8 @@ impl Player {
         let state = &mut *self.lock_state();
         let used = &mut state.used_conversations;
         let recorded = self.take_response(&mut state.tool_calls, used, compare)?;
-        // A resumed run may call tools first, so a tool result also selects the conversation.
+        // A resumed run may call a tool before it calls a model. Therefore a tool result also
+        // selects the recorded conversation, if no response has selected one yet.
         if let ConversationSelection::Found(own) = &self.selection {
             let mut own = lock_mutex(own);
             *own = own.take().or_else(|| recorded.conversation.clone());
@@ -432,7 +446,8 @@ impl ToolHost for Player {
         let catalogs = &self.shared.catalogs;
         let state = self.lock_state();
         let unused = state.model_calls.iter().filter(|call| !call.is_used);
-        // The next request probably gets the first unused response with the best rank.
+        // The next model request probably gets the first unused response with the best rank, so the
+        // tools of this recorded request are listed.
         let next = unused
             .filter_map(|call| Some((self.rank_response(call, &state.used_conversations)?, call)))
             .min_by_key(|(rank, _)| *rank);

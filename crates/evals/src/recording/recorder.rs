@@ -25,14 +25,16 @@ use super::{
     remove_hidden_arguments,
 };
 
-/// Maximum number of messages and tool lists whose numbers the recorder stores in memory. Then it
-/// forgets the numbers and writes the items again, so that a server can record for days.
+/// Maximum number of messages and tool lists whose numbers the recorder keeps in memory. At the
+/// maximum, it removes all numbers and writes repeated items again. This limits the memory of a
+/// server that records for days.
 const MAX_KNOWN_ITEMS: usize = 1 << 16;
 
 /// A recorder of the traffic of models and tools. Clones write to the same recording.
 ///
-/// A response is written when it is complete, so a killed program leaves all earlier responses. A
-/// write error does not fail a run; [`Recorder::finish_recording`] returns the error.
+/// A response is written as soon as it ends. If the program is killed, the recording contains all
+/// responses that ended before. A write error does not fail a run; [`Recorder::finish_recording`]
+/// returns the error.
 #[derive(Clone)]
 pub struct Recorder {
     shared: Arc<SharedWriter>,
@@ -52,7 +54,7 @@ struct RecordingWriter {
     numbers: HashMap<u64, usize>,
     hash_key: RandomState,
     last_number: usize,
-    /// Last tool catalog in the recording, in its form before redaction.
+    /// The last recorded tool catalog before redaction, for comparison with the next catalog.
     catalog: Option<ToolCatalog>,
     catalogs: usize,
     tool_calls: usize,
@@ -60,8 +62,9 @@ struct RecordingWriter {
 }
 
 impl Recorder {
-    /// Starts a recording with its first line. `program` is the name and version of the recording
-    /// program, such as `switchboard 0.1.0`.
+    /// Starts a recording and writes its first line to `output`. `program` is the name and version
+    /// of the recording program, such as `switchboard 0.1.0`. `redactor` removes secrets from all
+    /// data before it is written.
     pub fn new(
         output: impl Write + Send + 'static,
         program: &str,
@@ -88,8 +91,8 @@ impl Recorder {
         })
     }
 
-    /// Returns a recorder that omits the arguments that the host adds to tool calls, both in the
-    /// recorded inputs and in the recorded results.
+    /// Returns a recorder that omits the arguments in `hidden`, which the host adds to tool calls,
+    /// from recorded inputs. It also redacts their values in recorded results and errors.
     #[must_use]
     pub fn with_hidden_arguments(mut self, hidden: ContextInjection) -> Self {
         self.hidden = hidden;
@@ -108,8 +111,8 @@ impl Recorder {
 
     /// Returns a model that forwards to `model` and records its traffic.
     ///
-    /// Requests that servers send during a tool call must use the original model: their responses
-    /// are a part of the tool's result.
+    /// Model requests of an MCP server during a tool call (sampling) must use `model` and not the
+    /// returned model. A replay does not repeat them, because it returns the recorded tool result.
     pub fn record_model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         Arc::new(RecordedModel {
             recorder: self.clone(),
@@ -125,8 +128,8 @@ impl Recorder {
         })
     }
 
-    /// Flushes the recording. Returns the first write error. After a write error, nothing more is
-    /// written.
+    /// Flushes the output. If an earlier write failed, returns that error instead. After a failed
+    /// write, nothing is written until this function has returned the error.
     pub fn finish_recording(&self) -> Result<(), RecordingError> {
         let mut writer = self.lock_writer();
         match writer.error.take() {
@@ -201,7 +204,8 @@ impl ChatModel for RecordedModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        // This guard exists before the request is sent, so that it records a dropped request too.
+        // The guard is created before the request is sent. It records the request even if the
+        // caller drops this future before the response starts.
         let mut recorded = RecordedResponse {
             recorder: self.recorder.clone(),
             catalogs: self.recorder.lock_writer().catalogs,
@@ -236,16 +240,17 @@ struct RecordedResponse {
     catalogs: usize,
     model: Arc<dyn ChatModel>,
     request: ChatRequest,
-    /// Events of the model response that were received so far.
     events: Vec<ModelEvent>,
     is_recorded: bool,
 }
 
 impl RecordedResponse {
-    /// Adds the next item of the response stream. `None` means that the stream has ended.
+    /// Adds the next item of the response stream. An error or `None`, the end of the stream, writes
+    /// the response to the recording.
     fn add_stream_item(&mut self, next: Option<&Result<ModelEvent, ModelError>>) {
         match next {
-            // The attempt has failed and a replay does not repeat it, so its events are discarded.
+            // The provider adapter repeats a failed attempt. A replay needs only the last attempt,
+            // so the events of the failed attempt are discarded.
             Some(Ok(ModelEvent::Retrying { .. })) => self.events.clear(),
             Some(Ok(event)) => self.events.push(event.clone()),
             Some(Err(error)) => self.record_response(Some(EarlyEnd::Error(Box::new(error.into())))),
@@ -306,7 +311,8 @@ fn redact_early_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
 
 impl Drop for RecordedResponse {
     fn drop(&mut self) {
-        // A caller may drop a response after its last event. The response is still complete.
+        // A caller may drop the stream after the event `Finished`. Such a response is complete and
+        // is not recorded as `Dropped`.
         let mut events = self.events.iter();
         let is_complete = events.any(|event| matches!(event, ModelEvent::Finished { .. }));
         self.record_response((!is_complete).then_some(EarlyEnd::Dropped));
@@ -375,7 +381,8 @@ impl ToolHost for RecordedTools {
     }
 }
 
-/// Returns the text of a tool error that a server may have written. It may contain secrets.
+/// Returns the text of a tool error that the server may have written and that may contain secrets.
+/// Returns `None` for errors without such a text.
 fn error_text_mut(error: &mut ToolCallError) -> Option<&mut String> {
     match error {
         ToolCallError::Refused { message, .. } => Some(message),

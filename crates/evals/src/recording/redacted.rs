@@ -43,7 +43,8 @@ fn may_match_redacted_text(recorded: &str, text: &str) -> bool {
     let Some(mut rest) = inside.and_then(|rest| rest.strip_suffix(end)) else {
         return false;
     };
-    // Each piece is searched for from the left, which leaves the most text for later pieces.
+    // `between` is split into the texts between the placeholders. Each of them is matched at its
+    // first occurrence, which leaves the most text for the later ones.
     between.split(REDACTED).all(|piece| match rest.find(piece) {
         Some(at) => {
             rest = &rest[at + piece.len()..];

@@ -13,7 +13,7 @@ use switchboard_domain::{
 #[derive(Debug, Clone)]
 pub(crate) struct Redaction {
     redactor: Redactor,
-    /// Redactor that only removes text that looks like a secret.
+    /// Redactor without known secrets. It removes only text that looks like a secret.
     likely: Redactor,
 }
 
@@ -25,8 +25,8 @@ impl Redaction {
         }
     }
 
-    /// Redacts a text. If the text is JSON, as many tools return, its values are redacted by name
-    /// too.
+    /// Redacts a text. If the text is a JSON object or array, as in many tool results, also redacts
+    /// the values under names such as `password`.
     pub(crate) fn redact_text(&self, text: &str) -> String {
         if text.trim_start().starts_with(['{', '['])
             && let Ok(value) = serde_json::from_str::<Value>(text)
@@ -44,12 +44,14 @@ impl Redaction {
         self.redactor.redact_value(value)
     }
 
-    /// Redacts the known secrets in an identifier that a replay compares, such as a tool name.
+    /// Removes only known secrets from an identifier, such as a tool name. Text that looks like a
+    /// secret stays, because a replay compares the identifier.
     pub(super) fn redact_name(&self, name: &str) -> String {
         self.redactor.redact_known_in_name(name).into_owned()
     }
 
-    /// Redacts a name that a user has chosen, such as a model or conversation name.
+    /// Removes known secrets, and text that looks like a secret, from a name that a user has
+    /// chosen, such as a model or conversation name.
     pub(super) fn redact_label(&self, label: &str) -> String {
         self.likely.redact_text(&self.redact_name(label))
     }
@@ -65,7 +67,8 @@ impl Redaction {
         Ok(value)
     }
 
-    /// Removes the secrets in a message, tool or tool output, which keeps its type.
+    /// Returns a copy of a message, tool or tool output without secrets. Returns an error if the
+    /// JSON with the redacted text is not a valid `T`.
     pub(super) fn redact_item<T>(&self, item: &T) -> Result<T, serde_json::Error>
     where
         T: Serialize + DeserializeOwned,
@@ -88,7 +91,8 @@ impl Redaction {
 
     fn redact_field(&self, name: &str, value: &mut Value) {
         match (name, value) {
-            // A provider needs its state unchanged, so only known secrets are removed from it.
+            // `provider_state` is opaque data that the provider requires unchanged in later
+            // requests, such as a thinking signature. Only known secrets are removed from it.
             ("provider_state", value) => {
                 self.redactor.redact_known_in_value(value);
             }
@@ -106,8 +110,9 @@ impl Redaction {
         }
     }
 
-    /// Redacts the texts in a JSON Schema. Keeps property names, types and enum values, because a
-    /// replay checks arguments with them.
+    /// Redacts the texts in a JSON Schema. Property names and strings without spaces, such as types
+    /// and enum values, are redacted less strictly than other texts, because a replay checks
+    /// arguments with them.
     fn redact_schema(&self, schema: &Value) -> Value {
         match schema {
             Value::String(text) if text.contains(' ') => Value::String(self.redact_text(text)),
@@ -123,7 +128,8 @@ impl Redaction {
         }
     }
 
-    /// Returns the settings of a request as JSON without secrets: all except messages and tools.
+    /// Returns the settings of a request as JSON without secrets. These are all its fields except
+    /// the messages and tools.
     pub(super) fn redact_settings(
         &self,
         request: &ChatRequest,
@@ -137,8 +143,9 @@ impl Redaction {
 
     /// Redacts the events of one response. Returns the ids of the tool uses whose input changed.
     ///
-    /// A secret may be split between deltas. Then the first delta of the part gets the complete
-    /// redacted text, and the other deltas become empty.
+    /// A secret may be split between deltas, so all deltas of a part are redacted as one text. If
+    /// this changes the text, the first delta gets the complete redacted text, and the other deltas
+    /// become empty.
     pub(super) fn redact_events(
         &self,
         events: &mut [ModelEvent],
@@ -216,7 +223,8 @@ enum DeltaKind {
     ToolInput,
 }
 
-/// Returns the text of a delta event with a key of part index and kind. `None` for other events.
+/// Returns the text of a delta event, and a key that all deltas of the same part share: the part's
+/// index and the kind of the deltas. Returns `None` for other events.
 fn delta_text_mut(event: &mut ModelEvent) -> Option<((u32, DeltaKind), &mut String)> {
     match event {
         ModelEvent::TextDelta { index, text } => Some(((*index, DeltaKind::Text), text)),

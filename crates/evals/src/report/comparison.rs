@@ -36,7 +36,8 @@ pub struct ModelComparison {
     pub partial: bool,
     /// The values of each metric of the model in both reports.
     pub metrics: Vec<MetricChange>,
-    /// Changes of the scenarios in the later report, then of scenarios only in the earlier report.
+    /// One change for each scenario of the model: first the scenarios of the later report, then
+    /// those that only the earlier report has.
     pub scenarios: Vec<ScenarioChange>,
 }
 
@@ -49,8 +50,8 @@ pub struct MetricChange {
     pub earlier: Option<f64>,
     /// Value of the metric in the later report. `None` if it is unknown.
     pub later: Option<f64>,
-    /// Whether the metric improved. Changes of time, tokens and cost are never better or worse,
-    /// because they depend on more than the model.
+    /// Whether the metric improved. A change of the call count, the share of successful calls, a
+    /// duration, tokens or cost is [`Change::Changed`], and never better or worse.
     pub change: Change,
 }
 
@@ -61,11 +62,14 @@ pub struct ScenarioChange {
     pub scenario: String,
     /// Kind of situation that the scenario tests, such as `entity missing`.
     pub kind: String,
-    /// Number of passed runs in the earlier report. `None` if the scenario is new.
+    /// Number of runs and of passed runs in the earlier report. `None` if only the later report has
+    /// the scenario.
     pub earlier: Option<PassCount>,
-    /// Number of passed runs in the later report. `None` if the scenario was removed.
+    /// Number of runs and of passed runs in the later report. `None` if only the earlier report has
+    /// the scenario.
     pub later: Option<PassCount>,
-    /// Whether the share of passed runs of the scenario became larger or smaller.
+    /// Whether the share of passed runs became larger ([`Change::Better`]) or smaller, or whether
+    /// only one report has the scenario ([`Change::New`], [`Change::Gone`]).
     pub change: Change,
 }
 
@@ -137,9 +141,10 @@ impl Comparison {
             .any(ModelComparison::has_common_scenarios)
     }
 
-    /// Returns one sentence for each scenario that passes less often in the later report, and for
-    /// each share that is worse: passed runs, right calls, or failed, hallucinated, unnecessary or
-    /// forbidden calls. Ignores time, tokens, cost, and scenarios of only one report.
+    /// Returns one sentence for each result that is worse in the later report. These are scenarios
+    /// with a smaller share of passed runs, smaller shares of passed runs or right calls of a
+    /// model, and larger shares of failed, hallucinated, unnecessary or forbidden calls. Ignores
+    /// all other metrics, and scenarios that only one report has.
     pub fn list_regressions(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for it in &self.models {
@@ -270,7 +275,8 @@ impl ScenarioChange {
         self.earlier.is_some() && self.later.is_some()
     }
 
-    /// Returns whether the result of the scenario differs between both reports.
+    /// Returns whether the share of passed runs differs between both reports. Also returns `true`
+    /// if only one report has the scenario.
     pub fn is_changed(&self) -> bool {
         self.change != Change::Same
     }

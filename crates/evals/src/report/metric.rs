@@ -32,11 +32,13 @@ pub enum Metric {
     MedianTurn,
     /// 95th percentile of the durations of all turns, in milliseconds.
     SlowTurn,
-    /// Prompt tokens per run. Unknown if the provider did not report the tokens of every response.
+    /// Average number of input tokens per run. Unknown if the provider did not report the token
+    /// counts of every response.
     InputTokens,
-    /// Response tokens per run. Unknown if the provider did not report every response.
+    /// Average number of output tokens per run. Unknown if the provider did not report the token
+    /// counts of every response.
     OutputTokens,
-    /// Cost per run in US dollars. Unknown if a price or a token count is unknown.
+    /// Average cost per run in US dollars. Unknown if a price or a token count is unknown.
     Cost,
 }
 
@@ -58,7 +60,7 @@ impl Metric {
         Self::Cost,
     ];
 
-    /// Returns the name of the metric that reports show.
+    /// Returns the name under which reports show the metric, such as `Calls per run`.
     pub fn display_name(self) -> &'static str {
         match self {
             Self::Passed => "Passed",
@@ -77,7 +79,8 @@ impl Metric {
         }
     }
 
-    /// Returns the value of this metric in a model's summary. `None` if it is undefined or unknown.
+    /// Returns the value of this metric in a model's summary. Returns `None` if the value is
+    /// unknown, or undefined because there are no runs, turns or calls.
     pub fn value_in_summary(self, summary: &ModelSummary) -> Option<f64> {
         let counts = &summary.counts;
         let of_calls = |count: u64| compute_share(count, counts.calls);
@@ -102,8 +105,8 @@ impl Metric {
         }
     }
 
-    /// Returns whether a larger value of the metric is better. `None` if no value is better,
-    /// because the metric also depends on the machine or on prices.
+    /// Returns whether a larger value of the metric is better. Returns `None` for a metric without
+    /// a better direction: call count, share of successful calls, durations, tokens and cost.
     pub(super) fn is_larger_better(self) -> Option<bool> {
         match self {
             Self::Passed | Self::Accuracy => Some(true),
@@ -121,7 +124,8 @@ impl Metric {
         value.map_or_else(|| UNKNOWN.to_owned(), |value| self.format_value(value))
     }
 
-    /// Formats a value with the unit of this metric: `93.3 %`, `1.24 s`, `1,234`, `$0.0012`.
+    /// Formats a value with the unit of this metric, such as `93.3 %`, `1.24 s`, `1,234` or
+    /// `$12.00`. A share is given as 0 to 1, and a duration in milliseconds.
     pub fn format_value(self, value: f64) -> String {
         match self {
             Self::Calls => format!("{value:.2}"),
@@ -134,7 +138,8 @@ impl Metric {
         }
     }
 
-    /// Formats a difference with sign and unit of this metric: `+3.1 points`, `−0.20 s`.
+    /// Formats a difference with its sign and the unit of this metric, such as `+3.1 points` or
+    /// `−200 ms`. The text of a difference that rounds to zero is `0`.
     pub(crate) fn format_difference(self, by: f64) -> String {
         let text = self.format_value(by.abs());
         let size = match text.strip_suffix(" %") {
@@ -171,7 +176,8 @@ pub(crate) fn format_milliseconds(ms: f64) -> String {
     }
 }
 
-/// Formats an amount in US dollars: with two decimal places, and with more for a small amount.
+/// Formats an amount in US dollars, such as `$12.00`. Amounts below $1 have four decimal places,
+/// amounts below $0.01 have six, and amounts below $0.000001 have scientific notation.
 pub(crate) fn format_dollars(sum: f64) -> String {
     match sum {
         0.0 => "$0".to_owned(),
@@ -182,7 +188,7 @@ pub(crate) fn format_dollars(sum: f64) -> String {
     }
 }
 
-/// Inserts thousands separators into the digits of a whole number.
+/// Inserts thousands separators into the digits of a whole number: `1234567` becomes `1,234,567`.
 pub(crate) fn add_thousands_separators(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {

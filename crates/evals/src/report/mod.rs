@@ -31,16 +31,18 @@ use transcript::Transcript;
 pub use summary::{CallCounts, ModelSummary, ToolSummary, compute_share};
 pub(crate) use transcript::TranscriptBuilder;
 
-/// Version of the report format that this program writes. Additional fields do not change it.
+/// Version of the report format that this program writes and reads. A change that only adds fields
+/// keeps this version.
 pub const VERSION: u32 = 1;
 
 /// Value of the `format` field, by which a file is recognized as a report.
 const FORMAT: &str = "switchboard-evaluation";
 
-/// The results of all runs of a suite, from which a report is created.
+/// The results of a suite's finished runs, from which [`Report::new`] creates a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuiteRuns {
-    /// Results of the finished runs, in the order of the suite.
+    /// Results of the finished runs, ordered by model, then by scenario as in the suite, then by
+    /// repetition.
     pub runs: Vec<RunResult>,
     /// Number of planned runs that were not made, because the evaluation was stopped.
     pub not_run: u64,
@@ -64,7 +66,8 @@ pub struct Report {
     /// Number of planned runs that were not made, because the evaluation was stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_run: u64,
-    /// Results of the finished runs, in the order of the suite.
+    /// Results of the finished runs, ordered by model, then by scenario as in the suite, then by
+    /// repetition.
     pub runs: Vec<RunResult>,
 }
 
@@ -73,7 +76,7 @@ pub struct Report {
 pub struct RunResult {
     /// Name of the scenario on which the conversation was based.
     pub scenario: String,
-    /// Kind of the scenario. Reports group results by kind.
+    /// Kind of situation that the scenario tests. Reports group results by kind.
     pub kind: String,
     /// The model whose answers were evaluated in this run.
     pub model: ModelId,
@@ -84,15 +87,18 @@ pub struct RunResult {
     pub repetition: u32,
     /// Whether the model met all expectations of the scenario in this run.
     pub passed: bool,
-    /// Error that prevented or stopped the run. `None` for a completed run.
+    /// Error that the model did not cause and that prevented or stopped the run, such as a network
+    /// failure. `None` if there was no such error, even if the run failed for another reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Results of the turns that finished, in the order of the conversation.
+    /// Results of the turns that ended, including failed turns, in the order of the conversation.
     pub turns: Vec<TurnResult>,
-    /// Turn during which the run stopped. `None` if no turn was stopped.
+    /// Turn that stopped because a tool call needs an approval. `None` if the run did not stop for
+    /// an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished_turn: Option<UnfinishedTurn>,
-    /// Expected calls of the turns that were not reached or not finished, each as text.
+    /// Required calls of the turns without a result in `turns`, each as text. The run did not reach
+    /// or not finish these turns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_reached: Vec<String>,
 }
@@ -104,14 +110,15 @@ pub struct TurnResult {
     pub message: String,
     /// Text of the model's final answer.
     pub answer: String,
-    /// How the agent's run ended, such as completed or failed.
+    /// How the agent's run for this turn ended, such as completed or failed.
     pub outcome: Outcome,
     /// Error of an agent run that did not complete. `None` if the agent run completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// One sentence for each expectation of the turn that was not met.
     pub faults: Vec<String>,
-    /// Tool calls of the turn, each with its verdict.
+    /// Tool calls of the turn with their verdicts. In JSON, the fields of the score are fields of
+    /// the turn itself.
     #[serde(flatten)]
     pub score: TurnScore,
     /// Number of model calls in this turn.
@@ -130,7 +137,8 @@ pub struct TurnResult {
     pub transcript: Transcript,
 }
 
-/// A turn that stopped for an approval, which nobody can give during an evaluation.
+/// A turn that stopped because a tool call needs an approval, which nobody can give during an
+/// evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnfinishedTurn {
     /// Text of the user message that began the stopped turn.
@@ -150,10 +158,12 @@ pub enum ReportError {
         /// Format version that the report file contains.
         found: u64,
     },
-    /// The file is not a report.
+    /// The text is not JSON, its `format` is not that of a report, or its fields are not those of a
+    /// report.
     #[error("the file is not an evaluation report: {reason}")]
     Invalid {
-        /// Description of the problem, with its line and column in the file.
+        /// Description of the problem. For invalid JSON or an invalid field, it contains the line
+        /// and column.
         reason: String,
     },
 }
@@ -235,12 +245,13 @@ impl Report {
         self.model_ids().into_iter().map(of).collect()
     }
 
-    /// Returns one sentence for each unmet requirement: failed or missing runs, and the missed
-    /// thresholds of each model.
+    /// Returns one sentence for each unmet requirement: planned runs that were not made, runs with
+    /// an error that the model did not cause, and the missed thresholds of each model.
     ///
-    /// An unknown value misses its threshold. `accuracy` is unknown if no call was expected and
-    /// none was made; such a suite needs the threshold `passed`. `hallucinated` and `unnecessary`
-    /// are unknown if calls were expected and none was made.
+    /// An unknown value of `passed` or `accuracy` misses its threshold. `accuracy` is unknown if no
+    /// call was expected and none was made; such a suite needs the threshold `passed`.
+    /// `hallucinated` and `unnecessary` are unknown if no call was made. They then miss their
+    /// thresholds only if calls were expected.
     pub fn list_unmet_requirements(&self) -> Vec<String> {
         let mut missed: Vec<String> = Vec::new();
         if self.runs.is_empty() {
@@ -260,9 +271,11 @@ impl Report {
         missed
     }
 
-    /// Returns one sentence for each model and error, with the runs that failed.
+    /// Returns one sentence for each pair of model and error message. It names the first scenario
+    /// that failed with this error, and the number of further runs.
     fn describe_failed_runs(&self) -> Vec<String> {
-        // Maps model and error to the first scenario with the error, and to the number of its runs.
+        // Maps model and error message to the first scenario with this error and the number of runs
+        // with this error.
         let mut failed: IndexMap<(String, &str), (&str, usize)> = IndexMap::new();
         for run in &self.runs {
             if let Some(error) = &run.error {

@@ -20,11 +20,12 @@ pub struct CallCounts {
     pub successful: u64,
     /// Number of tool calls whose tool or MCP server failed.
     pub failed: u64,
-    /// Number of tool calls with an unknown tool, with invalid arguments, or with other arguments
-    /// than expected. The calls with other arguments than expected also count as `successful` or
-    /// `failed`.
+    /// Number of tool calls with an unknown tool, with invalid arguments, or with valid arguments
+    /// that differ from the expected ones. The latter also count as `successful`, `failed` or
+    /// `not_executed`.
     pub hallucinated: u64,
-    /// Number of tool calls that were denied, skipped or over a limit.
+    /// Number of tool calls that were not executed, for example because they were denied, skipped
+    /// or over a limit.
     pub not_executed: u64,
     /// Number of tool calls that were not expected or whose result was already known.
     pub unnecessary: u64,
@@ -33,12 +34,13 @@ pub struct CallCounts {
     /// Number of tool calls with the right tool and arguments at the right position. A right call
     /// counts even if it was not executed.
     pub right: u64,
-    /// Number of tool calls in a replay whose arguments were redacted. They are unknown and count
-    /// neither in `right` nor in `judged`.
+    /// Number of tool calls in a replay with an unknown verdict, because their arguments were
+    /// redacted in the recording. They count neither in `right` nor in `judged`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
-    /// Number of tool calls for which the scenario has an expectation, plus the missing calls. It
-    /// includes `right`. Missing calls are not counted per tool.
+    /// Number of tool calls with a right or wrong verdict, plus the number of required calls that
+    /// the model did not make. The counts of a single tool do not include calls that the model did
+    /// not make.
     pub judged: u64,
 }
 
@@ -71,10 +73,12 @@ impl CallCounts {
         self.calls.saturating_sub(ended)
     }
 
-    /// Returns the share of right tool calls. `None` if no call was expected and none was made.
+    /// Returns the share `right / judged`. Returns `None` if `judged` is 0, for example if no call
+    /// was expected and none was made.
     ///
-    /// Missing calls count as wrong, even in turns that did not run. A call with wrong arguments or
-    /// at the wrong position counts once, not also as missing. A second attempt counts again.
+    /// Required calls that the model did not make count as wrong, even in turns that did not run. A
+    /// call with wrong arguments or at the wrong position counts once as wrong, and not also as
+    /// missing. A second attempt with the right arguments counts in addition.
     pub fn accuracy(&self) -> Option<f64> {
         compute_share(self.right, self.judged)
     }
@@ -111,20 +115,22 @@ pub struct ModelSummary {
     pub passed_unknown: u64,
     /// Numbers of the model's tool calls by outcome and verdict.
     pub counts: CallCounts,
-    /// Number of turns of this model that finished.
+    /// Number of turns of this model that ended, including failed turns.
     pub turns: u64,
-    /// Median and 95th percentile of the turn duration in milliseconds (nearest rank). Concurrent
-    /// runs may increase it. `None` without turns.
+    /// Median and 95th percentile of the turn durations in milliseconds (nearest rank). Concurrent
+    /// runs may increase the durations. `None` without turns.
     pub turn_ms: Option<(u64, u64)>,
     /// Sum of the tokens that the provider reported for all turns.
     pub usage: Usage,
     /// Number of turns for which the provider did not report all token counts.
     pub unmetered_turns: u64,
-    /// Total cost of all turns in US dollars. `None` if the cost of a turn is unknown.
+    /// Total cost of all turns in US dollars. `None` if the cost of a turn is unknown, a turn
+    /// stopped for an approval, or there are no turns.
     pub cost_usd: Option<f64>,
-    /// Number of runs and number of passed runs, for each kind of scenario.
+    /// Maps each kind of scenario to the number of its runs and the number of its passed runs.
     pub kinds: BTreeMap<String, (u64, u64)>,
-    /// Summary of the calls of each tool, by the name `server/tool`.
+    /// Summary of the calls of each tool, by the name `server/tool`. The name of a tool without a
+    /// server is `tool`.
     pub tools: BTreeMap<String, ToolSummary>,
 }
 
@@ -133,7 +139,8 @@ pub struct ModelSummary {
 pub struct ToolSummary {
     /// Numbers of the tool's calls by outcome and verdict.
     pub counts: CallCounts,
-    /// Median and 95th percentile of the duration of executed calls in milliseconds (nearest rank).
+    /// Median and 95th percentile of the durations of executed calls in milliseconds (nearest
+    /// rank). `None` if no call was executed.
     pub call_ms: Option<(u64, u64)>,
 }
 

@@ -21,7 +21,8 @@ const MAX_DETAIL_BYTES: usize = 16 << 10;
 /// Maximum size in bytes of all texts in the transcript of one turn. Further texts are omitted.
 const MAX_TURN_BYTES: usize = 256 << 10;
 
-/// Maximum number of events in the transcript of a turn, and of notes about one tool call.
+/// Maximum number of events in the transcript of a turn, and of notes about one tool call. Further
+/// events and notes are omitted.
 const MAX_ENTRIES: usize = 2_000;
 
 /// Maximum size in bytes of a model, tool or server name. Longer names are cut.
@@ -47,7 +48,7 @@ pub struct Transcript {
     /// has `at_ms`, `is_error`, `failure`, `cached`, `attempts`, `duration_ms` and `content` (a
     /// list of texts).
     pub entries: Vec<Value>,
-    /// Number of events that the transcript omits because it would become too large.
+    /// Number of events that the transcript omits, because it already contains 2,000 events.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u64,
 }
@@ -66,7 +67,7 @@ pub(crate) struct TranscriptBuilder<'a> {
     /// Text that the model is still emitting. It is redacted when it is complete, because a secret
     /// may be split between deltas.
     text: Option<PendingText>,
-    /// Number of bytes that the transcript of this turn may still use.
+    /// Number of bytes of text that can still be added to the transcript of this turn.
     bytes_left: usize,
 }
 
@@ -105,8 +106,8 @@ impl<'a> TranscriptBuilder<'a> {
         }
     }
 
-    /// Returns the finished transcript. `calls` are all tool calls of the run, in the order of the
-    /// scored calls.
+    /// Returns the finished transcript, in which each `call` entry has the index of its tool call
+    /// in `calls` as `scored_call`. `calls` must have the order of the turn's scored calls.
     pub(crate) fn finish_transcript(mut self, calls: &[ToolCallRecord]) -> Transcript {
         self.finish_text();
         for entry in &mut self.transcript.entries {
@@ -268,7 +269,8 @@ impl<'a> TranscriptBuilder<'a> {
         entries.find(|entry| entry["id"] == shorten_name(id))
     }
 
-    /// Adds an entry to the transcript. If the transcript is full, only counts the entry.
+    /// Adds an entry to the transcript. If the transcript already has [`MAX_ENTRIES`] entries, only
+    /// counts the new entry as omitted.
     fn push_entry(&mut self, kind: &str, at_ms: u64, fields: Value) {
         if self.transcript.entries.len() >= MAX_ENTRIES {
             self.transcript.omitted += 1;
@@ -288,7 +290,8 @@ impl<'a> TranscriptBuilder<'a> {
         self.shorten(&clean, MAX_DETAIL_BYTES)
     }
 
-    /// Returns the beginning of a redacted text as JSON, with the number of omitted bytes.
+    /// Redacts a text and cuts it to `max_bytes`. Returns a JSON object with the `text` and, if the
+    /// text was cut, the number of `omitted` bytes.
     fn redacted_text_excerpt(&mut self, text: &str, max_bytes: usize) -> Value {
         let clean = self.redaction.redact_text(text);
         self.shorten(&clean, max_bytes)

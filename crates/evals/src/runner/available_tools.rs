@@ -26,15 +26,16 @@ impl AvailableTools {
                     None => (None, tool.name.clone()),
                 }));
         }
-        // A tool that the model has called may have been removed since, so called tools are added.
+        // A server may have removed a tool after the model called it, so the called tools are added
+        // too.
         let calls = report.tool_calls.iter();
         let calls = calls.filter(|call| call_outcome(call) != CallOutcome::Hallucinated);
         let called = calls.map(|call| (call.server.clone(), call.tool.clone()));
         self.tools.extend(called);
     }
 
-    /// Returns one sentence for each required call or forbidden pattern of a turn that names no
-    /// existing tool, because the suite is probably wrong.
+    /// Returns one sentence for each required call and each forbidden pattern of a turn that
+    /// matches no existing tool. This is probably a mistake in the suite.
     pub(super) fn describe_missing_tools(&self, turn: &Turn) -> Vec<String> {
         let missing = turn.find_missing_tools(&self.tools).into_iter();
         let sentences = missing.map(|(field, problem)| {

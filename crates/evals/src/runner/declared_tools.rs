@@ -12,7 +12,8 @@ use switchboard_domain::{
 
 use crate::suite::{DECLARED_SERVER, DeclaredTool};
 
-/// A tool host for the tools that a scenario declares. A call returns the result in the scenario.
+/// A tool host for the tools that a scenario declares. It executes nothing: each call of a tool
+/// returns the result that the scenario declares for this tool.
 pub(super) struct DeclaredToolHost {
     pub(super) tools: Vec<Arc<ToolDefinition>>,
     results: Vec<Value>,

@@ -23,7 +23,8 @@ impl UsageMeter {
         }
     }
 
-    /// Adds the cost of the response that the event ends. `price` returns the cost of tokens.
+    /// Adds the cost of a model response if the event ends one. `price` returns the cost of a
+    /// response in US dollars from its model and token counts, or `None` if the cost is unknown.
     pub(crate) fn add_run_event(
         &mut self,
         event: &RunEventKind,
@@ -42,8 +43,9 @@ impl UsageMeter {
                 let cost = compute_response_cost(&self.model, usage, price);
                 self.add_response(usage, cost);
             }
-            // A failed request without content costs nothing. The cost of a partial response is
-            // unknown, because its tokens are not reported.
+            // A failed attempt without content costs nothing. The cost of an attempt with content
+            // is unknown unless the model is free, because the tokens of a failed attempt are not
+            // reported.
             RunEventKind::ModelCallFailed { .. } | RunEventKind::ModelCallRetried { .. }
                 if std::mem::take(&mut self.has_content) =>
             {
@@ -80,7 +82,8 @@ impl UsageMeter {
     }
 }
 
-/// Returns the cost of a response. A free model costs nothing, even if token counts are unknown.
+/// Returns the cost of a response in US dollars, or `None` if a price or token count is unknown. A
+/// free model costs 0, even if token counts are unknown.
 fn compute_response_cost(
     model: &ModelId,
     usage: &Usage,

@@ -5,17 +5,20 @@ use std::collections::{HashMap, HashSet};
 use super::{CallInfo, CallMatcher, CallOutcome};
 use crate::suite::{ExpectedCall, MatchResult, Turn, find_maximum_matching};
 
-/// Assignment of the model's calls to the expected calls. Both are identified by index.
+/// Assignment of the model's calls in a turn to the expected calls. Numbers are indexes: of a call
+/// in the turn's list of calls, or of an expected call in the scenario's list.
 pub(super) struct CallAssignment {
-    /// Calls at the right position. The value is the index of the matching expected call.
+    /// Calls at the right position: maps the index of the call to the index of the expected call
+    /// that it matches.
     pub(super) assigned: HashMap<usize, usize>,
-    /// Calls that match an expected call at a wrong position.
+    /// Indexes of the calls that match an expected call, but at a wrong position.
     pub(super) misplaced: HashSet<usize>,
-    /// Expected calls that no call matches at the right position.
+    /// Indexes of the expected calls, required or optional, that no call matches at the right
+    /// position.
     pub(super) missing: Vec<usize>,
-    /// Required calls in `missing` that no call matches at a wrong position either.
+    /// Indexes of the required calls in `missing` that no call matches at a wrong position either.
     pub(super) unmet: Vec<usize>,
-    /// Number of required calls that a call matches only at a wrong position.
+    /// Number of the required calls in `missing` that a call matches at a wrong position.
     pub(super) attempted: usize,
 }
 
@@ -60,8 +63,9 @@ pub(super) fn assign_calls(
     }
 }
 
-/// Matches as many expected calls as possible, in any order and required calls first. Returns the
-/// index of the matching call for each expected call.
+/// Matches as many expected calls as possible with calls in any order, and prefers required calls.
+/// `ones` are indexes of expected calls. Returns the index of the matching call for each of them,
+/// or `None` if no call matches.
 fn match_calls_in_any_order(
     ones: &[usize],
     expected: &[ExpectedCall],
@@ -78,16 +82,17 @@ fn match_calls_in_any_order(
     paired
 }
 
-/// Matches as many required calls as possible in order, and then as many expected calls as
-/// possible. Returns the index of the matching call for each expected call.
+/// Matches expected calls with calls in the same order: as many required calls as possible, and
+/// then as many optional calls as possible. Returns the index of the matching call for each
+/// expected call, or `None` if no call matches.
 pub(super) fn match_calls_in_order(
     ones: usize,
     calls: usize,
     is_optional: impl Fn(usize) -> bool,
     matches: impl Fn(usize, usize) -> bool,
 ) -> Vec<Option<usize>> {
-    // Dynamic programming: for each pair of remaining expected calls and remaining calls, the best
-    // numbers of required matches and of all matches.
+    // Dynamic programming: `best[one][call]` are the maximum numbers of required matches and of all
+    // matches between the expected calls from index `one` and the calls from index `call`.
     let mut best = vec![vec![(0_usize, 0_usize); calls + 1]; ones + 1];
     let with =
         |one: usize, rest: (usize, usize)| (rest.0 + usize::from(!is_optional(one)), rest.1 + 1);

@@ -9,8 +9,9 @@ use super::{
 };
 use crate::suite::{MatchResult, Turn};
 
-/// Scores the tool calls of the first model response. `is_redacted` returns whether the input of a
-/// call was redacted in the recording.
+/// Compares the tool calls of the first model response with the expected calls, by the benchmark's
+/// rules. `is_redacted` returns whether a call comes from a recording in which secrets of its input
+/// were redacted.
 pub(crate) fn score_turn(
     turn: &Turn,
     calls: &[ToolCallRecord],
@@ -50,7 +51,8 @@ pub(crate) fn score_turn(
     let mut attempted = 0;
     let scored = calls.iter().enumerate().map(|(position, call)| {
         let outcome = redacted_call_outcome(call, is_redacted(call));
-        // By the benchmark's rules, a right call may violate the schema without hallucination.
+        // A call that is right by the benchmark's rules may violate the tool's JSON Schema. Such a
+        // call counts as not executed and not as hallucinated.
         let accepted = match outcome {
             CallOutcome::Hallucinated => CallOutcome::NotExecuted,
             outcome => outcome,
@@ -92,13 +94,15 @@ pub(crate) fn score_turn(
     }
 }
 
-/// Returns whether a failed call is wrong in any case. A call whose input violates the schema may
-/// still be right by the benchmark's rules.
+/// Returns whether a call with this failure is wrong whatever its arguments are: the tool does not
+/// exist, or the input is not a JSON object. Input that violates the tool's JSON Schema may still
+/// be right by the benchmark's rules.
 fn is_certainly_wrong(failure: ToolFailure) -> bool {
     failure.is_hallucination() && failure != ToolFailure::InvalidInput
 }
 
-/// Returns one sentence for each expectation of the turn that is violated.
+/// Returns one sentence for each fault of the turn: the run has no model response, an expected call
+/// is missing, or a call is wrong.
 pub(crate) fn find_faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
     let mut faults: Vec<String> = describe_missing_response(report).into_iter().collect();
     let missing = score.missing.iter();
@@ -117,8 +121,9 @@ pub(crate) fn find_faults(turn: &Turn, report: &RunReport, score: &TurnScore) ->
     faults
 }
 
-/// Returns an error message if a run has no model response. A run that reaches its limit of one
-/// step has a response, and an empty response is a response without calls.
+/// Returns an error message if a run failed or was cancelled without a model response. A run that
+/// reached its limit of one step has a response. A response that is empty, refused or filtered
+/// counts as a response without calls.
 fn describe_missing_response(report: &RunReport) -> Option<String> {
     let error = report.error.as_ref();
     let has_response = match report.outcome {

@@ -9,14 +9,16 @@ use crate::suite::{ExpectedCall, MatchResult, Matcher};
 pub(crate) struct CallMatcher<'a> {
     call: &'a ExpectedCall,
     arguments: Vec<(&'a str, Matcher)>,
-    /// Whether an argument that is null counts as present. If not, it counts as missing.
+    /// Whether an additional argument that is null violates [`ExpectedCall::exactly`]. If `false`,
+    /// such an argument counts as missing.
     counts_null: bool,
     alternatives: Vec<Self>,
 }
 
 impl<'a> CallMatcher<'a> {
     pub(super) fn new(call: &'a ExpectedCall) -> Self {
-        // The suite was validated before, so parsing cannot fail. The fallback matches nothing.
+        // Validation of the suite rejects values that are not valid matchers. Without validation,
+        // an invalid value becomes a matcher that accepts no argument.
         let parse =
             |value: &Value| Matcher::parse_matcher(value).unwrap_or(Matcher::OneOf(Vec::new()));
         let arguments = call.input.iter();
@@ -30,7 +32,8 @@ impl<'a> CallMatcher<'a> {
         }
     }
 
-    /// Creates a matcher that treats a null argument as present, as the benchmark does.
+    /// Creates a matcher for which an additional argument violates `exactly` even if it is null, as
+    /// in the benchmark.
     pub(super) fn with_null_as_value(call: &'a ExpectedCall) -> Self {
         Self {
             counts_null: true,
@@ -52,15 +55,16 @@ impl<'a> CallMatcher<'a> {
             && (self.call.server.is_none() || self.call.server == call.server)
     }
 
-    /// Compares a call with the expected call and its alternatives. Returns the best result.
+    /// Compares a call with the expected call and its alternatives, and returns the best result.
+    /// Returns `No` if the call uses another tool.
     pub(super) fn match_call(&self, call: &ToolCallRecord, is_redacted: bool) -> MatchResult {
         let candidates = self.iter_alternatives().filter(|it| it.matches_tool(call));
         let results = candidates.map(|it| it.compare_arguments(call, is_redacted).0);
         results.max().unwrap_or(MatchResult::No)
     }
 
-    /// Describes the first argument of a call that is wrong. If no argument is certainly wrong,
-    /// describes the first one that may be wrong, because it is redacted.
+    /// Describes the first wrong argument of a call. If no argument is certainly wrong, describes
+    /// the first redacted argument that may be wrong. Returns `None` if all arguments match.
     pub(super) fn describe_difference(
         &self,
         call: &ToolCallRecord,
@@ -111,8 +115,8 @@ impl<'a> CallMatcher<'a> {
 }
 
 fn match_argument(matcher: &Matcher, argument: Option<&Value>, is_redacted: bool) -> MatchResult {
-    // Only in redacted calls, a placeholder replaces a secret. In other calls, the model itself
-    // may have written this text.
+    // In a redacted call, the text `[redacted]` replaces a secret and may match any text. In other
+    // calls, the model itself wrote this text, so it is compared like any other text.
     if is_redacted {
         matcher.match_redacted(argument)
     } else if matcher.matches(argument) {
@@ -136,7 +140,8 @@ pub(crate) fn describe_expected_call(call: &ExpectedCall) -> String {
     text
 }
 
-/// Returns an expected argument as readers of a message understand it.
+/// Returns an expected argument as messages show it: a `$bfcl` matcher as its accepted value or as
+/// `$one_of` with the accepted values, and every other value unchanged.
 fn readable_argument(expected: &Value) -> Value {
     match expected.pointer("/$bfcl/allowed") {
         Some(Value::Array(allowed)) => match allowed.as_slice() {

@@ -26,7 +26,8 @@ impl FirstResponse {
         }
     }
 
-    /// Returns the records of the calls in the first response, with the input before repairs.
+    /// Returns the records of the calls in the first response. Their input is replaced by the input
+    /// that the model wrote, before repairs. `records` are the records of all calls of the run.
     pub(crate) fn into_call_records(self, records: &[ToolCallRecord]) -> Vec<ToolCallRecord> {
         let record = |(id, input): (String, Arc<Value>)| {
             let mut record = records.iter().find(|record| record.id == id)?.clone();

@@ -3,8 +3,8 @@
 use regex::Regex;
 use serde::Deserialize;
 
-/// Optional checks of the model's answer to a turn. All checks except the regular expression ignore
-/// case.
+/// Optional checks of the model's answer in a turn. The checks `contains`, `contains_any` and
+/// `lacks` ignore case.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerCheck {
@@ -16,12 +16,14 @@ pub struct AnswerCheck {
     pub lacks: Vec<String>,
     /// Regular expression that must match a part of the answer. It is case-sensitive by default.
     pub matches: Option<String>,
-    /// Type of an artifact that the answer must have, such as `table`.
+    /// Type of an artifact that the answer must include, such as `table`. The type is
+    /// case-sensitive.
     pub artifact: Option<String>,
 }
 
 impl AnswerCheck {
-    /// Validates the checks. The error is the name of an invalid field and its problem.
+    /// Validates the checks. The error contains the name of the first invalid field and a
+    /// description of its problem.
     pub(super) fn validate_fields(&self) -> Result<(), (&'static str, String)> {
         for (field, texts) in [
             ("contains", &self.contains),

@@ -10,19 +10,23 @@ use super::python_value::{
     PythonType, is_empty_text, is_in_list, normalize_text, normalize_value, python_equal,
 };
 
-/// Accepted values of one argument in benchmark data, the value of a `$bfcl` matcher.
+/// Type and accepted values of one argument, from the BFCL data. In a suite, this is the value of a
+/// `$bfcl` matcher.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BfclParameter {
-    /// Type of the parameter in the benchmark data. `None` means that the argument must be missing.
+    /// Type of the parameter in the benchmark data. If `None`, no value is accepted, so the
+    /// argument must be missing.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<BfclType>,
     /// Type of the items if the parameter is an array or a tuple.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<BfclType>,
-    /// Values that are accepted for the argument. An empty string allows a missing argument.
+    /// Values that are accepted for the argument. An empty string among them allows a missing
+    /// argument, unless the argument is `required`.
     pub allowed: Vec<Value>,
-    /// Whether the function requires the argument, so that it must not be missing.
+    /// Whether the function requires the argument. A required argument must not be missing, even if
+    /// `allowed` contains an empty string.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
 }
@@ -64,16 +68,18 @@ impl BfclType {
     }
 }
 
-/// Type that an accepted argument has: that of the parameter or that of the accepted values.
+/// How the type of an argument matches: the declared type of the parameter, or the type of the
+/// accepted values in the benchmark's answer.
 enum TypeMatch {
     Declared,
-    /// The argument has the type of the accepted values and not that of the parameter. Then it must
-    /// equal an accepted value.
+    /// The parameter and its accepted values have different types, and the argument has one of
+    /// these types. It must then equal an accepted value.
     Answered,
 }
 
 impl BfclParameter {
-    /// Returns whether the argument is right. `None` is a missing argument, and null is a value.
+    /// Returns whether the argument is right. `None` stands for a missing argument. A JSON null is
+    /// not missing.
     pub fn matches(&self, argument: Option<&Value>) -> bool {
         match (argument, self.declared) {
             (None, _) => !self.required && self.allowed.iter().any(is_empty_text),
@@ -109,8 +115,9 @@ impl BfclParameter {
     }
 }
 
-/// Returns whether the value has the type of the parameter, or else that of the accepted values.
-/// Returns `None` if the value has another type.
+/// Returns how the type of the value matches the type `expected` of the parameter, or else the type
+/// of the accepted values. Returns `None` if it matches neither. `items` is the type that the items
+/// of a list must have.
 fn match_value_type(
     value: &Value,
     allowed: &[Value],
@@ -143,7 +150,8 @@ fn match_value_type(
     (answered == Some(PythonType::from_json_value(value))).then_some(TypeMatch::Answered)
 }
 
-/// Returns the Python type of the first accepted value that is not an empty string.
+/// Returns the Python type of the first accepted value that is not an empty string. Returns `None`
+/// if there is no such value.
 fn accepted_value_type(allowed: &[Value]) -> Option<PythonType> {
     allowed
         .iter()
@@ -175,7 +183,8 @@ fn is_accepted_list(list: &[Value], allowed: &[Value]) -> bool {
     })
 }
 
-/// Returns the items of a value that is a sequence in Python, where a string is one of characters.
+/// Returns the items over which Python iterates: the items of a list, or the characters of a
+/// string. An empty object has no items. Returns `None` for all other values.
 fn sequence_items(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::Array(items) => Some(items.clone()),

@@ -1,7 +1,9 @@
 //! Computes a maximum matching in a bipartite graph.
 
-/// Pairs as many left items as possible, each with a different right item. Returns the right item
-/// of each left item. Earlier left items are preferred.
+/// Pairs as many of the `left` items as possible, each with a different one of the `right` items.
+/// `matches` gets the indexes of a left and a right item and returns whether they can be paired.
+/// Returns the index of the right item for each left item, or `None` if it has none. Earlier left
+/// items are preferred.
 pub(crate) fn find_maximum_matching(
     left: usize,
     right: usize,
@@ -20,8 +22,9 @@ pub(crate) fn find_maximum_matching(
     paired
 }
 
-/// Finds a partner for an item. If necessary, moves the current item of this partner to another one
-/// (augmenting path).
+/// Finds a right item for the left item `item` and enters the pair in `partners`. If the right item
+/// is taken, finds another right item for its current partner (augmenting path). Returns `false` if
+/// there is no free right item.
 fn find_partner(
     item: usize,
     matches: &impl Fn(usize, usize) -> bool,

@@ -4,13 +4,15 @@ use serde_json::Value;
 
 use super::{DeclaredTool, Scenario, ScoringRules, SuiteError, tool_pattern::ToolNames};
 
-/// Server name of the tools that a scenario declares.
+/// Server name of the tools that a scenario declares, in patterns, expected calls and reports. No
+/// MCP server has these tools.
 pub const DECLARED_SERVER: &str = "scenario";
 
 /// Maximum length in characters of a tool name, as the Model Context Protocol specifies.
 const MAX_NAME_CHARS: usize = 128;
 
-/// Validates the tools that a scenario declares, and that its turns do not expect other tools.
+/// Validates the tools that a scenario declares. If it declares any, also validates that its turns
+/// neither require nor forbid other tools.
 pub(super) fn check_declared_tools(scenario: &Scenario, place: &str) -> Result<(), SuiteError> {
     let mut names = ToolNames::new();
     for (at, tool) in scenario.tools.iter().enumerate() {
@@ -20,8 +22,8 @@ pub(super) fn check_declared_tools(scenario: &Scenario, place: &str) -> Result<(
             return suite_error(format!("{place}.name"), "another tool has this name");
         }
     }
-    // Turns with the benchmark's rules are not checked, because the benchmark may expect functions
-    // that it does not declare.
+    // Turns with `ScoringRules::Bfcl` are not checked, because the benchmark data may expect calls
+    // of functions that it does not declare.
     let turns = scenario
         .turns
         .iter()

@@ -14,14 +14,14 @@ use super::{bfcl_parameter::BfclParameter, bipartite::find_maximum_matching};
 ///
 /// | matcher | accepts an argument that |
 /// |---|---|
-/// | `{$any: true}` | is present |
+/// | `{$any: true}` | is present and not null |
 /// | `{$absent: true}` | is absent or null |
 /// | `{$one_of: [a, b]}` | matches one of these |
 /// | `{$matches: "^A.*"}` | is a text that matches the regular expression |
 /// | `{$contains: "x"}` | is a text that contains this text, ignoring case, or a list with such an item |
 /// | `{$ignoring_case: "x"}` | equals this text, ignoring case |
 /// | `{$between: [1, 5]}` | is a number in this inclusive range |
-/// | `{$optional: x}` | is absent or matches this |
+/// | `{$optional: x}` | is absent or null, or matches this |
 /// | `{$exactly: x}` | equals this value, without additional fields |
 /// | `{$unordered: [a, b]}` | is a list of the same length in any order |
 /// | `{$bfcl: {type: integer, allowed: [5]}}` | is right by the rules of [`BfclParameter`] |
@@ -35,7 +35,8 @@ pub enum Matcher {
     OneOf(Vec<Matcher>),
     /// Matches a string that contains a match of the regular expression (`$matches`).
     Matches(Regex),
-    /// Matches a string or list that contains this value (`$contains`).
+    /// Matches a string that contains this text, ignoring case, or a list with an item that equals
+    /// this value (`$contains`).
     Contains(Value),
     /// Matches a string that equals this text, ignoring case (`$ignoring_case`).
     IgnoringCase(String),
@@ -45,13 +46,16 @@ pub enum Matcher {
     Optional(Box<Matcher>),
     /// Matches an equal value. An object must have no additional fields (`$exactly`).
     Exactly(Value),
-    /// Matches a list whose items these matchers accept in any order (`$unordered`).
+    /// Matches a list of the same length whose items these matchers accept in any order, one
+    /// matcher for each item (`$unordered`).
     Unordered(Vec<Matcher>),
-    /// Matches an argument that is right by the rules of the benchmark (`$bfcl`).
+    /// Matches an argument that is right by the rules of the Berkeley Function Calling Leaderboard,
+    /// see [`BfclParameter`] (`$bfcl`).
     Bfcl(BfclParameter),
-    /// Matches a text, number, boolean or null that equals this value.
+    /// Matches a text, number, boolean or null that equals this value. White space around texts is
+    /// ignored. A missing argument equals null.
     Value(Value),
-    /// Matches a list whose items these matchers accept one by one.
+    /// Matches a list of the same length if each matcher accepts the item at its position.
     List(Vec<Matcher>),
     /// Matches an object whose fields these matchers accept. Other fields are ignored.
     Fields(Vec<(String, Matcher)>),
@@ -182,7 +186,7 @@ impl Matcher {
     }
 }
 
-/// Returns whether the items can be assigned to the matchers, one item for each matcher.
+/// Returns whether each matcher can get a different item that it accepts.
 fn matches_in_any_order(expected: &[Matcher], items: &[Value]) -> bool {
     let matches = |one: usize, item: usize| expected[one].matches(Some(&items[item]));
     find_maximum_matching(expected.len(), items.len(), matches)
@@ -202,7 +206,9 @@ fn contains_value(argument: &Value, expected: &Value) -> bool {
     }
 }
 
-/// Returns whether an argument equals a plain value by the rules of [`Matcher`].
+/// Returns whether an argument equals the value `expected`. Ignores white space around texts and
+/// compares numbers by value. Objects must have the same fields. A missing argument (`None`) equals
+/// null.
 pub(crate) fn values_match(argument: Option<&Value>, expected: &Value) -> bool {
     match (argument.unwrap_or(&Value::Null), expected) {
         // Whole numbers are compared as integers, because large ones lose precision as

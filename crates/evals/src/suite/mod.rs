@@ -1,6 +1,6 @@
 //! Suites: scenarios with expected calls and answers.
 //!
-//! A suite is a JSON or YAML document. An unknown field is an error with its path.
+//! A suite is a JSON or YAML document. An unknown field is an error.
 //!
 //! ```yaml
 //! title: Customer service
@@ -68,7 +68,8 @@ pub struct Suite {
     /// MCP servers that replace the configured servers, in the format of `mcp_servers` in the
     /// configuration. The caller of this crate starts these servers.
     pub mcp_servers: Option<Map<String, Value>>,
-    /// Text files that the suite's MCP servers read, by their path in a temporary folder.
+    /// Contents of text files for the suite's MCP servers, by relative path. The caller of this
+    /// crate writes the files to a temporary folder before it starts the servers.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
     /// Number of runs of each scenario with each model, because answers may vary. The default is 1.
@@ -117,7 +118,8 @@ pub struct Scenario {
     /// necessary if the scenario changes data.
     #[serde(default)]
     pub fresh_servers: bool,
-    /// Tools that exist only in this scenario. Each call returns the declared result of its tool.
+    /// Tools that exist only in this scenario and replace the tools of all servers. Each call
+    /// returns the declared result of its tool.
     #[serde(default)]
     pub tools: Vec<DeclaredTool>,
     /// Parameters of the agent's run, such as `max_steps`, `tool_choice` and `temperature`.
@@ -130,11 +132,12 @@ pub struct Scenario {
     pub turns: Vec<Turn>,
 }
 
-/// A tool that a scenario declares. It has no server and exists only in this scenario.
+/// A tool that a scenario declares. It exists only in this scenario. No MCP server provides it, and
+/// its server name is [`DECLARED_SERVER`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeclaredTool {
-    /// Name of the tool, unique in the scenario: letters, digits, `_`, `-` and `.`.
+    /// Name of the tool, unique in the scenario: 1 to 128 ASCII letters, digits, `_`, `-` and `.`.
     pub name: String,
     /// Description of the tool, which the model reads.
     #[serde(default)]
@@ -142,7 +145,8 @@ pub struct DeclaredTool {
     /// JSON Schema of the tool's input. The default accepts any object.
     #[serde(default = "default_input_schema")]
     pub input_schema: Value,
-    /// Text that every call of the tool returns as its result.
+    /// Result that every call of the tool returns: a text, or a JSON value that is returned as
+    /// text. A JSON object is also the structured content of the result. The default is `done`.
     #[serde(default = "default_result")]
     pub result: Value,
 }
@@ -153,14 +157,17 @@ pub struct DeclaredTool {
 pub struct Turn {
     /// Text of the user message with which the turn begins.
     pub say: String,
-    /// Tool calls that the model should make. An empty list makes every call wrong. Without a list,
-    /// only calls to forbidden or unknown tools are wrong.
+    /// Tool calls that the model should make. If the list is empty, every call is a fault, except
+    /// calls of built-in tools. Without a list, only calls of forbidden tools are faults, but
+    /// hallucinated calls lower the accuracy. Turns with [`ScoringRules::Bfcl`] are stricter: every
+    /// call that is not expected is a fault.
     pub calls: Option<Vec<ExpectedCall>>,
     /// Whether the model may make the expected calls in any order.
     #[serde(default)]
     pub any_order: bool,
     /// Patterns of forbidden tools, as `tool` or `server/tool`, case-sensitive. `*` matches any
-    /// text and `?` one character. A pattern that matches no existing tool is an error.
+    /// text and `?` one character. A pattern that matches no existing tool is a fault of the turn,
+    /// or an error in the suite if the scenario declares its tools.
     #[serde(default)]
     pub forbidden: Vec<String>,
     /// Checks of the model's answer in this turn.
@@ -182,7 +189,8 @@ pub struct ExpectedCall {
     /// Matchers for the arguments, by argument name. Their format is described at [`Matcher`].
     #[serde(default)]
     pub input: Map<String, Value>,
-    /// Whether the call is wrong if it has an argument that `input` does not list.
+    /// Whether a call is wrong if it has an argument that `input` does not list. By default,
+    /// additional arguments are ignored.
     #[serde(default)]
     pub exactly: bool,
     /// Whether the model may omit this call without a fault.
@@ -205,14 +213,16 @@ fn default_result() -> Value {
     Value::String("done".to_owned())
 }
 
-/// An error in the definition of a suite, with the path of the invalid field.
+/// An error in the definition of a suite, such as an unknown field or a number out of range.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuiteError {
-    /// A field of the suite is missing, unknown or has the wrong type.
+    /// A field of the suite is missing, unknown or has the wrong type. The text is the error
+    /// message of `serde_json`.
     #[error("{0}")]
     Shape(String),
-    /// The value of a field has the right type but is not valid.
+    /// The value of a field has the right type but is not valid. The error contains the path of the
+    /// field.
     #[error("{place}: {reason}")]
     Meaning {
         /// Path of the invalid field in the suite, such as `scenarios[2].turns[0]`.
@@ -252,7 +262,8 @@ impl Suite {
         Ok(suite)
     }
 
-    /// Validates a suite that was built in code. [`parse_suite`](Self::parse_suite) also does this.
+    /// Validates a suite that was built in code or deserialized directly.
+    /// [`parse_suite`](Self::parse_suite) also does this.
     pub fn validate_suite(&self) -> Result<(), SuiteError> {
         let wrong = |place: String, reason: &str| Err(SuiteError::invalid_value(place, reason));
         if self.scenarios.is_empty() {
@@ -347,7 +358,8 @@ impl Turn {
 }
 
 impl ExpectedCall {
-    /// Returns the name of the expected tool for messages, with its server if a server is required.
+    /// Returns the name of the expected tool for messages: `server/tool` if the call must use a
+    /// certain server, or else `tool`.
     pub(crate) fn name(&self) -> String {
         match &self.server {
             Some(server) => format!("{server}/{}", self.tool),

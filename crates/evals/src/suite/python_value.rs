@@ -52,7 +52,8 @@ pub(super) fn python_equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns a whole number or boolean as an integer, so that comparison loses no precision.
+/// Returns a whole number or boolean as an integer, so that comparison loses no precision. Returns
+/// `None` for other values and for numbers that are not whole.
 fn to_whole_number(value: &Value) -> Option<i128> {
     match value {
         Value::Bool(it) => Some(i128::from(*it)),
@@ -65,8 +66,8 @@ fn to_whole_number(value: &Value) -> Option<i128> {
     }
 }
 
-/// Returns a float as an integer if it is a whole number up to 2^64, because JSON numbers above 64
-/// bits are parsed as floats.
+/// Returns a float as an integer if it is a whole number from -2^64 to 2^64, or else `None`. JSON
+/// numbers above 64 bits are parsed as floats, so a whole number can be a float.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the number is whole and below 2^127"
@@ -87,7 +88,7 @@ pub(super) fn is_empty_text(value: &Value) -> bool {
     value.as_str() == Some("")
 }
 
-/// Returns a string in its normalized form, and other values unchanged.
+/// Returns a string as normalized by [`normalize_text`], and other values unchanged.
 pub(super) fn normalize_value(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(normalize_text(text)),

@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::matcher::Matcher;
 use crate::recording::{is_redacted, may_match_redacted};
 
-/// Result of comparing an argument that may be redacted with a matcher. The minimum combines
-/// results that must all match, and the maximum combines alternatives.
+/// Result of comparing an argument, which may be redacted, with a matcher. The variants are
+/// ordered: the minimum is the result of several comparisons that must all match, and the maximum
+/// is the result of alternatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MatchResult {
     /// The argument does not match, for every possible value of the redacted secret.
@@ -18,9 +19,10 @@ pub(crate) enum MatchResult {
 }
 
 impl Matcher {
-    /// Compares an argument of a recorded call, which may be redacted, with this matcher. Plain
-    /// values are compared without redacted text. Other matchers return `Unknown` for redacted
-    /// values.
+    /// Compares an argument of a recorded call, which may be redacted, with this matcher. For a
+    /// redacted argument, plain values and `Exactly` return `No` if the text outside the redacted
+    /// parts differs, or else `Unknown`. `Any` returns `Yes`, and `Absent` returns `No`. Objects
+    /// and lists of the same length are compared item by item. All other matchers return `Unknown`.
     pub(crate) fn match_redacted(&self, argument: Option<&Value>) -> MatchResult {
         let Some(found) = argument.filter(|it| is_redacted(it)) else {
             return if self.matches(argument) {

@@ -6,13 +6,14 @@ use switchboard_orchestration::tools::{pattern::Pattern, results::READ_TOOL, sea
 
 use super::{ExpectedCall, Turn};
 
-/// Names of existing tools, each with the name of its server. `None` for tools without a server.
+/// Existing tools as pairs of server name and tool name. The server name is `None` for tools
+/// without a server.
 pub(crate) type ToolNames = BTreeSet<(Option<String>, String)>;
 
 impl Turn {
-    /// Returns field and problem of each required call and forbidden pattern that matches no tool.
-    /// A call matches if one of its alternatives exists. Without any tools, forbidden patterns are
-    /// not checked.
+    /// Returns a pair of field path and problem for each required call and each forbidden pattern
+    /// of the turn that matches no tool in `tools`. A call matches if its tool or the tool of an
+    /// alternative exists. If `tools` is empty, forbidden patterns are not checked.
     pub(crate) fn find_missing_tools(&self, tools: &ToolNames) -> Vec<(String, String)> {
         let exists = |call: &&ExpectedCall| {
             let is_tool = |(server, tool): &(Option<String>, String)| {
@@ -50,9 +51,10 @@ impl Turn {
 
 /// A parsed pattern of forbidden tools, see [`Turn::forbidden`](super::Turn::forbidden).
 pub(crate) struct ToolPattern {
-    /// Pattern for the tool name alone. Tool names may contain `/`.
+    /// The whole text as a pattern for the tool name, because tool names may contain `/`.
     tool: Pattern,
-    /// Patterns for the server and for the tool, if the text contains `/`.
+    /// Patterns for the server name before the first `/` of the text, and for the tool name after
+    /// it. `None` if the text contains no `/`.
     both: Option<(Pattern, Pattern)>,
 }
 
@@ -74,7 +76,8 @@ impl ToolPattern {
             })
     }
 
-    /// Returns the reason why a pattern cannot match any tool. `None` for a valid pattern.
+    /// Returns the reason why the text is not a valid pattern for tools, such as white space at its
+    /// end. Returns `None` for a valid pattern.
     pub(super) fn pattern_problem(text: &str) -> Option<&'static str> {
         if text.trim().is_empty() {
             return Some("must not be empty; `*` matches any tool");
@@ -89,8 +92,8 @@ impl ToolPattern {
     }
 }
 
-/// Returns whether a pattern matches a built-in tool. No server lists these tools, so they always
-/// count as existing.
+/// Returns whether a pattern matches a built-in tool, such as tool search. Built-in tools always
+/// count as existing, although no server lists them.
 fn is_builtin_tool(pattern: &ToolPattern) -> bool {
     [SEARCH_TOOL, READ_TOOL]
         .iter()

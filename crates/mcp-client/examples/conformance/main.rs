@@ -24,7 +24,8 @@ use switchboard_mcp_client::{
 };
 
 const SERVER: &str = "server";
-/// OAuth client id for the suite's authorization servers that support Client ID Metadata Documents.
+/// URL of the client's metadata document. The program uses the URL as its OAuth client id if an
+/// authorization server of the conformance suite supports Client ID Metadata Documents.
 const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.json";
 
 #[tokio::main]
@@ -71,7 +72,8 @@ async fn run_scenario() -> Result<(), Box<dyn Error>> {
     result
 }
 
-/// Returns the OAuth settings for a scenario. `context` contains the client credentials, if any.
+/// Returns the OAuth settings for a scenario. `context` is the JSON data of the scenario, which may
+/// contain client credentials.
 fn build_auth_config(scenario: &str, context: &Value) -> AuthConfig {
     let given = |key: &str| context.get(key).and_then(Value::as_str);
     let grant = if scenario.starts_with("auth/client-credentials") {
@@ -88,8 +90,9 @@ fn build_auth_config(scenario: &str, context: &Value) -> AuthConfig {
     }
 }
 
-/// Reads the URL of the authorization server from the protected-resource metadata. Outside of
-/// tests, a person configures this URL as `issuer` together with the client secret.
+/// Returns the URL of the first authorization server in the protected-resource metadata of the MCP
+/// server at `url`. Returns `None` if these metadata cannot be read. Outside of tests, a person
+/// configures this URL as `issuer`, because a `client_secret` requires it.
 async fn authorization_server(url: &str) -> Option<String> {
     let url = reqwest::Url::parse(url).ok()?;
     let metadata = format!("/.well-known/oauth-protected-resource{}", url.path());
@@ -98,7 +101,8 @@ async fn authorization_server(url: &str) -> Option<String> {
     Some(metadata["authorization_servers"][0].as_str()?.to_owned())
 }
 
-/// Requests an authorization page in place of a browser. The suite's server needs no login form.
+/// Sends a GET request to an authorization page, as a browser would. The suite's authorization
+/// server redirects immediately, without a login form.
 fn visit_url(url: &str) {
     let url = url.to_owned();
     tokio::spawn(async move {
@@ -108,7 +112,8 @@ fn visit_url(url: &str) {
     });
 }
 
-/// Test user who accepts every elicitation without values, so that the form's defaults are used.
+/// Elicitation handler that accepts every elicitation with empty content. `McpHost` then sends the
+/// defaults of the form's fields to the server.
 struct AcceptingUser;
 
 #[async_trait]
@@ -120,7 +125,8 @@ impl Elicitor for AcceptingUser {
     }
 }
 
-/// Sends the tool calls that a scenario expects. Returns an error if a call fails.
+/// Sends the tool calls that a scenario expects. Returns an error if the server accepts no calls or
+/// if a call fails.
 async fn perform_actions(
     host: &McpHost,
     scenario: &str,
@@ -155,7 +161,8 @@ async fn perform_actions(
     }
 }
 
-/// Returns the tool calls that a scenario expects, as original names and arguments.
+/// Returns the tool calls that a scenario expects. Each consists of the tool's name on the server
+/// and the arguments.
 fn expected_calls(
     scenario: &str,
     context: &Value,
@@ -167,7 +174,8 @@ fn expected_calls(
     match scenario {
         // The MCP server of this scenario does not support `tools/call`, so no call is sent.
         "json-schema-ref-no-deref" => Ok(Vec::new()),
-        // This call returns a tool's schema to the suite, which checks that it is unchanged.
+        // The client calls `json_schema_echo` with the schema that it received for another tool.
+        // The suite checks that the client has not changed the schema.
         "json-schema-2020-12-preservation" => {
             let focal = tools
                 .iter()
@@ -188,7 +196,8 @@ fn expected_calls(
     }
 }
 
-/// Parses an element of `toolCalls` in the scenario's context: a tool name with arguments.
+/// Parses an element of `toolCalls` in the scenario's context and returns the tool name with the
+/// arguments. Returns `None` if the element has no name.
 fn parse_call(call: &Value) -> Option<(String, JsonObject)> {
     let name = call.get("name")?.as_str()?.to_owned();
     let input = call.get("arguments").and_then(Value::as_object);

@@ -12,7 +12,8 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    /// Parses a `WWW-Authenticate` value. Ignores schemes other than `Bearer` and malformed parts.
+    /// Parses the value of a `WWW-Authenticate` header. Ignores malformed parts and schemes other
+    /// than `Bearer`. Returns an empty challenge if nothing is left.
     pub(crate) fn parse_header(header: &str) -> Self {
         let mut parameters = bearer_parameters(header);
         Self {

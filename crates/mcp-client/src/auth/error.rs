@@ -35,7 +35,7 @@ pub enum AuthError {
     NeedsLogin {
         /// Configured name of the server.
         server: String,
-        /// OAuth scopes that the server requires.
+        /// OAuth scopes that the server requires. Empty if the server names no scopes.
         scopes: Vec<String>,
     },
     /// A discovered URL violates a rule for OAuth requests, such as the required use of `https`.
@@ -67,7 +67,8 @@ pub enum AuthError {
         /// Issuer in the metadata or the redirect, or `(none)`.
         found: String,
     },
-    /// The configured OAuth client is registered with an earlier authorization server.
+    /// The MCP server names another authorization server, but the configured OAuth client belongs
+    /// to an earlier one. The credentials of the client are not sent to the other server.
     #[error(
         "its authorization server is `{found}` now, but the configured `client_id` belongs to \
          `{expected}`: correct `issuer` and `client_id` in its configuration, or log out first"
@@ -75,7 +76,7 @@ pub enum AuthError {
     IssuerChanged {
         /// Issuer of the authorization server that the client is registered with.
         expected: String,
-        /// Issuer of the authorization server that the MCP server announces now.
+        /// Issuer of the authorization server that the MCP server names in its current metadata.
         found: String,
     },
     /// The `authorization` settings in the configuration of the server are not valid.
@@ -87,7 +88,7 @@ pub enum AuthError {
     /// The authorization server rejected a request of the client.
     #[error("the {what} was refused: {error}{}", description_clause(description.as_deref()))]
     Refused {
-        /// Purpose of the rejected request, such as `login`.
+        /// Name of the rejected request: `login`, `registration`, `token` or `revocation`.
         what: &'static str,
         /// OAuth error code, such as `access_denied` or `invalid_grant`.
         error: String,
@@ -109,8 +110,9 @@ pub enum AuthError {
 }
 
 impl AuthError {
-    /// Returns whether the issuer or resource is not the expected one. Such an error may show an
-    /// attack, so the session always reports it.
+    /// Returns whether discovery or the redirect named an unexpected authorization server or
+    /// resource, which may indicate an attack. Other discovery errors are ignored for a server
+    /// without known OAuth settings, but such an error always fails the request.
     pub(crate) fn is_identity_mismatch(&self) -> bool {
         matches!(
             self,

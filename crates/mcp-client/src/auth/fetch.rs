@@ -66,7 +66,8 @@ impl AuthClient {
         })
     }
 
-    /// Fetches a JSON object. Returns `None` for HTTP status 4xx and for other kinds of content.
+    /// Fetches a JSON object and follows at most three redirects, whose targets the guard checks
+    /// too. Returns `None` for HTTP status 4xx and for a body that is not a JSON object.
     pub(super) async fn get_json(
         &self,
         what: &'static str,

@@ -12,9 +12,11 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::primitives::error::{StartError, root_cause};
 
 const MAX_REDIRECTS: usize = 5;
-/// Time after which an idle connection is closed, because a server restart would have broken it.
+/// Time after which an idle connection in the pool is closed. A request on a connection that is
+/// older than a restart of the server would fail.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Header names that MCP sets on each request. The configuration of a server must not contain them.
+/// Lower-case names of the headers that the MCP client sets on each request. A configuration that
+/// contains one of them is rejected.
 const RESERVED_HEADERS: [&str; 4] = [
     "accept",
     "mcp-session-id",
@@ -53,7 +55,8 @@ fn is_loopback(url: &str) -> bool {
     }
 }
 
-/// Validates the configured headers and marks them as sensitive, so that logs do not show them.
+/// Converts the configured headers to HTTP headers, and marks their values as sensitive so that
+/// logs do not show them. Returns an error for an invalid or reserved header.
 pub(crate) fn parse_headers(
     configured: &[(String, SecretString)],
 ) -> Result<HashMap<HeaderName, HeaderValue>, StartError> {

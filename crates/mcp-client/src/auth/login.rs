@@ -36,7 +36,7 @@ pub(super) struct Login<'a> {
     pub(super) config: &'a AuthConfig,
     pub(super) options: &'a AuthOptions,
     pub(super) discovered: &'a DiscoveredAuthServer,
-    /// Stored grant of the previous login, if any.
+    /// Result of the previous login (client, tokens and scopes), if any.
     pub(super) before: Option<&'a StoredGrant>,
     /// Scopes that the MCP server requires in its `WWW-Authenticate` challenge.
     pub(super) challenged: &'a [String],
@@ -51,13 +51,16 @@ impl Login<'_> {
         }
     }
 
-    /// Logs in a person through a browser. Calls `on_url` with the URL of the authorization page.
+    /// Logs in a person through a browser and returns the issued tokens with the data for their
+    /// renewal. Calls `on_url` with the URL of the authorization page.
     pub(super) async fn login_in_browser(
         &self,
         on_url: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<StoredGrant, AuthError> {
         let server = &self.discovered.server;
-        // PKCE is required. A server without metadata (`assumed`) must support it (MCP 2025-03-26).
+        // The login requires PKCE with `S256`, which the metadata of the authorization server must
+        // list. A server without metadata (`assumed`) must support PKCE without listing it (MCP
+        // 2025-03-26).
         if !self.discovered.assumed && !server.has_s256() {
             let issuer = shorten(&server.issuer);
             let reason = "does not support PKCE with S256, which a safe login needs";
@@ -146,7 +149,8 @@ impl Login<'_> {
         server.parse_endpoint(self.fetch, TOKEN, server.token_endpoint.as_deref())
     }
 
-    /// Starts the redirect listener on the configured port, the previous port, or any free port.
+    /// Starts the redirect listener on the configured port. Without it, uses the port of the
+    /// redirect URI that an earlier login registered, or else any free port.
     async fn start_redirect_listener(&self) -> Result<RedirectListener, AuthError> {
         let registered = self
             .before
@@ -158,8 +162,9 @@ impl Login<'_> {
         }
     }
 
-    /// Returns the scopes to request: of the previous login, the configuration and the challenge. A
-    /// first login without configured scopes adds those that the server proposes.
+    /// Returns the scopes to request: the scopes of the previous login, of the configuration and of
+    /// the `WWW-Authenticate` challenge. If the first two are missing, adds the scopes that the
+    /// protected-resource metadata propose.
     fn requested_scopes(&self, may_be_offline: bool) -> Vec<String> {
         let proposed = if self.challenged.is_empty() {
             self.discovered.scopes.as_deref().unwrap_or_default()
@@ -341,8 +346,11 @@ fn preferred_auth_method(server: &ServerMetadata) -> ClientAuth {
     .unwrap_or(ClientAuth::None)
 }
 
-/// Returns the authentication method for a client that has a secret or a private key. Without
-/// metadata it is `private_key_jwt`, or else `client_secret_basic` (RFC 8414, section 2).
+/// Returns the authentication method for a client with a secret, a private key, or neither.
+/// Prefers, in this order, `private_key_jwt`, `client_secret_basic`, `client_secret_post` and
+/// `none`, if the client can use the method and the metadata list it. If the metadata list no
+/// usable method, returns the first usable one (for a secret `client_secret_basic`, the default of
+/// RFC 8414, section 2).
 fn select_auth_method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAuth {
     let mut able = Vec::new();
     if has_key {

@@ -85,8 +85,9 @@ impl ServerMetadata {
     }
 }
 
-/// Discovers the authorization server of the MCP server at `url`. If the metadata list several,
-/// prefers one with an issuer in `known` (an earlier login), or else the first one.
+/// Discovers the authorization server of the MCP server at `url`. If the protected-resource
+/// metadata list several, uses the configured `issuer`, or else an issuer in `known` (the issuers
+/// of earlier logins), or else the first one.
 pub(super) async fn discover_auth_server(
     fetch: &AuthClient,
     url: &Url,
@@ -168,8 +169,8 @@ async fn resource_metadata(
     }
 }
 
-/// Fetches the metadata of the authorization server `issuer`. Returns `None` if it has none, and an
-/// error if the metadata contain another issuer.
+/// Fetches the metadata of the authorization server `issuer` from its well-known URLs. Returns
+/// `None` if none of these URLs exists, and an error if the metadata contain another issuer.
 async fn server_metadata(
     fetch: &AuthClient,
     issuer: &str,
@@ -253,8 +254,9 @@ fn choose_issuer<'a>(
         .ok_or_else(|| missing_metadata_error("its metadata name no authorization server"))
 }
 
-/// Returns the resource identifier in the metadata. Returns an error unless it is `url` or a parent
-/// of `url`: a server could otherwise obtain tokens for another server.
+/// Returns the resource identifier `found` in the protected-resource metadata, or `url` if the
+/// metadata contain none. Returns an error unless `found` is `url` or a parent path of `url`,
+/// because the server could otherwise obtain tokens for another server.
 fn matching_resource(url: &Url, found: Option<String>) -> Result<String, AuthError> {
     let Some(found) = found else {
         return Ok(resource_identifier(url));
@@ -275,7 +277,8 @@ fn matching_resource(url: &Url, found: Option<String>) -> Result<String, AuthErr
     }
 }
 
-/// Returns the server's URL as a resource identifier (RFC 8707, section 2).
+/// Returns the server's URL without user info, query and fragment, as a resource identifier (RFC
+/// 8707, section 2).
 pub(super) fn resource_identifier(url: &Url) -> String {
     let mut url = url.clone();
     url.set_fragment(None);

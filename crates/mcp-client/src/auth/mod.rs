@@ -59,7 +59,8 @@ pub struct LoginInfo {
     pub issuer: String,
     /// Resource identifier of the MCP server for which the tokens are valid.
     pub resource: String,
-    /// Account of the login: the configured `account`, the client id, or `default`.
+    /// Account of the login: the configured `account`, or else the client id of a
+    /// `client_credentials` login, or else `default`.
     pub principal: String,
     /// Id of the OAuth client that requested the tokens.
     pub client_id: String,

@@ -7,7 +7,8 @@ use crate::auth::store::{MemoryStore, TokenStore};
 /// Default time limit of a browser login.
 const DEFAULT_LOGIN_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Callback with the URL of an authorization page. The callback must open the page for a person.
+/// Callback that receives the URL of an authorization page and must open this page for a person,
+/// for example in a browser.
 pub type OnUrl = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// OAuth login options that apply to all servers of an MCP host.
@@ -15,11 +16,11 @@ pub type OnUrl = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct AuthOptions {
     /// Store for the OAuth tokens of all servers.
     pub store: Arc<dyn TokenStore>,
-    /// Callback that lets the host start a login when a server requires one, or when a call needs
-    /// more scopes. The login counts towards the server's connect time-out or the call's deadline.
-    /// If it takes longer, the next call uses its tokens. After a person declined a login, the host
-    /// starts no other until [`login`](super::login()) succeeds. With `None`, a server that needs a
-    /// login fails.
+    /// Callback that opens an authorization page. With a callback, the host starts a login when a
+    /// server requires one, or when a call needs more scopes. The login counts towards the server's
+    /// connect time-out or the call's deadline. A login that takes longer continues, and the next
+    /// call uses its tokens. After a person declined a login, the host starts no other until
+    /// [`login`](super::login()) succeeds. With `None`, a server that needs a login fails.
     pub on_url: Option<OnUrl>,
     /// Time limit for a person to complete a login in the browser.
     pub login_timeout: Duration,

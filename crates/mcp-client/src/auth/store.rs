@@ -27,7 +27,8 @@ pub struct GrantKey {
     pub issuer: String,
     /// Resource identifier of the MCP server for which the tokens are valid (RFC 8707).
     pub resource: String,
-    /// Account of the login: the configured `account`, the client id, or `default`.
+    /// Account of the login: the configured `account`, or else the client id of a
+    /// `client_credentials` login, or else `default`.
     pub principal: String,
 }
 
@@ -57,7 +58,7 @@ pub struct StoredGrant {
     pub issued_at: u64,
 }
 
-/// OAuth client as it is registered with an authorization server.
+/// OAuth client that is registered with an authorization server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredClient {
     /// OAuth client id that identifies the client at the authorization server.
@@ -76,11 +77,11 @@ pub struct StoredClient {
     /// Redirect URI that was registered for a dynamic client. `None` for other clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
-    /// Way in which the client was registered.
+    /// How the client was registered.
     pub registration: Registration,
 }
 
-/// Way in which an OAuth client was registered with an authorization server.
+/// How an OAuth client was registered with an authorization server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Registration {
@@ -115,9 +116,10 @@ pub struct StoredTokens {
     pub expires_at: Option<u64>,
 }
 
-/// Store for OAuth tokens, which may be persistent.
+/// Store for OAuth tokens, in memory or persistent.
 ///
-/// Several tasks use a store concurrently, and several processes use a persistent store.
+/// Several tasks use a store at the same time. Several processes may use a persistent store at the
+/// same time.
 #[async_trait]
 pub trait TokenStore: fmt::Debug + Send + Sync {
     /// Returns the grants for the URL of an MCP server and a principal, the latest first. There is
@@ -134,7 +136,8 @@ pub trait TokenStore: fmt::Debug + Send + Sync {
     /// Removes the grant with a key. Returns `false` if there was none.
     async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError>;
 
-    /// Locks a grant while its tokens change, because a refresh token works only once. Dropping the
+    /// Locks the grant with a key, and waits while another caller holds the lock. A session holds
+    /// the lock while it changes the tokens, because a refresh token works only once. Dropping the
     /// returned lock releases it.
     async fn lock_grant(&self, key: &GrantKey) -> Result<StoreLock, StoreError>;
 }
@@ -154,10 +157,11 @@ pub enum StoreError {
         /// Error of the operating system for this file.
         source: std::io::Error,
     },
-    /// Another process held the lock of a grant for longer than the time-out (one minute).
+    /// Another process, or another task of this process, held the lock of a grant for longer than
+    /// the time-out (one minute).
     #[error("another process has held the lock of the tokens for too long (`{}`)", path.display())]
     Busy {
-        /// Path of the lock file that the other process holds.
+        /// Path of the lock file of this grant.
         path: PathBuf,
     },
     /// A [`TokenStore`] outside of this crate failed.

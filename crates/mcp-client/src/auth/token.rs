@@ -27,7 +27,9 @@ pub(super) struct Credentials<'a> {
     pub(super) issuer: &'a str,
 }
 
-/// Requests tokens. `parameters` are the form parameters without the client authentication.
+/// Requests tokens at the token endpoint. `parameters` are the form parameters of the grant. This
+/// function adds the authentication of the client. Returns an error if the server rejects the
+/// request or sends no valid token.
 pub(super) async fn request_tokens(
     fetch: &AuthClient,
     endpoint: &Url,
@@ -160,7 +162,8 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Converts an error response of an OAuth endpoint (RFC 6749, section 5.2) to an [`AuthError`].
+/// Converts an error response of an OAuth endpoint to [`AuthError::Refused`] (RFC 6749, section
+/// 5.2), or to [`AuthError::Failed`] if its body contains no `error`.
 pub(super) fn rejection(what: &'static str, endpoint: &Url, answer: &JsonResponse) -> AuthError {
     let text = |key: &str| answer.json.get(key).and_then(Value::as_str).map(shorten);
     match text("error") {

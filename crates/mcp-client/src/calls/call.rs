@@ -46,7 +46,8 @@ pub(crate) struct CallRequest {
     pub(crate) progress: ProgressSink,
 }
 
-/// Calls a tool with retries. Returns a result or an error before the deadline.
+/// Calls a tool, with retries after some failures. Returns the result, or an error when the
+/// deadline has passed or no retry is left.
 pub(crate) async fn call_tool(
     server: &Server,
     tool: &CatalogTool,
@@ -78,7 +79,8 @@ pub(crate) async fn call_tool(
     })
 }
 
-/// Sends a request until an attempt succeeds, or until the deadline or the retries are exhausted.
+/// Sends a request. Retries it after a failure if a repetition cannot cause another side effect,
+/// until no retry is left or the deadline is reached.
 pub(crate) async fn send_with_retries(
     server: &Server,
     mut call: CallRequest,
@@ -211,7 +213,8 @@ async fn send_once(
         // ended.
         biased;
         result = answer => result,
-        // The exit of the server also ends the wait: a child process may hold its pipe open.
+        // The exit of the server process ends the wait too. The pipe of the process may stay open
+        // after the exit, because a child process of the server can hold it.
         reason = connection.wait_until_ended() => Err(RequestFailure::Broken(reason)),
     }
 }
@@ -238,7 +241,8 @@ async fn acquire_permit<'a>(
     })
 }
 
-/// Returns how a failed call counts for the circuit breakers of the server and of the tool.
+/// Returns the outcomes of a failed call for the circuit breakers: first for the breaker of the
+/// server, then for the breaker of `tool`.
 fn circuit_outcomes(
     error: &ToolCallError,
     connection: &Connection,
@@ -248,7 +252,9 @@ fn circuit_outcomes(
         ToolCallError::Refused { .. } | ToolCallError::InvalidAnswer { .. } => {
             (Outcome::Answered, Outcome::Answered)
         }
-        // The server restarts, so only the circuit breaker of the tool may count the failure.
+        // The supervisor restarts the server, so the server's breaker does not count the failure.
+        // The tool's breaker counts it once per connection, even if several calls of the tool were
+        // running.
         ToolCallError::Broken { .. } if connection.has_ended() => {
             if connection.record_interrupted_tool(tool) {
                 (Outcome::Unknown, Outcome::NoAnswer)
@@ -272,7 +278,8 @@ fn error_reason(error: &ToolCallError) -> String {
     }
 }
 
-/// Waits for a usable connection other than `broken`. Returns an error after the deadline.
+/// Waits for a usable connection other than `broken`. Returns an error when the deadline has
+/// passed, or earlier if the server has failed or was stopped.
 pub(crate) async fn wait_for_connection(
     server: &Server,
     deadline: &Deadline,

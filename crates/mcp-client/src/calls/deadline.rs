@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{primitives::sync::lock_mutex, server_requests::pending::PendingForCall};
 
-/// Configured time limits of one tool call.
+/// Time limits of one call, from the deadline that its caller sets and from the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallTimeLimits {
     /// Maximum time from the start to the end of the call, regardless of progress.
@@ -21,12 +21,14 @@ pub(crate) struct CallTimeLimits {
     pub(crate) idle: Option<Duration>,
 }
 
-/// Deadline of a running call. It moves with progress, and while a person answers the server.
+/// Deadline of a running call. Progress reports move the idle limit, and the total limit grows
+/// while a person or a model answers a request from the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Deadline {
     started: Instant,
     limits: CallTimeLimits,
-    /// Time of the last progress of the call. `None` if the call has no idle limit.
+    /// Time of the last activity of the call, such as a progress report. `None` if the call has no
+    /// idle limit.
     last_activity: Option<Arc<Mutex<Instant>>>,
 }
 
@@ -51,7 +53,8 @@ impl Deadline {
         self.limits.idle.unwrap_or(self.limits.total)
     }
 
-    /// Returns the time at which a wait must end if it starts now and there is no progress.
+    /// Returns the time at which a wait must end if it starts at the time of this call and no
+    /// progress is reported.
     pub(crate) fn wait_deadline(&self) -> Instant {
         match self.limits.idle {
             Some(idle) => self.end_time().min(Instant::now() + idle),
@@ -108,7 +111,8 @@ impl Deadline {
         }
     }
 
-    /// Restarts the idle limit, after progress or after a wait that the server did not cause.
+    /// Restarts the idle limit. Callers use it after progress, after an answer about a task, and
+    /// after a wait before or during the call that the server did not cause.
     pub(crate) fn record_activity(&self) {
         if let Some(last_activity) = &self.last_activity {
             *lock_mutex(last_activity) = Instant::now();
@@ -121,7 +125,8 @@ impl Deadline {
     }
 }
 
-/// Waits until a request from the server is pending, or until none is if `is_pending` is `false`.
+/// Waits until at least one request from the server is pending if `is_pending` is `true`, or until
+/// no request is pending if it is `false`. Never returns if `requests` is `None`.
 async fn wait_until_pending(requests: &mut Option<PendingForCall>, is_pending: bool) {
     match requests {
         Some(requests) => requests.wait_for_pending_state(is_pending).await,

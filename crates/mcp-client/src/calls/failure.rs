@@ -15,7 +15,8 @@ use crate::{
     },
 };
 
-/// Time limit to wait for the reason why a connection ended, which an error message contains.
+/// Time to wait until the supervisor reports why a connection ended. The error of the failed
+/// request contains that reason.
 const END_REASON_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reason why a request to a server has no result.

@@ -19,7 +19,8 @@ use crate::{
     transport::call_context::{CallContext, RequestContext},
 };
 
-/// Maximum number of rounds in which a server requests input. rmcp uses the same limit.
+/// Maximum number of times that one request is sent if the server requests more input each time.
+/// rmcp uses the same limit.
 const MAX_ROUNDS: usize = 10;
 /// Pause before a request is repeated, if the server asked for a repetition but not for input.
 const ROUND_INTERVAL: Duration = Duration::from_millis(100);
@@ -84,7 +85,8 @@ async fn collect_required_input(
     Some(input.map_err(RequestFailure::Refused))
 }
 
-/// Adds the collected input to a request, which is then sent again.
+/// Adds the collected input to a request, which is then sent again. If the server requested no
+/// input, only waits for [`ROUND_INTERVAL`] and adds the server's state.
 async fn add_input(request: &mut ClientRequest, input: CollectedInput) {
     let CollectedInput { responses, state } = input;
     if responses.is_none() {
@@ -103,7 +105,8 @@ async fn add_input(request: &mut ClientRequest, input: CollectedInput) {
             let params = &mut request.params;
             (&mut params.input_responses, &mut params.request_state)
         }
-        // In MCP, other requests cannot contain input, so they are repeated unchanged.
+        // In MCP, only the three requests above have fields for input. Other requests are repeated
+        // unchanged.
         _ => return,
     };
     *input_responses = responses;

@@ -36,7 +36,8 @@ use crate::{
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum polling interval of a task, even if the server requests a shorter one.
 const MIN_INTERVAL: Duration = Duration::from_millis(20);
-/// Maximum polling interval of a task. Every answer to a poll restarts the idle limit of the call.
+/// Maximum polling interval of a task, even if the server requests a longer one. Every answer to a
+/// poll restarts the idle limit of the call, so a longer interval could exceed that limit.
 const MAX_INTERVAL: Duration = Duration::from_secs(20);
 /// Number of consecutive unanswered polls of a task after which the tool call fails.
 const MAX_LOST_POLLS: u32 = 5;
@@ -116,7 +117,8 @@ async fn next_update(updates: &mut broadcast::Receiver<Value>, id: &str) -> Valu
     }
 }
 
-/// Requests the state of a task with `tasks/get`. Repeats a request that has no answer.
+/// Requests the state of a task with `tasks/get`. Repeats a request without an answer, and returns
+/// an error after [`MAX_LOST_POLLS`] such requests or when the connection has ended.
 async fn poll_task(connection: &Connection, id: &str) -> Result<Value, RequestFailure> {
     let mut lost = 0;
     loop {
@@ -146,7 +148,8 @@ async fn poll_task(connection: &Connection, id: &str) -> Result<Value, RequestFa
     }
 }
 
-/// Collects and sends the input that a task requests. Skips input requests in `answered`.
+/// Collects the input that a task requests and sends the input to the server. Skips input requests
+/// whose keys are in `answered`, and adds the keys of the other requests to `answered`.
 async fn send_input(
     server: &Server,
     connection: &Connection,
@@ -193,7 +196,8 @@ fn protocol_error(reason: impl Into<String>) -> RequestFailure {
     RequestFailure::Protocol(reason.into())
 }
 
-/// Converts a failed task to the error that the tool call would return without a task.
+/// Converts the state of a failed task to an error. An error code in the state gives
+/// [`RequestFailure::Refused`], as for a server that answers `tools/call` with an error.
 fn task_error(state: &Value) -> RequestFailure {
     let field = |key: &str| state.get("error").and_then(|error| error.get(key));
     let message = field("message").and_then(Value::as_str);

@@ -27,7 +27,8 @@ pub fn root_from_path(path: &Path) -> Option<Root> {
 pub struct SamplingLimits {
     /// Maximum number of model answers until the host is closed. Further requests are rejected.
     pub calls: u32,
-    /// Maximum number of output tokens of one model answer. Larger requests are reduced to it.
+    /// Maximum number of output tokens of one model answer. A request for more tokens gets this
+    /// maximum instead.
     pub max_tokens: u32,
 }
 

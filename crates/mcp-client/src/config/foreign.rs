@@ -14,9 +14,11 @@ use crate::config::{
 /// Keys with the URL of a server, in order of precedence. Gemini CLI uses `httpUrl` for streamable
 /// HTTP and `url` for the older SSE transport. Windsurf uses `serverUrl`.
 const URLS: [&str; 3] = ["httpUrl", "serverUrl", "url"];
-/// Key in Claude Code for a command that prints HTTP headers. It is not supported.
+/// Key in Claude Code for a command that prints HTTP headers. The command is not run, and the
+/// server gets a warning.
 pub(super) const HEADERS_HELPER: &str = "headersHelper";
-/// Key in VS Code and Cursor for a file with environment variables. It is not supported.
+/// Key in VS Code and Cursor for a file with environment variables. The parsers do not read this
+/// file: they add a warning, unless the caller has replaced the key before.
 pub const ENV_FILE: &str = "envFile";
 /// Internal key for the reason why a server entry cannot be used. A file cannot set it, because
 /// [`select_used_parts`](super::select_used_parts) removes it.
@@ -63,7 +65,8 @@ pub(super) fn is_known_key(key: &str) -> bool {
     is_plain_key(key) || parse_tool_filter(key).is_some()
 }
 
-/// Returns whether Switchboard uses a key that is not a tool filter.
+/// Returns whether a key in a server entry of another MCP host is a setting that Switchboard uses,
+/// other than a tool filter such as `includeTools`.
 fn is_plain_key(key: &str) -> bool {
     matches!(
         key,
@@ -116,7 +119,9 @@ pub(super) fn is_disabled(server: &Value) -> bool {
     is("disabled", true) || is("enabled", false)
 }
 
-/// Parses a server entry of another MCP host. In a list, its name is in `id`, or else in `name`.
+/// Parses a server entry of another MCP host. In a list, the name of the server is in `id`, or else
+/// in `name`. Returns an error only for a missing name. An entry with other problems becomes
+/// [`ServerTransport::Unusable`].
 fn parse_server(listed: &RawServerEntry<'_>) -> Result<ServerConfig, ConfigError> {
     let RawServerEntry { key, value, path } = listed;
     let listed_name = || value.get("id").or_else(|| value.get("name"));
@@ -149,7 +154,8 @@ fn parse_usable_server(name: &str, value: &Value, path: &str) -> Result<ServerCo
     Ok(config)
 }
 
-/// Converts a server entry of another MCP host to the Switchboard format.
+/// Converts a server entry of another MCP host to the Switchboard format. Adds a text to `warnings`
+/// for each setting without effect. Returns an error for an invalid or unsupported setting.
 fn to_own_format(
     fields: &Map<String, Value>,
     path: &str,
@@ -223,7 +229,8 @@ fn timeout_to_seconds(timeout: &Value) -> Value {
     }
 }
 
-/// Returns the tool names in a filter. Returns `None` if the filter allows every tool.
+/// Returns the tool names in a tool filter, or `None` if the filter allows every tool. Returns an
+/// error for an unsupported filter and for a name with a pattern.
 fn parse_tool_names(
     filter: ToolFilter,
     value: &Value,

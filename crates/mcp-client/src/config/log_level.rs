@@ -30,7 +30,8 @@ pub enum LogLevel {
     Emergency,
 }
 
-/// Each log level with its rmcp type. The discriminants of both types are indexes of this array.
+/// Pairs of a log level and the rmcp type for the same level. The discriminant of either type is
+/// the index of its pair in this array.
 const LEVELS: [(LogLevel, LoggingLevel); 8] = [
     (LogLevel::Debug, LoggingLevel::Debug),
     (LogLevel::Info, LoggingLevel::Info),

@@ -35,8 +35,8 @@ pub struct AuthConfig {
     /// [`AuthOptions::client_metadata_url`](crate::auth::AuthOptions::client_metadata_url).
     #[serde(deserialize_with = "deserialize_document_url")]
     pub client_metadata_url: Option<String>,
-    /// `scopes`: OAuth scopes of the first login, instead of the scopes that the server proposes.
-    /// Scopes that a call needs are requested in addition.
+    /// `scopes`: OAuth scopes that every login requests, instead of the scopes that the server
+    /// proposes. Scopes that a call needs are requested in addition.
     #[serde(deserialize_with = "deserialize_scopes")]
     pub scopes: Option<Vec<String>>,
     /// `issuer`: issuer of the only authorization server that may receive the client's credentials.
@@ -92,7 +92,8 @@ impl ClientAuth {
 }
 
 impl AuthConfig {
-    /// Returns the principal that identifies the stored login: account, client id or `default`.
+    /// Returns the principal of the stored login: the configured `account`, or else the client id
+    /// for the grant `client_credentials`, or else `default`.
     pub(crate) fn token_principal(&self) -> &str {
         match (&self.account, self.grant, &self.client_id) {
             (Some(account), ..) => account,
@@ -101,7 +102,8 @@ impl AuthConfig {
         }
     }
 
-    /// Returns whether the configuration requires or describes an OAuth login.
+    /// Returns whether the configuration contains an OAuth setting, such as `client_id` or
+    /// `scopes`, which shows that the server uses OAuth.
     pub(crate) fn is_set(&self) -> bool {
         self.grant == GrantType::ClientCredentials
             || self.client_id.is_some()
@@ -118,7 +120,8 @@ impl AuthConfig {
         self.client_secret.is_some() && self.issuer.is_none() && self.metadata_url.is_none()
     }
 
-    /// Returns an error if the login settings contradict each other.
+    /// Returns an error if a login setting is missing that another one requires: the `client_id`,
+    /// or the `issuer` for a `client_secret`.
     pub(super) fn check_settings(&self, path: &str) -> Result<(), ConfigError> {
         let needs_client = self.grant == GrantType::ClientCredentials
             || self.client_secret.is_some()

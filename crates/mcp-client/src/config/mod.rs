@@ -54,8 +54,8 @@ pub struct ServerConfig {
     /// Connection to the server: a child process or an HTTP endpoint.
     pub transport: ServerTransport,
     /// Time limit to start the server: spawn the process, perform the handshake and list the tools.
-    /// Defaults to [`DEFAULT_CONNECT_TIMEOUT`]. A longer configured `timeout` raises the default to
-    /// at most two minutes.
+    /// Defaults to [`DEFAULT_CONNECT_TIMEOUT`]. The key `timeout` of a configuration file raises
+    /// this default to its own value, but to at most two minutes.
     pub connect_timeout: Duration,
     /// Time limit of a call for which the caller sets no deadline. Defaults to
     /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
@@ -64,7 +64,8 @@ pub struct ServerConfig {
     /// at least 8 bytes are redacted in all output of the server. Values of environment variables
     /// and headers are redacted even if they are not listed here.
     pub secrets: Vec<SecretString>,
-    /// Redactor for additional secrets, including secrets that are added while the server runs.
+    /// Redactor for additional secrets. The application can add secrets to it while the server
+    /// runs, and they are then redacted too.
     pub redactor: Redactor,
     /// Original names of the available tools. `None` makes all tools available.
     pub allowed_tools: Option<Vec<String>>,

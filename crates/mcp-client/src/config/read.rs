@@ -19,7 +19,8 @@ pub(super) struct RawServerEntry<'a> {
     pub(super) path: String,
 }
 
-/// Returns the server entries in a map or a list, each with its path for error messages.
+/// Returns the server entries of a map or a list, each with its path for error messages. Returns an
+/// error for any other value.
 pub(super) fn list_server_entries<'a>(
     value: &'a Value,
     path: &str,
@@ -76,14 +77,15 @@ pub(super) fn join_path(parent: &str, key: &str) -> String {
     }
 }
 
-/// Returns an error if the name of a server is missing or blank.
+/// Returns the name of a server, or an error if the name is missing or blank. `path` is the path of
+/// the server entry for the error message.
 pub(super) fn check_server_name(name: Option<String>, path: &str) -> Result<String, ConfigError> {
     name.filter(|name| !name.trim().is_empty())
         .ok_or_else(|| ConfigError::invalid_value(path, "has no name: set `name`"))
 }
 
-/// Converts a scalar to text. Accepts numbers and booleans, because YAML parses an unquoted `PORT:
-/// 8080` as a number.
+/// Converts a scalar to text. Accepts numbers and booleans, because YAML parses an unquoted
+/// `PORT: 8080` as a number. Returns `None` for `null`, a list or a map.
 pub(super) fn scalar_to_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -97,8 +99,9 @@ pub(super) fn scalars_to_texts(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(scalar_to_text).collect()
 }
 
-/// Deserializes a value with `convert`, which returns `None` if the value is invalid. A missing
-/// value (`null`) becomes `None`. The error message describes valid values with `expected`.
+/// Deserializes an optional value and converts it with `convert`. A missing value or `null` gives
+/// `None`. If `convert` returns `None`, the value is invalid and the result is the error
+/// `must be {expected}`.
 pub(super) fn deserialize_converted<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     expected: &str,
@@ -112,7 +115,8 @@ pub(super) fn deserialize_converted<'de, D: Deserializer<'de>, T>(
     converted.transpose()
 }
 
-/// Deserializes text. Returns an error for text that contains only white space.
+/// Deserializes optional text. Returns an error for other types, and for text that contains only
+/// white space.
 pub(super) fn deserialize_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

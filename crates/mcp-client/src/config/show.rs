@@ -15,7 +15,7 @@ pub(crate) fn redact_url(url: &str) -> String {
     parsed.to_string()
 }
 
-/// Returns a command line in which `…` replaces probable secrets, such as the value of `--token`.
+/// Returns a command line with `…` in place of probable secrets, such as the value of `--token`.
 pub(crate) fn redact_command(command: &str, args: &[String]) -> String {
     let shown = split_argument_secrets(args).map(|(shown, _)| shown);
     [command.to_owned()]
@@ -32,7 +32,8 @@ pub(crate) fn find_argument_secrets(args: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Returns each argument without its probable secrets, together with these secrets.
+/// Splits each argument into a text that may be shown, with `…` in place of probable secrets, and
+/// the list of these secrets.
 fn split_argument_secrets(args: &[String]) -> impl Iterator<Item = (String, Vec<String>)> {
     let mut after_secret_flag = false;
     args.iter().map(move |arg| {
@@ -75,7 +76,8 @@ fn find_header_secrets(text: &str) -> Vec<String> {
     secrets.into_iter().flatten().map(str::to_owned).collect()
 }
 
-/// Returns the secrets that [`redact_url`] removes from a URL.
+/// Returns the probable secrets in a URL: the password (or the user name of a URL without
+/// password), each query value, and the whole query. Returns an empty list for an invalid URL.
 pub(crate) fn find_url_secrets(url: &str) -> Vec<String> {
     let Ok(parsed) = Url::parse(url) else {
         return Vec::new();

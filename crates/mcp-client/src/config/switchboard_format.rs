@@ -118,8 +118,9 @@ pub(super) fn parse_server(listed: &RawServerEntry<'_>) -> Result<ServerConfig, 
 }
 
 impl Entry {
-    /// Returns the OAuth settings if `authorization` is a map. If it is text, adds it to the
-    /// headers as an `Authorization` header.
+    /// Returns the OAuth settings if `authorization` is a map. If `authorization` is text, adds an
+    /// `Authorization` header with this text to `headers`, and returns default settings. Returns an
+    /// error for other types, or if `headers` already contains this header.
     fn parse_login(&mut self, path: &str) -> Result<AuthConfig, ConfigError> {
         let Some(value) = self.authorization.take_if(|_| self.command.is_none()) else {
             return Ok(AuthConfig::default());
@@ -207,7 +208,8 @@ fn reject_unused_key(
     Ok(())
 }
 
-/// Parses the type of a server, in the spelling of Switchboard or of another MCP host.
+/// Parses the type of a server, in the spelling of Switchboard or of another MCP host. Returns an
+/// error message for an unknown type and for `sse`.
 pub(super) fn parse_transport_kind(name: &str) -> Result<TransportKind, String> {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     let normalized: String = letters.map(|c| c.to_ascii_lowercase()).collect();

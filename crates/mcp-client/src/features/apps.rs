@@ -17,7 +17,8 @@ use crate::{
     tools::visibility::APP_MEDIA_TYPE,
 };
 
-/// Tool whose calls an HTML page of MCP Apps can display.
+/// Tool for which its server provides an HTML page of MCP Apps. An application displays the calls
+/// of the tool in this page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct App {
     /// Original name of the tool on its server.
@@ -26,7 +27,7 @@ pub struct App {
     pub uri: String,
     /// Whether models may call the tool.
     pub for_model: bool,
-    /// Whether the page may call the tool.
+    /// Whether pages of the same server may call the tool.
     pub for_app: bool,
 }
 
@@ -37,7 +38,8 @@ pub struct AppPage {
     pub uri: String,
     /// HTML source of the page.
     pub html: String,
-    /// Settings of the page, such as `csp`, `permissions`, `domain` and `prefersBorder`.
+    /// Settings of the page from its metadata (`_meta.ui`), such as `csp`, `permissions`, `domain`
+    /// and `prefersBorder`. Empty if the server sends none.
     pub ui: JsonObject,
 }
 

@@ -42,7 +42,7 @@ pub struct CompletionRequest {
     pub known: BTreeMap<String, String>,
 }
 
-/// Values that a server proposes for an argument.
+/// Values that a server proposes for an argument of a prompt or resource template.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// Proposed values, the most likely first. The protocol allows at most 100 values.

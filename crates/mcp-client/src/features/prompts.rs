@@ -81,7 +81,7 @@ pub enum PromptRole {
 
 /// Methods that list and render prompts.
 impl McpHost {
-    /// Lists all prompts of a server, from all pages of its list.
+    /// Lists all prompts of a server. Requests as many pages of `prompts/list` as the server has.
     pub async fn list_prompts(&self, server: &str) -> Result<Listing<Prompt>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client
@@ -89,7 +89,8 @@ impl McpHost {
             .await
     }
 
-    /// Requests the messages of a prompt, with values for its arguments.
+    /// Requests the messages of a prompt. The server inserts the values in `arguments` into the
+    /// messages.
     pub async fn render_prompt(
         &self,
         server: &str,
@@ -118,7 +119,8 @@ impl McpHost {
 }
 
 /// Parses a prompt message. Returns one message per content block, because some servers put several
-/// content blocks into one message.
+/// content blocks into one message. Returns an error if the role or the content is missing or
+/// invalid.
 fn parse_messages(message: &Value) -> Result<Vec<PromptMessage>, String> {
     let Some(Ok(role)) = message.get("role").map(PromptRole::deserialize) else {
         return Err("a message has neither the role `user` nor `assistant`".to_owned());

@@ -24,8 +24,8 @@ use crate::{
 /// completions without declaring it.
 const FIRST_WITH_COMPLETIONS: &str = "2025-03-26";
 
-/// Error of a request for resources, prompts, completions or pages. Configured secrets are redacted
-/// in its text.
+/// Error of a request for resources, prompts, completions or HTML pages of MCP Apps. Configured
+/// secrets are redacted in the error message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FeatureError {
@@ -92,8 +92,8 @@ impl Capability {
         }
     }
 
-    /// Converts the error of a request. If the server does not implement the method, the error
-    /// states that the server lacks the capability.
+    /// Converts the error of a request. A server without an implementation of the requested method
+    /// gives [`FeatureError::Unsupported`], and other errors give [`FeatureError::Request`].
     pub(super) fn convert_error(self, server: &Server, error: ToolCallError) -> FeatureError {
         match error {
             ToolCallError::Refused { code, .. }
@@ -136,7 +136,8 @@ impl<'a> FeatureClient<'a> {
         })
     }
 
-    /// Waits for a connection to the server and checks that the server declares the capability.
+    /// Waits for a connection to the server and returns it. Returns an error after the deadline, or
+    /// if the server does not declare the capability.
     pub(super) async fn connect(
         &self,
         capability: Capability,
@@ -205,7 +206,8 @@ impl<'a> FeatureClient<'a> {
         Ok(page)
     }
 
-    /// Parses the items in the field `key` of a result. Invalid items become problems.
+    /// Parses the items in the array field `key` of a result. Drops invalid items and records them
+    /// as problems. Returns an error if the result does not have this array.
     pub(super) fn parse_items<T>(
         &self,
         method: &str,

@@ -60,7 +60,7 @@ pub struct ResourceUpdate {
 }
 
 /// Stream of updates of a watched resource. Dropping it ends the subscription. The stream ends when
-/// the host is closed, or when the server no longer supports subscriptions.
+/// the host is closed, or when the server stops supporting subscriptions.
 pub type ResourceUpdates = Pin<Box<dyn Stream<Item = ResourceUpdate> + Send>>;
 
 /// Method that watches a resource for changes.
@@ -119,7 +119,8 @@ struct Watch {
 enum UpdateSource {
     /// Subscription stream of this watcher (protocol version 2026-07-28).
     Stream(Box<Subscription>),
-    /// Resource notifications and a share of the subscription (versions up to 2025-11-25).
+    /// Receiver of resource notifications, and this watcher's share of the common subscription
+    /// (protocol versions up to 2025-11-25).
     Notifications(
         broadcast::Receiver<String>,
         #[expect(dead_code)] SubscriptionShare,
@@ -128,7 +129,8 @@ enum UpdateSource {
 
 impl Watch {
     /// Returns the URI of the next changed resource. Subscribes again if the subscription ended.
-    /// Returns `None` if the server is stopped or no longer supports subscriptions.
+    /// Returns `None` if the server is stopped or does not support subscriptions after a
+    /// reconnection.
     async fn next(&mut self) -> Option<String> {
         let mut backoff = Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
         if let Some(source) = &mut self.source {
@@ -261,7 +263,7 @@ impl Drop for SubscriptionShare {
 
 impl UpdateSource {
     /// Waits for the next change of the watched resource or of a resource below it. Returns the URI
-    /// of the changed resource.
+    /// of the changed resource, or `None` if the subscription has ended.
     async fn next(&mut self, watched: &str) -> Option<String> {
         loop {
             match self {

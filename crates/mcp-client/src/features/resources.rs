@@ -114,7 +114,8 @@ pub(super) fn is_app_media_type(media_type: &str) -> bool {
 /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout) if that is not set. A request to
 /// a starting server waits until the server is ready.
 impl McpHost {
-    /// Lists all resources of a server, from all pages of its list.
+    /// Lists all resources of a server. Requests as many pages of `resources/list` as the server
+    /// has.
     pub async fn list_resources(&self, server: &str) -> Result<Listing<Resource>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client
@@ -122,7 +123,8 @@ impl McpHost {
             .await
     }
 
-    /// Lists all resource templates of a server.
+    /// Lists all resource templates of a server. Requests as many pages of
+    /// `resources/templates/list` as the server has.
     pub async fn list_resource_templates(
         &self,
         server: &str,

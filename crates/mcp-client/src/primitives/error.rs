@@ -34,7 +34,7 @@ pub enum HostError {
     },
 }
 
-/// Reason why a server did not start. The server's status contains this message.
+/// Reason why a server did not start. The server's status contains the text of this error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error("`{command}` was not found{}", install_hint(command, *contains_arguments))]
@@ -68,7 +68,9 @@ pub(crate) enum StartError {
         /// Whether the connection broke during the handshake. The exit status of the process then
         /// explains the failure better.
         broke: bool,
-        /// Whether the server supports only protocol versions without `initialize` (2026-07-28).
+        /// Whether the server answered the handshake with `Method not found`. As an answer to
+        /// `initialize`, this means that the server supports only protocol versions without
+        /// `initialize` (2026-07-28).
         is_modern: bool,
     },
     #[error("it did not list its tools: {reason}")]

@@ -40,9 +40,11 @@ struct Breakers {
 
 #[derive(Default)]
 struct Breaker {
-    /// Number of consecutive unanswered calls. The breaker opens when it reaches the limit.
+    /// Number of consecutive unanswered calls. The breaker opens when this number reaches the
+    /// configured limit.
     failures: u32,
-    /// Error message of the last unanswered call, which rejected calls receive.
+    /// Error message of the last unanswered call. The errors of rejected calls contain this
+    /// message.
     last_failure: String,
     /// Pause and probe of an open breaker. `None` while the breaker is closed and admits all calls.
     open: Option<Open>,
@@ -60,9 +62,10 @@ struct Open {
 pub(crate) struct CallAdmission<'a> {
     circuits: &'a Circuits,
     tool: &'a str,
-    /// Whether the call is a probe: for the server's breaker, and for the tool's breaker.
+    /// Whether the call is the probe of an open breaker: first for the server's breaker, then for
+    /// the tool's breaker.
     probes: (bool, bool),
-    /// Outcomes of the call for the server's breaker and for the tool's breaker.
+    /// Outcomes of the call: first for the server's breaker, then for the tool's breaker.
     outcomes: (Outcome, Outcome),
     reason: String,
 }
@@ -143,8 +146,8 @@ impl Breakers {
 }
 
 impl Breaker {
-    /// Returns an error with the reason if the breaker rejects a call now. `calls` is the subject
-    /// of this message, such as `its last calls`.
+    /// Returns an error with the reason if the breaker currently rejects calls. `calls` is the
+    /// subject of the error message, such as `its last calls`.
     fn check_call_allowed(&self, calls: &str) -> Result<(), String> {
         let Some(open) = &self.open else {
             return Ok(());
@@ -213,7 +216,8 @@ impl Breaker {
 }
 
 impl CallAdmission<'_> {
-    /// Sets the outcomes of the call for server and tool, and the error message of a failed call.
+    /// Reports the outcomes of the call to the breakers of the server and of the tool. `reason` is
+    /// the error message of a failed call.
     pub(crate) fn record_outcomes(mut self, of_server: Outcome, of_tool: Outcome, reason: &str) {
         self.outcomes = (of_server, of_tool);
         reason.clone_into(&mut self.reason);

@@ -34,8 +34,9 @@ use crate::{
     },
 };
 
-/// Time limit of `server/discover` over HTTP, at most a third of the connect time-out. Without an
-/// answer the client sends `initialize`. Most older servers answer with an error immediately.
+/// Time limit of `server/discover` over HTTP. If a third of the connect time-out is shorter, it
+/// applies instead. Without an answer the client sends `initialize`. Most older servers answer with
+/// an error immediately.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum size in bytes of a line from a stdio server. Longer lines are dropped. The default of
 /// rmcp, 16 MiB, is too small for a large image in base64.
@@ -158,16 +159,17 @@ async fn try_connect_stdio(
             Err(failed) => failed,
         },
         status = process.wait_for_exit() => {
-            // The answer may still be in the pipe. The wait is limited, because a child process of
-            // the server may keep the pipe open.
+            // The process has exited, but its answer to the handshake may still be in the pipe. The
+            // wait for the end of the handshake is limited, because a child process of the server
+            // may keep the pipe open.
             if let Ok(Ok(service)) = timeout(LAST_OUTPUT_TIMEOUT, &mut handshake).await {
                 return Ok(service);
             }
             return Err(StartError::Exited { status });
         }
     };
-    // A closed pipe usually precedes the exit of the process. The exit status explains the failure
-    // better.
+    // The pipe to the process broke. The process usually exits soon afterwards, and its exit status
+    // explains the failure better than the broken pipe.
     if let StartError::Handshake { broke: true, .. } = failed
         && let Ok(status) = timeout(EXIT_TIMEOUT, process.wait_for_exit()).await
     {

@@ -29,8 +29,8 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Connection to an MCP server after the handshake.
 pub(crate) struct Connection {
     pub(crate) peer: Peer<RoleClient>,
-    /// Tracker of requests that wait for an answer or send a cancellation. The connection is closed
-    /// after they end.
+    /// Tracker of the requests that wait for an answer, and of the cancellations that are being
+    /// sent. The supervisor waits briefly for their end before it closes the connection.
     pub(crate) requests: TaskTracker,
     /// Signal that a call on this connection timed out, which starts the hang detection.
     pub(crate) timed_out: Notify,

@@ -53,7 +53,8 @@ pub(crate) type PageKey = (&'static str, Option<String>);
 #[derive(Default)]
 struct Pages {
     cached: HashMap<PageKey, (Value, Freshness)>,
-    /// Number of list changes so far. A page that was requested before a change is not cached.
+    /// Number of list changes so far. A page is not cached if this number has changed since the
+    /// request for the page.
     generation: u64,
     /// Lists that the server reported as changed, until the supervisor publishes the changes.
     changed: BTreeSet<ListKind>,
@@ -71,8 +72,9 @@ impl ListCache {
         lock_mutex(&self.pages).generation
     }
 
-    /// Caches a page that declares a time to live. Drops the page if a list has changed since
-    /// generation `requested`, in which the page was requested.
+    /// Caches a page that declares a time to live above zero. `requested` is the generation at the
+    /// time of the request for the page. If the server has reported a list change since then, the
+    /// page is not cached.
     pub(crate) fn insert(&self, key: PageKey, page: &Value, requested: u64) {
         let Some(freshness) = Freshness::from_json(page) else {
             return;
@@ -108,7 +110,8 @@ impl ListCache {
         std::mem::take(&mut lock_mutex(&self.pages).changed)
     }
 
-    /// Returns the time to live of each cached list, which is that of the page that expires first.
+    /// Returns the freshness of each list that has unexpired pages in the cache. Of several pages,
+    /// the page that expires first counts.
     pub(crate) fn list_freshness(&self) -> Vec<ListFreshness> {
         let pages = lock_mutex(&self.pages);
         let lists = [

@@ -24,7 +24,8 @@ pub(crate) const MAX_LOGS: usize = 50;
 /// Maximum size in bytes of a stored line or log message. Longer text is cut.
 const MAX_SIZE: usize = 2000;
 
-/// Log message that an MCP server sent. Its text is untrusted, without control characters.
+/// Log message that an MCP server sent. The text is untrusted. Secrets and control characters other
+/// than tabs were removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogMessage {
     /// Severity that the server gave the message.
@@ -68,8 +69,8 @@ impl<T: Clone> Tail<T> {
     }
 }
 
-/// Reads and stores the standard error of a process until it closes. If nobody read the pipe, the
-/// process would block when the pipe is full.
+/// Reads and stores the standard error of a process until it closes. Without a reader, the process
+/// would block when the pipe is full.
 pub(crate) async fn read_stderr(
     tail: Arc<Tail<String>>,
     server: String,

@@ -114,8 +114,8 @@ impl ServerProcess {
         ))
     }
 
-    /// Waits until the process has exited and its standard error is read. Returns a description of
-    /// the exit.
+    /// Waits until the process has exited, and then briefly for the rest of its standard error.
+    /// Returns a description of the exit, such as `it exited with code 1`.
     pub(crate) async fn wait_for_exit(&mut self) -> String {
         let status = self.child.wait().await;
         // The wait is limited, because a child process of the server may keep standard error open.

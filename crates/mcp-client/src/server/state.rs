@@ -41,7 +41,8 @@ pub(crate) const CLOSED: &str = "it was closed";
 const DEFAULT_MAX_CONCURRENT_CALLS: usize = 64;
 /// Number of resource updates buffered per watcher. A slower watcher loses the oldest updates.
 const UPDATE_CAPACITY: usize = 256;
-/// Number of task updates buffered per call. A slow call loses some, but also polls its task.
+/// Number of task notifications buffered per call that waits for a task. If more arrive, the oldest
+/// are lost. The call then receives the state of its task from the next poll.
 const TASK_UPDATE_CAPACITY: usize = 64;
 
 /// Configured MCP server with its current state, which its supervisor task changes.
@@ -183,7 +184,8 @@ impl Server {
         }
     }
 
-    /// Waits until the server is no longer starting: it is ready, failed, blocked or stopped.
+    /// Waits until the server has left the state `Starting`: it is ready, degraded, failed, blocked
+    /// or stopped.
     pub(crate) async fn wait_for_startup(&self) {
         self.await_snapshot(|snapshot| snapshot.state != ServerState::Starting)
             .await;
@@ -414,7 +416,7 @@ impl Server {
     }
 
     fn publish_change(&self, change: ToolHostChange) {
-        // Sending fails if nobody subscribed to the changes.
+        // Sending fails if the changes have no subscriber.
         let _ = self.changes.send(change);
     }
 

@@ -26,7 +26,7 @@ pub struct ServerStatus {
     /// Number of tools that only HTML pages of MCP Apps may call.
     #[serde(skip_serializing_if = "is_zero")]
     pub app_tools: usize,
-    /// Time to live of each list of the server that is in the cache.
+    /// Lists of the server that are in the cache, each with its time to live.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<ListFreshness>,
     /// Problems that do not prevent the use of the server, such as an invalid tool.

@@ -56,7 +56,8 @@ const STARTUP_PERMIT_TIME: Duration = Duration::from_millis(500);
 
 const RESTART_REQUESTED: &str = "it is restarted on request";
 
-/// Reason why one run of a server ended, which determines what the supervisor does next.
+/// Reason why one run of a server ended. It determines whether and when the supervisor restarts the
+/// server.
 enum ExitReason {
     /// The host was closed, so the server was stopped and is not restarted.
     HostClosed,
@@ -112,8 +113,9 @@ pub(crate) async fn supervise_server(
             }
             ExitReason::Lost { reason, uptime } => {
                 was_ready = true;
-                // A process that exits soon after every start is in a crash loop, so its failures
-                // are not reset. An HTTP server counts as stable after one successful handshake.
+                // A process that exits soon after every start is in a crash loop, so the count of
+                // its failures is not reset. An HTTP server counts as stable after one successful
+                // handshake.
                 if uptime >= STABLE_UPTIME || !is_process {
                     failures = 0;
                 }
@@ -233,8 +235,8 @@ async fn start_server(
     match tools {
         Ok(tools) => Ok((service, tools)),
         Err(reason) => {
-            // A closed pipe usually precedes the exit of the process. The exit status explains the
-            // failure better.
+            // The request for the tools failed. If the process exits soon afterwards, its exit
+            // status explains the failure better than the failed request.
             if let Ok(status) = timeout(LAST_OUTPUT_TIMEOUT, wait_for_process_exit(process)).await {
                 return Err(StartError::Exited { status });
             }
@@ -243,7 +245,8 @@ async fn start_server(
     }
 }
 
-/// Watches a ready server until it exits, loses its connection or must be stopped.
+/// Watches a ready server until it exits, loses its connection or must be stopped. Then closes the
+/// connection and returns the reason.
 async fn watch_server(
     server: &Server,
     options: &HostOptions,
@@ -268,13 +271,15 @@ async fn watch_server(
         () = stop.cancelled() => (ExitReason::HostClosed, false),
         () = server.restart_requested.notified() => (ExitReason::RestartRequested, false),
         _ = &mut closed => {
-            // The pipe of a process closes shortly before its exit status is known.
+            // The connection has closed. If the server is a process, its exit status is often known
+            // only shortly afterwards.
             let status = timeout(EXIT_TIMEOUT, wait_for_process_exit(process)).await;
             (lost(status.unwrap_or_else(|_| "it closed the connection".to_owned())), true)
         }
         status = wait_for_process_exit(process) => {
-            // Output may still be in the pipe. The wait is limited, because a child process of the
-            // server may keep the pipe open.
+            // The process has exited, but its last output may still be in the pipe. The wait for
+            // the end of the connection is limited, because a child process of the server may keep
+            // the pipe open.
             let is_closed = timeout(LAST_OUTPUT_TIMEOUT, &mut closed).await.is_ok();
             (lost(status), is_closed)
         }
@@ -282,7 +287,8 @@ async fn watch_server(
             (lost(format!("it is reconnected: {reason}")), false)
         }
         reason = hang_detection::wait_for_hang(server, &connection, options.hang_detection) => {
-            // The server restarts, so its breaker is reset, but not the breakers of its tools.
+            // The supervisor restarts the server because it hangs. This resets the breaker of the
+            // server, but not the breakers of its tools.
             server.circuits.reset_server_breaker();
             (lost(reason), false)
         }

@@ -12,9 +12,10 @@ use crate::{
     transport::call_context::RequestContext,
 };
 
-/// Maximum size in bytes of the message that a person sees. A longer message is cut.
+/// Maximum size in bytes of the message of an elicitation that a person sees. A longer message is
+/// cut and ends with an ellipsis.
 const MAX_MESSAGE: usize = 4000;
-/// Maximum number of attempts to fill in a form. The elicitation is cancelled after the last one.
+/// Number of invalid answers to one form after which the elicitation is cancelled.
 const MAX_ATTEMPTS: u32 = 3;
 
 /// Parameters of `elicitation/create`. The types of rmcp are not used: they drop unknown keywords
@@ -45,8 +46,9 @@ pub(super) enum Answer {
 }
 
 impl RequestResponder {
-    /// Asks a person for input and returns the result of `elicitation/create`. Dropping the future
-    /// withdraws the question.
+    /// Asks a person for the input that the server requests, and returns the result of
+    /// `elicitation/create`. Without an elicitation handler, the result is `decline`. Dropping the
+    /// future also drops the future of the handler.
     pub(crate) async fn answer_elicitation(
         &self,
         params: Value,

@@ -29,7 +29,8 @@ impl Form {
         }
         let mut schema = schema.clone();
         if let Some(schema) = schema.as_object_mut() {
-            // The declared dialect is ignored: form keywords mean the same in every dialect.
+            // The JSON Schema dialect in `$schema` is ignored, because the keywords of elicitation
+            // forms mean the same in every dialect.
             schema.remove("$schema");
         }
         let options = SchemaOptions {
@@ -44,8 +45,9 @@ impl Form {
         })
     }
 
-    /// Completes and validates the values of a form. Missing values get their defaults. Values that
-    /// are `null` are removed. Returns an error with the reason for invalid values.
+    /// Completes and validates the values of a form. Missing values get the defaults of their
+    /// fields. Removes `null` values and values of unknown fields. Returns an error with the reason
+    /// for invalid values.
     pub(super) fn complete_content(&self, mut given: JsonObject) -> Result<JsonObject, String> {
         let mut filled = JsonObject::new();
         for (name, field) in &self.properties {

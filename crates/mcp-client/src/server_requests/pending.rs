@@ -9,17 +9,20 @@ use crate::transport::call_context::{CallContext, RequestContext};
 /// Maximum number of pending requests per server, from all users. Further requests are rejected.
 const MAX_PENDING: usize = 256;
 
-/// Requests of one server that wait for a person or a model, each with its possible calls.
+/// Contexts of the server requests that wait for a person or a model. Each context lists the calls
+/// that its request may belong to.
 pub(crate) type PendingRequests = Vec<Arc<RequestContext>>;
 
-/// View of the pending requests of a server that shows whether any may belong to one call.
+/// View of the pending requests of a server for one call. It shows whether any of the requests may
+/// belong to the call.
 pub(crate) struct PendingForCall {
     pub(super) requests: watch::Receiver<PendingRequests>,
     pub(super) call: Arc<CallContext>,
 }
 
 impl PendingForCall {
-    /// Waits until a request of the call is pending, or until none is if `is_pending` is `false`.
+    /// Waits until a server request is pending that may belong to the call. If `is_pending` is
+    /// `false`, waits until no such request is pending.
     pub(crate) async fn wait_for_pending_state(&mut self, is_pending: bool) {
         let Self { requests, call } = self;
         let changed = requests.wait_for(|requests| {
@@ -33,7 +36,8 @@ impl PendingForCall {
     }
 }
 
-/// Registers a pending request until the guard is dropped. Returns `None` if too many are pending.
+/// Registers a pending request until the returned guard is dropped. Returns `None` if
+/// [`MAX_PENDING`] requests are already pending.
 pub(super) fn register_pending<'a>(
     requests: &'a watch::Sender<PendingRequests>,
     context: &RequestContext,

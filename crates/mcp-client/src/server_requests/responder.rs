@@ -60,10 +60,12 @@ pub(crate) struct RequestResponder {
     pub(super) completed: watch::Sender<VecDeque<String>>,
 }
 
-/// Answers to the input requests in a call result, with which the client repeats the call.
+/// Answers to the input requests in a result of protocol version 2026-07-28. The client sends the
+/// same request again with these answers.
 #[derive(Debug)]
 pub(crate) struct CollectedInput {
-    /// Answers by input name, as in the result. `None` if the server only requests a repetition.
+    /// Answers by the keys of `inputRequests` in the result. `None` if the result has no
+    /// `inputRequests`, because the server then only requests a repetition.
     pub(crate) responses: Option<InputResponses>,
     /// Opaque state from the server, which the repeated call must contain unchanged.
     pub(crate) state: Option<String>,
@@ -117,7 +119,7 @@ impl RequestResponder {
     }
 
     /// Answers all input requests in a result of protocol version 2026-07-28. Returns `None` for a
-    /// result without input requests.
+    /// result without input requests, and an error if a request cannot be answered.
     pub(crate) async fn collect_input(
         &self,
         result: &Value,
@@ -178,7 +180,8 @@ impl RequestResponder {
         }
     }
 
-    /// Answers one request of the server with the handler for its method.
+    /// Answers one request of the server with the handler for the request's method. Returns an
+    /// error for an unknown method, or if the handler fails.
     pub(crate) async fn answer_request(
         &self,
         method: &str,
@@ -204,7 +207,8 @@ impl RequestResponder {
         }
     }
 
-    /// Records that the server completed a URL elicitation. A waiting call is then repeated.
+    /// Records that the server completed a URL elicitation. A call that waits for the completion is
+    /// then repeated.
     pub(crate) fn complete_url_elicitation(&self, id: &str) {
         tracing::debug!(server = self.server, id, "a URL elicitation is complete");
         self.completed.send_modify(|completed| {

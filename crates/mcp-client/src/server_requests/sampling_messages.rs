@@ -66,6 +66,8 @@ pub(crate) fn to_sample_request(
 }
 
 /// Converts a message of a sampling request. A user message with tool results gets the role `tool`.
+/// `tool_names` contains the tool names of earlier messages by tool use id, and this function adds
+/// the names of this message.
 fn to_message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -> Message {
     let mut role = match message.role {
         McpRole::User => Role::User,
@@ -106,7 +108,8 @@ fn to_message(message: SamplingMessage, tool_names: &mut HashMap<String, String>
     Message::new(role, parts)
 }
 
-/// Converts a tool of a sampling request. The server runs the tool, so it gets no catalog name.
+/// Converts a tool of a sampling request. The tool keeps the name that the server uses, because the
+/// server itself runs the tool. Returns an error for an invalid tool.
 fn to_tool_definition(listed: &Tool) -> Result<ToolDefinition, String> {
     let json = serde_json::to_value(listed).unwrap_or_default();
     let converted = convert::tool_from_json("", &json)?.tool;

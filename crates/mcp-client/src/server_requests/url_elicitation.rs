@@ -29,8 +29,8 @@ pub(crate) struct VisitedUrls {
     waits: usize,
 }
 
-/// Returns the URL elicitations in an error, which the user must complete before the call is
-/// repeated. Returns `None` for other errors.
+/// Returns the URL elicitations in an error with code -32042 (`URLElicitationRequiredError`). The
+/// user must complete them before the call is repeated. Returns `None` for other errors.
 pub(crate) fn parse_url_elicitations(error: &ErrorData) -> Option<Vec<Params>> {
     #[derive(Deserialize)]
     struct Data {

@@ -18,7 +18,7 @@ use crate::{
 /// Tools of one MCP server that the configured filters allow.
 #[derive(Clone, Default)]
 pub(crate) struct ServerTools {
-    /// Tools in the order in which the server lists them.
+    /// Tools in the order of the server's list.
     pub(crate) tools: Vec<Arc<CatalogTool>>,
     /// Problems of the list, such as the reason why a tool was dropped.
     pub(crate) problems: Vec<String>,

@@ -61,7 +61,7 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ListedTool,
     Ok(ListedTool { tool, visibility })
 }
 
-/// Converts a tool result that rmcp has parsed.
+/// Converts a tool result from the type of rmcp to the domain type.
 pub(crate) fn to_tool_output(result: CallToolResult) -> ToolOutput {
     ToolOutput {
         content: result.content.into_iter().map(to_tool_content).collect(),
@@ -70,8 +70,8 @@ pub(crate) fn to_tool_output(result: CallToolResult) -> ToolOutput {
     }
 }
 
-/// Converts a tool result that rmcp could not parse, for example because of an unknown content
-/// type.
+/// Converts the JSON of a tool result that rmcp could not parse, for example because of an unknown
+/// content type. JSON without any field of a tool result becomes one unknown content block.
 pub(crate) fn output_from_json(mut result: Value) -> ToolOutput {
     let known = ["content", "structuredContent", "isError"];
     let Some(fields) = result

@@ -43,8 +43,8 @@ async fn fetch_tool_page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Res
     let info = peer.peer_info();
     let has_capability = info.is_none_or(|info| info.capabilities.tools.is_some());
     match fetch_page(peer, cursor).await {
-        // Some servers offer tools without declaring the capability, so `tools/list` is always
-        // sent. This error means that a server has no tools.
+        // Some servers offer tools without declaring the `tools` capability, so `tools/list` is
+        // always sent. If such a server answers `Method not found`, it has no tools.
         Err(ServiceError::McpError(error))
             if error.code == ErrorCode::METHOD_NOT_FOUND && !has_capability =>
         {

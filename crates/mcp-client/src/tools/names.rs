@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 
 use crate::tools::tool_pinning::fingerprint::to_hex;
 
-/// Maximum length in bytes of a catalog name, which every model provider accepts.
+/// Maximum length in bytes of a catalog name. Every supported model provider accepts tool names of
+/// this length.
 const MAX_LEN: usize = 64;
 const SEPARATOR: &str = "__";
 /// Number of hexadecimal digits of the hash at the end of a catalog name.
@@ -16,7 +17,8 @@ const HASH_LEN: usize = 8;
 /// Maximum length in bytes of the server name in a catalog name that was shortened.
 const MAX_SERVER_LEN: usize = 20;
 
-/// Returns the catalog name of a tool, which matches `[A-Za-z0-9_-]{1,64}` for all providers.
+/// Returns the catalog name of a tool. It matches `[A-Za-z0-9_-]{1,64}`, so that every model
+/// provider accepts it.
 pub(crate) fn catalog_name(server: &str, tool: &str) -> String {
     let plain = format!("{server}{SEPARATOR}{tool}");
     if is_unambiguous_name(server, tool, &plain) {

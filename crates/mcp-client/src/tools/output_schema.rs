@@ -30,8 +30,8 @@ impl OutputSchema {
         })
     }
 
-    /// Removes the structured content of a tool output if it does not match the schema. Outputs
-    /// that report an error are not checked.
+    /// Removes the structured content of a tool output if it does not match the schema, and adds
+    /// the validation errors as text content. Outputs that report an error are not checked.
     pub(crate) fn check_output(&self, mut output: ToolOutput) -> ToolOutput {
         if output.is_error {
             return output;

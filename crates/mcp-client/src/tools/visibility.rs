@@ -9,7 +9,8 @@ pub const APP_MEDIA_TYPE: &str = "text/html;profile=mcp-app";
 /// Id of the MCP Apps extension. A host declares the extension if it can display pages.
 pub(crate) const APPS_EXTENSION_ID: &str = "io.modelcontextprotocol/ui";
 
-/// Callers that may use a tool (models, or pages of MCP Apps), and the page that displays it.
+/// Callers that may call a tool (models, pages of MCP Apps, or both), and the page that displays
+/// the calls of the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Visibility {
     pub(crate) model: bool,

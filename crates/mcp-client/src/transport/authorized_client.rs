@@ -37,10 +37,12 @@ use crate::{
 type HttpError = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-/// Maximum number of repetitions of an HTTP request with another token. Up to three may be needed:
-/// for an expired token, for missing scopes, and for both in turn.
+/// Maximum number of times that an HTTP request is repeated with another token. A token may have
+/// expired (status 401) or lack a scope (status 403), and its replacement may fail for the other
+/// reason.
 const MAX_RETRIES: usize = 3;
-/// Maximum number of concurrent requests to one server. The default of rmcp (16) is too small.
+/// Maximum number of concurrent requests to one server. The default of rmcp (16) is lower than the
+/// default number of concurrent calls (64).
 const MAX_CONCURRENT_REQUESTS: usize = 256;
 /// Delay before the first attempt to resume an event stream that broke.
 const RESUME_DELAY: Duration = Duration::from_millis(500);
@@ -78,7 +80,7 @@ pub(crate) struct AuthorizedClient {
 
 impl AuthorizedClient {
     /// Calls `send` with the current access token. If the server rejects the token, calls `send`
-    /// with a new one.
+    /// again with a new one, at most [`MAX_RETRIES`] times.
     async fn send_with_token<T>(
         &self,
         send: impl Fn(Option<String>) -> BoxFuture<'static, Result<T, HttpError>> + Send + Sync,
@@ -144,7 +146,8 @@ fn is_token_accepted<T>(answer: &Result<T, HttpError>, refusal: Option<&TokenRej
     }
 }
 
-/// Returns why the server rejected the token, if a request with another token may succeed.
+/// Returns why the server rejected the token, if a request with another token may succeed. Returns
+/// `None` for all other errors.
 fn find_token_refusal(error: &HttpError) -> Option<TokenRejection> {
     match error {
         HttpError::AuthRequired(AuthRequiredError {

@@ -43,8 +43,9 @@ pub(crate) struct RequestContext {
 /// Call that a request from a server may belong to.
 #[derive(Clone)]
 pub(crate) struct CandidateCall {
-    /// Id of the client request during which the server sent its request. `None` if a call result
-    /// contained the request: the caller then stops waiting when the call ends.
+    /// Id of the client request that was open when the server sent its request. `None` if the
+    /// server sent its request in the result of a call (2026-07-28), because the call itself then
+    /// waits for the answer.
     pub(crate) request: Option<RequestId>,
     pub(crate) call: Arc<CallContext>,
 }

@@ -135,7 +135,8 @@ impl Post {
         Err(HttpError::UnexpectedServerResponse(text.into()))
     }
 
-    /// Reads a response that rejects a message. A JSON-RPC error in its body becomes the answer.
+    /// Reads a response with an error status. Returns a JSON-RPC error in the body as the answer to
+    /// the message. Without one, returns an error with the HTTP status.
     async fn read_error(response: Response) -> Result<StreamableHttpPostResponse, HttpError> {
         let status = response.status();
         let is_json = has_content_type(&response, JSON);

@@ -28,7 +28,8 @@ use crate::transport::{
     open_requests::{OpenRequests, is_same_id},
 };
 
-/// Extension of an outgoing request: the receiver of progress reports for this request.
+/// Receiver of progress reports for one request. Before the transport sends the request, it removes
+/// the receiver from the rmcp extensions of the request.
 #[derive(Clone)]
 pub(crate) struct ProgressListener(pub(crate) ProgressSink);
 
@@ -36,7 +37,7 @@ pub(crate) struct ProgressListener(pub(crate) ProgressSink);
 /// the request as far as its id.
 const UNREAD: &str = "switchboard/unread";
 
-/// Returns whether an error is marked as one of a server that did not read the request.
+/// Returns whether an error has the marker [`UNREAD`], so the server did not read the request.
 pub(crate) fn is_unread(error: &ErrorData) -> bool {
     error.data.as_ref().is_some_and(|data| data == UNREAD)
 }
@@ -191,8 +192,9 @@ impl<T> InstrumentedTransport<T> {
         }
     }
 
-    /// Finds the calls that a request from the server may belong to. Over HTTP, the stream
+    /// Finds the calls that a request from the server may belong to. Over HTTP, the event stream
     /// identifies the call. Over stdio, only the idempotency key does, if the server repeats it.
+    /// Returns `None` for a request that needs no call, such as `roots/list`.
     fn find_request_context(&self, request: &ServerRequest) -> Option<RequestContext> {
         if !matches!(
             request,

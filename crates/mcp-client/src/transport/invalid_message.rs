@@ -27,7 +27,7 @@ pub(crate) enum Recovered {
     Nothing,
 }
 
-/// Recovers the usable part of a server message. `error` is the error of parsing it.
+/// Recovers the usable part of a server message. `error` is the parse error of `text`.
 pub(crate) fn recover(text: &[u8], error: &serde_json::Error) -> Recovered {
     if let Some(repaired) = replace_lone_surrogates(text) {
         match serde_json::from_slice(&repaired) {

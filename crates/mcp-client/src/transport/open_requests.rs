@@ -25,7 +25,7 @@ struct OpenRequest {
     id: RequestId,
     /// Call during which the server may send requests. `None` if it must not send any.
     call: Option<Arc<CallContext>>,
-    /// Receiver of progress reports for this request. `None` if nobody needs them.
+    /// Receiver of progress reports for this request. `None` if the caller needs no reports.
     progress: Option<Listener>,
     /// Time until which the server may send requests for a call that was cancelled or timed out.
     /// `None` while the request is open.
@@ -39,7 +39,8 @@ impl OpenRequest {
 }
 
 impl OpenRequests {
-    /// Records a sent request. `call` is set if the server may send requests before its answer.
+    /// Records a sent request. `call` is set if the server may send its own requests before it
+    /// answers this request.
     pub(crate) fn record_request(
         &self,
         id: RequestId,
@@ -53,7 +54,8 @@ impl OpenRequests {
                 progress,
                 abandoned_until: None,
             });
-            // Returns `false` to wake no tasks, because they wait only for the end of requests.
+            // Returning `false` wakes no waiting task. Tasks wait only for the end of requests, not
+            // for new ones.
             false
         });
     }
@@ -77,13 +79,14 @@ impl OpenRequests {
         }
     }
 
-    /// Records that the server answered a request, which is then no longer open.
+    /// Records that the server answered a request, and removes the request from the list.
     pub(crate) fn record_answer(&self, id: &RequestId) {
         self.0
             .send_modify(|requests| requests.retain(|request| !is_same_id(&request.id, id)));
     }
 
-    /// Records that the client cancelled a request, for example after a time-out.
+    /// Records that the client cancelled a request, for example after a time-out. A cancelled call
+    /// stays a candidate for server requests during [`ABANDONED_TIME`].
     pub(crate) fn mark_abandoned(&self, id: &RequestId) {
         self.0.send_modify(|requests| {
             let now = Instant::now();
@@ -97,7 +100,7 @@ impl OpenRequests {
         });
     }
 
-    /// Removes all requests, because the server will not answer them any more.
+    /// Removes all requests, because the server will not answer them.
     pub(crate) fn remove_all(&self) {
         self.0.send_replace(Vec::new());
     }
@@ -176,8 +179,8 @@ fn to_candidate_call(request: &OpenRequest, call: &Arc<CallContext>) -> Candidat
     }
 }
 
-/// Returns whether a received id is that of a sent request. Some servers return the number 1 as the
-/// text "1".
+/// Returns whether a received id equals the id of a sent request. The text `"1"` equals the number
+/// 1, because some servers return a number as text.
 pub(crate) fn is_same_id(sent: &RequestId, received: &RequestId) -> bool {
     match (sent, received) {
         (RequestId::Number(number), RequestId::String(text)) => text.parse() == Ok(*number),

@@ -7,8 +7,8 @@ use rmcp::model::{
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// The answer to a tool call. Other fields are refused, because rmcp may read an answer that has
-/// them as another kind of result.
+/// Answer to a tool call. An answer with other fields is not parsed to this type, because rmcp may
+/// read it as another kind of result.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolAnswer {
@@ -30,7 +30,7 @@ struct ToolResult {
     meta: Option<MetaObject>,
 }
 
-/// Reads a value that is present, even if it is `null`.
+/// Deserializes a field that is present. `null` becomes `Some(Value::Null)` instead of `None`.
 fn read_present_value<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(value).map(Some)
 }
@@ -40,7 +40,8 @@ fn read_present_value<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Valu
 /// Answers to tool calls are the most frequent messages. They are parsed directly, because rmcp
 /// tries every kind of message and of result in turn, which takes about four times as long.
 pub(crate) fn parse_message(text: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
-    // An array is not parsed as an answer: serde would read its elements as the fields in order.
+    // Only text that starts with `{` is parsed as an answer to a tool call. serde would also accept
+    // an array, with its elements as the fields in order.
     let answer = serde_json::from_slice::<ToolAnswer>(text).ok();
     let Some(ToolAnswer { id, result, .. }) = answer.filter(|answer| {
         let kind = answer.result.result_type.as_ref();

@@ -23,7 +23,8 @@ use crate::transport::{
 
 /// Size in bytes of the buffer for reading from the server's standard output.
 const READ_BUFFER: usize = 16 * 1024;
-/// Maximum capacity in bytes of the line buffer between two lines. A larger buffer is shrunk.
+/// Maximum capacity in bytes of the line buffer after a line was read. The memory above this
+/// capacity, which a long line needed, is released.
 const MAX_KEPT_CAPACITY: usize = 1024 * 1024;
 /// Unicode byte order mark, with which some programs start their output.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -72,7 +73,7 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
             token
                 .run_until_cancelled(write_lines(writer, queued, queued_refusals))
                 .await;
-            // The future that owned the writer has ended, so the pipe to the server is closed now.
+            // The future that owned the writer has ended, which has closed the pipe to the server.
             let _ = closed_sender.send(());
         });
         Self {
@@ -88,8 +89,9 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
         }
     }
 
-    /// Reads up to the end of a line or up to the maximum line size. Returns `None` if no message
-    /// is complete. Cancel-safe, because the field `line` stores the bytes that were read.
+    /// Reads up to the end of a line or up to the maximum line size. Returns `None` if this part
+    /// does not complete a valid message, and an error at the end of the output. Cancel-safe,
+    /// because the field `line` stores the bytes that were read.
     async fn read_line_part(&mut self) -> io::Result<Option<ServerJsonRpcMessage>> {
         let room = self.max_line + 1 - self.line.len();
         let mut reader = (&mut self.reader).take(room as u64);
@@ -166,7 +168,7 @@ async fn write_lines(
         let written = written.await;
         let failed = written.is_err();
         if let Some(done) = done {
-            // Sending fails if the caller no longer waits for the result.
+            // Sending fails if the caller has stopped waiting for the result.
             let _ = done.send(written);
         }
         if failed {

@@ -2,8 +2,8 @@
 
 use crate::graph::model::{is_node_id, without_prefix};
 
-/// The predicates that `query_bte_getall` and `query_bte_by_categories` search for. They describe
-/// mechanisms, except for the general `associated_with`.
+/// The predicates of the queries that the tools `query_bte_getall` and `query_bte_by_categories`
+/// send.
 pub(super) const PREDICATES: [&str; 6] = [
     "biolink:affected_by",
     "biolink:affects",
@@ -17,7 +17,8 @@ pub(super) const PREDICATES: [&str; 6] = [
 /// would outnumber all others.
 pub(super) const CO_OCCURRENCE: &str = "biolink:occurs_together_in_literature_with";
 
-/// The categories that `query_bte_getall` searches, in the order of the queries.
+/// The categories that the tool `query_bte_getall` searches, in the order in which its queries
+/// contain them.
 pub(super) const CATEGORIES: [&str; 11] = [
     "biolink:BiologicalProcessOrActivity",
     "biolink:Gene",

@@ -17,16 +17,18 @@ use crate::{
     tool::ToolError,
 };
 
-/// Maximum time for connecting to the service. The time-out of a call applies too.
+/// Maximum time for connecting to the service. The time-out of the tool call
+/// ([`BteOptions::timeout`]) also includes this time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of attempts for one request.
 const MAX_ATTEMPTS: u32 = 3;
-/// Delay before the second attempt. It doubles for the third attempt. A `Retry-After` header of the
-/// service overrides it.
+/// Delay before the second attempt. The delay before the third attempt is twice as long. A
+/// `Retry-After` header in the response replaces these delays.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum size of an error response in bytes. The text of a larger error response is ignored.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
-/// Maximum length of a service's error text in messages to the model, in characters.
+/// Maximum length, in characters, of the reason that an error message for the model contains, such
+/// as the error text of the service.
 const MAX_REASON_CHARS: usize = 300;
 
 /// An HTTP client for one service. Clones share its connections.
@@ -43,8 +45,8 @@ pub(super) struct ServiceClient {
 #[error("{message}")]
 pub(super) struct Failure {
     message: String,
-    /// Whether another attempt may succeed. Repeating is safe, because queries have no side
-    /// effects.
+    /// Whether another attempt may succeed. Repeating a request is safe, because queries have no
+    /// side effects.
     is_retryable: bool,
     retry_after: Option<Duration>,
 }
@@ -66,7 +68,8 @@ impl Failure {
 }
 
 impl ServiceClient {
-    /// Creates a client without connecting. The error describes why the URL is invalid.
+    /// Creates a client for the service with the base URL `url`, without connecting. The error
+    /// describes why the URL is invalid.
     pub(super) fn new(url: &str, options: &BteOptions) -> Result<Self, String> {
         let base = parse_base_url(url)?;
         let mut builder = Client::builder()
@@ -94,7 +97,8 @@ impl ServiceClient {
         self.send(request.body(body.to_string())).await
     }
 
-    /// Sends a GET request and parses the JSON response.
+    /// Sends a GET request for `path` below the base URL, with retries, and parses the JSON
+    /// response.
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -192,7 +196,7 @@ impl ServiceClient {
     }
 }
 
-/// Reads a response body. Returns `None` for a body larger than `limit` bytes.
+/// Reads the body of a response. Returns `None` if the body is larger than `limit` bytes.
 async fn read_body(
     mut answer: reqwest::Response,
     limit: usize,
@@ -241,8 +245,9 @@ fn describe_status(
     }
 }
 
-/// Extracts the error text of an error response. TRAPI services send a string or a field
-/// `description`, web frameworks send a field `detail`.
+/// Extracts the error text from the body of an error response. TRAPI services send a string or an
+/// object with a field `description`, web frameworks send a field `detail`. Returns an empty text
+/// for other JSON values and for HTML.
 fn error_text(bytes: &[u8]) -> String {
     let text = match serde_json::from_slice(bytes) {
         Ok(Value::String(text)) => text,
@@ -252,7 +257,6 @@ fn error_text(bytes: &[u8]) -> String {
             text.unwrap_or_default().to_owned()
         }
         Ok(_) => String::new(),
-        // An HTML page is not useful for a model.
         Err(_) if bytes.trim_ascii_start().starts_with(b"<") => String::new(),
         Err(_) => String::from_utf8_lossy(bytes).into_owned(),
     };
@@ -263,7 +267,8 @@ fn shorten_reason(text: &str) -> String {
     truncate(&to_single_line(text), MAX_REASON_CHARS)
 }
 
-/// Parses the base URL of a service and appends `/` to its path.
+/// Parses the base URL of a service. Removes `/query` from the end of its path and appends `/`. The
+/// error describes why the URL is invalid.
 fn parse_base_url(text: &str) -> Result<Url, String> {
     let mut url = Url::parse(text.trim()).map_err(|error| {
         format!("it is not a URL ({error}); an example is https://bte.transltr.io/v1")
@@ -278,7 +283,8 @@ fn parse_base_url(text: &str) -> Result<Url, String> {
         return Err("it must not contain ? or #".to_owned());
     }
     let path = url.path().trim_end_matches('/');
-    // Users often configure the URL of the query operation instead of the base URL.
+    // Users often configure the URL of the query operation, which ends with `/query`, instead of
+    // the base URL.
     let path = path.strip_suffix("/query").unwrap_or(path);
     let path = format!("{path}/");
     url.set_path(&path);
@@ -291,7 +297,9 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Parses a `Retry-After` header: a number of seconds or a date (RFC 9110, 10.2.3).
+/// Parses the value of a `Retry-After` header: a number of seconds or a date (RFC 9110, 10.2.3).
+/// Returns the time to wait from `now` on, or `None` for an invalid value. A date in the past means
+/// zero.
 fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse() {

@@ -18,8 +18,9 @@ use crate::{
     tool::{BundledTool, ToolResult, number},
 };
 
-/// Maximum number of categories in one query. A single query for all categories would be slow,
-/// return a large response, and fail as a whole.
+/// Maximum number of categories in one query. A call with more categories sends several queries,
+/// because a single query for all categories would be slow, return a large response, and fail as a
+/// whole.
 const MAX_CATEGORIES: usize = 4;
 
 const ADVICE: &str = "Check that the id has the prefix that BioThings Explorer uses (genes: \

@@ -19,27 +19,32 @@ use crate::{
     text::{to_single_line, truncate},
 };
 
-/// Value of the field `source` of all nodes and edges, which marks the origin of their data.
+/// Value of the field `data.source` of all nodes and edges from this server. It marks the origin of
+/// their data.
 const SOURCE: &str = "bte";
-/// Maximum number of alternative ids or names of a node. Some nodes have hundreds.
+/// Maximum number of alternative ids, and of alternative names, of a node. Some nodes have
+/// hundreds.
 const MAX_NAMES: usize = 20;
 /// Maximum number of publications of one edge. Further publications are dropped.
 const MAX_PUBLICATIONS: usize = 100;
-/// Maximum number of sources, qualifiers or categories of a node or an edge. Others are dropped.
+/// Maximum number of sources and of qualifiers of an edge, and of categories of a node. Others are
+/// dropped.
 const MAX_DETAILS: usize = 10;
-/// Maximum length of a category or attribute in characters. Longer ones are dropped.
+/// Maximum length of a category or of an attribute value, in characters. Longer ones are dropped.
+/// Longer warnings are truncated.
 const MAX_VALUE_CHARS: usize = 200;
 /// Maximum number of warnings from the service that the model receives.
 const MAX_WARNINGS: usize = 5;
 
-/// The nodes, edges and results of all responses to a query.
+/// The nodes, edges and results of all responses to the queries of one tool call.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     /// The valid nodes and edges. Both ends of every edge are among the nodes.
     pub(super) graph: KnowledgeGraph,
-    /// The results by their sorted node ids. [`rank`](Findings::rank) orders the results by score.
+    /// The results. The key of a result is its sorted list of node ids, so that results with the
+    /// same nodes are merged. [`rank`](Findings::rank) sorts the results.
     pub(super) results: IndexMap<Vec<String>, QueryResult>,
-    /// Number of ignored edges, which state only that two names occur in one text.
+    /// Number of edges that were ignored because they state only that two names occur in one text.
     pub(super) co_occurrence: usize,
     /// Number of nodes, edges and results that were ignored because of an invalid form.
     pub(super) unreadable: usize,
@@ -50,7 +55,9 @@ pub(super) struct Findings {
 /// One result of a query, with its supporting edges.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct QueryResult {
-    /// Ids of the nodes that match the query nodes, first the node that the query names by its id.
+    /// Ids of the nodes that match the nodes of the query graph. The first id belongs to the query
+    /// node that the query identifies by its id. If the service sent edges but no results, the ids
+    /// are the source and the target of one edge.
     pub(super) nodes: Vec<String>,
     /// Ids of the edges that support the result.
     pub(super) edges: IndexSet<String>,
@@ -59,7 +66,8 @@ pub(super) struct QueryResult {
 }
 
 impl Findings {
-    /// Adds the response to one query. `known` is the key of the query node that has ids.
+    /// Adds the response to one query. `known` is the key of the first query node that has ids. The
+    /// nodes that match this query node come first in each result.
     pub(super) fn add_response(&mut self, response: Response, known: &str) {
         let knowledge = response.message.knowledge_graph.unwrap_or_default();
         for (id, value) in knowledge.nodes {
@@ -70,8 +78,8 @@ impl Findings {
                 None => self.unreadable += 1,
             }
         }
-        // Maps the edge keys of this response, which its results refer to, to edge ids. Ignored
-        // edges map to `None`.
+        // Maps the keys of the edges in this response, which its results contain, to the ids of the
+        // edges in `self.graph`. Ignored edges map to `None`.
         let mut edge_ids: IndexMap<String, Option<String>> = IndexMap::new();
         for (key, value) in knowledge.edges {
             let raw: Option<KnowledgeEdge> = parse_part(value);
@@ -113,8 +121,9 @@ impl Findings {
         nodes.contains_key(&edge.source) && nodes.contains_key(&edge.target)
     }
 
-    /// Adds a result. Returns `false` if one of its nodes or all of its edges are missing in the
-    /// response. A result with only ignored edges is not added, but returns `true`.
+    /// Adds a result of the response. Returns `false` if the result is invalid, because one of its
+    /// nodes or all of its edges are missing in the response. A result with only ignored edges is
+    /// valid, but is not added.
     fn add_bound_result(
         &mut self,
         mut result: ResultEntry,
@@ -164,7 +173,8 @@ impl Findings {
         }
     }
 
-    /// Sorts the results by score, number of edges and number of publications, the best first.
+    /// Sorts the results, the best first: by score, then by number of edges, then by number of
+    /// publications. Results without a score come last.
     pub(super) fn rank(&mut self) {
         let mut results = std::mem::take(&mut self.results);
         results.sort_by(|_, a, _, b| {
@@ -185,7 +195,7 @@ impl Findings {
         ids.filter_map(|id| self.graph.edges.get(id))
     }
 
-    /// Returns the publications of a result without duplicates.
+    /// Returns the publications of the edges that support a result, without duplicates.
     pub(super) fn result_publications<'a>(&'a self, result: &'a QueryResult) -> IndexSet<&'a str> {
         let publications = self
             .supporting_edges(result)
@@ -193,7 +203,8 @@ impl Findings {
         publications.map(String::as_str).collect()
     }
 
-    /// Returns at most `max_nodes` nodes and `max_edges` edges, those of the best results first.
+    /// Returns at most `max_edges` edges, and at most `max_nodes` nodes, which are the ends of
+    /// these edges. The edges of the best results come first.
     pub(super) fn best_nodes_and_edges(
         &self,
         max_nodes: usize,
@@ -218,7 +229,8 @@ impl Findings {
         )
     }
 
-    /// Returns the nodes that have edges. The other nodes belong only to ignored edges.
+    /// Returns the nodes that have edges in `self.graph`. Other nodes are, for example, the ends of
+    /// ignored edges.
     pub(super) fn related_nodes(&self) -> Vec<&Node> {
         let edges = self.graph.edges.values();
         let ends: HashSet<&String> = edges.flat_map(|it| [&it.source, &it.target]).collect();
@@ -294,7 +306,8 @@ fn to_edge(raw: KnowledgeEdge) -> Option<Edge> {
     edge.validate_edge().ok()
 }
 
-/// Returns the string values of all attributes of one type.
+/// Returns at most `max` distinct string values of the attributes whose type is `id`. An array as
+/// the value of an attribute counts as several values.
 fn attribute_values(attributes: &[Attribute], id: &str, max: usize) -> Vec<String> {
     let values = attributes.iter().filter(|it| it.attribute_type_id == id);
     let values = values.flat_map(|it| match &it.value {
@@ -304,7 +317,8 @@ fn attribute_values(attributes: &[Attribute], id: &str, max: usize) -> Vec<Strin
     valid_values(values.filter_map(Value::as_str), max)
 }
 
-/// Returns at most `max` distinct values. Skips empty, too long and multi-line values.
+/// Returns at most `max` distinct values. Skips values that are empty, have more than
+/// [`MAX_VALUE_CHARS`] characters or contain control characters such as line breaks.
 fn valid_values<'a>(values: impl Iterator<Item = &'a str>, max: usize) -> Vec<String> {
     let is_valid = |it: &&str| {
         !it.is_empty() && it.chars().count() <= MAX_VALUE_CHARS && !it.chars().any(char::is_control)

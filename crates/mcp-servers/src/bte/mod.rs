@@ -93,7 +93,8 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }
 
-/// The state of the tools: the client of the service, and the graph database if there is one.
+/// The state of the query tools: the client of the service, and the store for results, which is
+/// `None` if the server was started without a data file.
 #[derive(Clone)]
 struct Bte {
     client: ServiceClient,
@@ -101,7 +102,8 @@ struct Bte {
 }
 
 impl Bte {
-    /// Creates a tool that queries the service and can add the results to the graph.
+    /// Creates a tool that queries the service. If the server has a graph store, the tool can add
+    /// the results to the graph. Otherwise, the tool is read-only and has no argument `addToGraph`.
     fn query_tool<I, F>(
         &self,
         name: &'static str,
@@ -159,7 +161,8 @@ impl Bte {
     }
 }
 
-/// Returns the error that a service reports in a response with a success status.
+/// Returns the problem that a TRAPI response reports in its fields `status` and `description`,
+/// although the HTTP status is a success. Returns `None` if the service reports no problem.
 fn reported_problem(response: &trapi::Response) -> Option<String> {
     let status = response.status.as_str()?;
     if matches!(status, "Success" | "OK" | "Complete" | "Completed") {

@@ -16,7 +16,8 @@ use crate::{
     tool::{BundledTool, ToolError, ToolResult, number},
 };
 
-/// Maximum number of nodes in a query graph. With more nodes, services need minutes.
+/// Maximum number of nodes in a query graph. A query graph with more nodes is refused, because
+/// services would need minutes for it.
 const MAX_NODES: usize = 5;
 /// Maximum number of edges in a query graph. A query graph with more edges is refused.
 const MAX_EDGES: usize = 4;
@@ -100,7 +101,9 @@ fn describe(query_graph: &QueryGraph) -> String {
     edges.collect::<Vec<_>>().join(", ")
 }
 
-/// Normalizes the category and predicate names of a query graph. Returns a sentence per problem.
+/// Adds the prefix `biolink:` to the categories and predicates of a query graph, and validates the
+/// graph. Returns one sentence for each problem, at most ten. An empty list means that the graph is
+/// valid.
 fn validate(graph: &mut QueryGraph) -> Vec<String> {
     let mut problems: Vec<String> = Vec::new();
     let (nodes, edges) = (graph.nodes.len(), graph.edges.len());

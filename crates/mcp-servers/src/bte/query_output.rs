@@ -93,7 +93,8 @@ struct Ranked {
 
 /// Options for creating the output of a query.
 pub(super) struct OutputOptions<'a> {
-    /// Description of the query for the summary: `things related to NCBIGene:4353`.
+    /// Description of the query in the text for the model, such as
+    /// `things related to NCBIGene:4353`.
     pub(super) description: String,
     /// Advice to the model that the output contains if the query has no results.
     pub(super) advice: &'static str,
@@ -103,7 +104,8 @@ pub(super) struct OutputOptions<'a> {
     pub(super) context: Option<&'a DatabaseContext>,
 }
 
-/// Creates the output of a query. Adds the findings to the graph if the options request it.
+/// Creates the output of a query tool. If `options.add_to_graph` is set, adds the nodes and edges
+/// to the graph of the conversation first.
 pub(super) async fn build_output(
     bte: &Bte,
     mut findings: Findings,
@@ -113,7 +115,8 @@ pub(super) async fn build_output(
     if options.add_to_graph && !findings.graph.edges.is_empty() {
         match add_to_graph(bte, &findings, options.context).await {
             Ok(done) => added = Some(done),
-            // If the graph refuses the findings, the results are returned with a warning.
+            // If the graph store refuses the nodes and edges, the results are returned with a
+            // warning.
             Err(ToolError::Refused(why)) => findings
                 .warnings
                 .push(format!("Nothing was added to the graph. {why}")),

@@ -176,12 +176,13 @@ pub(super) struct Relation {
     pub(super) object: String,
 }
 
-/// Parses one part of a response. Returns `None` for a value that does not fit the type `T`.
+/// Parses one part of a response, such as a node or an edge. Returns `None` for a value that is not
+/// a valid `T`.
 pub(super) fn parse_part<T: DeserializeOwned>(value: Value) -> Option<T> {
     serde_json::from_value(value).ok()
 }
 
-/// Deserializes the valid items of a list and skips invalid ones. `null` is an empty list.
+/// Deserializes the valid items of a list and skips invalid ones. Returns an empty list for `null`.
 pub(super) fn valid_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -37,7 +37,7 @@ enum Priority {
 }
 
 impl Priority {
-    /// Returns the name of the priority in JSON and in the database.
+    /// Returns the name of the priority as JSON and the database contain it, such as `low`.
     fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",

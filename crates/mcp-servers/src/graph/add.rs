@@ -14,7 +14,7 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput, ToolResult},
 };
 
-/// Maximum number of invalid items that an error message describes.
+/// Maximum number of invalid nodes or edges that an error message for the model describes.
 const MAX_PROBLEMS: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]

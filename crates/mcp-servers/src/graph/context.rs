@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 
-/// Conversation id of calls that contain no conversation id.
+/// Conversation id for tool calls without a `databaseContext`. All such calls share one graph.
 pub(crate) const DEFAULT_CONVERSATION: &str = "default";
 
 /// Context that the host adds to a call. Only the conversation id is used. The other fields are for

@@ -12,7 +12,7 @@ use crate::{
     tool::ToolError,
 };
 
-/// The nodes and edges of a conversation by id, in the order in which they were added.
+/// The nodes and edges in the graph of a conversation by id, in the order in which they were added.
 #[derive(Debug, Default)]
 pub(crate) struct KnowledgeGraph {
     pub(crate) nodes: IndexMap<String, Node>,
@@ -96,8 +96,10 @@ impl KnowledgeGraph {
         )
     }
 
-    /// Finds a node by its id, or by its label if only one node has this label. Models use `MPO`
-    /// for a node that a result shows as `MPO (NCBIGene:4353)`.
+    /// Finds a node by its id, or by its label if only one node has this label. The comparison
+    /// ignores ASCII case. Returns an error for the model if no node or several nodes match. A
+    /// label is accepted, because models use `MPO` for a node that a result shows as
+    /// `MPO (NCBIGene:4353)`.
     pub(super) fn find_node(&self, name: &str) -> Result<&Node, ToolError> {
         if let Some(node) = self.nodes.get(name) {
             return Ok(node);
@@ -118,7 +120,8 @@ impl KnowledgeGraph {
         }
     }
 
-    /// Returns the error for an unknown node name.
+    /// Returns the error for the model if no node has the id or label `name`. The error suggests a
+    /// similar id.
     pub(super) fn unknown_node_error(&self, name: &str) -> ToolError {
         if self.nodes.is_empty() {
             return ToolError::Refused(
@@ -199,7 +202,8 @@ pub(crate) fn count_types<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Vec<
     count_names(types.map(|kind| kind.unwrap_or("other")))
 }
 
-/// Counts equal names. Sorts the counts in descending order, and equal counts by name.
+/// Counts how often each name occurs. Sorts the names by descending count, and names with equal
+/// counts in alphabetical order.
 pub(crate) fn count_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Count> {
     let mut counts = BTreeMap::<&str, usize>::new();
     for name in names {

@@ -18,7 +18,7 @@ pub(crate) const MAX_EDGE_ID: usize = 1500;
 pub(crate) const MAX_LABEL: usize = 500;
 /// Maximum size of the field `data` of a node or edge as JSON, in bytes. Larger data is refused.
 pub(crate) const MAX_DATA: usize = 32 * 1024;
-/// Maximum number of items in a merged list of the field `data`. Further items are dropped.
+/// Maximum number of items in a list of the field `data` after merging. Further items are dropped.
 pub(crate) const MAX_LIST: usize = 200;
 
 /// A thing, such as a gene, a disease or a drug.
@@ -128,7 +128,8 @@ pub(crate) struct Provenance {
 }
 
 impl Node {
-    /// Validates the node and normalizes its texts. The error describes the problem for the model.
+    /// Validates the node and normalizes its label and type. The error describes the problem for
+    /// the model.
     pub(crate) fn validate_node(mut self) -> Result<Self, String> {
         check_node_id("id", &self.id)?;
         self.label = self.label.as_deref().and_then(normalize_name);
@@ -141,7 +142,8 @@ impl Node {
         Ok(self)
     }
 
-    /// Merges a newer version of the node: newer values replace older ones, and lists are combined.
+    /// Merges a newer version of the node: its label, type and other values replace the older ones
+    /// if they are present, and lists are combined.
     pub(crate) fn merge_node(mut self, newer: Self) -> Self {
         replace_if_some(&mut self.label, newer.label);
         replace_if_some(&mut self.kind, newer.kind);
@@ -156,8 +158,8 @@ impl Node {
 }
 
 impl Edge {
-    /// Validates the edge, normalizes its texts and sets its id. The error describes the problem
-    /// for the model.
+    /// Validates the edge, normalizes its label, and sets its id if it has none. The error
+    /// describes the problem for the model.
     pub(crate) fn validate_edge(mut self) -> Result<Self, String> {
         check_node_id("source", &self.source)?;
         check_node_id("target", &self.target)?;
@@ -176,8 +178,8 @@ impl Edge {
         Ok(self)
     }
 
-    /// Returns the default edge id in the format of the BTE service: `primary
-    /// source|source|label|target` and the qualifiers.
+    /// Returns the default id of the edge, in the format of the BTE service: primary source,
+    /// source, label, target and `name=value` for each qualifier, joined with `|`.
     pub(crate) fn default_id(&self) -> String {
         let primary = self.data.primary_source.as_deref().unwrap_or("");
         let mut id = [
@@ -195,7 +197,8 @@ impl Edge {
         to_single_line(&id)
     }
 
-    /// Merges a newer version of the edge: replaces source, target and label, and merges the data.
+    /// Merges a newer version of the edge: its source, target and label replace the older ones, and
+    /// its data is merged with the older data.
     pub(crate) fn merge_edge(self, newer: Self) -> Self {
         let mut data = self.data;
         let newer_data = newer.data;
@@ -229,13 +232,15 @@ pub(crate) fn without_prefix(name: &str) -> &str {
     name.strip_prefix("biolink:").unwrap_or(name)
 }
 
-/// Converts a label or type to one line. Returns `None` for a blank text.
+/// Converts a label or type to one line of at most [`MAX_LABEL`] characters. Returns `None` for a
+/// blank text.
 pub(crate) fn normalize_name(text: &str) -> Option<String> {
     let text = truncate(&to_single_line(text), MAX_LABEL);
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns whether a text is a valid node id.
+/// Returns whether a text is a valid node id: 1 to [`MAX_NODE_ID`] characters without white space
+/// and control characters.
 pub(crate) fn is_node_id(id: &str) -> bool {
     !id.is_empty()
         && id.chars().count() <= MAX_NODE_ID
@@ -265,7 +270,7 @@ fn check_data(data: &impl Serialize) -> Result<(), String> {
     Ok(())
 }
 
-/// Escapes the character `|`, which separates the parts of an edge id.
+/// Replaces `|`, which separates the parts of an edge id, with `%7C`, and `%` with `%25`.
 fn escape_id_part(part: &str) -> String {
     part.replace('%', "%25").replace('|', "%7C")
 }

@@ -9,9 +9,11 @@ use super::{knowledge_graph::KnowledgeGraph, model::Edge};
 /// Maximum number of steps in a path search. A search that reaches this limit is incomplete.
 const MAX_STEPS: usize = 200_000;
 
-/// An index of the links between the nodes of a graph. Nodes are identified by their position.
+/// An index of the links between the nodes of a [`KnowledgeGraph`]. A node is identified by its
+/// position in `KnowledgeGraph::nodes`.
 pub(super) struct Network<'a> {
-    /// For each node, its neighbours with the connecting edges, in the order of the first edges.
+    /// For each node, its neighbours with the edges to and from them. The neighbours are in the
+    /// order of their first edges.
     links: Vec<IndexMap<usize, Vec<(Direction, &'a Edge)>>>,
 }
 
@@ -44,7 +46,7 @@ struct Search<'a> {
 }
 
 impl<'a> Network<'a> {
-    /// Creates an index of the edges that `included` accepts.
+    /// Creates an index of those edges of `graph` for which `included` returns `true`.
     pub(super) fn new(graph: &'a KnowledgeGraph, included: impl Fn(&Edge) -> bool) -> Self {
         let mut links = vec![IndexMap::new(); graph.nodes.len()];
         for edge in graph.edges.values().filter(|edge| included(edge)) {
@@ -64,8 +66,8 @@ impl<'a> Network<'a> {
         Self { links }
     }
 
-    /// Returns the edges between two neighbours. With `directed`, returns only edges from `here` to
-    /// `there`.
+    /// Returns the edges between the nodes `here` and `there`. With `directed`, returns only edges
+    /// from `here` to `there`.
     pub(super) fn edges_between(&self, here: usize, there: usize, directed: bool) -> Vec<&'a Edge> {
         let edges = self.links[here].get(&there).into_iter().flatten();
         edges
@@ -74,8 +76,8 @@ impl<'a> Network<'a> {
             .collect()
     }
 
-    /// Returns the neighbours of a node. With a direction, returns only neighbours over edges in
-    /// that direction.
+    /// Returns the neighbours of the node `here`. If `wanted` is a direction, returns only
+    /// neighbours that an edge in this direction connects with `here`.
     fn next_nodes(&self, here: usize, wanted: Option<Direction>) -> impl Iterator<Item = usize> {
         let links = self.links[here].iter().filter(move |(_, edges)| {
             wanted.is_none_or(|wanted| edges.iter().any(|(direction, _)| *direction == wanted))
@@ -118,8 +120,9 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Returns the nodes within `max_distance` edges of a node with their distances, the nearest
-    /// first.
+    /// Returns the other nodes that are at most `max_distance` edges away from the node `from`,
+    /// each with its distance in edges, the nearest first. With `directed`, follows edges only in
+    /// their direction.
     pub(super) fn find_neighbours(
         &self,
         from: usize,
@@ -163,8 +166,8 @@ impl<'a> Network<'a> {
 }
 
 impl Search<'_> {
-    /// Collects every path of exactly `length` more edges from `here` to the end node. Returns
-    /// `false` if a limit ended the search.
+    /// Collects in `found` every path that continues from the node `here` with exactly `length`
+    /// more edges to the end node. Returns `false` if a limit ended the search.
     fn collect_paths(&mut self, here: usize, length: usize) -> bool {
         if length == 0 {
             if here == self.to {
@@ -178,7 +181,7 @@ impl Search<'_> {
         let network = self.network;
         for next in network.next_nodes(here, self.directed.then_some(Direction::Out)) {
             let near = self.distances[next].is_some_and(|distance| distance < length);
-            // A path must not pass its end node before the last step.
+            // A path must not contain its end node before its last step.
             let early = next == self.to && length > 1;
             if !near || early || self.path.contains(&next) {
                 continue;

@@ -18,11 +18,11 @@ use crate::{
     tool::{BundledTool, ToolOutput, ToolResult, number},
 };
 
-/// Maximum number of node types and edge labels in the structured content.
+/// Maximum number of node types, and of edge labels, in the structured content of a result.
 const MAX_TYPES: usize = 50;
-/// Maximum number of types or labels that one line of the text lists.
+/// Maximum number of types or labels that one line of the result text lists.
 const MAX_SHOWN_TYPES: usize = 20;
-/// Maximum number of publications that one line of the text lists.
+/// Maximum number of publications that one line of the result text lists.
 const MAX_SHOWN_PUBLICATIONS: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]

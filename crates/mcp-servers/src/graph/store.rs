@@ -18,7 +18,7 @@ use crate::{
 };
 
 static LAYOUT: Layout = Layout {
-    // The id identifies database files of this server. It spells "sbkg" in ASCII.
+    // The id identifies database files with graphs. It spells "sbkg" in ASCII.
     application_id: 0x7362_6b67,
     version: 1,
     schema: include_str!("schema.sql"),
@@ -74,8 +74,9 @@ impl GraphStore {
         self.database.read_in_transaction(read).await
     }
 
-    /// Adds valid nodes and edges, or merges them with existing ones. Changes nothing if one node
-    /// or edge cannot be added.
+    /// Adds validated nodes and edges, or merges them with existing ones. Returns the effects on
+    /// nodes and on edges, and the size of the graph. Returns an error and changes nothing if an
+    /// end of an edge is not in the graph or the graph would become too large.
     pub(crate) async fn upsert_nodes_and_edges(
         &self,
         conversation: &str,
@@ -89,7 +90,8 @@ impl GraphStore {
         self.database.write_in_transaction(write).await
     }
 
-    /// Removes edges, and nodes with all their edges, from the graph of a conversation.
+    /// Removes edges, and nodes with all their edges, from the graph of a conversation. Unknown ids
+    /// are not an error. The result contains them in `missing`.
     pub(super) async fn remove_nodes_and_edges(
         &self,
         conversation: &str,
@@ -211,8 +213,8 @@ fn upsert_in_transaction(
     Ok((for_nodes, for_edges, graph.count_totals()))
 }
 
-/// Sets the time of the last change of a conversation. Creates the conversation if it is new.
-/// Returns its row number.
+/// Sets the time of the last change of a conversation to the current time. Creates the conversation
+/// if it is new. Returns its row number in the table `conversations`.
 fn set_update_time(
     transaction: &Transaction<'_>,
     conversation: &str,
@@ -301,7 +303,8 @@ fn remove_in_transaction(
 }
 
 impl Upserted {
-    /// Counts the effect of adding one node or edge. Returns whether it must be saved.
+    /// Adds the effect of one addition to the counts. Returns whether the node or edge is new or
+    /// changed and must be saved.
     fn count_change(&mut self, change: Change) -> bool {
         match change {
             Change::Added => self.added += 1,

@@ -18,7 +18,7 @@ pub struct AccessToken {
 
 impl AccessToken {
     /// Creates an access token. Returns `None` for a token with fewer than [`MIN_TOKEN_LENGTH`]
-    /// characters or with a character that headers cannot contain.
+    /// characters or with a character that is not a visible ASCII character.
     pub fn new(token: &SecretString) -> Option<Self> {
         let token = token.expose_secret();
         let fits_header = token.bytes().all(|byte| byte.is_ascii_graphic());
@@ -27,8 +27,8 @@ impl AccessToken {
         })
     }
 
-    /// Returns whether `given` is this token. The comparison takes the same time for every wrong
-    /// token.
+    /// Returns whether `given` equals this token. The comparison takes the same time for every
+    /// wrong token, so that its duration does not show how much of a token is correct.
     pub(crate) fn matches(&self, given: &[u8]) -> bool {
         let given: [u8; 32] = Sha256::digest(given).into();
         self.digest.ct_eq(&given).into()

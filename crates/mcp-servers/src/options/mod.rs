@@ -10,8 +10,8 @@ pub use access_token::{AccessToken, MIN_TOKEN_LENGTH};
 pub use bte::BteOptions;
 pub use workspace::WorkspaceOptions;
 
-/// The settings of a bundled server. By default, its data is in memory and it accepts only requests
-/// that are addressed to this machine.
+/// The settings of a bundled server. By default, its data is in memory, and over HTTP it accepts
+/// only requests whose `Host` header is a loopback name or address, or the address of the server.
 #[derive(Debug, Clone, Default)]
 pub struct ServerOptions {
     pub(crate) data: Option<PathBuf>,
@@ -27,20 +27,22 @@ impl ServerOptions {
         Self::default()
     }
 
-    /// Stores the data in this SQLite file. Creates a missing file with the initial data.
+    /// Stores the data in this SQLite file. Creates a missing file with the initial data. The
+    /// server `workspace` has no data and does not start with this option.
     #[must_use]
     pub fn with_data(mut self, file: impl Into<PathBuf>) -> Self {
         self.data = Some(file.into());
         self
     }
 
-    /// Over HTTP, accepts requests for this host name or address (`tools.example.com`, or
-    /// `tools.example.com:8443` for one port), and requests of web pages from this host. Without a
-    /// port, a page must have the port of the server or the default port of its scheme.
+    /// Accepts HTTP requests whose `Host` header contains this host name or address
+    /// (`tools.example.com`, or `tools.example.com:8443` for one port). Also accepts requests that
+    /// web pages of this host send. Without a port, such a page must have the port of the server or
+    /// the default port of its scheme.
     ///
     /// The server always accepts `localhost`, `127.0.0.1`, `::1` and its own address. It refuses
-    /// other hosts, because a web page could point its own name at this machine (DNS rebinding).
-    /// May be called several times.
+    /// other hosts, because a web page could point its own host name at this machine (DNS
+    /// rebinding). May be called several times.
     #[must_use]
     pub fn with_allowed_host(mut self, host: impl Into<String>) -> Self {
         self.allowed_hosts.push(host.into());
@@ -62,9 +64,9 @@ impl ServerOptions {
         self
     }
 
-    /// Sets the options of the server `bte`, which requires them. With
-    /// [`with_data`](Self::with_data) and the file of the server `graph`, it can add results to
-    /// that graph.
+    /// Sets the options of the server `bte`, which requires them. If [`with_data`](Self::with_data)
+    /// names a data file of the server `graph`, the tools of `bte` can add results to the graphs in
+    /// this file.
     #[must_use]
     pub fn with_bte(mut self, bte: BteOptions) -> Self {
         self.bte = Some(bte);

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 /// Root folder and permissions of the bundled server `workspace`.
 #[derive(Debug, Clone)]
 pub struct WorkspaceOptions {
-    /// Root folder of all files that the server can access.
+    /// The root folder. The file and data tools access only files below it.
     pub root: PathBuf,
     /// Whether the server omits all tools that change files or run commands.
     pub read_only: bool,
@@ -30,7 +30,8 @@ pub struct WorkspaceOptions {
 }
 
 impl WorkspaceOptions {
-    /// Creates options that allow reading and writing below this folder, and no commands.
+    /// Creates options that allow the tools to read and write files below the folder `root`, but
+    /// not to run commands.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),

@@ -9,10 +9,12 @@ use switchboard_domain::{
     nearest::find_nearest,
 };
 
-/// Maximum length of a value that an error message repeats, in characters.
+/// Maximum length, in characters, of a value that an error message contains. Longer values are
+/// omitted.
 const MAX_QUOTED: usize = 60;
 
-/// Compiles the validator of an input schema.
+/// Compiles the input schema of a tool to a validator of arguments. The validator also checks
+/// `format`, such as `date`.
 pub(crate) fn validator(schema: &Value) -> Result<SchemaValidator, SchemaError> {
     let options = SchemaOptions {
         assert_formats: Some(true),
@@ -21,9 +23,9 @@ pub(crate) fn validator(schema: &Value) -> Result<SchemaValidator, SchemaError> 
     SchemaValidator::compile_with_options(schema, options)
 }
 
-/// Converts arguments to the forms that the schema and the Rust types accept. Removes `null` of
-/// optional arguments, because many models fill in every argument. Converts whole numbers such as
-/// `2.0` to integers, because `serde` does not accept them as integers.
+/// Converts arguments to the forms that the schema and the Rust types accept. Removes optional
+/// arguments that are `null`, because many models send every argument. Converts whole numbers such
+/// as `2.0` to integers, because `serde` does not accept `2.0` as an integer.
 pub(crate) fn normalize(schema: &Value, mut arguments: JsonObject) -> JsonObject {
     let required = schema["required"].as_array();
     let is_required = |name: &str| required.is_some_and(|it| it.iter().any(|it| it == name));
@@ -56,7 +58,8 @@ fn normalize_value(schema: &Value, value: &mut Value) {
     }
 }
 
-/// Returns one sentence for each violation of the schema.
+/// Returns one sentence for the model for each violation of the schema. An empty list means that
+/// the arguments are valid.
 pub(crate) fn violations(
     validator: &SchemaValidator,
     schema: &Value,
@@ -106,7 +109,8 @@ fn describe_violation(schema: &Value, error: &ValidationError<'_>) -> String {
     }
 }
 
-/// Returns the schema of the value at a JSON pointer, and whether the value is secret.
+/// Returns the subschema for the argument value at a JSON pointer. Also returns whether the value
+/// is secret, which means that its subschema or one above it has `writeOnly`.
 fn schema_at<'a>(schema: &'a Value, pointer: &str) -> (&'a Value, bool) {
     let names = pointer.split('/').skip(1);
     names.fold((schema, false), |(schema, is_secret), name| {
@@ -129,7 +133,8 @@ fn child_name(path: &str, name: &str) -> String {
     }
 }
 
-/// Describes unknown properties of the object at `path`, and lists the known ones.
+/// Describes the unknown properties `names` of the object at `path` in the arguments, and lists the
+/// properties that `schema` contains.
 fn describe_unknown_arguments(schema: &Value, path: &str, names: &[String]) -> String {
     let known = schema["properties"].as_object().into_iter().flatten();
     let known: Vec<&str> = known.map(|(name, _)| name.as_str()).collect();

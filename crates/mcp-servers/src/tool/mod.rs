@@ -47,7 +47,8 @@ pub(crate) enum ToolError {
     Database(#[source] rusqlite::Error),
 }
 
-/// The result of a tool function. The model receives both outputs and errors.
+/// The result of a tool function. The model receives a [`ToolOutput`] as a tool result, and a
+/// [`ToolError`] as a tool result with `isError`.
 pub(crate) type ToolResult<T> = Result<ToolOutput<T>, ToolError>;
 
 impl From<String> for ToolError {
@@ -74,15 +75,18 @@ type Call =
 pub(crate) struct BundledTool {
     definition: Tool,
     input_schema: Value,
-    /// Validator of the arguments. `None` if the schema does not compile, which tests rule out.
+    /// Validator of the arguments. `None` if the input schema does not compile. Then the arguments
+    /// are only checked by their deserialization.
     validator: Option<SchemaValidator>,
     call: Call,
 }
 
 impl BundledTool {
-    /// Creates a tool that only reads data of this server. Its schemas come from the types of the
-    /// function, and the doc comments of their fields are descriptions for the model. Each call
-    /// receives a copy of `state` and the validated arguments.
+    /// Creates a tool whose annotations state that it only reads data of this server.
+    /// [`map_annotations`](Self::map_annotations) changes the annotations. The input and output
+    /// schemas come from the types `I` and `O`, and the doc comments of their fields are
+    /// descriptions for the model. Each call receives a copy of `state` and the validated
+    /// arguments.
     pub(crate) fn new<S, I, O, F>(
         name: &'static str,
         title: &'static str,
@@ -134,14 +138,14 @@ impl BundledTool {
         self
     }
 
-    /// Changes the input schema and compiles its validator again.
+    /// Changes the input schema with `change` and compiles the validator again.
     pub(crate) fn map_input_schema(self, change: impl FnOnce(&mut JsonObject)) -> Self {
         let mut schema = self.definition.input_schema.as_ref().clone();
         change(&mut schema);
         self.with_input_schema(schema)
     }
 
-    /// Removes an argument from the input schema.
+    /// Removes the argument `name` from the input schema, including the list of required arguments.
     pub(crate) fn without_argument(self, name: &str) -> Self {
         self.map_input_schema(|schema| {
             // Uses `retain`, because `remove` would change the order of the other arguments.
@@ -154,7 +158,8 @@ impl BundledTool {
         })
     }
 
-    /// Changes the tool annotations, which are hints for clients such as `readOnlyHint`.
+    /// Replaces the tool annotations by the result of `change`. Annotations are hints for clients,
+    /// such as `readOnlyHint`.
     pub(crate) fn map_annotations(
         mut self,
         change: impl FnOnce(ToolAnnotations) -> ToolAnnotations,

@@ -19,11 +19,12 @@ use crate::text::suggest_name;
 /// Time for which a client may cache the list of tools, in milliseconds. The list never changes.
 const LIST_TTL_MS: u64 = 60 * 60 * 1000;
 
-/// Interval of progress notifications. It is shorter than the usual time-outs of clients.
+/// Interval between two progress notifications of a tool call. It is shorter than the usual
+/// time-outs of clients.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Maximum time for completing a tool call after a shutdown request. rmcp waits for the response
-/// equally long.
+/// Maximum time for completing a running tool call after a shutdown request. rmcp waits for the
+/// response for the same time.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An MCP server with a fixed list of tools. Clones share the tools.
@@ -59,8 +60,8 @@ impl ToolServer {
         }
     }
 
-    /// Sets the token whose cancellation requests a shutdown. Pending calls then have two seconds
-    /// to complete.
+    /// Sets the token whose cancellation requests a shutdown. After its cancellation, running tool
+    /// calls have two seconds to complete.
     pub(crate) fn with_shutdown(mut self, stop: CancellationToken) -> Self {
         self.stop = stop;
         self
@@ -73,7 +74,8 @@ impl ToolServer {
             .find(|tool| tool.definition().name == name)
     }
 
-    /// Returns the protocol error for a call of an unknown tool.
+    /// Returns the protocol error (`invalid params`) for a call of an unknown tool. The error
+    /// suggests a similar name and lists all tools.
     fn unknown_tool(&self, name: &str) -> ErrorData {
         let known = || {
             let tools = self.inner.tools.iter();
@@ -133,8 +135,9 @@ impl ServerHandler for ToolServer {
     }
 }
 
-/// Sends progress notifications until the future is dropped, if the client requested them, so that
-/// a long command or query does not exceed the time-out of the client.
+/// Sends progress notifications for a tool call until this future is dropped, so that a long
+/// command or query does not exceed the time-out of the client. Sends nothing if the client has not
+/// requested progress with a progress token.
 async fn send_progress(context: &RequestContext<RoleServer>) -> Infallible {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;

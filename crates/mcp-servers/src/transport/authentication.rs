@@ -9,7 +9,7 @@ use axum::{
 
 use crate::options::AccessToken;
 
-/// Rejects HTTP requests without the access token.
+/// Axum middleware that rejects HTTP requests without the access token with status 401.
 pub(crate) async fn authenticate(
     State(token): State<AccessToken>,
     request: Request,

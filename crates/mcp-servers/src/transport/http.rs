@@ -16,7 +16,7 @@ use crate::{catalogue, error::ServerError, options::ServerOptions, tool::server:
 /// URL path of the MCP endpoint.
 const PATH: &str = "/mcp";
 
-/// Maximum time for completing pending responses after a shutdown request.
+/// Maximum time for completing pending responses after `shutdown` has completed.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Opens the data of a server and listens on `address`. Port 0 selects any free port. Clients can
@@ -24,9 +24,9 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 ///
-/// [`ServerError::Unguarded`] for an address that other machines can reach, if `options` contain no
-/// token; [`ServerError::UnknownServer`], [`ServerError::Data`], [`ServerError::Memory`] and
-/// [`ServerError::Listen`].
+/// [`ServerError::Unguarded`] if `address` is not a loopback address and `options` contain no
+/// token; [`ServerError::UnknownServer`], [`ServerError::Setting`], [`ServerError::Data`],
+/// [`ServerError::Memory`] and [`ServerError::Listen`].
 pub async fn bind_http(
     name: &str,
     address: SocketAddr,
@@ -65,8 +65,8 @@ impl HttpServer {
     pub fn url(&self) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {
-            // Clients get the loopback address, because not every system can connect to the
-            // unspecified address.
+            // The URL contains the loopback address, because not every system can connect to the
+            // unspecified address (`0.0.0.0` or `::`).
             address.set_ip(match address {
                 SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
                 SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
@@ -76,18 +76,20 @@ impl HttpServer {
     }
 
     /// Serves any number of clients until `shutdown` completes (`std::future::pending()` for
-    /// never). Then it accepts no connections, and pending responses have three seconds to
+    /// never). Then it accepts no more connections, and pending responses have three seconds to
     /// complete.
     ///
-    /// It stores no sessions, so clients continue after a restart. Requests for another host and
-    /// from pages of another origin get status 403; see [`ServerOptions::with_allowed_host`].
+    /// The server stores no sessions, so clients continue after a restart of the server. Requests
+    /// for another host and from web pages of another origin get status 403; see
+    /// [`ServerOptions::with_allowed_host`].
     ///
     /// # Errors
     ///
     /// [`ServerError::Ended`] if the listener fails.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), ServerError> {
-        // Each connection has a task. The first token ends the acceptance of requests, the second
-        // one cancels pending requests. Both are also cancelled when this future is dropped.
+        // Each connection has its own task. Cancelling `stop` ends the acceptance of requests, and
+        // cancelling `cancel` ends pending requests. The guards cancel both tokens when this future
+        // ends or is dropped.
         let stop = CancellationToken::new();
         let cancel = CancellationToken::new();
         let _guards = (stop.clone().drop_guard(), cancel.clone().drop_guard());
@@ -100,8 +102,8 @@ impl HttpServer {
             router = router.layer(layer);
         }
         let listener = self.listener.tap_io(|connection| {
-            // Nagle's algorithm is disabled. It would delay the second write of a small response
-            // until the client's acknowledgement, about 40 ms.
+            // Disables Nagle's algorithm, which would delay the second write of a small response
+            // until the client acknowledges the first one, about 40 ms.
             if let Err(error) = connection.set_nodelay(true) {
                 tracing::debug!(%error, "failed to set TCP_NODELAY");
             }
@@ -161,7 +163,8 @@ fn build_configuration(
     }
     let port = address.port();
     let own = hosts.iter().map(|host| allowed_origins(host, [port, port]));
-    // Allowed hosts may have default ports too, because web pages use them behind a reverse proxy.
+    // Web pages behind a reverse proxy have the default ports of their schemes, so these ports are
+    // allowed for the allowed hosts, as well as the port of the server.
     let allowed = options.allowed_hosts.iter();
     let allowed =
         allowed.flat_map(|host| [[port, port], DEFAULT_PORTS].map(|it| allowed_origins(host, it)));
@@ -181,8 +184,8 @@ fn build_configuration(
 /// Default ports of the schemes `http` and `https`.
 const DEFAULT_PORTS: [u16; 2] = [80, 443];
 
-/// Returns the `http` and `https` origins that web pages of a host may have. A port in `host` takes
-/// precedence over the two port arguments.
+/// Returns the origins that web pages of `host` may have: one with the scheme `http` and the first
+/// port, and one with the scheme `https` and the second port. A port in `host` replaces both ports.
 fn allowed_origins(host: &str, [http, https]: [u16; 2]) -> [String; 2] {
     let bare_ipv6 = host.parse::<std::net::Ipv6Addr>().is_ok();
     let has_port = !bare_ipv6

@@ -13,13 +13,15 @@ use crate::{catalogue, error::ServerError, options::ServerOptions, tool::server:
 /// input or two seconds after `shutdown`. Standard output contains only the protocol. Input lines
 /// longer than 16 MiB (rmcp 3.9) and lines that are not JSON are ignored.
 ///
-/// After `shutdown`, a thread may still block in a read of standard input. A runtime waits for it
-/// without limit when it is dropped, so end the runtime with `Runtime::shutdown_timeout`.
+/// After `shutdown`, a thread may still block in a read of standard input. A tokio runtime waits
+/// for this thread without limit when the runtime is dropped, so end the runtime with
+/// `Runtime::shutdown_timeout`.
 ///
 /// # Errors
 ///
-/// [`ServerError::UnknownServer`], [`ServerError::Data`] and [`ServerError::Memory`] before the
-/// first read; [`ServerError::Handshake`] if the first message is not a request.
+/// [`ServerError::UnknownServer`], [`ServerError::Setting`], [`ServerError::Data`] and
+/// [`ServerError::Memory`] before the first read; [`ServerError::Handshake`] if the first message
+/// is not a request; [`ServerError::Ended`] if the server fails later.
 pub async fn serve_stdio(
     name: &str,
     options: ServerOptions,
@@ -68,7 +70,8 @@ where
     let server = server.with_shutdown(stop.clone());
     let running = match serve_server_with_ct(server, transport, stop).await {
         Ok(running) => running,
-        // The client disconnected before its first request, or the shutdown token was cancelled.
+        // The client disconnected before its first request, or a shutdown was requested. Neither is
+        // an error.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
             return Ok(());
         }

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use super::root::path::RelativePath;
 use crate::{text::format_quantity, tool::ToolError};
 
-/// Returns a short hash of a file version: the first 8 bytes of the SHA-256 in hexadecimal, which a
-/// model can copy without errors.
+/// Returns a short hash of the content of a file: the first 8 bytes of its SHA-256 hash as 16
+/// hexadecimal digits, which a model can copy without errors.
 pub(super) fn hash(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     let start = digest.iter().take(8);
@@ -18,7 +18,8 @@ pub(super) fn hash(bytes: &[u8]) -> String {
     )
 }
 
-/// Decodes the bytes of a text file as UTF-8.
+/// Decodes the content of a text file. Returns an error for the model if the content is not UTF-8
+/// or contains the character NUL.
 pub(super) fn decode(path: &RelativePath, bytes: Vec<u8>) -> Result<String, ToolError> {
     let text = String::from_utf8(bytes).ok();
     let text = text.filter(|text| !text.contains('\0'));
@@ -30,7 +31,8 @@ pub(super) fn count_lines(text: &str) -> usize {
     text.split_inclusive('\n').count()
 }
 
-/// Adds a line number to each line. `first` is the number of the first line.
+/// Prefixes each line with a line break, its number and a tab. `first` is the number of the first
+/// line.
 pub(super) fn number_lines(text: &str, first: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let width = (first + lines.len()).to_string().len();

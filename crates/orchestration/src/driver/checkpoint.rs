@@ -29,15 +29,16 @@ pub enum Checkpoint {
     /// The run has tool results, but their events are not emitted yet. If the run is stored here, a
     /// call whose end was emitted does not run again after a crash.
     ToolAnswered,
-    /// The run is about to request approvals, which may take long, or it received a decision whose
-    /// events are not emitted yet.
+    /// The run is about to request approvals and may wait long for the decisions, or it received a
+    /// decision whose events are not emitted yet.
     Waiting,
     /// The run is about to send tool calls that are not safe to repeat, and it has recorded their
     /// start. Without a checkpoint here, these calls may run twice after a crash.
     Leaving,
-    /// All tool calls that were sent have results, and the next action stores no checkpoint itself.
+    /// All tool calls that were sent have results. The driver omits this checkpoint if it stores
+    /// the run before the next action anyway.
     Settled,
-    /// The run is finished, so a store can skip this checkpoint.
+    /// The run is finished. A finished run is not resumed, so a store may ignore this checkpoint.
     Over,
 }
 

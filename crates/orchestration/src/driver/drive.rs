@@ -24,7 +24,8 @@ use crate::{
 /// The driver of one run. It executes the run's steps and publishes the events.
 pub(super) struct Driver {
     pub(super) agent: Arc<AgentSettings>,
-    /// Tool input values that are hidden from the model, for the session and principal of this run.
+    /// Values that the driver adds to tool inputs and hides from the model, for the session and
+    /// principal of this run.
     pub(super) context: ContextInjection,
     pub(super) publisher: EventPublisher,
     /// Time at which the run reaches its wall-time limit; `None` without a limit.
@@ -90,7 +91,8 @@ impl Driver {
             self.selection = Some(RecipeTools::new(&recipe));
             self.recipe = Some(recipe);
         }
-        // Emit the remaining events of an earlier process before the start event of this process.
+        // An earlier process stored these events, but did not emit them. They precede the start
+        // event of this process.
         self.publish_events(run.take_replayed_events()).await;
         run.set_pending_events(Vec::new());
         let switched = self.replace_missing_model(&mut run);
@@ -106,8 +108,8 @@ impl Driver {
         if !resumed || run.step_count() == 0 {
             self.store_checkpoint(&mut run, Checkpoint::Begun).await;
         }
-        // The stream of changes is not a field, because it is not `Sync` and futures borrow the
-        // driver.
+        // The stream of tool host changes is a local variable, because it is not `Sync`. As a
+        // field, it would prevent futures that borrow the driver from being `Send`.
         let mut changes = self.agent.tools.as_ref().map(|host| host.watch_changes());
         let mut parked = false;
         if resumed && !run.unstarted_tool_names().is_empty() {
@@ -127,14 +129,16 @@ impl Driver {
             if self.apply_host_changes(&mut changes, &mut run).await
                 && !run.unstarted_tool_names().is_empty()
             {
-                // A tool may have changed while a person decided about its call.
+                // Calls that have not started are checked again, because the changed tools may need
+                // another approval.
                 self.refresh_tools(&mut run).await;
             }
             let result = match (run.next_step(), self.stop_reason()) {
                 (RunStep::Done, _) => break,
                 (_, Some(reason)) => Ok(StepOutcome::Stopped(reason)),
                 (RunStep::CallModel, None) => self.call_model(&mut run).await,
-                // The future is boxed because it is large and rarely needed.
+                // Boxed, so that this large and rarely needed future does not enlarge the future of
+                // every run.
                 (RunStep::AskApproval(requests), None) => {
                     Box::pin(self.request_approvals(&mut run, &requests)).await
                 }
@@ -162,8 +166,8 @@ impl Driver {
                 .into_iter()
                 .map(|request| request.tool_use.id.clone())
                 .collect();
-            // The event is published before the checkpoint, because the checkpoint stores the
-            // number of the next event.
+            // `RunParked` is published before the checkpoint, because the checkpoint stores the
+            // number of the event after it.
             self.publisher
                 .publish_event(RunEventKind::RunParked { waiting });
             run.set_next_event_number(self.publisher.next_event_number());
@@ -204,9 +208,10 @@ impl Driver {
         }
     }
 
-    /// Publishes events of the run. If the events contain a model response, a tool result or an
-    /// approval decision, the run is first stored together with the events. Then a crash loses
-    /// none of them, and no published action is repeated. Returns `false` if storing failed.
+    /// Publishes events of the run. If they contain a model response, a tool result or an approval
+    /// decision, the run is first stored together with the events. Then a crash loses none of them,
+    /// and no published action is repeated. Returns `false` if the run could not be stored; the
+    /// events are published anyway.
     pub(super) async fn store_and_publish(
         &self,
         run: &mut Run,
@@ -223,7 +228,8 @@ impl Driver {
         is_stored
     }
 
-    /// Waits for the output of `future`, or returns the reason as an error when the run is stopped.
+    /// Waits for the output of `future`. Returns the reason as an error if the run is cancelled or
+    /// reaches its deadline first.
     pub(super) async fn wait_unless_stopped<T>(
         &self,
         future: impl Future<Output = T>,
@@ -314,8 +320,9 @@ impl Driver {
         found.or_else(|| models.first()).cloned()
     }
 
-    /// Returns the configured model after the model `id`. A model that is configured twice is used
-    /// once, so that failing models do not form an endless cycle.
+    /// Returns the next model after `id` in the configured order, or `None` after the last one. A
+    /// model that is configured twice is used only once, so that failing models do not form an
+    /// endless cycle.
     pub(super) fn find_fallback_model(&self, id: &ModelId) -> Option<(ModelId, ModelCapabilities)> {
         let models = &self.agent.models;
         let position = models.iter().position(|model| model.id() == id)?;
@@ -329,8 +336,9 @@ impl Driver {
         self.agent.prices.as_ref().and_then(|prices| prices(id))
     }
 
-    /// Stores the tools in the run as their host declares them. Returns the tools without the
-    /// properties that are hidden from the model, and the problems of the recipe's tool selection.
+    /// Selects the tools that the recipe allows, and stores their definitions in the run. Returns
+    /// the definitions for the model, without the hidden input properties, and the problems of the
+    /// recipe's tool selection.
     pub(super) fn declare_and_hide_arguments(
         &self,
         run: &mut Run,
@@ -349,8 +357,8 @@ impl Driver {
         (visible, problems)
     }
 
-    /// Lists the current tools and checks the planned calls against them. Returns `false` if the
-    /// run was stopped before the tools were known.
+    /// Lists the current tools, and checks the calls that have not started against them. Returns
+    /// `false` if the run is cancelled or reaches its deadline while the tools are listed.
     async fn refresh_tools(&mut self, run: &mut Run) -> bool {
         let Some(host) = self.agent.tools.clone() else {
             return true;
@@ -364,8 +372,9 @@ impl Driver {
         true
     }
 
-    /// Suspends planned calls of a stored run whose tools are unavailable now, for example because
-    /// their server is down. A person can still deny these calls.
+    /// Sets calls of a resumed run back to waiting if their tool is unavailable, for example
+    /// because its server is down. Publishes a warning about these tools. A person can still deny
+    /// the calls.
     async fn suspend_unavailable_calls(&self, run: &mut Run) {
         let mut missing = run.unstarted_tool_names();
         missing.retain(|name| run.declared_tool(name).is_none());
@@ -381,15 +390,16 @@ impl Driver {
         let warning = Warning::new(WarningKind::ToolUnavailable, message);
         let mut events = run.add_warning(warning.clone());
         if events.is_empty() {
-            // The report already has this warning, but the reader of this stream has not received
-            // it.
+            // If the stored report already has this warning, no event was created. The reader of
+            // this stream needs one, because it did not receive the earlier event.
             events.push(RunEventKind::Warning { warning });
         }
         self.publish_events(events).await;
         self.publish_events(run.suspend_calls_without_tool()).await;
     }
 
-    /// Publishes changes of the tool host since the last step. Returns whether tools changed.
+    /// Publishes the changes of servers and tools that the tool host reported since the last step.
+    /// Returns whether tools of a server changed.
     async fn apply_host_changes(
         &self,
         changes: &mut Option<ToolHostChanges>,
@@ -432,7 +442,8 @@ impl Driver {
         has_changed_tools
     }
 
-    /// Stores the run at a checkpoint, if a store is configured. Returns `false` if storing failed.
+    /// Stores the run at a checkpoint. Returns `true` if no store is configured. If storing fails,
+    /// publishes a warning and returns `false`.
     pub(super) async fn store_checkpoint(&self, run: &mut Run, point: Checkpoint) -> bool {
         let Some(checkpoints) = &self.agent.checkpoints else {
             return true;
@@ -448,7 +459,8 @@ impl Driver {
         }
     }
 
-    /// Requests approval decisions until no request is open.
+    /// Requests approval decisions and applies them to the run, until no request is open. If a
+    /// decision will come later, the run is parked, unless storing the run failed.
     async fn request_approvals(
         &self,
         run: &mut Run,
@@ -468,7 +480,8 @@ impl Driver {
                 return Ok(StepOutcome::Continue);
             }
             let Some((id, decision)) = self.wait_for_decision(run, &open).await else {
-                // The stored run keeps the open requests, so a person can decide about them later.
+                // The run was cancelled. A resumed run is parked with its open requests, so that a
+                // person can decide later. A new run, or a run that could not be stored, ends.
                 return Ok(if self.resumed && is_stored {
                     StepOutcome::Parked
                 } else {
@@ -478,8 +491,8 @@ impl Driver {
             let request = open.iter().find(|request| request.tool_use.id == id);
             let is_unavailable =
                 request.is_some_and(|request| self.is_tool_unavailable(run, request));
-            // The tool of an approved call is unavailable, so the call waits until the run is
-            // resumed.
+            // An approval is not applied if the tool of the call is unavailable. The run is parked
+            // instead, and requests the approval again when it is resumed.
             let decision = match decision {
                 ApprovalDecision::Later if is_stored => return Ok(StepOutcome::Parked),
                 ApprovalDecision::Allow { .. } | ApprovalDecision::NobodyThere
@@ -487,7 +500,7 @@ impl Driver {
                 {
                     return Ok(StepOutcome::Parked);
                 }
-                // A run that is not stored cannot be resumed, so a later decision is impossible.
+                // If storing the run failed, it cannot be resumed, so nobody can decide later.
                 ApprovalDecision::Later => ApprovalDecision::NobodyThere,
                 decision => decision,
             };
@@ -538,7 +551,8 @@ impl Driver {
         self.resumed && run.declared_tool(&request.tool_use.name).is_none()
     }
 
-    /// Returns the ids of the calls that need an approval that has not been requested yet.
+    /// Returns the ids of the waiting calls whose approvals are not requested yet. Omits calls of
+    /// unavailable tools. The list is empty if there is no approver.
     pub(super) fn unrequested_approvals(
         &self,
         run: &Run,
@@ -554,8 +568,8 @@ impl Driver {
         others.map(|request| request.tool_use.id.clone()).collect()
     }
 
-    /// Waits for an early approval decision about one of `calls`. Returns the decision with the id
-    /// of its call.
+    /// Waits for a decision about one of `calls` that comes before the approval is requested.
+    /// Returns the decision with the id of its call. Never returns if no such decision comes.
     pub(super) async fn wait_for_early_decision(
         &self,
         run: &str,
@@ -574,7 +588,8 @@ impl Driver {
         std::future::pending().await
     }
 
-    /// Applies a decision that came before its approval request, unless the call has a result.
+    /// Applies a decision that came before its approval request. Has no effect if the call no
+    /// longer waits for approval.
     pub(super) async fn apply_early_decision(
         &self,
         run: &mut Run,
@@ -591,7 +606,8 @@ impl Driver {
     }
 }
 
-/// Returns the checkpoint at which the run must be stored before `kinds` are published, if any.
+/// Returns the checkpoint at which the run must be stored before `kinds` are published, or `None`
+/// if no checkpoint is needed.
 fn select_checkpoint(kinds: &[RunEventKind]) -> Option<Checkpoint> {
     let mut point = None;
     for kind in kinds {

@@ -40,7 +40,7 @@ pub struct Agent {
     settings: Arc<AgentSettings>,
 }
 
-/// The settings of an agent, which are copied only if one of its clones changes them.
+/// The settings of an agent. Clones of an agent share them until one clone changes a setting.
 #[derive(Clone, Default)]
 struct AgentSettings {
     name: Option<Arc<str>>,
@@ -105,7 +105,8 @@ impl Agent {
         self.change_settings(|settings| settings.models.push(model))
     }
 
-    /// Wraps each model of the agent, for example to record the traffic with the provider.
+    /// Replaces each model of the agent by the model that `change` returns, for example by a
+    /// wrapper that records the traffic with the provider.
     #[must_use]
     pub fn with_wrapped_models(
         self,
@@ -117,7 +118,8 @@ impl Agent {
         })
     }
 
-    /// Sets the source of model prices, which cost limits need.
+    /// Sets the function that returns the price of a model. A run with a cost limit does not call a
+    /// model without a known price.
     #[must_use]
     pub fn with_prices(
         self,
@@ -126,14 +128,15 @@ impl Agent {
         self.change_settings(|settings| settings.prices = Some(Arc::new(prices)))
     }
 
-    /// Shares remembered approval decisions between runs, so that a person is not asked twice.
+    /// Sets the approval decisions that several runs share, so that a person is not asked twice
+    /// about one tool.
     #[must_use]
     pub fn with_decisions(self, decisions: SharedDecisions) -> Self {
         self.change_settings(|settings| settings.decisions = Some(decisions))
     }
 
-    /// Marks tools whose definition changed since a person last saw it, for stricter approval
-    /// checks.
+    /// Sets the names of tools whose definition changed since a person last saw it. Approval checks
+    /// do not trust the annotations of these tools, such as read-only.
     #[must_use]
     pub fn with_redefined_tools(self, names: impl IntoIterator<Item = String>) -> Self {
         self.change_settings(|settings| settings.redefined = names.into_iter().collect())
@@ -152,8 +155,8 @@ impl Agent {
         self.change_settings(|settings| settings.questions = Some(questions))
     }
 
-    /// Sets tool input values that are hidden from the model. Placeholders in the values are filled
-    /// for each run.
+    /// Sets values that are added to tool inputs and hidden from the model. Placeholders in the
+    /// values, such as the session, are filled for each run.
     #[must_use]
     pub fn with_context(self, context: ContextInjection) -> Self {
         self.change_settings(|settings| settings.context = context)
@@ -202,8 +205,8 @@ impl Agent {
         self.settings.tools.as_ref()
     }
 
-    /// Adds tools that need an approval before each call, regardless of rules and earlier
-    /// decisions. The tools get no hidden input values.
+    /// Adds tools of the server `server`. Each of their calls needs an approval, even if a rule or
+    /// an earlier decision allows the tool. Hidden input values are not added to their inputs.
     #[must_use]
     pub fn with_tools_requiring_approval(self, server: &str, tools: Arc<dyn ToolHost>) -> Self {
         self.change_settings(|settings| {
@@ -243,7 +246,8 @@ impl Agent {
         self.change_settings(|settings| settings.approver = Some(approver))
     }
 
-    /// Sets the instructions. They become the system message of conversations that have none.
+    /// Sets the instructions. They become the first message, with the role `system`, of a
+    /// conversation that has no system message at its start.
     #[must_use]
     pub fn with_instructions(self, text: impl Into<String>) -> Self {
         self.change_settings(|settings| {
@@ -288,7 +292,8 @@ impl Agent {
         self.start_driver(run, false)
     }
 
-    /// Creates a run that answers the last message of a conversation, with the agent's settings.
+    /// Creates a run that answers the last message of `messages`. If they do not start with a
+    /// system message, the agent's instructions are added.
     pub(crate) fn create_run(
         &self,
         id: String,

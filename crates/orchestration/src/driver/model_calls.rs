@@ -20,8 +20,8 @@ use crate::{
     strategy::formatter::{FormatterMode, PartialFormatter},
 };
 
-/// Maximum number of response events that are published together. The limit keeps a constant stream
-/// from delaying the reader.
+/// Maximum number of events of a streamed model response that are published together. Without the
+/// limit, a model that streams without pauses would delay the reader of the events.
 pub(super) const MAX_EVENTS_TOGETHER: usize = 16;
 
 /// The end of a model call: a response, an error, a stop of the run, or an oversized response.
@@ -33,7 +33,8 @@ enum ModelCallEnd {
     TooLarge(u64),
 }
 
-/// Converter of a streamed response to run events. It stores the received part.
+/// Converter of a streamed model response to run events. It also assembles the response from the
+/// received events.
 #[derive(Default)]
 struct OutputMapper {
     answer: ResponseAccumulator,
@@ -46,9 +47,11 @@ struct OutputMapper {
     ids: Option<ToolUseIdGenerator>,
     /// Whether text, reasoning or a provider block of this response was published.
     has_output: bool,
-    /// Whether the run is in the gathering phase, in which the response text is not the answer.
+    /// Whether the run is in the gathering phase. The response text of this phase is not the
+    /// answer, so it is published as reasoning.
     gathers: bool,
-    /// Reader of the text in a formatted answer. Boxed, because it is large and rarely used.
+    /// Formatting mode and parser of the streamed answer. `None` outside the formatting phase.
+    /// Boxed, because the parser is large and rarely used.
     formatter: Option<Box<(FormatterMode, PartialFormatter)>>,
 }
 
@@ -77,7 +80,8 @@ impl Driver {
         };
         match call.purpose {
             CallPurpose::Answer => self.request_answer(run, &*model, call.request).await,
-            // The future is boxed because it is rarely needed: few model calls are summaries.
+            // Boxed, so that the rarely needed summary call does not enlarge the future of every
+            // model call.
             CallPurpose::Summary => {
                 Box::pin(self.request_summary(run, &*model, &call.request)).await
             }
@@ -135,7 +139,7 @@ impl Driver {
         .await;
         let mut mapper = OutputMapper::new(run);
         let trace = ChatTrace::open_span(run.step_count(), model.id(), &request, run.session_id());
-        // The future is boxed because it is large and exists while the driver waits for the model.
+        // Boxed, so that the driver's future does not contain this large future.
         let streamed = Box::pin(self.stream_answer(run, model, &request, &mut mapper, &trace));
         let (answer, partial) = streamed.instrument(trace.clone_span()).await;
         run.set_time(self.agent.current_time());
@@ -144,7 +148,7 @@ impl Driver {
         Ok(StepOutcome::Continue)
     }
 
-    /// Passes the result of a model call to the run. Returns the events to publish.
+    /// Passes the end of a model call to the run. Returns the events to publish.
     fn apply_model_call_end(
         &self,
         run: &mut Run,
@@ -227,8 +231,8 @@ impl Driver {
         Ok(StepOutcome::Continue)
     }
 
-    /// Streams a response of the model. Returns the end of the call, and the received part of an
-    /// incomplete response.
+    /// Streams a response of the model. Returns the end of the call. If the response is incomplete
+    /// and contains output, also returns the received part.
     async fn stream_answer(
         &self,
         run: &Run,
@@ -263,8 +267,9 @@ impl Driver {
             if self.publisher.publish_events(kinds) {
                 yield_to_reader().await;
             }
-            // A cancellation by the reader takes precedence over the event. The deadline is checked
-            // here too, because a stream that is always ready never waits.
+            // A stop of the run takes precedence over an end of the call in these events. It is
+            // checked here too, because `select!` does not poll `stopped` while events are always
+            // available.
             let stop = self.stop_reason().map(ModelCallEnd::Stopped);
             if let Some(end) = stop.or(taken.err()) {
                 break Some(end);
@@ -281,7 +286,8 @@ impl Driver {
             }
         };
         let has_output = match end {
-            // After a failure, the run may call a fallback model unless output was published.
+            // After a failure, the received part is returned only if output was published.
+            // Otherwise, the run may call a fallback model.
             ModelCallEnd::Failed(_) => mapper.has_output,
             _ => mapper.answer.has_output(),
         };
@@ -301,8 +307,8 @@ impl OutputMapper {
         }
     }
 
-    /// Adds a model event to the response. Adds the run event that it causes, if any, to `kinds`.
-    /// If the model call ends, returns its end as the error.
+    /// Adds a model event to the received response, and adds the resulting run event, if any, to
+    /// `kinds`. Returns an error if the event ends the call before the response is complete.
     fn handle_event(
         &mut self,
         event: Result<ModelEvent, ModelError>,
@@ -339,11 +345,13 @@ impl OutputMapper {
         Ok(())
     }
 
-    /// Converts a model event to a run event.
+    /// Converts a model event to a run event. Returns `None` if no run event is needed, for example
+    /// for a token count.
     fn convert_event(&mut self, event: ModelEvent, run: &Run) -> Option<RunEventKind> {
         let kind = match event {
             ModelEvent::Retrying { retry } => {
-                // The mapper is reset, so that the tool uses of the next attempt get the same ids.
+                // The next attempt starts with a new id generator, so that its events have the same
+                // tool use ids as the complete response.
                 *self = Self {
                     answer: std::mem::take(&mut self.answer),
                     meter: std::mem::take(&mut self.meter),
@@ -360,7 +368,8 @@ impl OutputMapper {
                 Some((FormatterMode::Native, formatter)) => {
                     return parse_formatted_text(formatter, &text);
                 }
-                // Text that is not part of the formatted answer is shown as reasoning.
+                // In the formatting phase, text outside the call of the formatter tool is not part
+                // of the answer, so it is published as reasoning.
                 Some(_) => RunEventKind::ReasoningDelta { text },
                 None if self.gathers => RunEventKind::ReasoningDelta { text },
                 None => RunEventKind::TextDelta { text },

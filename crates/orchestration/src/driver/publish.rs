@@ -26,8 +26,8 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 const MAX_PER_PERIOD: u32 = 10;
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Number of unread events above which progress is delayed and questions are refused, for example
-/// while the reader writes slowly.
+/// Number of unread events from which on progress is delayed and questions of tool servers are
+/// refused, for example while the reader writes slowly.
 const MAX_UNREAD: usize = 256;
 
 /// The publisher of a run's events. One lock protects the number, the order and the rate limits of
@@ -58,7 +58,8 @@ struct PublisherState {
 struct CallEvents {
     progress: RateLimit,
     questions: RateLimit,
-    /// The latest progress, if it was not published because of the rate limit.
+    /// The latest progress that was not published, because the limit of the rate or of unread
+    /// events was reached.
     delayed: Option<ToolProgress>,
 }
 
@@ -70,7 +71,8 @@ struct RateLimit {
 }
 
 impl RateLimit {
-    /// Counts an event. Returns whether the event is within the rate limit.
+    /// Counts an event. Returns whether the number of events in the current period is within the
+    /// limit.
     fn count_event(&mut self) -> bool {
         if self.since.is_none_or(|since| since.elapsed() >= PERIOD) {
             self.since = Some(Instant::now());
@@ -150,8 +152,8 @@ impl EventPublisher {
         true
     }
 
-    /// Publishes progress of a running tool call. Above the rate limit, the latest progress is
-    /// delayed until the call ends or later progress is published.
+    /// Publishes progress of a running tool call. Above the limits of the rate and of unread
+    /// events, the latest progress is delayed until the call ends or later progress is published.
     pub(super) fn publish_progress(&self, id: &str, progress: ToolProgress) {
         let inner = &mut *self.lock_state();
         let is_below_limit = inner.is_below_unread_limit();
@@ -177,9 +179,9 @@ impl EventPublisher {
         }
     }
 
-    /// Publishes a question of a tool server during a call, unless the server exceeds the rate
-    /// limit. Returns whether the question was published. The answer event of a published question
-    /// has no rate limit.
+    /// Publishes an event about a question of a tool server: the question, its end, or a warning.
+    /// `call` is the id of the tool use. Returns `false` if the call has ended, if a question
+    /// exceeds a limit, or if the reader no longer exists.
     pub(crate) fn publish_question(&self, call: &str, kind: RunEventKind) -> bool {
         let inner = &mut *self.lock_state();
         let is_below_limit = inner.is_below_unread_limit();

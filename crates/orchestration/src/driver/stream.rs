@@ -70,8 +70,8 @@ impl Stream for RunStream {
     type Item = RunEvent;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // Without this budget, a model that streams constantly would starve the task that cancels
-        // the run.
+        // Tokio's cooperative budget makes this task yield. Otherwise, a model that streams without
+        // pauses would block the task that cancels the run.
         let budget = ready!(coop::poll_proceed(cx));
         let this = self.get_mut();
         let next = loop {

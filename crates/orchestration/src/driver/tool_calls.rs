@@ -27,8 +27,8 @@ use crate::{
     tools::results::{CacheKey, ResultCache},
 };
 
-/// Additional time after the deadline of a call, after which the driver drops the call. Normally,
-/// the tool host enforces the deadline, because it can describe a time-out better.
+/// Time that the driver waits after the deadline of a tool call before it drops the call. Normally,
+/// the tool host enforces the deadline, because its error describes the time-out better.
 const TOOL_TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 
 /// Returns whether the run must be stored before this call, because the call is not safe to repeat.
@@ -36,7 +36,8 @@ fn needs_stored_intent(call: &PlannedCall) -> bool {
     !is_read_only(call.annotations) && call.annotations.idempotent != Some(true)
 }
 
-/// Returns whether the next step of the run stores the run before its action.
+/// Returns whether the driver stores the run before its next step anyway: for an approval request,
+/// or for a tool call that is not safe to repeat.
 fn is_stored_before_next_step(run: &mut Run) -> bool {
     match run.next_step() {
         RunStep::AskApproval(_) => true,
@@ -45,8 +46,9 @@ fn is_stored_before_next_step(run: &mut Run) -> bool {
     }
 }
 
-/// A guard for a running call that may change data of its server. Dropping the guard invalidates
-/// the results that other calls read from this server meanwhile.
+/// A guard for a running call that may change data of its server. Dropping it invalidates all
+/// cached results of the server, because calls that ran at the same time may have read outdated
+/// data.
 struct CacheInvalidationGuard<'a> {
     cache: &'a ResultCache,
     server: &'a str,
@@ -65,8 +67,8 @@ impl Driver {
         calls: Vec<PlannedCall>,
     ) -> Result<StepOutcome, UnexpectedInput> {
         if calls.is_empty() {
-            // An earlier process sent these calls of the stored run, and [`Run::recover_run`] was
-            // not called.
+            // No call is ready to start, and this driver started none. An earlier process started
+            // the calls of this stored run, and the caller did not call `Run::recover_run`.
             let reason = "calls are under way that this driver did not start";
             return Err(UnexpectedInput(reason.to_owned()));
         }
@@ -153,7 +155,8 @@ impl Driver {
                 break 'calls reason;
             }
         };
-        // Dropping the running calls cancels them at their servers, without waiting for the reader.
+        // Dropping the futures of the running calls cancels the calls at their servers. The
+        // cancellation does not wait until the reader has taken the remaining events.
         drop(running);
         let elapsed = started
             .into_iter()
@@ -177,7 +180,8 @@ impl Driver {
         cache.create_key(run.principal(), declared, input.as_ref().ok()?)
     }
 
-    /// Returns the input of a call together with the values that are hidden from the model.
+    /// Returns the input of a call together with the values that are hidden from the model. Returns
+    /// an error if the tool is unknown or a required hidden value is missing.
     fn add_hidden_values(
         &self,
         run: &Run,
@@ -266,7 +270,8 @@ impl Driver {
         (id, outcome)
     }
 
-    /// Creates the callback that publishes progress and repeated attempts of a call.
+    /// Creates the callbacks through which the tool host reports progress and repeated attempts of
+    /// a call. The callbacks publish them as events.
     fn create_progress_sink(&self, id: &str, attempts: &Arc<AtomicU32>) -> ProgressSink {
         let (publisher, call) = (self.publisher.clone(), id.to_owned());
         let context = self.context.clone();

@@ -17,10 +17,11 @@ use crate::{Run, SnapshotMark};
 pub(super) struct CheckpointChannel(Arc<Mutex<ChannelState>>);
 
 struct ChannelState {
-    /// Position in the run's messages up to which the store has them after the pending checkpoint.
+    /// Position in the run's messages. When the pending checkpoint is stored, the store has all
+    /// messages before it.
     mark: SnapshotMark,
-    /// Sequence number of the first event of the run's end. The events from this number on are
-    /// stored together with the end of the run.
+    /// Sequence number of the first event that is stored in one transaction with the end of the
+    /// run. `None` before the run ends.
     first_end_event: Option<u64>,
     pending: Option<PendingCheckpoint>,
 }
@@ -36,7 +37,8 @@ pub(super) struct PendingCheckpoint {
 }
 
 impl CheckpointChannel {
-    /// Creates a channel. `mark` is the position up to which the store already has the messages.
+    /// Creates a channel. `mark` is a position in the run's messages; the store already has the
+    /// messages before it.
     pub(super) fn new(mark: SnapshotMark) -> Self {
         Self(Arc::new(Mutex::new(ChannelState {
             mark,
@@ -45,8 +47,8 @@ impl CheckpointChannel {
         })))
     }
 
-    /// Takes the pending checkpoint if all events before it were emitted. `last` is the number of
-    /// the latest emitted event.
+    /// Takes the pending checkpoint if all events that must precede it were emitted. `last` is the
+    /// sequence number of the latest emitted event.
     pub(super) fn take_pending_checkpoint(&self, last: u64) -> Option<PendingCheckpoint> {
         let mut state = self.lock_state();
         state
@@ -54,8 +56,8 @@ impl CheckpointChannel {
             .take_if(|pending| pending.next_event <= last + 1)
     }
 
-    /// Returns the number of the first event of the run's end, which is stored together with the
-    /// release of the run. Returns `None` before the end.
+    /// Returns the sequence number of the first event that is stored in one transaction with the
+    /// end of the run, or `None` before the run ends.
     pub(super) fn first_end_event(&self) -> Option<u64> {
         self.lock_state().first_end_event
     }
@@ -80,8 +82,8 @@ impl CheckpointStore for CheckpointChannel {
         let stored = {
             let mut state = self.lock_state();
             if run.outcome().is_some() {
-                // The last events are stored with the end of the run, in one transaction. Until
-                // then the run is unfinished in the store, and no earlier state may follow.
+                // The end of the run is stored in one transaction with its last events, so no
+                // snapshot is stored here. A pending snapshot has an earlier state and is dropped.
                 state.first_end_event.get_or_insert(run.next_event_number());
                 state.pending = None;
                 return Ok(());

@@ -74,7 +74,7 @@ struct ActiveLease {
     run: String,
     /// Number of messages in the session. The session does not change before the end of the run.
     session_messages: u64,
-    /// State that the run gets if it is released without a result.
+    /// State that the run gets if the lease is released before the run finishes.
     release_state: RunState,
     local: Arc<LocalRun>,
     generation: u64,
@@ -115,14 +115,14 @@ impl RunLease {
         Arc::clone(&self.runs)
     }
 
-    /// Sets the state that the run gets if it is released without a result.
+    /// Sets the state that the run gets if the lease is released before the run finishes.
     pub(super) fn set_release_state(&mut self, state: RunState) {
         if let Some(leased) = &mut self.leased {
             leased.release_state = state;
         }
     }
 
-    /// Drops the lease without releasing the run, because the run does not exist or has another
+    /// Drops the lease without a write to the store, because the run does not exist or has another
     /// owner.
     pub(super) fn drop_without_release(mut self) {
         self.leased = None;
@@ -190,7 +190,8 @@ impl ActiveLease {
 /// Maximum number of attempts of a write. With SQLite, each attempt takes up to three seconds.
 const MAX_ATTEMPTS: u32 = 6;
 
-/// Writes to the store, and repeats the write while the store is unavailable.
+/// Calls `write` until it returns another result than [`SessionStoreError::Unavailable`], at most
+/// `MAX_ATTEMPTS` times. Returns the last result.
 ///
 /// The total wait is longer than for a client's request, because a failure would lose work of the
 /// run.
@@ -220,7 +221,8 @@ impl Drop for RunLease {
         let Some(leased) = self.leased.take() else {
             return;
         };
-        // A release needs a runtime. Without one, the run stays leased until this process ends.
+        // The release is asynchronous, so it needs a Tokio runtime. Without one, the run stays
+        // leased until this process ends.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(leased.release_run());
         }

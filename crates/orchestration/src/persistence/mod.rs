@@ -77,10 +77,10 @@ pub enum DurableRunError {
 }
 
 impl DurableRuns {
-    /// Connects the two stores for the principal `owner`.
+    /// Connects the session store and the run store for the principal `owner`.
     ///
-    /// Call this function once per process and store. For other principals, use
-    /// [`DurableRuns::with_owner`].
+    /// Call this function once per process and store, because the value and its clones share the
+    /// registry of leased runs. For other principals, use [`DurableRuns::with_owner`].
     pub fn new(sessions: Arc<dyn SessionStore>, runs: Arc<dyn RunStore>, owner: Principal) -> Self {
         Self {
             sessions,
@@ -217,7 +217,8 @@ impl DurableRuns {
         (run, record)
     }
 
-    /// Returns at most `limit` stored events of a run, with numbers above `after`.
+    /// Returns at most `limit` stored events of a run, in order, with sequence numbers above
+    /// `after`.
     pub async fn read_event_page(
         &self,
         run: &str,
@@ -246,7 +247,8 @@ impl std::fmt::Debug for DurableRuns {
     }
 }
 
-/// Executes a new run if the store has recorded its start. Otherwise, returns the store's error.
+/// Executes a new run if the store has recorded its start. Otherwise, releases or drops the lease
+/// and returns the store's error.
 async fn drive_if_recorded(
     agent: &Agent,
     run: Box<Run>,

@@ -33,7 +33,7 @@ pub struct RunParameters {
 }
 
 impl RunParameters {
-    /// Returns the parameters of runs that this agent starts.
+    /// Returns parameters with the run options of this agent. The other parameters are not set.
     pub fn from_agent(agent: &Agent) -> Self {
         Self {
             options: serde_json::to_value(agent.run_options()).ok(),
@@ -43,8 +43,8 @@ impl RunParameters {
 
     /// Converts the parameters to a JSON object for the store.
     ///
-    /// The options are omitted if the object would exceed the size limit of a store. Returns `None`
-    /// if the rest exceeds the limit too.
+    /// The run options are omitted if the object would exceed the store's limit of size or depth.
+    /// Returns `None` if the rest exceeds a limit too.
     pub fn into_stored_value(mut self) -> Option<Value> {
         let fits = |value: &Value| {
             let text = serde_json::to_vec(value);
@@ -65,7 +65,7 @@ impl RunParameters {
         Self::deserialize(stored?).ok()
     }
 
-    /// Returns the run options, or `None` if they are unknown.
+    /// Returns the run options, or `None` if they were not stored or cannot be read.
     ///
     /// Without options, a run that has no stored state cannot start again, because its approvals
     /// and limits might differ.

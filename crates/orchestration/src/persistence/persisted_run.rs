@@ -26,9 +26,9 @@ use crate::{
     observe::audit::serialized_name,
 };
 
-/// Maximum number of emitted events that are not stored. At this number, the driver waits.
+/// Maximum number of emitted events that wait to be stored. At this number, the driver waits.
 const MAX_AHEAD: usize = 512;
-/// Maximum size in bytes of emitted events that are not stored. At this size, the driver waits.
+/// Maximum size in bytes of emitted events that wait to be stored. At this size, the driver waits.
 const MAX_AHEAD_BYTES: usize = 1 << 20;
 
 /// A stored event of a run. Cheap to clone.
@@ -62,12 +62,12 @@ impl PersistedEvent {
     }
 }
 
-/// How a durable run ended in this process.
+/// How the execution of a durable run ended in this process.
 #[derive(Debug)]
 pub enum PersistedRunEnd {
     /// The run finished, and its messages are in the session.
     Finished(Box<RunReport>),
-    /// The run is stored and waits for these approval requests. Another process can resume it.
+    /// The run is stored and waits for these approval requests. Any process can resume it.
     Waiting(Vec<ApprovalRequest>),
     /// The run was stopped because it could not be stored. It can be resumed from its stored state.
     Failed(DurableRunError),
@@ -91,7 +91,7 @@ pub struct PersistedRun {
     /// Emitted events whose write has not started.
     unsaved: Vec<PersistedEvent>,
     unsaved_bytes: usize,
-    /// The end of the run, if the driver reached it and it is not stored yet.
+    /// The end of the run, after the driver reached it and before its write starts.
     ended: Option<UnsavedEnd>,
     writing: Option<WriteInProgress>,
     /// Sequence number of the latest stored event.
@@ -127,7 +127,7 @@ enum WriteContinuation {
 }
 
 impl PersistedRun {
-    /// Starts to execute a run whose lease this process has.
+    /// Starts to execute a run. `lease` is the exclusive right of this process to execute it.
     pub(super) fn drive_leased_run(
         agent: &Agent,
         record: RunRecord,
@@ -171,7 +171,7 @@ impl PersistedRun {
         &self.record.session
     }
 
-    /// Returns the stored record of the run, as it was when the run started or was resumed.
+    /// Returns the stored record of the run from the time when this process started or resumed it.
     pub fn run_record(&self) -> &RunRecord {
         &self.record
     }
@@ -212,7 +212,8 @@ impl PersistedRun {
         // Dropping the event stream stops the driver of the run.
         self.stream = None;
         let lease = self.lease.take();
-        // The last write of a run owns the lease and releases the run itself.
+        // The last write of a run owns the lease and releases the run. In this case, `lease` is
+        // `None`.
         let writing = self.writing.take().map(|writing| writing.future);
         if writing.is_none() && lease.is_none() {
             return None;
@@ -231,7 +232,8 @@ impl PersistedRun {
         Some(releasing.boxed())
     }
 
-    /// Takes events from the driver until the driver waits or too many events are unsaved.
+    /// Takes events from the driver until the driver waits, the run ends, or too many events wait
+    /// to be stored.
     fn poll_driver(&mut self, context: &mut Context<'_>) {
         while let Some(stream) = &mut self.stream
             // The events of the run's end are stored together, so the maximum does not apply to
@@ -299,7 +301,8 @@ impl PersistedRun {
         })
     }
 
-    /// Takes the unsaved events, both as events and in stored form.
+    /// Takes the events that wait to be stored. Returns them twice: for the stream and in the form
+    /// of the store.
     ///
     /// The events of the run's end stay, because they are stored with the release of the run.
     fn take_unsaved_events(&mut self) -> (Vec<PersistedEvent>, Vec<StoredEvent>) {
@@ -381,7 +384,8 @@ impl UnsavedEnd {
         }
     }
 
-    /// Stores the last events and releases the run, in one transaction.
+    /// Stores the last events and releases the run, in one transaction. If an earlier write failed,
+    /// only releases the run.
     fn store_end(
         &mut self,
         events: Vec<StoredEvent>,

@@ -18,7 +18,8 @@ use crate::{
 /// Maximum number of events that one read from the store returns.
 const PAGE: u32 = 1_000;
 
-/// A stored run whose lease this process has. [`DurableRuns::resume_run`] resumes it.
+/// A stored run that this process has the exclusive right (lease) to execute.
+/// [`DurableRuns::resume_run`] resumes it.
 ///
 /// Dropping it releases the run.
 pub struct LeasedRun {
@@ -30,17 +31,19 @@ pub struct LeasedRun {
 /// Data of a run that was read from the store.
 struct RestoredRun {
     run: Box<Run>,
-    /// Position in the run's messages up to which the store has them.
+    /// Position in the run's messages. The store has all messages before it.
     mark: SnapshotMark,
-    /// Whether the process of the run ended before the first checkpoint. The run then starts again,
-    /// with the settings of the agent that resumes it.
+    /// Whether the run has no stored state, because its process ended before the first checkpoint.
+    /// The run then starts again, with the settings of the agent that resumes it.
     is_stateless: bool,
-    /// Text of an interrupted model response that was already published.
+    /// Published text of a model response that was interrupted when its process ended. Empty if
+    /// there is none.
     partial_text: String,
 }
 
 impl RestoredRun {
-    /// Returns substitute data for a run with unreadable stored state, so that it can be ended.
+    /// Returns a replacement for a run whose stored state cannot be read, so that the run can be
+    /// ended.
     fn new_unreadable(durable_runs: &DurableRuns, record: &RunRecord) -> Self {
         let mut run = durable_runs.new_run_from_conversation(record, Vec::new());
         run.continue_event_numbers(record.last_event, []);
@@ -69,8 +72,9 @@ impl LeasedRun {
 
     /// Returns the restored run, so that the caller can change its settings.
     ///
-    /// The changes also apply if no state of the run was stored. All other settings then come from
-    /// the agent that resumes the run.
+    /// If no state of the run was stored, only changes of the step limit, the approval rules and
+    /// the response delivery have an effect. All other settings come from the agent that resumes
+    /// the run.
     pub fn restored_run_mut(&mut self) -> &mut Run {
         &mut self.stored.run
     }
@@ -80,15 +84,16 @@ impl LeasedRun {
         self.lease.release_run().await;
     }
 
-    /// Returns whether only the model and the conversation of the run were stored. Its approvals
-    /// and limits were lost with the process that executed it.
+    /// Returns `true` if only the model and the conversation of the run were stored. The approvals
+    /// and limits of the run are then unknown.
     pub fn lacks_run_settings(&self) -> bool {
         self.stored.is_stateless
     }
 }
 
 impl DurableRuns {
-    /// Leases a run that waits for a person or whose process ended.
+    /// Leases a run that waits for a person or whose process ended. Returns
+    /// [`SessionStoreError::Busy`] while a process executes the run.
     ///
     /// [`LeasedRun::restored_run`] describes the run, so that the caller can create its agent.
     pub async fn acquire_run(&self, run: &str) -> Result<LeasedRun, DurableRunError> {
@@ -172,13 +177,13 @@ impl DurableRuns {
             let _transition = local.lock_transition().await;
             let (runs, owner) = (&durable_runs.runs, &durable_runs.owner);
             let taken = runs.acquire_run(owner, &run).await;
-            // If a task of this process already has the lease, this failed acquisition did not
-            // lease the run.
+            // An error can also mean that a task of this process already has the lease. The store
+            // then did not lease the run again.
             let is_unleased = !local.is_leased();
             match taken {
                 Err(error @ SessionStoreError::Storage { .. }) if is_unleased => {
-                    // The store may have acquired the run despite the error. Dropping the lease
-                    // then releases it.
+                    // The store may have leased the run despite the error. The new lease is dropped
+                    // here, and the drop releases the run.
                     let mut lease = durable_runs.new_lease(&run, session.messages);
                     lease.set_release_state(release_state);
                     Err(error.into())
@@ -206,11 +211,13 @@ impl DurableRuns {
         }
     }
 
-    /// Reads the data of a leased run from the store.
+    /// Reads the data of a leased run from the store. Returns [`DurableRunError::Unreadable`] if
+    /// the data cannot be read.
     async fn restore_run(&self, record: &RunRecord) -> Result<RestoredRun, DurableRunError> {
         let restored = self.restore_stored_run(record).await;
         restored.map_err(|error| match error {
-            // Unreadable data fails in every attempt, so the run itself is reported as unreadable.
+            // A retry does not help, so the error names the run as unreadable instead of the failed
+            // operation.
             DurableRunError::Store(error @ SessionStoreError::Unreadable { .. }) => {
                 unreadable_run_error(&record.id, RestoreError::Stored(error))
             }
@@ -286,7 +293,8 @@ impl DurableRuns {
         Ok(events)
     }
 
-    /// Ends a run without resuming it.
+    /// Cancels a restored run, stores its last events and messages, and releases the run. Returns
+    /// the events.
     async fn end_run(
         &self,
         record: RunRecord,
@@ -336,7 +344,8 @@ fn unreadable_run_error(run: &str, source: RestoreError) -> DurableRunError {
     }
 }
 
-/// Returns the text of the model answer that is still incomplete at the end of `events`.
+/// Returns the published text of the model response that is incomplete at the end of `events`.
+/// Returns an empty text if the last response is complete.
 fn find_interrupted_text(events: &[RunEvent]) -> String {
     let mut partial_text = String::new();
     for event in events {

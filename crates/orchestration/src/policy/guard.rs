@@ -19,7 +19,7 @@ use crate::tools::pattern::Pattern;
 pub struct ToolGuard {
     /// Pattern of the tool's name as the model sees it.
     pub tool: Pattern,
-    /// Condition on the result that stops the later calls.
+    /// Condition on the result of the tool. If it is met, the later calls are skipped.
     pub when: GuardCondition,
 }
 
@@ -34,11 +34,11 @@ pub enum GuardCondition {
         /// Value that stops the later calls.
         equals: Value,
     },
-    /// The condition with this name is met. `error` means an error result or no result.
+    /// A condition with a name. `error` is met if the tool returned an error or has no result.
     Word(NamedGuardCondition),
 }
 
-/// A guard condition that a configuration names by one word.
+/// A guard condition that is written as one word in a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -48,12 +48,13 @@ pub enum NamedGuardCondition {
 }
 
 impl ToolGuard {
-    /// Returns whether the guard applies to the tool with this name.
+    /// Returns whether the pattern of the guard matches the name `tool`, as the model sees it.
     pub fn applies_to_tool(&self, tool: &str) -> bool {
         self.tool.matches(tool)
     }
 
-    /// Returns whether the result of the tool stops the later calls.
+    /// Returns whether the guard applies to `tool` and `output` meets its condition. The later
+    /// calls of the model answer must then be skipped. An error output always meets the condition.
     pub fn stops_later_calls(&self, tool: &str, output: &ToolOutput) -> bool {
         self.applies_to_tool(tool)
             && match &self.when {

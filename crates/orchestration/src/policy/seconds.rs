@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-/// Serializes a duration as a number of seconds, without a fraction if possible.
+/// Serializes a duration as a number of seconds, without a fraction for whole seconds. `None`
+/// becomes `null`.
 #[expect(clippy::ref_option, reason = "serde hands the field over by reference")]
 pub(crate) fn serialize<S: Serializer>(
     span: &Option<Duration>,

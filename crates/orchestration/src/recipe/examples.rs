@@ -51,7 +51,7 @@ pub(super) fn convert_examples(
         let names = example.calls.iter().flatten();
         let names = names.map(|call| find_declared_name(call, tools));
         let Some(names) = names.collect::<Option<Vec<&str>>>() else {
-            // The example is omitted, because one of its tools does not exist.
+            // An example is omitted if one of its tools does not exist.
             continue;
         };
         let mut names = (1..).zip(names);

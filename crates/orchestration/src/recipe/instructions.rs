@@ -26,7 +26,8 @@ const EXAMPLES: &str = "\
 This conversation may start with examples. Their people and data are invented. Never use them in \
 an answer.";
 
-/// Builds the system prompt of a recipe. See [`Recipe::system_prompt`].
+/// Builds the system prompt of a recipe. Returns `None` if the recipe has no instructions, no
+/// reasoning style and no examples. See [`Recipe::system_prompt`].
 pub(super) fn build_system_prompt(recipe: &Recipe) -> Option<String> {
     let thinking = match recipe.reasoning.style {
         ReasoningStyle::None => None,

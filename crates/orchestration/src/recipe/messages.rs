@@ -37,8 +37,9 @@ struct OpenAiFunction {
     arguments: String,
 }
 
-/// Converts OpenAI messages to the examples of a recipe file. Missing results and answers are
-/// reported when the examples are parsed.
+/// Converts OpenAI chat messages to the JSON form of the examples in a recipe file. Returns an
+/// error if the messages are in the wrong order or if the arguments of a tool call are not JSON. A
+/// missing tool result or final answer causes an error later, when the examples are deserialized.
 pub(super) fn examples_from_openai_messages(items: &[Value]) -> Result<Value, RecipeError> {
     let mut examples: Vec<Value> = Vec::new();
     // Ids of the tool calls in the latest assistant message, which `tool` messages refer to.

@@ -54,13 +54,14 @@ pub const SHIPPED: [(&str, &str); 3] = [
 
 /// Settings of an agent for one kind of task, usually read from a file.
 ///
-/// A recipe serializes to the form of recipe files, with the keys of this program and without short
-/// forms.
+/// A recipe serializes to the form of recipe files: with `snake_case` keys, and without short forms
+/// such as `tools: false`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Recipe {
-    /// Name of the recipe. It consists of letters, digits, `-`, `_` and `.`.
+    /// Name of the recipe: at most 64 ASCII letters, digits, `-`, `_` and `.`. It does not start
+    /// with `.`.
     #[serde(deserialize_with = "read::deserialize_name")]
     pub name: String,
     /// Title of the recipe for display.
@@ -99,10 +100,11 @@ pub struct Recipe {
     /// Whether model responses are streamed. `None` uses the configured value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
-    /// Limits of each run.
+    /// Limits of each run with this recipe, such as the maximum number of model calls.
     #[serde(skip_serializing_if = "RecipeLimits::is_empty")]
     pub limits: RecipeLimits,
-    /// Keys in a recipe of another program that this program ignores.
+    /// Keys of the recipe file that this program does not support. Only a recipe of another program
+    /// can have such keys; see [`Recipe::from_value`].
     #[serde(skip)]
     pub ignored: Vec<String>,
 }
@@ -144,16 +146,16 @@ impl Recipe {
     }
 
     /// Returns the complete system prompt: the prompt in the recipe file, reasoning instructions
-    /// and a note about the examples.
+    /// and a note about the examples. Returns `None` if the recipe has none of these.
     pub fn system_prompt(&self) -> Option<String> {
         instructions::build_system_prompt(self)
     }
 
-    /// Returns the examples as messages for the place between the system prompt and the
+    /// Returns the few-shot examples as messages, to be inserted between the system prompt and the
     /// conversation.
     ///
-    /// Tool calls use the names in `tools`. An example with a missing tool is omitted, because the
-    /// model would learn to call that tool.
+    /// Their tool calls use the tool names in `tools`. An example that calls a tool that is not in
+    /// `tools` is omitted, because the model would learn to call that tool.
     pub fn example_messages(
         &self,
         tools: &[std::sync::Arc<switchboard_domain::ToolDefinition>],

@@ -46,10 +46,11 @@ impl ToolPolicy {
         *self == Self::default()
     }
 
-    /// Adds the required approvals of the recipe to the configured rules.
+    /// Adds the approvals that the recipe requires to the configured approval rules.
     ///
-    /// A recipe can only add restrictions. The configured rules come first and take precedence, and
-    /// a policy that switches tools off still applies.
+    /// The configured rules precede the added rules and are not changed, so a recipe cannot allow a
+    /// call that they deny. If [`ApprovalPolicy::None`] is configured, it still denies the calls
+    /// that it denies without the recipe.
     pub fn tighten_approvals(&self, approvals: &mut Approvals) {
         let mut rules = Vec::new();
         match &self.requires_approval {
@@ -79,7 +80,8 @@ impl ToolPolicy {
         }
     }
 
-    /// Lowers `limits` to the restrictions of the recipe. Lower limits do not change.
+    /// Lowers the limits of tool calls in `limits` to the maximum numbers of the recipe. A limit
+    /// that is already lower does not change.
     pub fn lower_limits(&self, limits: &mut Limits) {
         lower_limit(
             &mut limits.max_calls_per_response,
@@ -90,7 +92,7 @@ impl ToolPolicy {
     }
 }
 
-/// Limits of each run in a recipe. A `None` field uses the configured limit.
+/// Limits that a recipe sets for each run. A `None` field uses the configured limit.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -140,7 +142,7 @@ impl RecipeLimits {
     }
 }
 
-/// Deserializes a number and returns an error if it is negative.
+/// Deserializes a number of at least 0. A negative number is an error.
 pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {

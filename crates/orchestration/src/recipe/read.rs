@@ -13,14 +13,15 @@ use crate::strategy::{GatherFormat, Strategy};
 
 const MAX_NAME_BYTES: usize = 64;
 
-/// Key that only recipes of another program contain.
+/// Key that marks a recipe of another program (`uniqueId` in its file).
 const FOREIGN_KEY: &str = "unique_id";
 
-/// Keys whose values are not normalized, because they contain a schema, a tool input, a tool result
-/// or tool names.
+/// Keys whose values [`normalize_value`] does not change, because they contain a schema, a tool
+/// input, a tool result or tool names.
 const OPAQUE_KEYS: [&str; 5] = ["descriptions", "input", "result", "schema", "formatter"];
 
-/// Parses a recipe in the form of this program or of another program.
+/// Parses a recipe in the form of this program, or in the form of another program if the key
+/// `uniqueId` is present.
 pub(super) fn parse_recipe(value: &Value) -> Result<Recipe, RecipeError> {
     let Value::Object(mut document) = normalize_value(value) else {
         return Err(RecipeError::new("", "the recipe must be a map of keys"));
@@ -44,7 +45,9 @@ pub(super) fn parse_recipe(value: &Value) -> Result<Recipe, RecipeError> {
     Ok(recipe)
 }
 
-/// Returns the strategy of a recipe. A schema for answers selects `gather-format`.
+/// Returns the strategy of a recipe. If the recipe has `formatter`, a JSON Schema for answers, the
+/// strategy is `gather-format` with this schema. Returns an error if `formatter` is not an object
+/// or contradicts `strategy`.
 fn resolve_strategy(
     strategy: Option<Strategy>,
     formatter: Option<Value>,
@@ -166,7 +169,8 @@ fn expand_short_forms(document: &mut JsonObject) -> Result<(), RecipeError> {
                 }
             }
             "reasoning" if value.is_string() => *value = json!({"style": value}),
-            // A map without `type` can contain the schema in the key `schema`.
+            // The value is the schema itself, which has the key `type`, or a map with the schema in
+            // the key `schema`.
             "formatter" if value.get("type").is_none() => {
                 if let Some(schema) = value.get_mut("schema") {
                     *value = schema.take();
@@ -178,8 +182,8 @@ fn expand_short_forms(document: &mut JsonObject) -> Result<(), RecipeError> {
     Ok(())
 }
 
-/// Returns the value with `snake_case` keys and trimmed texts. Properties that are null or blank
-/// are removed.
+/// Returns a copy of a recipe document with `snake_case` keys and trimmed texts. Properties that
+/// are null or blank are removed.
 fn normalize_value(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -202,8 +206,8 @@ fn normalize_value(value: &Value) -> Value {
     }
 }
 
-/// Returns the error message of serde. The message about an unknown key or value also names the
-/// most similar one.
+/// Returns the error message of serde. For an unknown key or value, returns a message that suggests
+/// the most similar known one, if there is one.
 fn explain_error(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let kind = match message.split('`').next() {

@@ -24,16 +24,19 @@ pub struct ToolRules {
     /// Patterns of the tools that the model does not get.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// Descriptions that replace those of the tools, by tool name or pattern.
+    /// Pairs of a tool name or pattern and a description. The description replaces that of the
+    /// matching tools.
     ///
-    /// An exact name precedes a pattern, and an earlier entry precedes a later one.
+    /// If several pairs match a tool, an exact name takes precedence over a pattern, and an earlier
+    /// pair over a later one.
     #[serde(
         deserialize_with = "super::read::deserialize_descriptions",
         serialize_with = "serialize_as_map",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub descriptions: Vec<(String, String)>,
-    /// Offered tools with their descriptions: a short form of `allow` and `descriptions` in files.
+    /// Tools under the key `tools` of a recipe file, with optional descriptions: a short form of
+    /// `allow` and `descriptions`. [`ToolRules::merge_listed_tools`] moves them there.
     #[serde(rename = "tools", skip_serializing)]
     listed: Option<Vec<ListedTool>>,
 }
@@ -67,9 +70,12 @@ fn serialize_as_map<S: serde::Serializer>(
 /// Returns whether a pattern of a recipe matches a tool.
 ///
 /// The pattern is compared with the name that the model sees, with the tool's name on its server,
-/// and with `server__tool`. `*` matches any characters and `?` one character. Characters that some
-/// providers reject in names are equal to `_`, so `data/read` matches `data_read`. A pattern with
-/// `__` does not match a name on the server with `__`, because any server could choose such a name.
+/// and with `server__tool`. `*` matches any characters and `?` one character. All characters except
+/// letters, digits, `*` and `?` are equal to `_`, because some providers reject them in names. So
+/// `data/read` matches `data_read`.
+///
+/// A pattern with `__` names a server. It is not compared with a name on a server that contains
+/// `__`, because a server could choose such a name to imitate another server.
 ///
 /// ```
 /// use serde_json::json;
@@ -101,8 +107,9 @@ pub fn matches_tool(pattern: &str, tool: &ToolDefinition) -> bool {
         .any(|name| pattern.matches(&name))
 }
 
-/// Converts a pattern of [`matches_tool`] to the text of a [`Pattern`], which compares characters
-/// exactly. The converted pattern can match more tools than the original.
+/// Converts a pattern of [`matches_tool`] to the text of a [`Pattern`]. Special characters and `_`
+/// become `?`, because a [`Pattern`] compares them exactly. The converted pattern can match more
+/// tools than the original.
 pub(super) fn exact_pattern(pattern: &str) -> String {
     replace_special_characters(pattern).replace('_', "?")
 }
@@ -122,10 +129,10 @@ fn replace_special_characters(name: &str) -> String {
         .collect()
 }
 
-/// The selector of the tools of each model call by a recipe's [`ToolRules`].
+/// A selector that applies the [`ToolRules`] of a recipe to the tools of each model call.
 ///
-/// A tool with a replaced description keeps its `Arc` until the original definition changes, so
-/// that caches per definition stay valid.
+/// A tool with a replaced description has the same `Arc` in every call until its original
+/// definition changes, so that caches with one entry per `Arc` stay valid.
 #[derive(Debug)]
 pub struct RecipeTools {
     rules: ToolRules,
@@ -194,7 +201,7 @@ impl RecipeTools {
 }
 
 impl ToolRules {
-    /// Moves the tools listed under `tools` in the file into `allow` and `descriptions`.
+    /// Moves the tools under the key `tools` of the recipe file into `allow` and `descriptions`.
     pub(super) fn merge_listed_tools(&mut self) {
         let Some(tools) = self.listed.take() else {
             return;

@@ -17,7 +17,8 @@ use crate::{
 };
 
 impl Run {
-    /// Applies a decision about a tool call that waits for approval.
+    /// Applies a decision about the tool call with the tool use id `id`. Returns an error if this
+    /// call does not wait for approval.
     ///
     /// [`ApprovalDecision::Later`] leaves the approval request open. A decision after the expiry of
     /// the request counts as [`ApprovalDecision::Expired`]; [`Run::set_time`] sets the current
@@ -80,7 +81,8 @@ impl Run {
         Ok(events)
     }
 
-    /// Ends a tool call that must not run. `reason` becomes its result for the model.
+    /// Ends the tool call at index `position` of the batch without running it. `reason` becomes its
+    /// result for the model.
     pub(super) fn deny_call(
         &mut self,
         position: usize,
@@ -116,7 +118,8 @@ impl Run {
         }
     }
 
-    /// Applies a stored decision about a tool to the waiting calls of this tool.
+    /// Applies a decision that was stored for later calls of a tool to the calls of this tool that
+    /// already wait for approval.
     fn apply_stored_decision(
         &mut self,
         definition: &ToolDefinition,
@@ -200,8 +203,8 @@ impl Run {
         Err((failure, why))
     }
 
-    /// Sets the expiry times of approval requests that the driver is about to show. Returns the
-    /// requests of the calls in `range`.
+    /// Returns the approval requests of the waiting calls in `range`, a range of indices into the
+    /// batch. Sets the expiry of requests that have none, because the driver shows them next.
     pub(super) fn prepare_approval_requests(
         &mut self,
         range: std::ops::Range<usize>,
@@ -226,7 +229,8 @@ impl Run {
             .collect()
     }
 
-    /// Builds the approval request of a tool call that waits for approval.
+    /// Builds the approval request of a tool call. Returns `None` if the call does not wait for
+    /// approval.
     fn build_approval_request(&self, call: &PendingCall) -> Option<ApprovalRequest> {
         let CallState::Waiting {
             expires_at,
@@ -247,8 +251,8 @@ impl Run {
         Some(request)
     }
 
-    /// Returns the time until the approval request of a tool call expires, or `None` if it never
-    /// expires.
+    /// Returns the time until the approval request of a tool call expires. Returns `None` if the
+    /// request never expires or the call does not wait for approval.
     ///
     /// The process that made the request measures the time on its steady clock. Another process
     /// compares the request's time stamp with the run's current time.

@@ -56,12 +56,12 @@ type Events = Vec<RunEventKind>;
 /// driver numbers and publishes. Between any two calls the run can be stored and continued in
 /// another process.
 ///
-/// [`Run::set_time`] sets the time. Without it, the run has no deadline, no rate limit and no
-/// expiry.
+/// [`Run::set_time`] sets the time. Without it, no time passes for the run: it reaches no deadline,
+/// approval requests do not expire, and all its tool calls count as calls of one minute.
 #[derive(Debug)]
 pub struct Run {
     state: RunState,
-    /// Messages of the whole conversation. A store appends new ones to its copy.
+    /// Messages of the whole conversation, including those before the run.
     messages: Vec<Arc<Message>>,
     caches: RunCaches,
 }
@@ -136,25 +136,28 @@ impl Run {
         self.state.pricing = pricing.map(Box::new);
     }
 
-    /// Uses approval decisions that several runs share. By default, a run stores its own decisions.
+    /// Replaces the approval decisions of this run by decisions that several runs share. Snapshots
+    /// then omit them. By default, a run has its own decisions.
     pub fn set_shared_decisions(&mut self, decisions: SharedDecisions) {
         self.state.decisions = decisions;
         self.caches.shares_decisions = true;
     }
 
-    /// Uses compiled tool input schemas that several runs share.
+    /// Sets the cache of compiled tool input schemas, which several runs can share.
     pub(crate) fn set_shared_validators(&mut self, validators: InputValidators) {
         self.caches.validators = validators;
     }
 
-    /// Stops counting the run's wall time until the next [`Run::set_time`], while a person decides.
+    /// Stops counting the wall time of the run until the next [`Run::set_time`]. Call this function
+    /// before the run waits for a decision of a person.
     pub fn pause_wall_time(&mut self, now: Timestamp) {
         self.state.now = now;
         self.caches.is_clock_running = false;
         self.state.ledger.end_work_period(now);
     }
 
-    /// Adds a warning to the report unless the report already has an equal one.
+    /// Adds a warning to the report and returns its event. Returns no event if the report already
+    /// has an equal warning.
     pub(crate) fn add_warning(&mut self, warning: Warning) -> Events {
         if self.state.warnings.contains(&warning) {
             return Vec::new();
@@ -163,13 +166,14 @@ impl Run {
         vec![RunEventKind::Warning { warning }]
     }
 
-    /// Sets the tool definitions as their hosts declare them. People approve these definitions,
-    /// including the properties that are hidden from the model.
+    /// Sets the tool definitions as the tool hosts declare them, including input properties that
+    /// are hidden from the model. Approval decisions apply to these definitions.
     pub fn set_declared_tools(&mut self, tools: Vec<Arc<ToolDefinition>>) {
         self.caches.declared = tools;
     }
 
-    /// Returns the tools as their hosts declare them, with the hidden properties.
+    /// Returns the tool definitions as the tool hosts declare them, including input properties that
+    /// are hidden from the model.
     pub(crate) fn declared_tools(&self) -> &[Arc<ToolDefinition>] {
         &self.caches.declared
     }
@@ -178,13 +182,15 @@ impl Run {
         self.caches.declared.iter().find(|tool| tool.name == name)
     }
 
-    /// Returns the definition that people approve for the tool with this name.
+    /// Returns the definition to which approval decisions about the tool `name` apply: the
+    /// definition of the tool host if it was set, otherwise the definition for the model.
     fn find_declared_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.declared_tool(name)
             .or_else(|| self.find_tool_definition(name))
     }
 
-    /// Marks tools whose definition changed since a person last saw it, for approval checks.
+    /// Marks the tools with these names as changed since a person last saw their definitions.
+    /// Approval checks of their calls take the change into account.
     pub fn mark_redefined_tools(&mut self, names: impl IntoIterator<Item = String>) {
         self.state.redefined.extend(names);
     }
@@ -246,14 +252,15 @@ impl Run {
         &self.state.ledger
     }
 
-    /// Returns the rest of the run's wall time; `None` if its wall time is unlimited.
+    /// Returns the time until the run reaches its wall-time limit; `None` if the wall time is
+    /// unlimited.
     pub fn remaining_wall_time(&self) -> Option<Duration> {
         let limits = &self.state.options.limits;
         self.state.ledger.remaining_time(limits, self.state.now)
     }
 
-    /// Validates an input against the schema of a tool. The error describes the faults of the
-    /// input.
+    /// Validates `input` against the input schema of the tool with this name. The error describes
+    /// the faults of the input. Returns `Ok` for an unknown tool.
     pub fn check_tool_input(&self, tool: &str, input: &JsonObject) -> Result<(), String> {
         match self.find_tool_definition(tool) {
             Some(definition) => {
@@ -264,7 +271,8 @@ impl Run {
         }
     }
 
-    /// Returns the tool names of planned calls that have not started.
+    /// Returns the names of the tools of planned calls that have not started: calls that wait for
+    /// approval or are ready.
     pub fn unstarted_tool_names(&self) -> BTreeSet<String> {
         let calls = self.state.batch_calls().iter();
         let open = calls.filter(|call| call.is_unstarted());
@@ -323,9 +331,9 @@ impl Run {
 
     /// Checks the limits and the answer schema before a model call.
     ///
-    /// The formatting phase ignores the limits of steps and tool calls; otherwise the gathered data
-    /// would be lost. The gathering phase checks these limits itself and then starts the formatting
-    /// phase.
+    /// The formatting phase ignores the limits of model calls and tool calls; otherwise the
+    /// gathered data would be lost. The gathering phase does not fail at these limits:
+    /// [`Run::begin_model_call`] starts the formatting phase instead.
     fn check_before_model_call(&self) -> Result<(), RunError> {
         let limits = &self.state.options.limits;
         if self.is_formatting() || (self.is_gathering() && limits.max_steps > 0) {
@@ -412,7 +420,8 @@ impl Run {
         let Some(last) = messages.iter().rposition(has_text) else {
             return String::new();
         };
-        // After a pause by the provider, the next message continues the paused response.
+        // After a pause by the provider, the next assistant message continues the paused response,
+        // so the texts of consecutive assistant messages are joined.
         let first = messages[..last]
             .iter()
             .rposition(|message| message.role != Role::Assistant)
@@ -423,7 +432,8 @@ impl Run {
             .collect()
     }
 
-    /// Returns the definition of a tool, including tools that were not offered to the model.
+    /// Returns the definition of the tool with this name for the model. Also finds tools that were
+    /// not offered to the model.
     fn find_tool_definition(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         let offered = self.state.turn.tools.iter().find(|tool| tool.name == name);
         offered.or_else(|| self.caches.index.find_tool(name))
@@ -466,7 +476,9 @@ impl Run {
     }
 }
 
-/// Returns the range of calls that may run concurrently: the calls before the next barrier.
+/// Returns the indices of the next calls that may run concurrently: from the first unfinished call
+/// to the call before the next barrier. A barrier is a call that must run alone. If it is the first
+/// unfinished call, the range contains only the barrier.
 fn next_concurrent_calls(calls: &[PendingCall]) -> Range<usize> {
     let is_open =
         |call: &PendingCall| !call.has_result() && !matches!(call.state, CallState::Repeats { .. });

@@ -43,7 +43,8 @@ pub(super) struct GatheringPhase {
     state: GatherState,
     /// Decision after the last response, which is applied when its tool calls have results.
     next: Option<GatherContinuation>,
-    /// Calls of the last response that repeat an earlier call, with the id of the earlier call.
+    /// Repeated calls of the last response: the tool use id of each call, and the id of the earlier
+    /// call that it repeats.
     repeats: HashMap<String, String>,
     /// Whether the start event of the phase was emitted.
     has_begun: bool,
@@ -52,12 +53,15 @@ pub(super) struct GatheringPhase {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct FormattingPhase {
     state: FormatState,
-    /// Messages that only requests of the formatting phase contain, such as descriptions of faults.
+    /// Messages that only requests of the formatting phase contain, such as a malformed answer and
+    /// the message about its fault. They do not become part of the conversation.
     messages: Vec<Arc<Message>>,
-    /// Parts of a formatted answer that the provider paused and the next response continues.
+    /// Parts of the formatted answer that the provider sent before it paused. The next response
+    /// continues the answer.
     paused: Vec<Part>,
     pauses: u32,
-    /// The last text of the gathering phase. It becomes the answer if formatting returns no text.
+    /// Last non-blank text of the model in the gathering phase. It becomes the answer if the
+    /// responses of the formatting phase have no text.
     gathered: String,
     /// Items of the formatted answer. `None` until the answer is complete.
     items: Option<Vec<AnswerItem>>,
@@ -77,14 +81,15 @@ impl StrategyPhase {
     }
 }
 
-/// Joins the texts of messages. Returns `None` if they have no text.
+/// Joins the texts of messages with blank lines. Returns `None` if there are no messages.
 fn join_message_texts(messages: &[Arc<Message>]) -> Option<String> {
     let texts: Vec<_> = messages.iter().map(|message| message.text()).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
 impl Run {
-    /// Checks that the schema of the formatted answer is usable, before the first model call.
+    /// Compiles the JSON Schema of the formatted answer before the first model call. Returns an
+    /// error if the schema is invalid.
     pub(super) fn check_answer_schema(&self) -> Result<(), RunError> {
         let StrategyPhase::Gather(gathering) = &self.state.stage else {
             return Ok(());
@@ -113,8 +118,9 @@ impl Run {
         }
     }
 
-    /// Returns whether a limit ends the gathering phase. One step is reserved for formatting the
-    /// answer.
+    /// Returns whether the limit of model calls or of tool calls ends the gathering phase. One
+    /// model call is reserved for formatting the answer. Returns `false` outside the gathering
+    /// phase.
     pub(super) fn has_reached_gather_limit(&self) -> bool {
         if !self.is_gathering() {
             return false;
@@ -142,7 +148,8 @@ impl Run {
         matches!(self.state.stage, StrategyPhase::Format(_))
     }
 
-    /// Returns the current phase of the strategy. The plain tool loop has no phases.
+    /// Returns the current phase of the strategy; `None` for the plain tool loop, which has no
+    /// phases.
     pub fn strategy_phase(&self) -> Option<RunPhase> {
         match self.state.stage {
             StrategyPhase::Loop => None,
@@ -152,7 +159,7 @@ impl Run {
     }
 
     /// Returns the formatting mode and a parser for the streamed text of a formatted answer. Each
-    /// model call needs a new parser.
+    /// model call needs a new parser. Returns `None` outside the formatting phase.
     pub fn create_partial_formatter(&self) -> Option<(FormatterMode, PartialFormatter)> {
         match &self.state.stage {
             StrategyPhase::Format(formatting) => Some((
@@ -205,7 +212,8 @@ impl Run {
         formatting.state.prepare_request(request)
     }
 
-    /// Finds repeated tool calls in a response of the gathering phase and decides what follows.
+    /// Finds repeated tool calls in a response of the gathering phase, and decides whether the
+    /// phase continues after this response.
     pub(super) fn evaluate_gather_step(&mut self, message: &Message) {
         let StrategyPhase::Gather(gathering) = &mut self.state.stage else {
             return;
@@ -217,7 +225,8 @@ impl Run {
                     ToolInput::Object(input) => arguments::canonical_digest(input),
                     ToolInput::Malformed { raw, .. } => raw.clone(),
                 };
-                // Tool names contain no line break, so the key is unambiguous.
+                // Tool names contain no line break, so the first line break separates the tool name
+                // from the input.
                 let key = format!("{}\n{input}", tool_use.name);
                 let id = &tool_use.id;
                 GatherCall { id, key }
@@ -233,7 +242,8 @@ impl Run {
         gathering.next = Some(decision.next);
     }
 
-    /// Returns the id of the earlier tool call that `tool_use` repeats.
+    /// Returns the id of the earlier tool call that `tool_use` repeats. Returns `None` if the call
+    /// is new or the run is not in the gathering phase.
     pub(super) fn find_repeated_call(&self, tool_use: &ToolUse) -> Option<String> {
         match &self.state.stage {
             StrategyPhase::Gather(gathering) => gathering.repeats.get(&tool_use.id).cloned(),
@@ -241,7 +251,8 @@ impl Run {
         }
     }
 
-    /// Continues the strategy after all calls of a gathering response have ended.
+    /// Continues the gathering phase or starts the formatting phase, after all calls of a response
+    /// in the gathering phase have ended.
     pub(super) fn finish_gather_step(&mut self) -> Events {
         let StrategyPhase::Gather(gathering) = &mut self.state.stage else {
             return Vec::new();
@@ -282,7 +293,9 @@ impl Run {
         vec![started]
     }
 
-    /// Selects the next formatting mode, if one is left, after the provider rejected the request.
+    /// Switches to the next formatting mode if the error states that the provider rejected the
+    /// request. Returns the event of the switch. Returns `None` for other errors, after the last
+    /// mode, and outside the formatting phase.
     pub(super) fn use_next_formatter_mode(&mut self, error: &ModelError) -> Option<RunEventKind> {
         let StrategyPhase::Format(formatting) = &mut self.state.stage else {
             return None;
@@ -349,7 +362,8 @@ impl Run {
         } else if let Some(error) = error {
             self.end_with_error(error);
         } else {
-            // The formatter call is the answer, so the finish reason is reported as `Stop`.
+            // A call of the formatter tool is the final answer and gets no result, so the reported
+            // finish reason is `Stop`.
             if *finish == FinishReason::ToolUse {
                 self.state.finish = Some(FinishReason::Stop);
             }
@@ -359,7 +373,8 @@ impl Run {
         event.into_iter().collect()
     }
 
-    /// Restarts the formatting phase, because another model answers from now on.
+    /// Restarts the formatting phase, because the run switched to another model. Returns the start
+    /// event, or `None` outside the formatting phase.
     pub(super) fn restart_formatting(&mut self) -> Option<RunEventKind> {
         let state = FormatState::new(&self.gather_options(), &self.state.capabilities);
         let StrategyPhase::Format(formatting) = &mut self.state.stage else {
@@ -392,7 +407,8 @@ impl Run {
 }
 
 impl FormattingPhase {
-    /// Joins the parts that the provider paused and the parts of the last message into one message.
+    /// Joins the parts that the provider sent before a pause and the parts of the message `last`.
+    /// Removes the former from the state.
     fn join_paused_parts(&mut self, last: &Message) -> Message {
         let mut parts = mem::take(&mut self.paused);
         parts.extend(last.parts.iter().cloned());

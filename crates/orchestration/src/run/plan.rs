@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl Run {
-    /// Adds the call of one tool use to the batch. `withheld` is the reason, if any, why no call of
-    /// this response may run.
+    /// Adds the call of one tool use to the batch. If no call of this response may run, `withheld`
+    /// is the reason.
     pub(super) fn plan_call(
         &mut self,
         tool_use: ToolUse,
@@ -94,7 +94,10 @@ impl Run {
     }
 
     /// Plans the call of an existing tool: validates and repairs its input, then applies limits and
-    /// approval rules. Returns the state of the call, and the repaired input if there was a repair.
+    /// approval rules.
+    ///
+    /// Returns the state of the call, and the repaired input if there was a repair. An error is the
+    /// end of a call that was rejected, or that the run executed itself.
     fn plan_known_tool_call(
         &mut self,
         tool_use: &ToolUse,
@@ -167,9 +170,9 @@ impl Run {
         }
     }
 
-    /// Returns the [verdict](Run::find_approval_verdict) about a new call. If the call needs an
-    /// approval, stores the fingerprint of the tool's definition, so that the run notices a later
-    /// change.
+    /// Returns the result of [`Run::find_approval_verdict`] for a new call. If an approval is
+    /// necessary or was given earlier, stores the fingerprint of the tool's definition, so that the
+    /// run notices a later change.
     pub(super) fn review_new_call(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
         let (verdict, is_allowed) = self.find_approval_verdict(definition);
         if verdict != Verdict::Run || is_allowed {
@@ -207,7 +210,7 @@ impl Run {
         (verdict, is_allowed)
     }
 
-    /// Executes a call of a tool that the run provides: reading a truncated result, or searching
+    /// Executes a call of one of the run's own tools, which read a truncated result or search
     /// tools. Returns `None` for other tools.
     fn call_builtin_tool(&mut self, tool_use: &ToolUse, input: &JsonObject) -> Option<CallEnd> {
         let options = &self.state.options;

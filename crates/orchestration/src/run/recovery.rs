@@ -93,13 +93,15 @@ impl Run {
             };
             events.push(self.store_call_result(position, end));
         }
-        // The run ends, so the formatting phase must not start.
+        // The run ends, so a formatting phase that starts here makes no model call, and its start
+        // event is omitted.
         let closed = self.finish_batch_if_complete().into_iter();
         events.extend(closed.filter(|event| !is_phase_start_event(event)));
         events
     }
 
-    /// Ends the run with an internal error because the driver called a method in the wrong state.
+    /// Ends the run with an internal error, because the driver called a method in the wrong state.
+    /// `fault` is the error that this method returned.
     pub fn abort_run(&mut self, fault: &UnexpectedInput) -> Events {
         let events = self.cancel_run(None, &HashMap::new());
         self.end_with_error(RunError::new(RunErrorKind::Internal, fault.to_string()));
@@ -175,8 +177,8 @@ impl Run {
         let was_ready = matches!(call.state, CallState::Ready);
         let declared = self.declared_tool(&current.name);
         let fingerprint = approval::tool_fingerprint(declared.unwrap_or(current));
-        // A tool that moved to another server needs a new approval, even if its definition is
-        // equal.
+        // A tool that another server offers under the same name needs a new approval, even if its
+        // definition is equal.
         let is_moved = call.origin != current.origin;
         let was_asked = call.fingerprint.is_some();
         if was_asked && !is_moved && call.fingerprint.as_ref() == Some(&fingerprint) {

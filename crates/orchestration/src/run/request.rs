@@ -21,7 +21,8 @@ const WINDOW_PERCENT: u64 = 80;
 impl Run {
     /// Starts the next model call, with the tools that are available now.
     ///
-    /// The request shares the messages with the run, so its cost is one pointer per message.
+    /// The request shares unchanged messages with the run through `Arc`, so it costs one pointer
+    /// per message.
     #[allow(clippy::needless_pass_by_value)] // callers have no further use for the list
     pub fn begin_model_call(&mut self, tools: Vec<Arc<ToolDefinition>>) -> ModelCall {
         let mut events = Vec::new();
@@ -40,7 +41,8 @@ impl Run {
                 self.state.turn.selection.offer_tool(name);
             }
         }
-        // Examples cannot be inserted later, because the history refers to messages by index.
+        // Examples cannot be added later, because the history stores indices of messages, which an
+        // insertion would change.
         self.state.turn.has_examples = true;
         self.state.turn.tools = self.select_offered_tools(&tools);
         let policy = self.history_policy();
@@ -112,8 +114,9 @@ impl Run {
         }
     }
 
-    /// Inserts example messages between the instructions and the conversation. Later calls, and
-    /// calls after the first model request, have no effect.
+    /// Inserts few-shot example messages between the system messages at the start and the rest of
+    /// the conversation. Only the first insertion has an effect, and only before the first model
+    /// request.
     pub fn add_examples(&mut self, examples: Vec<Message>) {
         let turn = &mut self.state.turn;
         if turn.has_examples || examples.is_empty() || self.state.ledger.steps > 0 {
@@ -138,7 +141,8 @@ impl Run {
         }
     }
 
-    /// Processes the result of a summary call. After an error, the run continues without a summary.
+    /// Processes the result of a model call for a summary. If the call failed, the run continues
+    /// without a new summary. Returns an error if no summary was requested.
     pub fn apply_summary(
         &mut self,
         summary: Result<ChatResponse, &ModelError>,
@@ -176,8 +180,9 @@ impl Run {
         }
     }
 
-    /// Returns the tools that the next request offers: all tools, or a selection if there are too
-    /// many. The tools that the run itself executes are added.
+    /// Returns the tools that the next request offers: all of `tools`, or a selection if there are
+    /// too many. The run adds its own tools: the search tool, and the tool that reads truncated
+    /// results. Returns no tools if the model rejected tools.
     fn select_offered_tools(&mut self, tools: &[Arc<ToolDefinition>]) -> Vec<Arc<ToolDefinition>> {
         let index = &mut self.caches.index;
         if self.state.turn.tools_dropped.is_some() {
@@ -195,8 +200,9 @@ impl Run {
         offered
     }
 
-    /// Adds the token usage of a response to the totals. Estimates counts that the provider does
-    /// not report. `answer` is not yet part of the conversation.
+    /// Adds the token usage of a response to the totals of the run. Counts that the provider did
+    /// not report are estimated for the limits: from the size of the last request, and from
+    /// `answer`.
     pub(super) fn record_usage(&mut self, usage: &Usage, answer: &Message) {
         let state = &mut self.state;
         state.usage.add_usage(*usage);
@@ -220,7 +226,8 @@ impl Run {
     }
 
     /// Returns the maximum number of output tokens of the next response: the configured maximum, or
-    /// what remains of the run's token limit.
+    /// what remains of the token limits of the run if that is lower. Returns `None` if neither is
+    /// set.
     fn max_output_tokens(&self) -> Option<u32> {
         let options = &self.state.options;
         let left = self.state.ledger.remaining_output_tokens(&options.limits);

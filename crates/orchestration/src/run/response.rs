@@ -14,13 +14,15 @@ use super::{Events, LoopState, Run, UnexpectedInput};
 use crate::{Outcome, RunError, RunErrorKind, RunEventKind};
 
 impl Run {
-    /// Reports unavailable tool servers. The run continues without their tools.
+    /// Adds a warning for each unavailable tool server and returns the events of new warnings. The
+    /// run continues without the tools of these servers.
     pub fn report_unavailable_tools(&mut self, problems: &[ServerProblem]) -> Events {
         let mut events = Vec::new();
         for problem in problems {
             let message = format!("{}: {}", problem.server, problem.message);
             let warning = Warning::new(WarningKind::ToolUnavailable, message);
-            // Tools are listed before each model call, so the problem may already be reported.
+            // Tools are listed before each model call, so an earlier call may already have reported
+            // the problem.
             if !self.state.warnings.contains(&warning) {
                 self.state.warnings.push(warning);
                 events.push(RunEventKind::ToolsUnavailable {
@@ -31,7 +33,8 @@ impl Run {
         events
     }
 
-    /// Reports tools that the recipe names and no server offers.
+    /// Adds a warning for each tool that the recipe names and no server offers. `problems` contains
+    /// the texts of the warnings.
     pub(crate) fn report_missing_tools(&mut self, problems: Vec<String>) -> Events {
         let warnings = problems
             .into_iter()
@@ -41,7 +44,8 @@ impl Run {
             .collect()
     }
 
-    /// Processes a complete response of the model.
+    /// Processes a complete response of the model: records its usage, plans its tool calls, or ends
+    /// the run. Returns an error if no model call is in progress.
     pub fn apply_model_response(
         &mut self,
         answer: ChatResponse,
@@ -111,7 +115,8 @@ impl Run {
         }
         let closed = self.finish_batch_if_complete();
         if withheld.is_some() {
-            // The run ends, so the formatting phase must not start.
+            // The run ends, so a formatting phase that starts here makes no model call, and its
+            // start event is omitted.
             events.extend(
                 closed
                     .into_iter()
@@ -363,7 +368,8 @@ impl Run {
         }
     }
 
-    /// Returns a generator of tool use ids for the next response.
+    /// Returns a generator of ids for the tool uses of the next response. It avoids all tool use
+    /// ids in the conversation.
     pub(crate) fn create_id_generator(&self) -> ToolUseIdGenerator {
         let initial = self.messages.iter().take(self.state.initial_messages);
         let parts = initial.flat_map(|message| &message.parts);
@@ -380,17 +386,19 @@ impl Run {
     }
 }
 
-/// A generator of tool use ids that are unique within a run. For a response, its streamed events
-/// and the complete message get equal ids.
+/// A generator of tool use ids that are unique within a run. The streamed events and the complete
+/// message of a response use separate generators, which generate equal ids.
 #[derive(Debug)]
 pub(crate) struct ToolUseIdGenerator {
     used: HashSet<String>,
-    /// The next suffix for each duplicated id. It avoids trying all lower suffixes again.
+    /// Next numeric suffix for each id that occurred more than once, so that a new duplicate does
+    /// not try all lower suffixes.
     next: HashMap<String, u64>,
 }
 
 impl ToolUseIdGenerator {
-    /// Converts a tool use id that the model sent into an id that is unique within the run.
+    /// Returns an id that is unique within the run for a tool use id that the model sent. A
+    /// duplicate gets a suffix such as `_2`, and an empty id becomes `call`.
     pub(crate) fn make_unique_id(&mut self, id_of_model: &str) -> String {
         let base = if id_of_model.is_empty() {
             "call"
@@ -434,7 +442,8 @@ pub(super) fn is_phase_start_event(event: &RunEventKind) -> bool {
     matches!(event, RunEventKind::PhaseStarted { .. })
 }
 
-/// Returns the reason why the tool calls of a response with this finish reason must not run.
+/// Returns the reason why the tool calls of a response with this finish reason must not run; `None`
+/// if they may run.
 fn reason_to_withhold_calls(finish: &FinishReason) -> Option<&'static str> {
     match finish {
         FinishReason::Refusal => Some("the answer was declined by the model"),

@@ -26,7 +26,8 @@ impl Run {
         Ok(vec![RunEventKind::ToolStarted { id: id.to_owned() }])
     }
 
-    /// Reverts the start of a tool call that was not sent and whose start event was not emitted.
+    /// Reverts the recorded start of a tool call that the driver did not send and whose start event
+    /// it did not emit.
     pub(crate) fn revert_tool_start(&mut self, id: &str) -> Result<(), UnexpectedInput> {
         let position = self.find_unfinished_call(id)?;
         let call = &mut self.state.batch_calls_mut()[position];
@@ -36,8 +37,9 @@ impl Run {
         Ok(())
     }
 
-    /// Ends a tool call that is not safe to repeat, because the run could not be stored before the
-    /// call. Otherwise, the call might run twice after a crash.
+    /// Ends a tool call without sending it, because the run could not be stored before the call.
+    /// Used for tools that are not safe to repeat: without the stored start, the call might run
+    /// twice after a crash.
     pub(crate) fn reject_unstored_call(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
         let position = self.find_unfinished_call(id)?;
         let end = CallEnd::from_failure(
@@ -50,7 +52,8 @@ impl Run {
         Ok(events)
     }
 
-    /// Records the outcome of a tool call that started. A result from the cache needs no start.
+    /// Records the outcome of a tool call. Returns an error if the call was not started, unless the
+    /// outcome comes from the result cache.
     pub fn apply_tool_outcome(
         &mut self,
         id: &str,
@@ -84,8 +87,8 @@ impl Run {
         events
     }
 
-    /// Skips later calls of the batch if this call was denied, or if a guard stops them because of
-    /// its result.
+    /// Skips the later calls of the batch if the call at `position` was denied and a denial stops
+    /// later calls, or if a guard stops them because of the result of this call.
     pub(super) fn skip_calls_after_denial_or_guard(&mut self, position: usize) -> Events {
         let call = &self.state.batch_calls()[position];
         let CallState::Settled { result } = &call.state else {
@@ -122,9 +125,9 @@ impl Run {
         events
     }
 
-    /// Stores the result of a tool call and returns the event of its end. The event, the record and
-    /// the result contain the content that the model reads. A truncated result is stored completely
-    /// for [`READ_TOOL`](crate::tools::results::READ_TOOL).
+    /// Stores the result of a tool call and returns the event of its end. The event and the result
+    /// contain the content that the model reads. If this content is truncated, the complete text is
+    /// stored for [`READ_TOOL`](crate::tools::results::READ_TOOL).
     pub(super) fn store_call_result(&mut self, position: usize, end: CallEnd) -> RunEventKind {
         let call = &self.state.batch_calls()[position];
         let (id, name) = (call.tool_use.id.clone(), call.tool_use.name.clone());
@@ -183,8 +186,8 @@ impl Run {
         event
     }
 
-    /// Adds all tool results as one message, in the order of the calls, once every call of the
-    /// batch has a result.
+    /// Adds one message with all tool results to the conversation, in the order of the calls. Has
+    /// no effect until every call of the batch has a result.
     pub(super) fn finish_batch_if_complete(&mut self) -> Events {
         let mut events = self.settle_repeated_calls();
         let LoopState::Batch(calls) = &mut self.state.phase else {
@@ -207,8 +210,8 @@ impl Run {
         events
     }
 
-    /// Copies the results of earlier calls to the calls that repeat them. An earlier call always
-    /// precedes its repetitions.
+    /// Copies the results of earlier calls to the calls that repeat them. In a batch, the earlier
+    /// call always precedes its repetitions.
     fn settle_repeated_calls(&mut self) -> Events {
         let mut events = Vec::new();
         for position in 0..self.state.batch_calls().len() {
@@ -248,7 +251,8 @@ impl Run {
         events
     }
 
-    /// Returns the index of an unfinished call in the batch. Fails if the id is unknown.
+    /// Returns the index in the batch of the unfinished call with this tool use id. Returns an
+    /// error if there is no such call.
     pub(super) fn find_unfinished_call(&self, id: &str) -> Result<usize, UnexpectedInput> {
         let mut calls = self.state.batch_calls().iter();
         let position = calls.position(|call| call.tool_use.id == id && !call.has_result());

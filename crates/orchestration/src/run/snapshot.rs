@@ -21,19 +21,20 @@ use crate::{RunEventKind, SharedDecisions};
 /// The serialized form of a run: its state and, optionally, its messages.
 #[derive(Serialize, Deserialize)]
 struct StoredRun<'a> {
-    /// Format version of the serialized run. Another version than [`FORMAT`] returns an error.
+    /// Format version of the serialized run. Deserializing another version than [`FORMAT`] fails.
     #[serde(deserialize_with = "read_format")]
     format: u64,
-    /// Number of stored messages: the messages of the conversation, and the complete results
-    /// between them.
+    /// Number of stored messages: the messages of the conversation, and between them one message
+    /// for each truncated tool result, with its complete text.
     message_count: usize,
     state: RunState,
-    /// The stored messages. Absent if the store keeps the messages separately.
+    /// The stored messages. `None` if the store keeps the messages separately from the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     messages: Option<Cow<'a, [Arc<Message>]>>,
 }
 
-/// A position in a run's messages. A store has all messages before it. The default is the start.
+/// A position in the stored messages of a run. A store already has all messages before this
+/// position. The default is the position before the first message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotMark {
     messages: usize,
@@ -74,11 +75,11 @@ pub enum RestoreError {
 }
 
 impl Run {
-    /// Returns the data that a store with the messages up to `since` needs, and the mark for the
-    /// next snapshot.
+    /// Returns a snapshot for a store that already has the messages before `since`: the state of
+    /// the run and the later messages. Also returns the mark for the next snapshot.
     ///
     /// The size of the state does not depend on the length of the earlier conversation. If messages
-    /// were inserted before those of the run, the snapshot has all messages.
+    /// were inserted before those of the run after `since`, the snapshot has all messages.
     pub fn take_snapshot(
         &self,
         since: SnapshotMark,
@@ -91,8 +92,8 @@ impl Run {
         };
         let mut state = self.stored_state();
         if self.caches.shares_decisions {
-            // The owner of shared approval decisions stores them. They may belong to other
-            // principals.
+            // Shared approval decisions are stored by their owner and not with the run, because
+            // they may belong to other principals.
             state.decisions = SharedDecisions::default();
         }
         let stored = serde_json::to_string(&StoredRun {
@@ -109,7 +110,8 @@ impl Run {
         Ok((snapshot, self.snapshot_mark()))
     }
 
-    /// Returns the position after all messages, for a store that already has the conversation.
+    /// Returns the position after all current messages of the run, for a store that already has all
+    /// of them.
     pub fn snapshot_mark(&self) -> SnapshotMark {
         SnapshotMark {
             messages: self.messages.len() + self.state.complete_results.result_count(),
@@ -117,7 +119,8 @@ impl Run {
         }
     }
 
-    /// Restores a run from a snapshot with its whole conversation.
+    /// Restores a run from a snapshot that contains all its messages. Returns an error for an
+    /// unsupported format, and if messages are missing.
     pub fn from_snapshot(snapshot: RunSnapshot) -> Result<Self, RestoreError> {
         /// The format is checked first, because the other fields of an unknown format may have any
         /// type.
@@ -198,8 +201,8 @@ impl Run {
         Err(RestoreError::Other { id: self.state.id })
     }
 
-    /// Sets the text of a model response that was interrupted when its process stopped. Used for
-    /// runs that do not continue.
+    /// Sets the text of a model response that was interrupted when its process stopped, so that the
+    /// report and the session contain it. Has no effect if the run has ended or `text` is empty.
     pub(crate) fn set_partial_answer(&mut self, text: String) {
         if self.outcome().is_none() && !text.is_empty() {
             self.state.partial_answer = Some(text);
@@ -207,7 +210,7 @@ impl Run {
         }
     }
 
-    /// Returns the sequence number of the next event.
+    /// Returns the sequence number of the next event that the run emits.
     pub fn next_event_number(&self) -> u64 {
         self.state.next_event
     }
@@ -231,8 +234,9 @@ impl Run {
         std::mem::take(&mut self.caches.replayed_events)
     }
 
-    /// Continues the event numbers of a run whose store has its events separately. `last` is the
-    /// number of the last stored event. `stored` contains the stored events from
+    /// Sets the next event number of a restored run whose store has its events separately.
+    ///
+    /// `last` is the number of the last stored event. `stored` contains the stored events from
     /// [`Run::next_event_number`] on. Pending events of the snapshot that are not in `stored` are
     /// emitted again.
     pub fn continue_event_numbers<'e>(

@@ -49,9 +49,10 @@ pub(super) struct RunState {
     pub(super) turn: ModelTurn,
     /// One record for each tool use. A stored record omits the data that the conversation contains.
     pub(super) records: Vec<ToolCallRecord>,
-    /// Complete texts of tool results that were truncated for the model.
+    /// Complete texts of tool results that were truncated for the model. The texts are stored as
+    /// messages.
     pub(super) complete_results: FullResults,
-    /// Names of the tools whose definition changed after a person last saw it.
+    /// Names of the tools whose definition changed since a person last saw it.
     pub(super) redefined: BTreeSet<String>,
     /// Fingerprints of the tools at their first approval check, by name, to detect later changes.
     pub(super) reviewed: BTreeMap<String, String>,
@@ -80,7 +81,8 @@ pub(super) struct ModelTurn {
     pub(super) tools: Vec<Arc<ToolDefinition>>,
     /// The selected tools that requests offer, if there are too many tools for one request.
     pub(super) selection: ToolSelection,
-    /// Reason why requests no longer offer tools; `None` if they offer tools.
+    /// Error message of the provider if it rejected the tools; requests then offer no tools. `None`
+    /// if requests offer tools.
     pub(super) tools_dropped: Option<String>,
     pub(super) history: History,
     /// An additional message that is sent with the next model request only.
@@ -88,13 +90,15 @@ pub(super) struct ModelTurn {
     pub(super) retries: RetryCounts,
     /// Whether the last model response had content, so that an empty response can be recognized.
     pub(super) has_content: bool,
-    /// Whether examples were added, or can no longer be added because a request was made.
+    /// Whether examples were added or a model request was made. Examples cannot be added after
+    /// that.
     pub(super) has_examples: bool,
-    /// Estimated tokens of the last model request; `None` if no limit requires an estimate.
+    /// Estimated number of input tokens of the last model request; `None` before the first one.
     pub(super) request_tokens: Option<u64>,
 }
 
-/// Numbers of repeated model calls after unusable responses: in total and by fault.
+/// Numbers of model calls that were repeated because the response was unusable: in total, and for
+/// each kind of fault.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct RetryCounts {
     pub(super) total: u32,
@@ -120,11 +124,11 @@ pub(super) enum LoopState {
 /// Data of a run that is not stored. After a resumption, it starts with the default values.
 #[derive(Debug, Default)]
 pub(super) struct RunCaches {
-    /// Current time of this process's steady clock.
+    /// Time that the driver last set with [`Run::set_steady_time`](super::Run::set_steady_time).
     pub(super) steady: Option<SteadyTime>,
     /// Events that an earlier process stored with the state but did not emit.
     pub(super) replayed_events: Events,
-    /// Whether the wall time of the run is being counted now.
+    /// Whether the wall time of the run is being counted.
     pub(super) is_clock_running: bool,
     pub(super) validators: InputValidators,
     /// Whether several runs share the approval decisions, so that snapshots omit them.
@@ -163,11 +167,12 @@ pub(super) struct PendingCall {
     pub(super) origin: Option<ToolOrigin>,
     pub(super) annotations: ToolAnnotations,
     pub(super) state: CallState,
-    /// Index of the record of this call in the records of the run.
+    /// Index of this call in [`RunState::records`].
     pub(super) record: usize,
     /// Whether this call must run alone, after all earlier calls and before all later ones.
     pub(super) barrier: bool,
-    /// Fingerprint of the tool definition that the approval request shows.
+    /// Fingerprint of the tool definition that the approval request shows; `None` if no approval
+    /// was requested.
     pub(super) fingerprint: Option<String>,
     /// Expiry of the approval request, on the steady clock of the process that made the request.
     pub(super) deadline: Option<SteadyTime>,
@@ -178,7 +183,8 @@ pub(super) struct PendingCall {
 pub(super) enum CallState {
     /// The call waits until a person decides about its approval request.
     Waiting {
-        /// Time stamp at which the approval request expires; set when the request is shown.
+        /// Time stamp (RFC 3339) at which the approval request expires. Set when the request is
+        /// shown; `None` before, and if the request does not expire.
         expires_at: Option<String>,
         /// Whether the definition of the tool changed after a person last saw it.
         redefined: bool,
@@ -187,8 +193,8 @@ pub(super) enum CallState {
     Ready,
     /// The start of the call was recorded, so the tool may already have had its effect.
     Started,
-    /// The model repeats an earlier call. The result of the earlier call becomes the result of this
-    /// call.
+    /// The model repeats an earlier call, whose tool use id is `of`. The result of the earlier call
+    /// becomes the result of this call.
     Repeats { of: String },
     /// The call has ended, and its result is stored until the batch is complete.
     Settled { result: ToolResult },

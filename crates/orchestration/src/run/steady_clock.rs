@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::policy::seconds::to_milliseconds;
 
-/// A monotonic clock of one process. Clones of a clock share its times.
+/// A monotonic clock of one process. The times of a clock and of its clones are comparable.
 ///
 /// Approval requests expire by this clock, so changes of the system clock do not affect them. The
 /// agents of a process share one clock
@@ -56,7 +56,7 @@ impl Default for SteadyClock {
 }
 
 impl SteadyTime {
-    /// Returns the time that is `span` after this time.
+    /// Returns the time that is `span` after this time, with a precision of milliseconds.
     pub(crate) fn add_duration(self, span: Duration) -> Self {
         Self {
             ms: self.ms.saturating_add(to_milliseconds(span)),

@@ -25,7 +25,7 @@ pub enum RunStep {
     Done,
 }
 
-/// A tool call that is ready to start, as the driver gets it from the run.
+/// A tool call that the driver executes for the run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedCall {
     /// Id of the tool use with which the model requested the call.
@@ -49,7 +49,7 @@ pub struct ToolCallOutcome {
     pub result: Result<ToolOutput, ToolCallError>,
     /// Number of attempts to execute the call.
     pub attempts: u32,
-    /// Duration of all attempts in milliseconds.
+    /// Total duration of all attempts, in milliseconds.
     pub duration_ms: u64,
     /// Whether the result comes from the result cache, so that the tool did not run.
     pub cached: bool,
@@ -93,7 +93,8 @@ pub enum CallPurpose {
 }
 
 impl CallPurpose {
-    /// Returns whether the model call produces a response of the conversation.
+    /// Returns whether the model call produces the next response of the conversation; `false` for a
+    /// summary.
     #[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
     pub(crate) fn is_answer_call(&self) -> bool {
         *self == Self::Answer

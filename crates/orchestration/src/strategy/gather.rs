@@ -11,7 +11,8 @@ pub struct GatherState {
     max_steps: u32,
     review: bool,
     steps: u32,
-    /// Whether the latest model call was a review, which [`GatherFormat::review`] requires.
+    /// Whether the next response answers a review call (see [`GatherFormat::review`]). No further
+    /// review follows such a response.
     reviewing: bool,
     calls: RepeatedCalls,
 }
@@ -19,20 +20,21 @@ pub struct GatherState {
 /// Decision after a model response in the gather phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherDecision {
-    /// Id of the earlier equal call for each call of the response; `None` for a new call.
+    /// For each tool call of the response, in order: the id of the earlier equal call, or `None`
+    /// for a new call.
     pub repeats: Vec<Option<String>>,
-    /// What the run does after the tool calls of the response have results.
+    /// Next action of the run, after the tool calls of the response have results.
     pub next: GatherContinuation,
 }
 
-/// What the run does after the tool calls of a response have results.
+/// The next action of a run in the gather phase, after the tool calls of a response have results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GatherContinuation {
     /// The model is called again, and the gather phase continues.
     Think {
-        /// User message for the end of the request if the response had no tool calls. Without it,
-        /// the conversation would end with a message of the model.
+        /// User message for the end of the next request. `None` if the response had tool calls.
+        /// Without the message, the request would end with an assistant message.
         nudge: Option<String>,
     },
     /// The gather phase ends, and the formatting phase starts.
@@ -53,11 +55,13 @@ impl GatherState {
         }
     }
 
-    /// Decides how the run continues after a response. `text` is its text without reasoning.
+    /// Decides how the run continues after a response. `text` is the text of the response without
+    /// reasoning, and `calls` are its tool calls.
     ///
-    /// By default the gather phase ends after a tool call. It continues if the text requests it
-    /// with `NEED MORE DATA:`, up to [`GatherFormat::max_thinking_steps`] responses, and unless the
-    /// model repeats a call twice.
+    /// By default, the gather phase ends after this response. It continues if a line of `text`
+    /// starts with `NEED MORE DATA:`, or if [`GatherFormat::review`] requires a review. It always
+    /// ends after [`GatherFormat::max_thinking_steps`] responses, or when the model repeats a call
+    /// for the second time.
     pub fn decide_after_response(
         &mut self,
         text: &str,

@@ -5,7 +5,8 @@ pub(super) fn contains_marker(text: &str) -> bool {
     text.lines().any(is_marker_line)
 }
 
-/// Removes marker lines and [`NOTHING_TO_GATHER`](super::prompt) from a text.
+/// Removes lines that start with the marker `NEED MORE DATA:` and lines that consist of
+/// `Nothing to gather.` from a text.
 pub(super) fn remove_markers(text: &str) -> String {
     let is_content =
         |line: &&str| !is_marker_line(line) && line.trim() != super::prompt::NOTHING_TO_GATHER;

@@ -48,7 +48,7 @@ pub enum Strategy {
 const LOOP: &str = "loop";
 const GATHER_FORMAT: &str = "gather-format";
 
-/// Names of all strategies, as configurations contain them.
+/// Names of all strategies, in the spelling of configurations.
 pub const NAMES: [&str; 2] = [LOOP, GATHER_FORMAT];
 
 impl Strategy {
@@ -67,7 +67,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// Error about a strategy name in a configuration that does not exist.
+/// An error about an unknown strategy name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown strategy `{name}`{}; available: {}",
@@ -75,7 +75,7 @@ impl fmt::Display for Strategy {
     NAMES.join(", ")
 )]
 pub struct UnknownStrategy {
-    /// The strategy name that does not exist.
+    /// The unknown name.
     pub name: String,
 }
 
@@ -109,7 +109,8 @@ impl<'de> Deserialize<'de> for Strategy {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct StrategyWithSettings {
-            // Recipes convert keys to `snake_case`, so this spelling is accepted too.
+            // The recipe parser converts all keys to `snake_case`, so `gather_format` is accepted
+            // too.
             #[serde(rename = "gather-format", alias = "gather_format")]
             gather_format: GatherFormat,
         }
@@ -128,12 +129,13 @@ impl<'de> Deserialize<'de> for Strategy {
 pub struct GatherFormat {
     /// Maximum number of model responses in the gather phase.
     pub max_thinking_steps: u32,
-    /// Maximum number of tools that the prompt describes. The prompt only counts the remaining
-    /// tools, because the model gets the definitions of all tools.
+    /// Maximum number of tools that the system prompt of the gather phase describes. It states only
+    /// the number of further tools, because the request contains the definitions of all tools.
     pub described_tools: usize,
-    /// Whether to call the model again after the tool results of a response without `NEED MORE
-    /// DATA:`. This is for models that write no text beside a tool call. It costs one model call
-    /// each time.
+    /// Whether to call the model once more after the tool results of a response without the marker
+    /// `NEED MORE DATA:`, so that the model can request further data. Such a response ends the
+    /// gather phase by default. This setting is for models that write no text beside a tool call.
+    /// Each review costs one model call.
     pub review: bool,
     /// JSON Schema of the final answer. `None` requires a list of texts and artifacts.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -37,8 +37,8 @@ another way exists, or if the user named tools that you have not called yet.
 /// Returns the system prompt of the gather phase.
 ///
 /// It contains `instructions` of the recipe or the user, the rules of the phase, and descriptions
-/// of up to [`GatherFormat::described_tools`] tools. It changes only with the tools, so that prompt
-/// caches apply.
+/// of up to [`GatherFormat::described_tools`] tools. For equal settings and instructions, it
+/// changes only if the tools change, so that prompt caches apply.
 pub fn system_prompt(
     settings: &GatherFormat,
     instructions: Option<&str>,

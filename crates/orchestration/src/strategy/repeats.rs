@@ -23,15 +23,17 @@ pub struct RepeatedCalls {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct SeenCall {
     id: String,
-    /// Number of later model responses that contained an equal call.
+    /// Number of later model responses that contain an equal call.
     repeats: u32,
 }
 
 impl RepeatedCalls {
-    /// Returns, for each call, the id of the earlier equal call, and whether any call was repeated
-    /// for the second time. A repeated call gets the earlier result, see [`copy_earlier_result`].
+    /// Returns the id of the earlier equal call for each of `calls`, or `None` for a new call. Also
+    /// returns whether any call was repeated for the second time. A repeated call gets the earlier
+    /// result, see [`copy_earlier_result`].
     ///
-    /// Equal calls within one response run once and do not count as repetitions.
+    /// Of equal calls within one response, only the first is new. The others do not count as
+    /// repetitions.
     pub fn find_repeated_calls(&mut self, calls: &[GatherCall<'_>]) -> (Vec<Option<String>>, bool) {
         let mut counted: HashSet<&str> = HashSet::new();
         let mut is_looping = false;
@@ -53,7 +55,8 @@ impl RepeatedCalls {
         (earlier, is_looping)
     }
 
-    /// Forgets a tool call that did not run. The next equal call counts as new.
+    /// Forgets the tool call with this id, because it did not run. The next equal call counts as
+    /// new.
     pub fn forget_call(&mut self, id: &str) {
         self.seen.retain(|_, seen| seen.id != id);
     }

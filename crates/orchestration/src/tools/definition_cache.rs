@@ -9,11 +9,12 @@ use switchboard_domain::ToolDefinition;
 
 /// A cache with one value for each live tool definition.
 ///
-/// The key is the address of the definition's `Arc`. Hosts return the same `Arc` until the tool
-/// changes, so a lookup compares no schemas.
+/// The key is the address of the definition's `Arc`. Tool hosts return the same `Arc` until the
+/// tool changes, so a lookup does not compare definitions.
 #[derive(Debug)]
 pub(crate) struct DefinitionCache<T> {
-    /// Cached values by definition address. Weak pointers in the entries prevent address reuse.
+    /// Cached values by the address of the tool definition. The weak pointers keep the memory of
+    /// dropped definitions allocated, so that no other definition gets the same address.
     values: Mutex<Values<T>>,
 }
 

@@ -21,13 +21,15 @@ pub enum ToolFailure {
     Denied,
     /// The call needs an approval, and no person was available or answered in time.
     NotApproved,
-    /// An earlier call of the same response was denied, or a guard stopped the later calls.
+    /// The call did not run, because an earlier call of the same response was denied, or because a
+    /// guard stopped the later calls because of the result of an earlier call.
     Skipped,
     /// A limit of the run on tool calls was reached, so the call did not run.
     LimitReached,
     /// The model repeated an earlier call, so the earlier result was returned again.
     Repeated,
-    /// The model response was refused, filtered or interrupted, so its calls did not run.
+    /// The model response was refused, filtered, interrupted or too long for the context window, so
+    /// its calls did not run.
     Withheld,
     /// The tool's server is not reachable, so the call was not sent.
     Unavailable,
@@ -42,7 +44,7 @@ pub enum ToolFailure {
     NotStored,
     /// The process of the run ended during the call. Its effect is unknown.
     Interrupted,
-    /// The run was cancelled before or during the call.
+    /// The run was cancelled or reached its time limit before or during the call.
     Cancelled,
     /// The tool ran and returned an error.
     ToolError,
@@ -83,7 +85,8 @@ impl ToolFailure {
         )
     }
 
-    /// Returns whether the tool certainly did not run. Returns `false` if that is unknown.
+    /// Returns whether the tool certainly did not run. Returns `false` if the tool ran or may have
+    /// run.
     pub fn did_not_run(self) -> bool {
         !matches!(
             self,

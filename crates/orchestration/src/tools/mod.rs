@@ -31,7 +31,8 @@ pub(crate) fn shorten(text: &str, max_chars: usize) -> String {
     for word in text.split_whitespace() {
         length += word.chars().count() + 1;
         if length > max_chars + 1 {
-            // A first word that is longer than the maximum is cut.
+            // If the first word alone is longer than `max_chars` characters, it is cut inside the
+            // word.
             if short.is_empty() {
                 short.extend(word.chars().take(max_chars));
             }

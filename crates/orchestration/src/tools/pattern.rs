@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Creates a pattern from its text, which cannot be invalid.
+    /// Creates a pattern from its text. Every text is a valid pattern.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -36,7 +36,8 @@ impl Pattern {
         let pattern: Vec<char> = self.0.chars().collect();
         let name: Vec<char> = name.chars().collect();
         let (mut at, mut read) = (0, 0);
-        // Position of the last `*` in the pattern, and the end of the part of `name` it matches.
+        // Index of the last `*` in `pattern`, and the end of the part of `name` that it matches,
+        // both in characters.
         let mut star: Option<(usize, usize)> = None;
         while read < name.len() {
             match pattern.get(at) {

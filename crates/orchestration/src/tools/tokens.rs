@@ -33,7 +33,7 @@ const PER_PART: u64 = 6;
 /// Number of tokens of an image. Providers count 85 to about 1,600 tokens by its size in pixels,
 /// which is unknown here.
 const PER_IMAGE: u64 = 1_500;
-/// Number of audio bytes per token, at about 32 tokens per second and 128 kbit/s.
+/// Number of audio bytes per token, assuming 32 tokens per second and 128 kbit/s.
 const AUDIO_BYTES: u64 = 500;
 /// Number of bytes per token of a binary document such as a PDF.
 const DOCUMENT_BYTES: u64 = 20;
@@ -73,7 +73,8 @@ pub fn estimate_message(message: &Message) -> u64 {
     PER_MESSAGE + message.parts.iter().map(estimate_part).sum::<u64>()
 }
 
-/// Estimates the tokens of the content of a tool result.
+/// Estimates the total tokens of the content items of a tool result. Structured content is not
+/// included.
 pub fn estimate_content(content: &[ToolContent]) -> u64 {
     content.iter().map(estimate_content_item).sum()
 }
@@ -97,7 +98,8 @@ pub(crate) fn prefix_length_within(text: &str, tokens: u64) -> usize {
     for (at, byte) in text.bytes().enumerate() {
         sum += u64::from(WEIGHTS[usize::from(byte)]);
         if sum > max_weight {
-            // `at` is a character boundary: only the first byte of a character has a weight.
+            // `at` is a character boundary, because `sum` only grows at the first byte of a
+            // character.
             return at;
         }
     }
@@ -168,7 +170,8 @@ fn estimate_document(document: &Document) -> u64 {
     title + estimate_media(&document.media, if is_text { 4 } else { DOCUMENT_BYTES })
 }
 
-/// Estimates the tokens of media. Media with only a URL have an unknown size.
+/// Estimates the tokens of media. Media that are only a URL count as one image, because their size
+/// is unknown.
 fn estimate_media(media: &Media, bytes_per_token: u64) -> u64 {
     match &media.source {
         MediaSource::Base64(data) => decoded_base64_size(data) / bytes_per_token,

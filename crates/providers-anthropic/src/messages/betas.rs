@@ -32,7 +32,8 @@ const SKILL_BETAS: [&str; 3] = [
 ];
 /// Value of the `anthropic-beta` header for a cache lifetime of one hour.
 const LONG_CACHE: &str = "extended-cache-ttl-2025-04-11";
-/// Value of the `anthropic-beta` header for thinking between tool calls with a budget.
+/// Value of the `anthropic-beta` header that allows thinking between tool calls for a model with a
+/// thinking budget.
 const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
 /// The parts of a request that may require values of the `anthropic-beta` header.
@@ -45,8 +46,9 @@ pub(crate) struct BetaSources<'a> {
     pub(crate) thinks_between_tools: bool,
 }
 
-/// Returns the required values of the `anthropic-beta` header, sorted and without duplicates.
-/// Prompt caches need the same header in every request.
+/// Returns the required values of the `anthropic-beta` header, sorted and without duplicates,
+/// because prompt caches need the same header in every request. Returns an empty list if
+/// [`MessagesOptions::automatic_betas`] is `false`.
 pub(crate) fn required_betas(sources: &BetaSources<'_>) -> Vec<String> {
     let BetaSources { options, extra, .. } = sources;
     if !options.automatic_betas {

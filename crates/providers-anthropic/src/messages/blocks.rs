@@ -32,7 +32,8 @@ pub(crate) enum OpenBlock {
     Ignored,
 }
 
-/// Emits the citations of a text part as its state, which every model of the provider accepts.
+/// Emits the citations of a text part as its provider state, which later requests to every model of
+/// the provider send back. Emits nothing without citations.
 pub(crate) fn emit_citations(
     model: &ModelId,
     part: u32,
@@ -67,7 +68,8 @@ pub(crate) fn emit_input(
     }
 }
 
-/// Applies a delta of unknown type to a block. Appends to strings and replaces other values.
+/// Applies a delta of an unknown type to a block. A string is appended to the string field of the
+/// same name in the block. Other values replace the field.
 pub(crate) fn apply_delta(block: &mut JsonObject, delta: JsonObject) {
     for (name, value) in delta {
         if name == "type" {
@@ -82,8 +84,9 @@ pub(crate) fn apply_delta(block: &mut JsonObject, delta: JsonObject) {
     }
 }
 
-/// Converts a block of the API into an opaque part, which every model of the provider accepts in
-/// later requests.
+/// Converts a block without an equivalent in the domain into an opaque part, which every model of
+/// the provider accepts in later requests. `input` is the streamed input of a tool call as JSON
+/// text, or "".
 pub(crate) fn opaque_part(model: &ModelId, mut block: JsonObject, input: &str) -> Part {
     if let Ok(Value::Object(input)) = serde_json::from_str(input) {
         block.insert("input".to_owned(), Value::Object(input));

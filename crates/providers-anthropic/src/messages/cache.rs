@@ -15,9 +15,10 @@ const MAX_BREAKPOINTS: usize = 4;
 /// `leading` is the number of instruction blocks before the conversation. Later instructions are
 /// not cached, because the next request may not have them.
 ///
-/// The last two turns of the user get a breakpoint. The earlier of these turns ended the previous
-/// request, so its cache entry is always found. Without a breakpoint the API searches only the last
-/// twenty blocks. Breakpoints that the caller set count towards the maximum.
+/// With [`CachePolicy::Turns`], the last two user messages get a breakpoint. The earlier of them
+/// ended the previous request, so the API finds the cache entry of that request. Without this
+/// breakpoint, the API would search only the last twenty blocks for an entry. Breakpoints that the
+/// caller set count towards the maximum.
 pub(crate) fn set_breakpoints(policy: CachePolicy, leading: usize, body: &mut Body<'_>) {
     let Some((prefix, turns)) = policy.cache_lifetimes() else {
         return;
@@ -70,7 +71,7 @@ fn set_turn_breakpoint(
     }
 }
 
-/// Returns a cache breakpoint on the last block that may have one.
+/// Returns a cache breakpoint on the last block that may have one, or `None` if no block may.
 fn find_last_breakpoint(blocks: &[Block<'_>], lifetime: CacheLifetime) -> Option<CacheBreakpoint> {
     let index = blocks.iter().rposition(Block::allows_cache_control)?;
     let control = lifetime.into();
@@ -79,7 +80,8 @@ fn find_last_breakpoint(blocks: &[Block<'_>], lifetime: CacheLifetime) -> Option
 
 const CACHE_CONTROL: &str = "cache_control";
 
-/// Counts the cache breakpoints that the caller set in additional JSON fields.
+/// Counts the cache breakpoints (`cache_control` objects) that the caller set in additional JSON
+/// fields, also in nested values.
 fn count_breakpoints(fields: &JsonObject) -> usize {
     let own = fields.get(CACHE_CONTROL).is_some_and(Value::is_object);
     usize::from(own)

@@ -24,8 +24,8 @@ pub(crate) const SIGNATURE: &str = "signature";
 pub(crate) const REDACTED: &str = "redacted";
 /// Key of the citations in the provider state of a text part.
 pub(crate) const CITATIONS: &str = "citations";
-/// The kind of the opaque part with the container of the code execution tool. In the API, the
-/// container is a field of the request and of the response.
+/// Value of `Opaque::kind` for the part that stores the container of the code execution tool. In
+/// the API, the container is a field of the request and of the response.
 pub(crate) const CONTAINER: &str = "container";
 
 /// A converter of message parts to content blocks. It collects warnings about changed or dropped
@@ -66,7 +66,8 @@ impl<'m> ContentMapper<'m> {
 }
 
 impl ContentMapper<'_> {
-    /// Converts a part of a system message. Drops parts other than text, with a warning.
+    /// Converts a part of a system message. Drops parts other than text, with a warning. Returns
+    /// `None` for a dropped part and for blank text.
     pub(crate) fn map_instruction_part<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         match part {
             Part::Text(text) => text_block(&text.text),
@@ -74,7 +75,8 @@ impl ContentMapper<'_> {
         }
     }
 
-    /// Converts a part of a user message.
+    /// Converts a part of a user message. Returns `None` for a part that is not sent as a block,
+    /// such as blank text.
     pub(crate) fn map_user_part<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         match part {
             Part::Text(text) => text_block(&text.text),
@@ -88,7 +90,8 @@ impl ContentMapper<'_> {
         }
     }
 
-    /// Converts a part of an assistant message.
+    /// Converts a part of an assistant message. Media become text. Returns `None` for a part that
+    /// is not sent as a block, such as blank text.
     pub(crate) fn map_assistant_part<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         let why = "an assistant message cannot contain media";
         match part {
@@ -177,8 +180,9 @@ impl ContentMapper<'_> {
         text
     }
 
-    /// Converts a tool result. The API accepts only text in the result of a failed call, so the
-    /// media of such a result are added to `after_results`.
+    /// Converts a tool result. The API accepts only text in the result of a failed call. The media
+    /// of such a result are added to `after_results`, the blocks that follow the results in the
+    /// user message.
     pub(crate) fn map_tool_result<'a>(
         &mut self,
         result: &'a ToolResult,
@@ -301,8 +305,9 @@ fn citation_without_file_id(citation: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// Returns the id of the container in which code of the model waits for tool results or is paused.
-/// Returns `None` after another user message, because the container may have expired.
+/// Returns the id of the code execution container that the request continues: code of the model
+/// waits there for tool results, or the turn is paused. Returns `None` after another user message,
+/// because the container may have expired.
 pub(crate) fn container_id<'a>(request: &'a ChatRequest, model: &ModelId) -> Option<&'a str> {
     let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
     let mut messages = request.messages.iter().rev();

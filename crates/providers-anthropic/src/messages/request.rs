@@ -30,9 +30,10 @@ use crate::{
     schema,
 };
 
-/// The default output limit, in tokens, of a model that is in the table of Claude models.
+/// The default output limit, in tokens, of a model whose maximum is known. A lower maximum takes
+/// precedence.
 const DEFAULT_MAX_TOKENS: u32 = 32_000;
-/// The default output limit, in tokens, of a model that is not in the table.
+/// The default output limit, in tokens, of a model whose maximum is unknown.
 const DEFAULT_MAX_TOKENS_UNKNOWN: u32 = 8_192;
 /// Maximum number of optional properties in a response schema that the API can enforce.
 const MAX_OPTIONAL: usize = 24;
@@ -44,7 +45,7 @@ pub struct WireRequest<'a> {
     pub body: Body<'a>,
     /// Values of the `anthropic-beta` header that the request requires.
     pub betas: Vec<String>,
-    /// How the API applies the tool choice of the request.
+    /// Outcome of the request's tool choice: native, emulated or relaxed.
     pub tool_choice: ToolChoiceOutcome,
     /// The changes of tool names and schemas, which the decoder reverses in the answer.
     pub tool_mapping: ToolMapping,
@@ -54,10 +55,12 @@ pub struct WireRequest<'a> {
     pub local_ids: LocalIds,
 }
 
-/// Converts a domain request for `model`. The answer is streamed unless the request asks otherwise.
+/// Converts a domain request to a Messages request for `model`. The answer is streamed unless the
+/// request asks for a whole answer.
 ///
-/// Options and parts that the model does not support, by `capabilities` or by its name, are dropped
-/// with a warning. A tool name that the API does not allow is replaced by an alias.
+/// Options and parts that the model does not support, according to `capabilities` or to the rules
+/// for its name, are dropped with a warning. A tool name that the API does not allow is replaced by
+/// an alias.
 ///
 /// Fails with `ModelErrorKind::InvalidRequest`, which names the field, when there is no message
 /// to answer or the tool choice names an undeclared tool. Fails with
@@ -171,7 +174,8 @@ pub fn to_wire<'a>(
     })
 }
 
-/// Returns `max_tokens`, which the API requires and which must not exceed the model's maximum.
+/// Returns the value of `max_tokens`, which the API requires. A value above the model's maximum is
+/// reduced to the maximum, with a warning.
 fn map_max_tokens(
     request: &ChatRequest,
     model: &ModelId,
@@ -211,8 +215,9 @@ struct SamplingMapper<'a, 'm> {
 }
 
 impl<'a> SamplingMapper<'a, '_> {
-    /// Returns the values of `temperature` and `top_p`. `refusing` names the model or API version
-    /// that refuses both.
+    /// Returns the values of `temperature` and `top_p` to send. `refusing` is the name of the model
+    /// or the API version if it refuses both fields. `thinks` is whether thinking is on. A dropped
+    /// or changed value emits a warning, except the default 1.
     fn map_temperature_and_top_p(
         &mut self,
         rules: Option<&Rules>,
@@ -229,7 +234,8 @@ impl<'a> SamplingMapper<'a, '_> {
                 Some(refusing) => format!("{refusing} does not support"),
                 None => "thinking does not allow".to_owned(),
             };
-            // With thinking, the API accepts only `top_p` values of at least 0.95.
+            // With thinking, the API accepts no `temperature`, and only values of `top_p` of at
+            // least 0.95.
             let accepted = top_p.filter(|it| refusing.is_none() && *it >= 0.95);
             if temperature.take().is_some() {
                 self.add_warning(&format!("{why} temperature"));
@@ -268,7 +274,8 @@ impl<'a> SamplingMapper<'a, '_> {
         visible
     }
 
-    /// Warns about request options that the API does not support.
+    /// Warns about a `seed`, which the API does not support, and about a field `stream` in `extra`,
+    /// which has no effect.
     fn warn_unsupported(&mut self) {
         if self.request.sampling.seed.is_some() {
             self.add_warning("this API does not support a seed");
@@ -284,8 +291,9 @@ impl<'a> SamplingMapper<'a, '_> {
     }
 }
 
-/// Returns the output format for a response schema. If the API cannot enforce the schema, adds it
-/// to the instructions in `system` instead, with a warning.
+/// Returns the output format for the response schema of the request. If the API cannot enforce the
+/// schema, adds the schema to the instructions in `system` instead, with a warning, and returns
+/// `None`.
 fn map_response_format<'a>(
     request: &'a ChatRequest,
     model: &ModelId,

@@ -25,8 +25,9 @@ const MAX_UNEXPECTED: usize = 32;
 
 /// A state machine that converts the events of the API's stream to domain events.
 ///
-/// A tool call is finished only when another event follows its end. At the output limit, the API
-/// ends an incomplete call like a complete one, and reports the stop reason afterwards.
+/// `PartFinished` of a tool call is emitted only when another content block starts or a complete
+/// answer ends. The reason: at the output limit, the API ends an incomplete call like a complete
+/// one, and reports the stop reason afterwards.
 #[derive(Debug)]
 pub struct MessagesDecoder {
     model: ModelId,
@@ -50,8 +51,9 @@ pub struct MessagesDecoder {
 }
 
 impl MessagesDecoder {
-    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` come from the
-    /// request mapping, and `ids` are the tool use ids of the conversation.
+    /// Creates a decoder for one answer of `model`. The request mapping returns the other arguments
+    /// in [`WireRequest`](super::WireRequest): the outcome of the tool choice, the warnings, and
+    /// the tool-use ids of the conversation, which the answer must not reuse.
     pub fn new(
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
@@ -76,14 +78,16 @@ impl MessagesDecoder {
         }
     }
 
-    /// Sets the tool mapping, which restores the original tool names and input shapes in calls.
+    /// Sets the changes that the request mapping made to tool names and schemas. The decoder
+    /// reverses them in tool calls.
     #[must_use]
     pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
         self.tool_mapping = tool_mapping;
         self
     }
 
-    /// Reads a complete response body, which was not streamed.
+    /// Converts a response body that is not streamed. The body is read as a single event of the
+    /// type `message`.
     pub(crate) fn read_body(
         mut self,
         body: &str,
@@ -360,7 +364,8 @@ impl MessagesDecoder {
         }
     }
 
-    /// Emits the provider state of a reasoning part, which is sent back only to this model.
+    /// Emits the provider state of a reasoning part: an object that maps `name` to `value`. Later
+    /// requests send the state back only to this model. Emits nothing if `value` is empty.
     fn emit_state(&self, part: u32, name: &str, value: &str, events: &mut Vec<ModelEvent>) {
         if !value.is_empty() {
             let state = ProviderState::new_for_model(&self.model, json!({ name: value }));
@@ -369,7 +374,8 @@ impl MessagesDecoder {
         }
     }
 
-    /// Completes the answer at the end of the stream.
+    /// Emits the last events of the answer at the end of the stream. If the answer is incomplete, a
+    /// tool call at its end gets no `PartFinished`.
     fn finish_answer(&mut self, events: &mut Vec<ModelEvent>) {
         self.done = true;
         self.answer.emit_start(None, None, events);
@@ -381,7 +387,7 @@ impl MessagesDecoder {
         );
         for block in std::mem::take(&mut self.open).into_values() {
             match (is_incomplete, block) {
-                // The call is not finished, so that its incomplete input is not executed.
+                // The call gets no `PartFinished`, so that its incomplete input is not executed.
                 (
                     true,
                     OpenBlock::ToolUse {

@@ -7,7 +7,8 @@ use crate::rules::{self, Effort, MinimumThinking};
 
 /// The smallest thinking budget that the API accepts, in tokens.
 const MIN_BUDGET: u32 = 1_024;
-/// Value of `display` for the text of thinking, which the newest models omit by default.
+/// Value of `thinking.display` that requests the text of thinking. The newest models omit the text
+/// by default.
 const DISPLAY: &str = "summarized";
 
 /// The request fields that control how much a model thinks.
@@ -42,8 +43,9 @@ impl ThinkingFields {
         matches!(self.thinking, Some(Thinking::Enabled { .. }))
     }
 
-    /// Applies the configured effort, or the next lower one that the model supports. Without
-    /// thinking, the API refuses an effort above `high`.
+    /// Sets the effort to `configured`, or to the next lower level that the model supports, with a
+    /// warning. `None` changes nothing. If the request turns thinking off, the API refuses an
+    /// effort above `high`.
     pub(crate) fn with_effort(
         mut self,
         configured: Option<Effort>,
@@ -85,7 +87,8 @@ impl ThinkingFields {
 /// so the API's default applies.
 ///
 /// `continues_without_thinking` means that the model continues its last turn, and that the
-/// conversation lacks the thinking at the start of that turn.
+/// conversation lacks the thinking at the start of that turn. The API then refuses thinking with a
+/// budget.
 pub(crate) fn map_reasoning_to_thinking(
     request: &ChatRequest,
     model: &str,
@@ -157,7 +160,8 @@ pub(crate) fn map_reasoning_to_thinking(
             ThinkingFields::default()
         }
         Some(rules::Thinking::Budget) => {
-            // Thinking tokens count towards `max_tokens`. Half of the limit remains for the answer.
+            // Thinking tokens count towards `max_tokens`. At least half of the limit remains for
+            // the answer, unless half of the limit is less than the minimum budget.
             let budget_tokens = thinking_budget(effort).min(max_tokens / 2).max(MIN_BUDGET);
             Thinking::Enabled { budget_tokens }.into()
         }
@@ -174,7 +178,8 @@ fn map_effort(effort: ReasoningEffort) -> Effort {
 }
 
 /// Returns a thinking budget in tokens for a reasoning effort, because the API has no budget
-/// levels. The values are a sixteenth, a quarter and three quarters of the default output limit.
+/// levels. The values are a sixteenth, a quarter and three quarters of the default output limit of
+/// 32,000 tokens.
 fn thinking_budget(effort: ReasoningEffort) -> u32 {
     match effort {
         ReasoningEffort::None | ReasoningEffort::Low => 2_000,

@@ -16,11 +16,12 @@ use switchboard_providers_common::{
 use super::wire;
 use crate::{ServerTool, options::MessagesOptions, rules::find_rules, schema};
 
-/// Maximum numbers of strict tools, and of optional properties and unions in all their schemas.
-/// With more tools the API answers "Too many strict tools" (camel#4171).
+/// Limits of one request: the number of strict tools, and the numbers of optional properties and of
+/// unions in the schemas of all strict tools. With more tools the API answers "Too many strict
+/// tools" (camel#4171).
 const STRICT_LIMITS: (usize, usize, usize) = (20, 24, 16);
 
-/// Tools and tool choice in the API's types, and how far the API applies the tool choice.
+/// Tools and tool choice of a request in the form of the API, and the outcome of the tool choice.
 #[derive(Debug)]
 pub(crate) struct MappedTools<'a> {
     /// The tools that the API runs itself.
@@ -57,7 +58,10 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) thinks_with_budget: bool,
 }
 
-/// Maps the tools and the tool choice of a request.
+/// Maps the tools and the tool choice of a request to the form of the API.
+///
+/// Fails with `ModelErrorKind::InvalidRequest` if the tool choice names an undeclared tool or
+/// allows no tool. Fails with `ModelErrorKind::Unsupported` if the model does not support tools.
 pub(crate) fn map_tools<'a>(
     context: ToolContext<'a, '_>,
     warnings: &mut Vec<Warning>,
@@ -150,7 +154,8 @@ fn is_declared(request: &ChatRequest, name: &str) -> bool {
     request.tools.iter().any(|tool| tool.name == *name)
 }
 
-/// Returns the server tools to send. Omits the others with a warning, such as duplicates.
+/// Returns the server tools to send. A server tool is omitted, with a warning, if the model does
+/// not use tools, if a declared tool has the same name, or if the tool is configured twice.
 fn sendable_server_tools<'a>(
     request: &ChatRequest,
     capabilities: &ModelCapabilities,
@@ -246,8 +251,9 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    /// Returns the schema of a tool whose input the API does not enforce. The input is validated
-    /// before the call. A schema change that affects the meaning emits a warning.
+    /// Returns the schema of a tool whose input the API does not enforce. The input of a call is
+    /// validated before the call is executed, so constraints that are dropped or become description
+    /// text need no warning. Other changes emit a warning.
     fn descriptive_schema(&mut self, tool: &Arc<ToolDefinition>) -> ToolSchema {
         let compiled = self.schemas.compiled_schema(tool, Dialect::Anthropic);
         if compiled.changes_shape() {
@@ -265,8 +271,8 @@ impl<'a> ToolBuilder<'a, '_> {
         compiled
     }
 
-    /// Returns the strict schema of a tool, or `None` if the API cannot enforce it within its
-    /// limits.
+    /// Returns the strict schema of a tool. Returns `None` if strict tools are off, if the API
+    /// cannot enforce the schema, or if the rest of its limits is too small.
     fn strict_schema(&mut self, tool: &Arc<ToolDefinition>) -> Option<ToolSchema> {
         if !self.strict {
             return None;

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::PROVIDERS;
 
-/// Vendor names that gateways use in model ids, with the provider names of the catalog.
+/// Pairs of a vendor name in a gateway's model ids and the catalog's name of that provider. Vendors
+/// for which both names are equal are not listed.
 const VENDORS: [(&str, &str); 4] = [
     ("google", "gemini"),
     ("mistralai", "mistral"),
@@ -13,6 +14,7 @@ const VENDORS: [(&str, &str); 4] = [
 ];
 
 /// Converts a provider's or gateway's model name into the catalog's provider and model names.
+/// Returns `None` if the catalog does not have the provider.
 pub(super) fn to_catalog_name<'m>(
     provider: &str,
     model: &'m str,
@@ -45,15 +47,16 @@ fn find_provider(provider: &str) -> Option<&'static str> {
 }
 
 /// Returns the catalog name of a fine-tuned model, for example `ft:gpt-4o-2024-08-06` for
-/// `ft:gpt-4o-2024-08-06:acme::Abc123`.
+/// `ft:gpt-4o-2024-08-06:acme::Abc123`. Returns `None` for a name that is not of this form.
 pub(super) fn strip_fine_tune_suffix(model: &str) -> Option<&str> {
     let rest = model.strip_prefix("ft:")?;
     let end = rest.find(':')?;
     model.get(.."ft:".len() + end)
 }
 
-/// Returns a name without its version: `-latest`, a date, or a number such as `-001`. Shorter
-/// numbers (`gpt-4-0613`, `mistral-small-2603`) stay, because they can name other models.
+/// Returns a name without its version: `-latest`, a date, or a number such as `-001`. Returns
+/// `None` for a name without a version. Four-digit numbers (`gpt-4-0613`, `mistral-small-2603`) do
+/// not count as a version, because they can name other models.
 pub(super) fn strip_version(name: &str) -> Option<&str> {
     let without = |form: &str| {
         let (base, tail) = name.split_at_checked(name.len().checked_sub(form.len())?)?;

@@ -28,7 +28,7 @@ pub(super) fn find_rows_by_prefix(
     lines.filter(move |line| row_key(line).starts_with(&prefix))
 }
 
-/// Returns the source of the table's data, from the comment in its first line.
+/// Returns the source of the table's data, from the comment line that begins with `# source: `.
 pub(super) fn data_source() -> &'static str {
     let mut lines = MODELS.lines();
     lines
@@ -46,6 +46,7 @@ pub(super) fn model_name(row: &str) -> &str {
 }
 
 /// Returns the rank of a table line's model among its provider's featured models; 1 is the best.
+/// Returns `None` if the model is not featured.
 pub(super) fn featured_rank(row: &str) -> Option<u8> {
     row.rsplit('\t').next()?.parse().ok()
 }

@@ -39,21 +39,25 @@ pub async fn read_to_end(
 /// A reader that splits the bytes of a response body into frames. It stores the current frame in a
 /// buffer that it reuses, because a streamed answer has a frame for every token.
 pub(crate) trait FrameReader: Send {
-    /// Reads the next frame from the beginning of `unread`. Returns `false` if it is incomplete.
+    /// Reads the next frame and removes its bytes from `unread`. Returns `false` if `unread` does
+    /// not contain a complete frame yet.
     fn read_frame(&mut self, unread: &mut BytesMut) -> Result<bool, ModelError>;
 
-    /// Reads the frame in the rest of a complete body. Returns `false` if there is none.
+    /// Reads the last frame after the end of the body. This frame may lack the line end or the
+    /// empty line that normally ends a frame. Returns `false` if there is none.
     fn read_last_frame(&mut self, unread: &mut BytesMut) -> Result<bool, ModelError>;
 
-    /// Returns the name and the data of the frame that was read last.
+    /// Returns the event name and the data of the last frame that was read. The name is empty for
+    /// JSON lines.
     fn frame(&self) -> (&str, &str);
 }
 
-/// The frames of a response body.
+/// A response body that the reader `R` splits into frames.
 pub(crate) struct Frames<R> {
-    /// The body. `None` after its end and after an error.
+    /// Stream of the response body. `None` after its end, after an error and after `close` was
+    /// called.
     body: Option<ByteStream>,
-    /// Received bytes that are not part of a read frame.
+    /// Received bytes that do not belong to a frame that was already read.
     unread: BytesMut,
     reader: R,
 }
@@ -103,8 +107,8 @@ impl<R: FrameReader> Frames<R> {
         }
     }
 
-    /// Reads the next frame, like [`poll_read`](Self::poll_read), if it has arrived already.
-    /// Otherwise returns `false`.
+    /// Reads the next frame if all of its bytes have already been received. Otherwise returns
+    /// `false` and does not wait for more bytes.
     pub(crate) fn read_arrived(&mut self) -> Result<bool, ModelError> {
         let read = self.reader.read_frame(&mut self.unread);
         if read.is_err() {
@@ -113,7 +117,8 @@ impl<R: FrameReader> Frames<R> {
         read
     }
 
-    /// Returns the name and the data of the frame that was read last. JSON lines have no name.
+    /// Returns the event name and the data of the last frame that was read. The name is empty for
+    /// JSON lines.
     pub(crate) fn frame(&self) -> (&str, &str) {
         self.reader.frame()
     }

@@ -58,7 +58,8 @@ impl ErrorClassifier for StatusClassifier {
     }
 }
 
-/// Classifies an HTTP status.
+/// Returns the error kind for the HTTP status of a failed response. The kinds `RateLimited` and
+/// `Overloaded` contain `retry_after`.
 ///
 /// 408, 409 and everything from 500 on are [`ModelErrorKind::Overloaded`]: both official SDKs
 /// (anthropic 2.11.0, openai 3.52.0) repeat these requests.
@@ -75,8 +76,9 @@ pub fn classify_status(status: u16, retry_after: Option<Duration>) -> ModelError
     }
 }
 
-/// Creates an error of the kind [`ModelErrorKind::Protocol`] that quotes the beginning of the text
-/// with the problem, such as `a chunk is not a JSON object`.
+/// Creates an error of the kind [`ModelErrorKind::Protocol`]. Its message is `problem`, followed by
+/// the beginning of `text`, in which the problem was found. For example, `problem` is "a chunk is
+/// not a JSON object".
 pub fn protocol_error(provider: &str, problem: &str, text: &str) -> ModelError {
     let message = format!("{problem}: {}", body_excerpt(text.as_bytes()));
     ModelError::new(provider, ModelErrorKind::Protocol, message)

@@ -42,7 +42,8 @@ pub fn decode_sse(
     decode_frames(provider, None, frames, decoder)
 }
 
-/// Decodes server-sent events like [`decode_sse`]. `context` adds status and request id to errors.
+/// Decodes server-sent events like [`decode_sse`]. `context` adds the HTTP status and the request
+/// id to errors, and redacts the secrets of the request in them.
 pub fn decode_sse_with_context(
     context: AnswerContext,
     provider: &str,
@@ -81,7 +82,8 @@ pub fn assemble_response(
 /// `stream::unfold` would move the whole state for every token.
 struct DecodedEvents<R, D> {
     provider: String,
-    /// Context that completes the errors. `None` if the caller completes them.
+    /// Context that adds the HTTP status and the request id to errors. `None` if the caller of
+    /// [`decode_frames`] adds them.
     context: Option<AnswerContext>,
     frames: Frames<R>,
     decoder: D,
@@ -91,9 +93,10 @@ struct DecodedEvents<R, D> {
     decoded: Vec<ModelEvent>,
     /// Decoded events that are not emitted yet.
     events: VecDeque<ModelEvent>,
-    /// Error that follows these events, unless they finish the answer.
+    /// Error that is returned after all of `events`. It is discarded if these events finish the
+    /// answer.
     error: Option<ModelError>,
-    /// Whether no further frame is decoded.
+    /// Whether decoding has ended, so that no further frame is read.
     has_ended: bool,
 }
 
@@ -127,8 +130,9 @@ impl<R: FrameReader, D: WireDecoder> DecodedEvents<R, D> {
         self.frames.close();
     }
 
-    /// Decodes the current frame (`true`) or the end of the answer (`false`). Only the first error
-    /// is reported, because later errors are its consequences.
+    /// Decodes the current frame for `Ok(true)`, or the end of the body for `Ok(false)`. An error
+    /// in `frame` ends the stream. Only the first error is reported, because later errors are its
+    /// consequences.
     fn decode_next(&mut self, frame: Result<bool, ModelError>) {
         let is_frame = matches!(frame, Ok(true));
         let result = match frame {
@@ -164,8 +168,9 @@ impl<R: FrameReader, D: WireDecoder> DecodedEvents<R, D> {
         result
     }
 
-    /// Returns the next decoded event, or the error after the last event. A grammar violation is a
-    /// fault of the adapter. It is always reported and ends the stream.
+    /// Returns the next decoded event. After the last event, returns the error that ended the
+    /// stream, if there is one. An event that violates the event grammar is a bug in the adapter:
+    /// the violation is always returned as an error and ends the stream.
     fn next_event(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         let error = match self.events.pop_front() {
             Some(event) => match self.grammar.check_event(&event) {
@@ -205,7 +210,8 @@ impl<R: FrameReader, D: WireDecoder> Stream for DecodedEvents<R, D> {
                 Poll::Pending => return Poll::Pending,
             };
             this.decode_next(frame);
-            // The frames that arrived together are decoded together.
+            // Frames that have already arrived are decoded together, so that their text becomes one
+            // event.
             while !this.has_ended {
                 match this.frames.read_arrived() {
                     Ok(false) => break,

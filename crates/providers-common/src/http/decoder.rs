@@ -19,9 +19,10 @@ pub trait WireDecoder: Send {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError>;
 
-    /// Returns whether the last frame changed nothing else in the decoder, if its only event was
-    /// text or reasoning. The stream then reads the next frames without the decoder, as long as
-    /// they differ from that frame only in the text.
+    /// Returns whether the last frame left the state of the decoder unchanged. The result is used
+    /// only if the only event of the frame was a text or reasoning delta. If it is `true`,
+    /// following frames that differ from that frame only in the text are converted without the
+    /// decoder. Default: `false`.
     fn allows_repeated_text(&self) -> bool {
         false
     }

@@ -9,27 +9,32 @@ const MAX_DIFFERENT: u8 = 16;
 
 /// Reader of frames that differ from the last decoded frame only in their text.
 ///
-/// Most frames of a streamed answer do, and comparing them is cheaper than parsing their JSON.
+/// Most frames of a streamed answer differ only in their text, and comparing frames is cheaper than
+/// parsing their JSON.
 #[derive(Default)]
 pub(super) struct RepeatedText {
     name: String,
-    /// The frame before the JSON string with the text.
+    /// Part of the last decoded frame before the JSON string that contains the text.
     before: String,
-    /// The frame after this string.
+    /// Part of the last decoded frame after the JSON string that contains the text.
     after: String,
-    /// The event of the frame, without its text. `None` if the last frame was not only text.
+    /// Event of the last decoded frame, with an empty text. `None` if the next frames cannot be
+    /// compared with that frame, for example because it had other events.
     event: Option<ModelEvent>,
-    /// Number of decoded frames since the last repeated one.
+    /// Number of frames that the decoder converted since the last frame that was converted by
+    /// comparison.
     different: u8,
 }
 
 impl RepeatedText {
-    /// Returns the event of a frame that repeats the last decoded frame with another text.
+    /// Returns the event of a frame that differs from the last decoded frame only in its text.
+    /// Returns `None` for any other frame, which the decoder must convert.
     pub(super) fn read_frame(&mut self, name: &str, data: &str) -> Option<ModelEvent> {
         let event = self.event.as_ref()?;
         let literal = data.strip_prefix(self.before.as_str())?;
         let literal = literal.strip_suffix(self.after.as_str())?;
-        // Only one whole JSON string is accepted, so the rest of the frame keeps its meaning.
+        // The differing part must be exactly one JSON string, so the rest of the frame keeps its
+        // meaning.
         let text: String = serde_json::from_str(literal).ok()?;
         if text.is_empty() || name != self.name {
             return None;
@@ -40,8 +45,8 @@ impl RepeatedText {
         Some(event)
     }
 
-    /// Stores a decoded frame for the comparison with the next frames, if its only event was text
-    /// or reasoning.
+    /// Stores a frame that the decoder has converted, for the comparison with the next frames.
+    /// Frames are stored only if their only event is a text or reasoning delta.
     pub(super) fn set_decoded_frame(&mut self, name: &str, data: &str, events: &[ModelEvent]) {
         self.event = None;
         let [
@@ -59,7 +64,8 @@ impl RepeatedText {
             return;
         };
         let (before, after) = (&data[..at], &data[at + literal.len()..]);
-        // Without escapes, a string that occurs once is the text, and not another one equal to it.
+        // The literal must occur only once, and the rest of the frame must not contain escapes.
+        // Otherwise another string of the frame could have the same content as the text.
         if data.rfind(&literal) == Some(at)
             && !before.contains('\\')
             && !after.contains('\\')

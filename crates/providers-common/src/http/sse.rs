@@ -30,7 +30,8 @@ pub(crate) struct SseReader {
     /// Whether the current event was returned, so that the next line begins another event.
     is_returned: bool,
     is_first_line: bool,
-    /// Whether the previous line ended with CR, so that a line feed here belongs to that line end.
+    /// Whether the previous line ended with CR. An LF as the next byte then belongs to the same
+    /// line end.
     after_cr: bool,
     /// Number of unread bytes that were already searched for a line end.
     searched: usize,
@@ -54,8 +55,8 @@ impl SseReader {
         }
     }
 
-    /// Reads one line of an event. Returns whether the line ends the event. Skipped lines are not
-    /// checked for UTF-8.
+    /// Reads one line of an event. Returns whether it is the empty line that ends the event. Fails
+    /// if the value of a `data` or `event` field is not UTF-8. Other lines are not checked.
     fn read_line(&mut self, mut line: &[u8]) -> Result<bool, Utf8Error> {
         if mem::take(&mut self.is_first_line) {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);

@@ -63,13 +63,16 @@ pub struct HttpAnswer {
     pub status: u16,
     /// Headers of the response.
     pub headers: HeaderMap,
-    /// The provider's id of the request, from `request-id` or `x-request-id`.
+    /// The provider's id of the request, from the header `request-id`, `x-request-id` or
+    /// `apim-request-id` (Azure).
     pub request_id: Option<String>,
-    /// Body of the response. Reading fails with [`ModelErrorKind::Interrupted`] when the connection
-    /// breaks and with [`ModelErrorKind::Timeout`] in phase
-    /// [`Idle`](switchboard_domain::TimeoutPhase::Idle) when it stalls.
+    /// Body of the response. Reading fails with [`ModelErrorKind::Interrupted`] if the connection
+    /// breaks, and with [`ModelErrorKind::Timeout`] in phase
+    /// [`Idle`](switchboard_domain::TimeoutPhase::Idle) if no data arrives within the idle
+    /// time-out.
     pub body: ByteStream,
-    /// First piece of the body, which decides how the body is read. `body` contains it too.
+    /// First non-empty piece of the body, or empty if the body is empty. It shows whether the body
+    /// is one JSON document or a stream. `body` contains it too.
     beginning: Bytes,
     context: AnswerContext,
 }
@@ -89,7 +92,8 @@ impl AnswerContext {
     pub fn complete_error(&self, error: ModelError) -> ModelError {
         let mut error = redact::redact_error(&self.redactor, error);
         if error.request_id().is_none() {
-            // An error with a status describes another request, so it does not get this id.
+            // An error that already has an HTTP status describes another request, so it does not
+            // get the id of this one.
             let id = self
                 .request_id
                 .clone()
@@ -201,9 +205,10 @@ impl HttpTransport {
             .await
     }
 
-    /// Sends `body` by POST: with retries if `repeat` is true, and otherwise in one attempt. The
-    /// caller is then responsible for retries; see [`retry`](crate::http::retry). Errors are the
-    /// same as those of [`post`](HttpTransport::post).
+    /// Sends `body` by POST. If `repeat` is `true`, failed attempts are repeated as the
+    /// [`RetryPolicy`] allows. If it is `false`, the request is sent once, and the caller is
+    /// responsible for retries; see [`retry`](crate::http::retry). Fails for the same reasons as
+    /// [`post`](HttpTransport::post).
     pub(crate) async fn post_to(
         &self,
         target: &Target,
@@ -225,8 +230,9 @@ impl HttpTransport {
         }
     }
 
-    /// Sends `request` by GET, for example for a list of models. The time limit is 30 s. Errors are
-    /// the same as those of [`post`](HttpTransport::post).
+    /// Sends `request` by GET, for example for a list of models. Each attempt may take 30 s until
+    /// the first byte of the response, or less if [`TransportConfig::first_byte_timeout`] is
+    /// shorter. Errors are the same as those of [`post`](HttpTransport::post).
     pub async fn get(
         &self,
         request: &HttpRequest,
@@ -271,7 +277,8 @@ impl HttpTransport {
     }
 }
 
-/// Returns a client builder with the settings that all HTTP clients share.
+/// Returns a client builder with the connect time-out, user agent and proxy setting of `config`.
+/// The client does not follow redirects.
 fn client_builder(config: &TransportConfig) -> reqwest::ClientBuilder {
     let builder = Client::builder()
         .connect_timeout(config.connect_timeout)

@@ -30,7 +30,8 @@ impl AnswerEvents {
         self.has_started
     }
 
-    /// Emits `Started` and the warnings on the first call. An empty id or model becomes `None`.
+    /// Emits [`ModelEvent::Started`] and then all warnings up to this point. Later calls have no
+    /// effect. An empty `response_id` or `model` becomes `None`.
     pub fn emit_start(
         &mut self,
         response_id: Option<String>,
@@ -93,7 +94,9 @@ pub struct AnswerSummary {
 }
 
 impl AnswerSummary {
-    /// Emits [`ModelEvent::Finished`]. The server's `reason` is corrected to match the content.
+    /// Emits [`ModelEvent::Finished`], and before it a warning if there are calls without a name.
+    /// `reason` is corrected if it contradicts the content. `raw` is the provider's own name of the
+    /// reason.
     pub fn emit_finish(
         self,
         mut reason: FinishReason,

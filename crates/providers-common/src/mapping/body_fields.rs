@@ -48,8 +48,10 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
         }
     }
 
-    /// Serializes a field and adds the elements or members that `extra` has for it, also in nested
-    /// lists and objects. A value of another type in `extra` replaces the field.
+    /// Serializes a field together with the value that `extra` has for it. A list in `extra` adds
+    /// its elements to the list of the field. An object adds its members to the object of the
+    /// field, and members that both objects have are merged in the same way. In all other cases,
+    /// the value in `extra` replaces the field.
     pub fn merge<T: Serialize>(
         &mut self,
         name: &'static str,
@@ -64,8 +66,8 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
         self.map.serialize_entry(name, &value)
     }
 
-    /// Serializes a list into which the caller has already merged the list in `extra`. A value of
-    /// another type in `extra` replaces the list.
+    /// Serializes a list that already contains the elements of the list in `extra`. If `extra` has
+    /// a value of another type for this field, that value replaces the list.
     pub fn put_merged_list<T: Serialize>(
         &mut self,
         name: &'static str,

@@ -46,8 +46,9 @@ impl LocalIds {
         }
     }
 
-    /// Returns the server's id if it is new, else `call_local_<n>`, where `n` starts at 1. A blank
-    /// id counts as missing.
+    /// Returns the id `wire` that the server sent, if it is not blank and not yet used in the
+    /// conversation. Otherwise returns a new id, such as `call_local_1`. The returned id then
+    /// counts as used.
     pub fn claim(&mut self, wire: Option<&str>) -> String {
         if let Some(id) = wire.filter(|id| !id.trim().is_empty())
             && self.used.insert(id.to_owned())

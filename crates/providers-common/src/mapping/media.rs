@@ -13,7 +13,8 @@ pub fn media_type_essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Returns whether data of this media type is text.
+/// Returns whether data of this media type is text, such as `text/csv`, `application/json` and
+/// `image/svg+xml`.
 pub fn is_text(media_type: &str) -> bool {
     let media_type = media_type_essence(media_type).to_ascii_lowercase();
     let suffix = media_type.rsplit(['+', '/']).next().unwrap_or_default();

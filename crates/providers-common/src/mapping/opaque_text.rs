@@ -3,9 +3,10 @@
 use serde_json::{Map, Value};
 use switchboard_domain::JsonObject;
 
-/// Maximum length of the text that describes a block, in characters.
+/// Maximum length of the result of [`opaque_block_text`], in characters.
 const MAX_CHARS: usize = 2_000;
-/// Maximum size in bytes of a run of base64 characters that counts as text, not as encoded data.
+/// Maximum length in bytes of a run of base64 characters that stays in the text. A longer run is
+/// replaced by `[data]`.
 const MAX_BASE64_RUN: usize = 200;
 
 /// Returns the content block of a provider-executed tool as compact JSON, for people and for models

@@ -1,4 +1,4 @@
-//! Request checks that are the same for all provider APIs.
+//! Request checks for all provider APIs.
 
 use serde_json::Value;
 use switchboard_domain::{

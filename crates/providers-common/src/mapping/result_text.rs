@@ -4,8 +4,8 @@ use switchboard_domain::{ToolContent, ToolResult};
 
 use crate::JoinedText;
 
-/// Returns the structured content of a tool result that has no text. Returns an empty text for
-/// other results.
+/// Returns the structured content of a tool result as JSON text, if the content of the result has
+/// no text. Otherwise returns an empty text.
 pub fn structured_text(result: &ToolResult) -> JoinedText<'_> {
     let has_text = result.content.iter().any(|content| match content {
         ToolContent::Text { text }

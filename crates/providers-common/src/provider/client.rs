@@ -30,12 +30,13 @@ struct Server<C> {
     transport: HttpTransport,
     headers: Headers,
     tool_schemas: ToolSchemas,
-    /// Target of the last chat request that added no headers. Most chat requests of a client share
-    /// it.
+    /// Checked address and headers of the last chat request that had no headers of its own. Most
+    /// chat requests of a client share them.
     chat_target: Mutex<Option<ChatTarget>>,
 }
 
-/// The path and the framing of a chat request, whether its answer is streamed, and its target.
+/// A [`Target`], preceded by the properties that a chat request must have to use it: the path, the
+/// framing of the answer, and whether the answer is streamed.
 type ChatTarget = (Cow<'static, str>, StreamFormat, bool, Arc<Target>);
 
 /// A model in a server's list of models.
@@ -119,8 +120,8 @@ impl<C: ProviderConfig> HttpClient<C> {
 
     /// Requests the JSON document at `path` and converts it with `read`.
     ///
-    /// Fails with [`ModelErrorKind::Protocol`] if `read` returns `None`; `expected` names the
-    /// document in the message.
+    /// Fails with [`ModelErrorKind::Protocol`] if the response is not JSON or `read` returns
+    /// `None`. The error message contains `expected`, a description such as "a list of models".
     pub async fn get_document<T>(
         &self,
         path: &str,
@@ -132,8 +133,8 @@ impl<C: ProviderConfig> HttpClient<C> {
             .await
     }
 
-    /// Requests the JSON document at `path` over `transport`. See
-    /// [`get_document`](Self::get_document).
+    /// Requests the JSON document at `path` over `transport`, for example to use other time-outs
+    /// than those of this client. See [`get_document`](Self::get_document).
     pub async fn get_document_with<T>(
         &self,
         transport: &HttpTransport,
@@ -147,7 +148,7 @@ impl<C: ProviderConfig> HttpClient<C> {
     }
 
     /// Sends `body` by POST to `path` and converts the JSON document of the answer with `read`.
-    /// Errors are the same as those of [`get_document`](Self::get_document).
+    /// Fails for the same reasons as [`get_document`](Self::get_document).
     pub async fn post_document<T>(
         &self,
         path: &str,
@@ -181,7 +182,9 @@ impl<C: ProviderConfig> HttpClient<C> {
         answer.map_err(|error| self.config().add_remedy(error))
     }
 
-    /// Returns the target of a chat request. Creates it if the last request had another one.
+    /// Returns the checked address and headers of a chat request. They are created again only if
+    /// the request has headers of its own, or another path, framing or streaming setting than the
+    /// last request.
     fn chat_target<W: Wire<Config = C>>(
         &self,
         sent: &SentRequest,

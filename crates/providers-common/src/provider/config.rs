@@ -54,7 +54,8 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     /// Reads one page of the list of models. Returns `None` if `body` is not such a page.
     fn read_models(&self, body: &Value) -> Option<ModelPage>;
 
-    /// Adds advice for the user to an error of this server.
+    /// Adds advice for the user to an error of this server. The default returns the error
+    /// unchanged.
     fn add_remedy(&self, error: ModelError) -> ModelError {
         error
     }
@@ -108,7 +109,8 @@ pub fn read_variable(lookup: impl Fn(&str) -> Option<String>, name: &str) -> Opt
     (!value.is_empty()).then_some(value)
 }
 
-/// Returns an address without its query, and `[hidden]` if it contains a user name or a password.
+/// Returns an address without its query and fragment. Returns `[hidden]` if the address contains a
+/// user name or a password.
 pub fn redacted_address(address: &str) -> &str {
     let address = address.split(['?', '#']).next().unwrap_or_default();
     if address.contains('@') {

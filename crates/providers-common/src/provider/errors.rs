@@ -13,7 +13,8 @@ use crate::{
 /// Table that describes how the errors of one provider are read and classified.
 #[derive(Debug)]
 pub struct ErrorTable {
-    /// Function that reads the fields of an error object that no other provider uses.
+    /// Function that reads the fields of an error object that only this provider uses, and stores
+    /// them in the [`ApiError`].
     pub details: fn(&Map<String, Value>, &mut ApiError),
     /// Classification rules in order: the first match decides. Without a match, the HTTP status
     /// decides.
@@ -34,7 +35,7 @@ pub struct ErrorRule {
     class: ErrorClass,
 }
 
-/// HTTP statuses to which a classification rule applies.
+/// HTTP statuses of a classification rule.
 #[derive(Debug, Clone, Copy)]
 enum Scope {
     Any,
@@ -165,8 +166,8 @@ pub struct ApiError {
 impl ErrorTable {
     /// Reads the error in a response body or a stream frame. Returns `None` if there is no error.
     ///
-    /// Reads `{"error": {…}}`, `{"error": "text"}`, either in a list, and the forms of proxies:
-    /// `{"message": …}` and `{"detail": …}`.
+    /// Recognizes `{"error": {…}}`, `{"error": "text"}`, and the forms of proxies: `{"message": …}`
+    /// and `{"detail": …}`. In a list, the first element with an error counts.
     pub fn find_error(&self, body: &Value) -> Option<ApiError> {
         let object = match body {
             Value::Array(list) => return list.iter().find_map(|body| self.find_error(body)),
@@ -322,7 +323,8 @@ fn non_empty_text(fields: &Map<String, Value>, name: &str) -> Option<String> {
     Some(value_to_text(fields.get(name))).filter(|text| !text.is_empty())
 }
 
-/// Reads an HTTP status from a number or a string.
+/// Reads an HTTP status from a JSON number or a numeric string. Returns `None` for other values and
+/// for numbers below 100.
 fn read_status(value: &Value) -> Option<u16> {
     let number = match value {
         Value::String(text) => text.trim().parse().ok()?,

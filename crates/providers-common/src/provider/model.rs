@@ -26,7 +26,8 @@ pub trait Wire: fmt::Debug + Sized + 'static {
     type Config: ProviderConfig;
     /// Options of one model, which default to the options in the provider's configuration.
     type Options: fmt::Debug + Clone + Send + Sync;
-    /// Changes to the next attempt that avoid what the server refused in an earlier attempt.
+    /// Adjustments to a request after the server refused an earlier attempt, such as the omission
+    /// of an unsupported field. The default value has no adjustments.
     type Adaptation: Default + Send;
     /// State machine that converts the frames of an answer into events.
     type Decoder: WireDecoder + 'static;
@@ -40,15 +41,18 @@ pub trait Wire: fmt::Debug + Sized + 'static {
     /// Returns the capabilities of the model `name` that are known without a request.
     fn capabilities(config: &Self::Config, name: &str) -> ModelCapabilities;
 
-    /// Maps a chat request to an HTTP request of this protocol.
+    /// Maps a chat request to an HTTP request of this protocol, with the adjustments in
+    /// `adaptation`.
     fn prepare_request(
         model: &HttpModel<Self>,
         request: &ChatRequest,
         adaptation: &mut Self::Adaptation,
     ) -> Result<PreparedRequest<Self::Decoder>, ModelError>;
 
-    /// Changes `adaptation` so that the next attempt avoids what the server refused with `error`.
-    /// Returns whether such a change exists. Each change is made once, so that the attempts end.
+    /// Changes `adaptation` after the server refused an attempt with `error`, so that the next
+    /// attempt avoids the cause. Returns `false` if there is nothing to change; the caller then
+    /// gets `error`. Each change is made only once, so that the attempts end. The default changes
+    /// nothing.
     fn adapt_to_error(
         _model: &HttpModel<Self>,
         _request: &ChatRequest,
@@ -105,7 +109,8 @@ impl StreamFormat {
     fn is_document(self, answer: &HttpAnswer) -> bool {
         match self {
             Self::ServerSentEvents => answer.is_json_document(),
-            // A document on one line is also a valid stream of JSON lines, so it is read as one.
+            // A document on one line is also a valid stream of JSON lines, so it is decoded as a
+            // stream.
             Self::JsonLines => is_multiline_object(answer.first_bytes()),
         }
     }
@@ -231,8 +236,8 @@ impl<W: Wire> HttpModel<W> {
         &self.id.provider
     }
 
-    /// Sends a further request for an answer that has already begun, with retries as the retry
-    /// policy allows.
+    /// Sends another request as a part of an answer that has already begun, for example to continue
+    /// the answer. Failed attempts are repeated as the retry policy allows.
     pub async fn send_follow_up(&self, request: &SentRequest) -> Result<HttpAnswer, ModelError> {
         self.client.send_chat_request::<W>(request, true).await
     }
@@ -311,7 +316,8 @@ impl<W: Wire> SingleAttempt for HttpModel<W> {
     }
 }
 
-/// Reads an answer as a stream in the protocol's format, or as one JSON document.
+/// Converts a response into a stream of model events. The body may be a stream in the format
+/// [`Wire::FORMAT`] or one JSON document, whichever the server sent.
 pub async fn open_stream<W: Wire>(
     provider: &str,
     decoder: W::Decoder,

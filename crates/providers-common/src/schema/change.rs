@@ -38,7 +38,8 @@ impl fmt::Display for Change {
 /// Maximum number of changes that [`list_changes`] lists.
 const MAX_LISTED: usize = 3;
 
-/// Lists the first three changes with their JSON pointers. Returns `None` if there are none.
+/// Returns a text with the first three changes, their JSON pointers and the number of the other
+/// changes. Returns `None` without changes.
 pub fn list_changes<'c>(changes: impl Iterator<Item = &'c Change>) -> Option<String> {
     let changes: Vec<String> = changes.map(ToString::to_string).collect();
     let listed = changes.get(..MAX_LISTED).unwrap_or(&changes);
@@ -78,7 +79,8 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// Returns whether the provider enforces less than the original schema after the change.
+    /// Returns whether, because of a change of this kind, the provider does not enforce every
+    /// constraint of the original schema.
     pub const fn loses_enforcement(self) -> bool {
         matches!(
             self,

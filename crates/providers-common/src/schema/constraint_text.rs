@@ -140,12 +140,13 @@ fn list_values(values: &Value) -> String {
     text
 }
 
-/// Describes an object by its keys and constant values: `{kind: "now", day?}`.
+/// Describes an object schema by its keys and constant values, such as `{kind: "now", day?}`. A `?`
+/// marks an optional key.
 pub(super) fn object_summary(schema: &Map) -> String {
     let properties = schema.get_object("properties");
     let named = properties.into_iter().flatten();
     let mut keys: Vec<String> = named
-        // A key has at least one byte, so that more keys would be truncated anyway.
+        // Each key adds at least one byte to the text, so further keys would be truncated anyway.
         .take(MAX_JSON_BYTES)
         .map(|(name, property)| match property.get("const") {
             Some(value) => format!("{name}: {}", text_excerpt(&value.to_string())),

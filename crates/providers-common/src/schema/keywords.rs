@@ -17,7 +17,8 @@ pub(super) enum ValueForm {
     SchemaOrFlag,
     Schemas,
     NamedSchemas,
-    /// The value is an object that maps each name to a list of property names.
+    /// The value is an object that maps each name to a list of property names, as for
+    /// `dependentRequired`.
     NamedNames,
     Number,
     /// The value is a number above zero, as for `multipleOf`.
@@ -30,7 +31,7 @@ pub(super) enum ValueForm {
 }
 
 /// Returns the form that the value of a keyword must have, and the types that the keyword
-/// constrains. An empty list of types means that it constrains values of every type.
+/// constrains. An empty list of types means that the keyword constrains values of every type.
 fn keyword_rule(keyword: &str) -> (ValueForm, &'static [&'static str]) {
     let object: &[&str] = &["object"];
     let array: &[&str] = &["array"];
@@ -74,7 +75,8 @@ pub(super) fn constrained_types(keyword: &str) -> &'static [&'static str] {
     keyword_rule(keyword).1
 }
 
-/// Returns whether a keyword constrains only types that are not among `types`.
+/// Returns whether a keyword has no effect on values of `types`, as `minLength` has none on
+/// numbers. Returns `false` if `types` is empty or the keyword constrains every type.
 pub(super) fn is_for_other_types(keyword: &str, types: &[&str]) -> bool {
     let constrained = constrained_types(keyword);
     !types.is_empty()
@@ -97,7 +99,8 @@ pub(super) fn is_annotation(keyword: &str) -> bool {
     ) || keyword.starts_with("x-")
 }
 
-/// Returns whether the value of a keyword contains schemas, which the compiler processes.
+/// Returns whether the value of a keyword contains subschemas, or refers to one, that the compiler
+/// converts. Other keywords with subschemas, such as `not`, are only described as text.
 pub(super) fn is_structural(keyword: &str) -> bool {
     matches!(
         keyword,
@@ -118,23 +121,25 @@ pub(super) trait SchemaMembers {
 
     fn set(&mut self, keyword: &str, value: impl Into<Value>);
 
-    /// Returns the array in a keyword of the schema, or an empty array if the keyword is absent.
+    /// Returns the array that is the value of `keyword`, or an empty array if there is none.
     fn get_array(&self, keyword: &str) -> &[Value] {
         let list = self.get_member(keyword).and_then(Value::as_array);
         list.map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the object in a keyword of the schema.
+    /// Returns the object that is the value of `keyword`. Returns `None` if the keyword is absent
+    /// or has a value of another type.
     fn get_object(&self, keyword: &str) -> Option<&Map> {
         self.get_member(keyword)?.as_object()
     }
 
-    /// Returns the string in a keyword of the schema.
+    /// Returns the string that is the value of `keyword`. Returns `None` if the keyword is absent
+    /// or has a value of another type.
     fn get_text(&self, keyword: &str) -> Option<&str> {
         self.get_member(keyword)?.as_str()
     }
 
-    /// Returns whether the schema has one of the keywords.
+    /// Returns whether the schema has at least one of the keywords.
     fn has_any_keyword(&self, keywords: &[&str]) -> bool {
         let mut keywords = keywords.iter();
         keywords.any(|keyword| self.get_member(keyword).is_some())
@@ -144,7 +149,8 @@ pub(super) trait SchemaMembers {
         self.get_member(keyword) == Some(&Value::Bool(false))
     }
 
-    /// Returns the schemas in the array of a keyword such as `anyOf`.
+    /// Returns the schemas in the array of a keyword such as `anyOf`. Skips elements that are not
+    /// objects.
     fn get_schemas(&self, keyword: &str) -> impl Iterator<Item = &Map> {
         self.get_array(keyword).iter().filter_map(Value::as_object)
     }
@@ -175,7 +181,8 @@ impl SchemaMembers for Map {
     }
 }
 
-/// Returns the type names in the value of the keyword `type`.
+/// Returns the type names in `types`, which is the value of the keyword `type`: one name or a list
+/// of names.
 pub(super) fn type_names(types: &Value) -> Vec<&str> {
     match types {
         Value::String(name) => vec![name],
@@ -207,7 +214,7 @@ pub(super) fn json_type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Returns whether a value has one of the types `types`.
+/// Returns whether a value has one of the types `types`. An integer also has the type `number`.
 pub(super) fn is_of_type(value: &Value, types: &[&str]) -> bool {
     let name = json_type_name(value);
     types.contains(&name) || (name == "integer" && types.contains(&"number"))
@@ -221,8 +228,8 @@ pub(super) fn listed_values(schema: &Map) -> Option<Vec<&Value>> {
     }
 }
 
-/// Returns the types that a schema without `type` constrains: the types of its listed values, or
-/// the first type that its keywords constrain.
+/// Returns the value for the missing keyword `type` of a schema: the types of its listed values, or
+/// the first type that its keywords constrain. Returns `None` if neither shows a type.
 pub(super) fn implied_types(schema: &Map) -> Option<Value> {
     let values = listed_values(schema).unwrap_or_default();
     let names = TYPES
@@ -246,20 +253,20 @@ pub(super) fn implied_types(schema: &Map) -> Option<Value> {
     name.map(Value::from)
 }
 
-/// Returns a schema for which no value is valid.
+/// Returns the schema `{"not": {}}`, for which no value is valid.
 pub(super) fn never_schema() -> Map {
     let mut schema = Map::new();
     schema.set("not", json!({}));
     schema
 }
 
-/// Returns whether a schema states explicitly that no value is valid.
+/// Returns whether a schema states explicitly, with `"not": {}`, that no value is valid.
 pub(super) fn is_never(schema: &Map) -> bool {
     schema.get_object("not").is_some_and(Map::is_empty)
 }
 
-/// Adds `items` to an array without them, because OpenAI refuses such an array ("array schema
-/// missing items").
+/// Adds the keyword `items` to an array schema that lacks it, because OpenAI refuses such a schema
+/// ("array schema missing items"). `items: false` is replaced by an equivalent `maxItems`.
 pub(super) fn add_missing_items(schema: &mut Map) {
     let is_array = schema.get_types().contains(&"array") || schema.contains_key("prefixItems");
     let is_flag = schema.get("items").is_some_and(Value::is_boolean);
@@ -279,7 +286,8 @@ pub(super) fn limit_array_length(schema: &mut Map, count: usize) {
     schema.set("maxItems", existing.map_or(count, |it| it.min(count)));
 }
 
-/// Returns the JSON pointer of the subschema `name` in a keyword of the schema at the pointer `at`.
+/// Returns the JSON pointer of a subschema: the pointer `at` of the outer schema, then the keyword
+/// that contains the subschema, then the key `name` of the subschema there.
 pub(super) fn child_pointer(at: &str, keyword: &str, name: &str) -> String {
     format!("{at}/{keyword}/{}", escape_pointer_name(name))
 }
@@ -289,8 +297,8 @@ pub(super) fn escape_pointer_name(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Returns the subschemas of a schema with their keywords. Values in `enum`, `default` and
-/// `examples` that look like schemas are not included.
+/// Returns the direct subschemas of a schema, each with the keyword that contains it. Values in
+/// `enum`, `default` and `examples` that look like schemas are not included.
 pub(super) fn child_schemas(schema: &Map) -> impl Iterator<Item = (&str, &Map)> {
     schema.iter().flat_map(|(keyword, value)| {
         let values: Vec<&Value> = match (value_form(keyword), value) {
@@ -319,7 +327,8 @@ pub(super) fn collect_references(schema: &Map) -> Vec<&str> {
     found
 }
 
-/// Returns the references that apply to the value of the schema itself, as in its `allOf`.
+/// Returns the `$ref` targets that apply to the same value as the schema itself: its own target and
+/// those in its `allOf`, `anyOf` and `oneOf`. References in properties and items are not included.
 pub(super) fn references_in_place(schema: &Map) -> Vec<&str> {
     let mut found: Vec<&str> = schema.get_text("$ref").into_iter().collect();
     for (keyword, child) in child_schemas(schema) {

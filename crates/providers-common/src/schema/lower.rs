@@ -26,8 +26,8 @@ use super::{
     rules::{MAX_DEPTH, MAX_RECURSION, ReferenceRule, Rules},
 };
 
-/// Converts a schema to a dialect. Returns the schema, and its description if the dialect allows
-/// none at the root.
+/// Converts a normalized schema to the dialect with the given `rules`. Returns the schema. If the
+/// dialect allows no description at the root, also returns the description that was removed there.
 pub(super) fn lower_to_dialect(
     mut normal: NormalSchema,
     rules: &'static Rules,
@@ -40,7 +40,8 @@ pub(super) fn lower_to_dialect(
     let mut lowering = Lowering {
         rules,
         recursive: match rules.references {
-            // Cycles of references for one value are inlined, because no provider accepts them.
+            // Only cycles of references that apply to one value, such as a definition that contains
+            // itself in `allOf`, are inlined, because no provider accepts them.
             ReferenceRule::Keep => normal.cyclic_definitions(references_in_place),
             ReferenceRule::KeepFinite => normal.cyclic_definitions(collect_references),
             ReferenceRule::Inline => HashSet::new(),
@@ -73,7 +74,8 @@ struct Lowering<'n, 'c> {
     normal: &'n NormalSchema,
     /// Names of the recursive definitions that are inlined.
     recursive: HashSet<String>,
-    /// Names of the definitions that the compiled schema refers to, in the order of reference.
+    /// Names of the definitions that the compiled schema refers to, in the order of the first
+    /// reference.
     definitions: Vec<String>,
     /// Names of the definitions that are being inlined at this point, the innermost last.
     inlining: Vec<String>,
@@ -124,7 +126,8 @@ impl Lowering<'_, '_> {
         self.lower_counted_schema(schema, at, level)
     }
 
-    /// Converts a subschema that already counts towards the size limit.
+    /// Converts a subschema that is already counted in `self.nodes`. Returns `None` if no value is
+    /// valid.
     fn lower_counted_schema(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
         if is_never(&schema) {
             return None;
@@ -180,13 +183,15 @@ impl Lowering<'_, '_> {
         lowered
     }
 
-    /// Returns the schema as a reference, if it is a reference that the dialect keeps.
+    /// Returns the converted schema as a `$ref`, if `schema` is only a reference and the dialect
+    /// keeps it. Returns `None` if the target must be inlined.
     fn keep_reference(&mut self, schema: &Map, at: &str) -> Option<Map> {
         let (reference, annotations) = find_sole_reference(schema)?;
         let name = def_name(&reference);
         let is_kept =
             self.rules.references != ReferenceRule::Inline && !self.recursive.contains(name);
-        // A reference to a schema without valid values is resolved, so that the schema is omitted.
+        // A reference to a schema without valid values is not kept, so that the caller finds that
+        // no value is valid and omits the schema.
         if !is_kept || self.normal.find_target(&reference).is_none_or(is_never) {
             return None;
         }
@@ -208,8 +213,8 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// Returns the reference and the annotations of a schema that is only a reference, also as the only
-/// element of an `allOf`, `anyOf` or `oneOf`.
+/// Returns the `$ref` and the annotations of a schema that consists only of these. The `$ref` may
+/// also be the only element of an `allOf`, `anyOf` or `oneOf`. Returns `None` for other schemas.
 fn find_sole_reference(schema: &Map) -> Option<(String, Map)> {
     let keyword = ["$ref", "allOf", "anyOf", "oneOf"]
         .into_iter()

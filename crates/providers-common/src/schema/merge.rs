@@ -9,7 +9,8 @@ use super::{
     normal::NormalSchema,
 };
 
-/// Maximum number of schemas that are merged into one. Further ones become a conflict.
+/// Maximum number of schemas that are merged into one. The others are not merged, but described as
+/// text.
 const MAX_PARTS: usize = 64;
 
 /// A schema whose `$ref` target and `allOf` members are merged into it.
@@ -79,8 +80,8 @@ pub(super) fn intersect_schemas(one: Map, other: &Map) -> Expanded {
     both
 }
 
-/// Intersects an expanded schema with `other`. The annotations of `expanded` take precedence. At
-/// most one of the schemas has a `$ref`.
+/// Intersects an expanded schema with `other` in place. If both have the same annotation, that of
+/// `expanded` stays. At most one of the schemas has a `$ref`.
 fn intersect(expanded: &mut Expanded, other: &Map) {
     expanded.is_never |= is_never(&expanded.schema) || is_never(other);
     let schema = &mut expanded.schema;
@@ -177,7 +178,8 @@ fn intersect_types(ours: &[&str], theirs: &[&str]) -> Intersection {
     }
 }
 
-/// Returns an `allOf` of two schemas, which are merged later.
+/// Returns a schema whose values must be valid against both `one` and `other`: one of the two if
+/// the other adds nothing, else an `allOf`, whose members are merged when that schema is converted.
 fn join_with_all_of(one: &Value, other: &Value) -> Value {
     let is_any = |it: &Value| it.as_object().is_some_and(Map::is_empty);
     if one == other || is_any(other) {

@@ -37,13 +37,15 @@ pub(super) fn def_name(reference: &str) -> &str {
 }
 
 impl NormalSchema {
-    /// Returns the schema that a reference points to.
+    /// Returns the definition that a reference such as `#/$defs/name` points to. Returns `None` if
+    /// there is no such definition.
     pub(super) fn find_target(&self, reference: &str) -> Option<&Map> {
         self.defs.get_object(def_name(reference))
     }
 
-    /// Returns the names of the definitions that contain themselves, or lie between two such
-    /// definitions. `references` returns the references in a schema that are followed.
+    /// Returns the names of the recursive definitions: those that refer to themselves, directly or
+    /// through others, and those on a path of references between two of these. `references` returns
+    /// the references of a schema that are followed.
     pub(super) fn cyclic_definitions(&self, references: fn(&Map) -> Vec<&str>) -> HashSet<String> {
         let mut targets: Edges<'_> = HashMap::new();
         let mut users: Edges<'_> = HashMap::new();
@@ -74,7 +76,7 @@ impl NormalSchema {
 /// A directed graph of definitions: each name with the names that its edges lead to.
 type Edges<'n> = HashMap<&'n str, Vec<&'n str>>;
 
-/// Returns the names from which no edge leads to a cycle. `reversed` has the same edges as `edges`
+/// Returns the names from which no path leads to a cycle. `reversed` has the same edges as `edges`
 /// in the other direction.
 fn names_without_cycle<'n>(edges: &Edges<'n>, reversed: &Edges<'n>) -> HashSet<&'n str> {
     let mut open: HashMap<&str, usize> = edges.iter().map(|(name, to)| (*name, to.len())).collect();
@@ -174,7 +176,8 @@ impl<'a> Normalizer<'a, '_> {
         listed.collect()
     }
 
-    /// Converts a reference, or replaces an unresolvable one by text.
+    /// Adds the converted `$ref` to the schema `out`. If the reference has no target, reports that
+    /// and adds the reference to the description instead, so that any value is allowed.
     fn normalize_reference(&mut self, reference: &str, out: &mut Map, at: &str) {
         match resolve_reference(self.root, reference) {
             Ok((pointer, schema)) => {
@@ -214,9 +217,10 @@ impl<'a> Normalizer<'a, '_> {
     }
 }
 
-/// Returns the target of a reference and its pointer in the root, or the kind of change and the
-/// reason why there is none. Only pointers are resolved, in this document and in the one with the
-/// root's `$id`. The bare name of a definition is a common mistake and counts as a pointer to it.
+/// Returns the JSON pointer in `root` to which `reference` refers, and the schema there. If there
+/// is none, returns the kind of the change to report and the reason. Only JSON pointers are
+/// resolved, in this document and in the one with the `$id` of `root`. The bare name of a
+/// definition is a common mistake and counts as a pointer to the definition.
 fn resolve_reference<'a>(
     root: &'a Value,
     reference: &str,

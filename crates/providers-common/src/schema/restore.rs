@@ -12,10 +12,12 @@ use super::{
     rules::{AnyValue, Rules},
 };
 
-/// Constant part of the work budget for one answer, in values. The budget limits the search among
-/// nested alternatives, which could take exponential time.
+/// Constant part of the work budget for one answer. One unit of work is roughly the visit of one
+/// JSON value. The budget limits the search among nested alternatives, which could take exponential
+/// time.
 const MIN_WORK: usize = 500_000;
-/// Number of passes over the answer that the work budget allows, in addition to [`MIN_WORK`].
+/// Variable part of the work budget: the number of times that all values of the answer may be
+/// visited in addition to [`MIN_WORK`].
 const PASSES: usize = 32;
 /// Maximum nesting depth at which values are restored. Deeper values stay unchanged.
 const MAX_DEPTH: usize = 64;
@@ -82,12 +84,13 @@ pub fn can_change_answers(dialect: Dialect) -> bool {
 #[derive(Debug, Default)]
 struct AppliedSchemas<'n> {
     schemas: Vec<&'n Map>,
-    /// Alternatives of each `anyOf` and `oneOf` that apply to the value.
+    /// Lists of alternatives, one for each `anyOf` and `oneOf` in `schemas`.
     unions: Vec<&'n [Value]>,
 }
 
 impl<'n> AppliedSchemas<'n> {
-    /// Returns the schemas for a key's value, from `properties` or else `additionalProperties`.
+    /// Returns the schemas that apply to the value of a key. Each of `self.schemas` contributes its
+    /// entry in `properties`, or else `additionalProperties`.
     fn key_schemas(&self, key: &str) -> Vec<&'n Map> {
         let schemas = self.schemas.iter().filter_map(|schema| {
             let named = schema.get_object("properties").and_then(|it| it.get(key));
@@ -123,7 +126,7 @@ impl<'n> AppliedSchemas<'n> {
 
 struct Restorer<'n> {
     normal: &'n NormalSchema,
-    /// Whether a null may stand for a missing property.
+    /// Whether a null may represent a missing property.
     removes_nulls: bool,
     work_left: Cell<usize>,
 }
@@ -206,7 +209,8 @@ impl<'n> Restorer<'n> {
         out
     }
 
-    /// Returns whether the value of a key is a null that means "absent".
+    /// Returns whether `value` is a null with which the model states that the optional key `key` is
+    /// absent.
     fn means_absent(
         &self,
         applied: &AppliedSchemas<'n>,
@@ -219,14 +223,16 @@ impl<'n> Restorer<'n> {
         }
         let schemas = applied.key_schemas(key);
         if schemas.is_empty() {
-            // A key that no schema describes is additional or belongs to another alternative.
+            // No schema describes this key. If there are `properties`, the key belongs to another
+            // alternative or is additional, so its null means "absent".
             applied.has_any_keyword(&["properties"])
         } else {
             !self.matches_schemas(schemas, value, false, depth + 1)
         }
     }
 
-    /// Parses a string as JSON text. Returns the content if the schemas require it, not a string.
+    /// Parses a string as JSON text. Returns the parsed content if the schemas describe this
+    /// content and not the string. Otherwise returns `None`.
     fn json_content(
         &self,
         applied: &AppliedSchemas<'n>,
@@ -241,7 +247,8 @@ impl<'n> Restorer<'n> {
         let is_content = if applied.unions.is_empty() && !applied.has_any_keyword(&constraints) {
             true
         } else if matches(value) {
-            // If the string and its content both match, an object or array is taken as content.
+            // If the schemas allow both the string and its parsed content, the content is used only
+            // if it is an object or an array.
             (content.is_object() || content.is_array()) && matches(&content)
         } else {
             (applied.has_any_keyword(&["type"]) && applied.allows_type(&content))
@@ -316,8 +323,8 @@ impl<'n> Restorer<'n> {
     }
 }
 
-/// Returns the work of copying or comparing a value: one unit per nested value, and more for long
-/// text.
+/// Returns how many units of the work budget it costs to copy or compare a value: one per nested
+/// value, and more for long text.
 fn work_of_value(value: &Value) -> usize {
     let mut size = 0_usize;
     // A loop is used, because recursion into a deeply nested value could overflow the stack.

@@ -43,9 +43,10 @@ pub(super) fn smallest_schema(rules: &Rules) -> Map {
     least
 }
 
-/// Returns whether a schema allows objects, and whether it allows other values except null. A
-/// schema without constraints counts as an object. `steps` is the number of schemas that may still
-/// be examined.
+/// Returns two flags: whether a schema allows objects, and whether it allows values other than
+/// objects and null. A schema without constraints counts as an object. `steps` is the number of
+/// schemas that may still be examined; if none is left, or alternatives are nested more than
+/// [`MAX_DEPTH`] levels deep, both flags are `true`.
 fn find_kinds(
     normal: &NormalSchema,
     schema: &Map,
@@ -89,13 +90,15 @@ fn is_object_root(normal: &NormalSchema) -> bool {
     find_kinds(normal, &normal.root, 0, &Cell::new(MAX_STEPS)) == (true, false)
 }
 
-/// Returns whether the root must become the only property of an object for a dialect.
+/// Returns whether the root must be wrapped, which makes it the property `value` of a new object.
+/// That is the case if the dialect requires closed objects and the root allows other values than
+/// objects.
 pub(super) fn is_wrapped(normal: &NormalSchema, rules: &Rules) -> bool {
     rules.additional == AdditionalKeyRule::Forbid && !is_object_root(normal)
 }
 
-/// Converts the root to the form that the dialect accepts. Returns the new names of renamed keys,
-/// by their old names.
+/// Converts the root to the form that the dialect accepts. Returns a map from the old to the new
+/// names of renamed properties.
 pub(super) fn prepare_root(
     normal: &mut NormalSchema,
     rules: &Rules,
@@ -164,7 +167,7 @@ fn to_object_root(normal: &NormalSchema, rules: &Rules, changes: &mut Vec<Change
     root
 }
 
-/// Returns an object schema with `root` as its only property.
+/// Returns an object schema whose only property, `value`, has the schema `root`.
 fn wrap_root(root: &Map) -> Map {
     let mut wrapper = Map::new();
     wrapper.set("type", "object");
@@ -174,8 +177,9 @@ fn wrap_root(root: &Map) -> Map {
     wrapper
 }
 
-/// Renames the properties of the root whose names do not match `[a-zA-Z0-9_.-]{1,64}`. Returns the
-/// new names by the old ones. They are deterministic, because `restore` computes them again.
+/// Renames the properties of the root whose names do not match `[a-zA-Z0-9_.-]{1,64}`. Returns a
+/// map from the old to the new names. The new names depend only on the schema, because `restore`
+/// computes them again.
 fn rename_keys(root: &mut Map, changes: &mut Vec<Change>) -> HashMap<String, String> {
     let is_legal_char = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let is_legal = |key: &&str| (1..=64).contains(&key.len()) && key.chars().all(is_legal_char);

@@ -46,7 +46,7 @@ pub(super) enum AdditionalKeyRule {
     Omit,
 }
 
-/// Form of a schema that allows any value in a dialect.
+/// How a dialect writes a schema that allows any value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnyValue {
     /// A schema without the keyword `type` allows any value.
@@ -105,22 +105,27 @@ pub(super) struct Rules {
     pub(super) number_formats: &'static str,
     /// Whether the root must not have a `description`.
     pub(super) no_root_description: bool,
-    /// Maximum nesting depth of object schemas. Deeper ones are truncated.
+    /// Maximum nesting depth of object schemas. A deeper object schema is replaced by a schema that
+    /// only describes its keys.
     pub(super) max_objects: usize,
-    /// Maximum number of values in all `enum`s of a schema. Further ones become text.
+    /// Maximum number of values in all `enum`s of a compiled schema together. An `enum` that
+    /// exceeds this number becomes text in the description.
     pub(super) max_enum_values: usize,
-    /// Maximum number of subschemas in the compiled schema. Further ones are truncated.
+    /// Maximum number of subschemas in the compiled schema. Further subschemas are removed or
+    /// replaced by a description.
     pub(super) max_nodes: usize,
 }
 
-/// Maximum number of subschemas that are read from the original schema. Others allow any value.
+/// Maximum number of subschemas that are read from the original schema. Each further subschema is
+/// treated as one that allows any value.
 pub(super) const MAX_NODES: usize = 20_000;
 /// Maximum number of subschemas in the compiled schema. It is lower than `MAX_NODES`, so that the
 /// compiled schema can be compiled again.
 const MAX_WRITTEN: usize = 10_000;
 /// Maximum nesting depth of subschemas. Deeper ones are truncated.
 pub(super) const MAX_DEPTH: usize = 48;
-/// Maximum number of times that a recursive schema is inlined into itself.
+/// Maximum number of nested copies of a recursive definition that is inlined. Instead of the next
+/// copy, a description is written.
 pub(super) const MAX_RECURSION: usize = 3;
 
 const COMBINATIONS: &[&str] = &["oneOf", "anyOf", "allOf"];

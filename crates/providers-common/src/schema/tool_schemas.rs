@@ -87,8 +87,8 @@ impl ToolSchemas {
         if let Some((_, schema)) = entries().get(&key) {
             return schema.clone();
         }
-        // The schema is compiled without the lock, because this is slow. Compiling it twice does no
-        // harm.
+        // The lock is not held during the compilation, because compilation is slow. If two threads
+        // compile the same schema, both get equal results.
         let schema = ToolSchema::from(compile(&tool.input_schema, dialect));
         let mut entries = entries();
         if entries.len() >= MAX_ENTRIES {

@@ -36,7 +36,8 @@ impl<'t> Cursor<'t> {
         self.at
     }
 
-    /// Returns the largest position that the cursor has reached.
+    /// Returns the largest position, as a byte offset, that the cursor has reached, even if it has
+    /// moved back since.
     pub(crate) fn furthest_position(&self) -> usize {
         self.furthest
     }
@@ -70,7 +71,8 @@ impl<'t> Cursor<'t> {
         self.furthest = self.furthest.max(self.at);
     }
 
-    /// Consumes and returns the next character.
+    /// Consumes and returns the next character. Fails with [`CallParseError::End`] at the end of
+    /// the text.
     pub(crate) fn next(&mut self) -> Result<char, CallParseError> {
         let c = self.peek_required()?;
         self.advance(c.len_utf8());
@@ -95,7 +97,8 @@ impl<'t> Cursor<'t> {
         found.is_some()
     }
 
-    /// Consumes `text`. Fails if the remaining text does not begin with it.
+    /// Consumes `text`. Fails with [`CallParseError::End`] if the remaining text ends within
+    /// `text`, and with [`CallParseError::NotACall`] if it begins otherwise.
     pub(crate) fn expect_text(&mut self, text: &str) -> Result<(), CallParseError> {
         if self.skip_any(&[text]) {
             Ok(())
@@ -106,8 +109,9 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Consumes white space, separators and one of the closing marks, or the beginning of a mark at
-    /// the end of the text. Consumes nothing if no mark follows.
+    /// Consumes white space, separators and one of the closing `marks`. At the end of the text, the
+    /// beginning of a mark is enough. Returns whether there was a mark. Consumes nothing if there
+    /// was none.
     pub(crate) fn skip_closing_mark(&mut self, marks: &[&str]) -> bool {
         let start = self.at;
         self.skip_while(|c| c.is_whitespace() || is_separator(c));

@@ -176,7 +176,8 @@ impl EventRecovery {
         }
     }
 
-    /// Ends a text and emits its buffered content. Returns the index of its open output part.
+    /// Ends a text and emits its buffered content. Returns the index of its output part that is
+    /// still open, or `None` if there is none.
     fn end_text(&mut self, part: TextPart, events: &mut Vec<ModelEvent>) -> Option<u32> {
         let TextPart {
             scanner,
@@ -217,8 +218,8 @@ impl EventRecovery {
             let json = call.input;
             events.push(ModelEvent::ToolInputDelta { index, json });
         }
-        // An incomplete call stays without an end, so that it counts as malformed and is not
-        // executed.
+        // An incomplete call gets no `PartFinished` event, so that it counts as malformed and is
+        // not executed.
         if call.is_complete {
             events.push(ModelEvent::PartFinished { index });
         }

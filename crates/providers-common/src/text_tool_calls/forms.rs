@@ -96,7 +96,8 @@ fn unmarked_call_reader(tools: &OfferedTools) -> JsonCalls<'_> {
     }
 }
 
-/// Reads JSON calls that follow a form's marker, and one of the marks that may close them.
+/// Reads the JSON calls that follow a marker such as `<|tool_call|>`, and then one of the marks
+/// `closers` if there is one.
 fn read_marked_calls(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,

@@ -20,7 +20,8 @@ const WRAPPER_KEY: &str = "function";
 /// A tool call that was found in the text of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundCall {
-    /// Name of the tool as it was sent to the model, before the mapping to the declared name.
+    /// Name of the tool as the model wrote it. This is the name that was sent to the provider,
+    /// which may be an alias of the declared name.
     pub(crate) name: String,
     /// Input of the tool as JSON text, normally an object.
     pub(crate) input: String,
@@ -61,14 +62,14 @@ pub(crate) struct JsonCalls<'a> {
 #[derive(Default)]
 struct Members {
     name: Option<String>,
-    /// Byte position of the call's input in the answer's text.
+    /// Byte offset at which the call's input starts in the text that the cursor reads.
     input_start: Option<usize>,
     input: Option<String>,
 }
 
 impl JsonCalls<'_> {
     /// Reads JSON values after one another, with white space or separators between them. Stops
-    /// before the first value that is not a call.
+    /// before the first value that is not a call. Fails if the first value already is not a call.
     pub(crate) fn read_sequence(
         self,
         cursor: &mut Cursor<'_>,
@@ -202,8 +203,9 @@ impl JsonCalls<'_> {
         Ok(FoundCall::complete_call(name, input))
     }
 
-    /// Returns whether an input repeats the tool's schema. `{"name": …, "parameters": {"type":
-    /// "object", "properties": …}}` is a definition and not a call.
+    /// Returns whether the input of a call is a JSON Schema and not a set of arguments. `{"name":
+    /// …, "parameters": {"type": "object", "properties": …}}` is the definition of a tool and not a
+    /// call.
     fn is_schema(self, tool: &str, input: &Value) -> bool {
         input.get("type").is_some_and(|it| it == "object")
             && input.get("properties").is_some_and(Value::is_object)
@@ -231,8 +233,9 @@ pub(crate) fn may_begin_call(text: &str) -> bool {
     }
 }
 
-/// Reads the input of a call whose tool is known. An input that cannot be read ends at one of the
-/// closing marks; the model receives an error about it.
+/// Reads the input of a call whose tool is known. If the input cannot be read, it ends at the next
+/// of the marks `closers`, and the call is incomplete, so that the model receives an error about
+/// it.
 pub(crate) fn read_input(name: &str, cursor: &mut Cursor<'_>, closers: &[&str]) -> FoundCall {
     let start = cursor.position();
     match read_literal(cursor) {

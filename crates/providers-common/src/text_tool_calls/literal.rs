@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::cursor::{CallParseError, Cursor};
 
-/// Parses a text that consists of one JSON or Python literal.
+/// Parses a text that consists of one JSON or Python literal. Returns `None` for any other text.
 pub(crate) fn parse_literal(text: &str) -> Option<Value> {
     let mut cursor = Cursor::new(text);
     let json = read_literal(&mut cursor).ok()?;
@@ -61,12 +61,14 @@ pub(crate) fn read_literal(cursor: &mut Cursor<'_>) -> Result<String, CallParseE
     Ok(json)
 }
 
-/// Reads a literal that is a string.
+/// Reads a string literal and returns its content. Fails with [`CallParseError::NotACall`] for a
+/// literal of another type.
 pub(crate) fn read_text_literal(cursor: &mut Cursor<'_>) -> Result<String, CallParseError> {
     serde_json::from_str(&read_literal(cursor)?).map_err(|_| CallParseError::NotACall)
 }
 
-/// Consumes a comma and returns `true`. Returns `false` if `closer` comes next.
+/// Consumes a comma and returns `true`. Returns `false` if `closer` comes next. Fails for any other
+/// text.
 pub(crate) fn skip_comma_before(
     cursor: &mut Cursor<'_>,
     closer: &str,
@@ -123,7 +125,7 @@ fn push_char(c: char, json: &mut String) {
 fn convert_number(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), CallParseError> {
     let start = cursor.position();
     cursor.skip_while(|c| matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E' | '_'));
-    // This fails at the end of the text, because more digits of the number may arrive.
+    // A number at the end of the text is an error, because more digits of it may arrive.
     cursor.peek_required()?;
     json.push_str(&cursor.text_since(start).replace('_', ""));
     Ok(())

@@ -5,7 +5,9 @@ const FENCE: usize = 3;
 /// Marks around reasoning that a server left in the text.
 const THINKING: [(&str, &str); 2] = [("<think>", "</think>"), ("[THINK]", "[/THINK]")];
 
-/// Returns the length of the marked reasoning at the beginning of a text.
+/// Returns the length in bytes of the reasoning at the beginning of a text, with the marks around
+/// it. Reasoning without a closing mark extends to the end of the text. Returns `None` if the text
+/// does not begin with an opening mark.
 pub(crate) fn thinking_length(text: &str) -> Option<usize> {
     let (_, closer) = THINKING
         .iter()
@@ -19,9 +21,9 @@ pub(crate) fn ends_thinking(text: &str) -> bool {
     THINKING.iter().any(|(_, closer)| text.ends_with(closer))
 }
 
-/// Returns the length of the code or the quoted line at the beginning of a text. Code without an
-/// end extends to the end of the text. `line_is_blank`: only white space precedes the text in its
-/// line.
+/// Returns the length in bytes of the Markdown code or the quoted line at the beginning of a text.
+/// Code without an end extends to the end of the text. Returns `None` if the text begins with
+/// neither. `line_is_blank`: only white space precedes the text in its line.
 pub(crate) fn example_length(text: &str, line_is_blank: bool) -> Option<usize> {
     let mut lines = text.split_inclusive('\n');
     let line = lines.next()?;
@@ -54,8 +56,8 @@ pub(crate) fn example_length(text: &str, line_is_blank: bool) -> Option<usize> {
     }
     let mut end = opener;
     for mut line in std::iter::once(rest).chain(lines) {
-        // An unclosed short code span ends with its paragraph, because its backtick may stand
-        // alone.
+        // A code span that is not closed ends with its paragraph, because its backtick may be plain
+        // text.
         if opener < FENCE && end > opener && line.trim().is_empty() {
             break;
         }

@@ -62,7 +62,8 @@ impl OfferedTools {
         self.find(wire_name).is_some()
     }
 
-    /// Returns whether a text begins with a tool's name and `end`, or is the beginning of both.
+    /// Returns whether a text begins with a tool's name and then `end`, or may do so when more of
+    /// the text arrives.
     pub(crate) fn may_begin_name(&self, text: &str, end: char) -> bool {
         self.0.iter().any(|tool| {
             let name = tool.wire_name.as_str();
@@ -73,19 +74,22 @@ impl OfferedTools {
         })
     }
 
-    /// Returns the declared name of the tool that is sent to the provider as `wire_name`.
+    /// Returns the declared name of the tool that is sent to the provider as `wire_name`. Returns
+    /// `wire_name` for an unknown tool.
     pub(crate) fn declared_name<'a>(&'a self, wire_name: &'a str) -> &'a str {
         let tool = self.find(wire_name);
         tool.map_or(wire_name, |tool| tool.definition.name.as_str())
     }
 
-    /// Returns the schema of a property in the input of a tool.
+    /// Returns the schema of the property `key` in the input schema of a tool. Returns `None` if
+    /// the tool or the property is unknown.
     pub(crate) fn property_schema(&self, wire_name: &str, key: &str) -> Option<&Value> {
         let schema = &self.find(wire_name)?.definition.input_schema;
         schema.get("properties")?.get(key)
     }
 
-    /// Returns whether an argument is always text, so that a value such as `12` is not a number.
+    /// Returns whether the schema of the argument `key` allows only strings (and null). The text
+    /// `12` is then the string "12" and not a number.
     pub(crate) fn is_text_argument(&self, wire_name: &str, key: &str) -> bool {
         let Some(property) = self.property_schema(wire_name, key) else {
             return false;
@@ -103,7 +107,8 @@ impl OfferedTools {
         }
     }
 
-    /// Reads the name of an offered tool, which ends before a character for which `ends` is true.
+    /// Reads the name of an offered tool. The name ends before the first character for which `ends`
+    /// is true. Fails if the text ends before such a character or no offered tool has this name.
     pub(crate) fn read_name<'t>(
         &self,
         cursor: &mut Cursor<'t>,

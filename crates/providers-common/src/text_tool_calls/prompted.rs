@@ -36,7 +36,8 @@ mod schema;
 const SCHEMA_NAME: &str = "tool_call";
 /// Stop sequence that keeps the model from writing the result of its own call.
 const STOP: &str = "<tool_response";
-/// Number of stop sequences that every server accepts. A request with as many gets no `STOP`.
+/// Number of stop sequences that every server accepts. [`STOP`] is not added to a request that
+/// already has this number of stop sequences.
 const MAX_STOPS: usize = 4;
 
 /// Settings for tools that are described in the prompt instead of the request's tool list.
@@ -51,8 +52,8 @@ pub struct PromptedTools {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PromptedRequest {
-    /// Request to send. It has no tools, tool uses or tool results. If the answer is constrained,
-    /// its response format is the schema of a call.
+    /// Request to send. It has no tools, tool uses or tool results. If the server enforces schemas,
+    /// its response format may be a schema that requires or allows a call.
     pub request: ChatRequest,
     /// Outcome of the tool choice. [`recover`](crate::text_tool_calls::recover) reports it in
     /// `Started`.
@@ -220,8 +221,9 @@ pub fn concerns_tools(request: &ChatRequest) -> bool {
     !request.tools.is_empty() || parts.any(is_of_tools)
 }
 
-/// Converts only the calls and results of a request's history into text, as
-/// [`PromptedTools::prepare_request`] does. For adapters that constrain the next call themselves.
+/// Converts the calls and results in the history of a request into text, as
+/// [`PromptedTools::prepare_request`] does, and leaves the rest of the request unchanged. For
+/// adapters that constrain the next call themselves.
 pub fn with_history_as_text(request: &ChatRequest) -> ChatRequest {
     ChatRequest {
         messages: history::convert_tool_messages(&request.messages),

@@ -11,8 +11,9 @@ use super::{
     markdown::{ends_thinking, example_length, thinking_length},
 };
 
-/// Maximum length in bytes of a failed call in which other calls are searched for. A longer one is
-/// skipped as a whole, so that no text is read again and again.
+/// Maximum number of bytes that the scanner searches again for other calls after a failed attempt
+/// to read a call. If the attempt covered more bytes, the scanner skips all of them, so that it
+/// does not read the same text again and again.
 const MAX_REREAD: usize = 512;
 
 /// A piece of a scanned text: plain text or a tool call.
@@ -24,8 +25,8 @@ pub(crate) enum Piece {
 
 /// Scanner that finds tool calls in a text that arrives in pieces.
 ///
-/// Text is emitted up to the first marker of a form. From there it is buffered until the text ends,
-/// and then read.
+/// Text before the first marker of a form is emitted as it arrives. The rest is buffered until the
+/// text ends, and then searched for calls.
 #[derive(Debug)]
 pub(crate) struct TextScanner {
     recovery: Recovery,
@@ -34,7 +35,8 @@ pub(crate) struct TextScanner {
     text: String,
     /// Number of bytes of this text that were emitted.
     emitted: usize,
-    /// Position of the first marker, or of the end of the text that has arrived.
+    /// Position of the first marker of a form, or of the end of the received text if there is no
+    /// marker.
     place: TextPosition,
 }
 
@@ -47,13 +49,13 @@ struct TextPosition {
     line_is_blank: bool,
     /// Last character before this position that is not white space.
     before: Option<char>,
-    /// Whether only white space and separators follow the last call.
+    /// Whether there are only white space and separators between the last call and this position.
     after_call: bool,
-    /// Whether the answer has text outside of reasoning and calls.
+    /// Whether the answer has text outside of reasoning and calls before this position.
     has_text: bool,
 }
 
-/// Neighbouring calls in one form that were found in a text.
+/// Calls in one form that follow one another in a text, with their byte range.
 struct FoundCalls {
     range: Range<usize>,
     calls: Vec<FoundCall>,
@@ -86,8 +88,8 @@ impl TextPosition {
         }
     }
 
-    /// Moves the position over the reasoning, the code example or the character at the beginning of
-    /// `rest`.
+    /// Moves the position to the end of the reasoning or the code example at the beginning of
+    /// `rest`, or by one character if there is neither.
     fn step_over_next(&mut self, rest: &str) {
         let has_text = self.has_text;
         let thinking = thinking_length(rest);
@@ -197,7 +199,7 @@ impl TextScanner {
         all
     }
 
-    /// Returns the forms in which a call may begin with `rest` at `place`.
+    /// Returns the forms in which a call may begin at `place`. `rest` is the text from there on.
     fn candidate_forms(
         &self,
         rest: &str,
@@ -221,8 +223,8 @@ impl TextScanner {
         forms.into_iter().flatten().filter(may_begin)
     }
 
-    /// Reads the calls at the beginning of `rest`. If there are none, fails with the length of the
-    /// text that was read.
+    /// Reads the calls at the beginning of `rest`. If there are none, returns as the error the
+    /// number of bytes that had to be read to find this out.
     fn read_calls(&self, rest: &str, place: &TextPosition) -> Result<FoundCalls, usize> {
         let text = rest.get(..rest.floor_char_boundary(self.recovery.limit));
         let mut furthest = 0;

@@ -13,8 +13,9 @@ use self::parts::{PartMapper, SIGNATURE};
 use super::wire::{self, Content, Data, FunctionResponse, Outcome, Response};
 use crate::capabilities::ModelSeries;
 
-/// A placeholder that the API accepts as the signature of calls that another model made. Without a
-/// signature, the API refuses the turn. Source: the API's guide to thought signatures.
+/// Placeholder for the thought signature of a tool call that another model made. The API accepts it
+/// in place of a signature, and refuses a turn whose first call has neither. Source: the API's
+/// guide to thought signatures.
 const NOT_SIGNED: &str = "skip_thought_signature_validator";
 
 /// The text that the model receives in place of a missing tool result.
@@ -24,16 +25,18 @@ const NO_RESULT: &str = "No result of this call was recorded.";
 #[derive(Debug)]
 pub(crate) struct WireConversation<'a> {
     pub(crate) system_instruction: Option<Content<'a>>,
-    /// The messages of user and model. The results of a turn's tool calls are a separate message.
+    /// The messages of the user and the model. Tool results are a `user` message of their own,
+    /// before the user's text.
     pub(crate) contents: Vec<Content<'a>>,
 }
 
 /// Maps all messages of a request.
 ///
-/// System messages become `systemInstruction`, with a warning for later ones. Adjacent messages of
-/// one role become one content. The results of calls directly follow the content with the calls,
-/// one per call and in call order, because the API pairs calls without ids by order. A missing
-/// result is filled in, and a result without a call is sent as text.
+/// System messages become `systemInstruction`. Those after the first other message are moved there
+/// too, with a warning. Adjacent messages of one role become one content. The results of calls
+/// directly follow the content with the calls, one per call and in call order, because the API
+/// pairs calls without ids by order. A missing result is replaced by a note, and a result without a
+/// call is sent as text.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] if there is no message of the user or the model.
 pub(crate) fn map_conversation<'a>(
@@ -97,7 +100,8 @@ pub(crate) fn map_conversation<'a>(
 #[derive(Default)]
 struct ConversationTurns<'a> {
     system: Vec<wire::Part<'a>>,
-    /// Number of instructions within the conversation that were moved to its start.
+    /// Number of parts of system messages after the first other message. They are moved to the
+    /// leading instructions.
     hoisted: usize,
     list: Vec<ConversationTurn<'a>>,
 }
@@ -159,7 +163,8 @@ impl<'a> ConversationTurns<'a> {
         }
     }
 
-    /// Returns the last turn if it has this role, otherwise starts a new turn.
+    /// Returns the last turn if it is by the same author (the model or the user). Otherwise starts
+    /// a new turn.
     fn current_turn(&mut self, is_model: bool) -> &mut ConversationTurn<'a> {
         if self.list.last().is_none_or(|it| it.is_model != is_model) {
             self.list.push(ConversationTurn::new(is_model));
@@ -221,9 +226,9 @@ impl<'a> ConversationTurns<'a> {
         mapper.add_warning(WarningKind::PartDowngraded, message);
     }
 
-    /// Adds the placeholder signature to the first call of each answer that this model did not
-    /// sign, because the API refuses unsigned calls. The API checks only answers after the last
-    /// user message. Earlier answers are signed too, because prompt caches need identical requests.
+    /// Adds the placeholder [`NOT_SIGNED`] to the first tool call of each model turn in which no
+    /// call has a signature. The API refuses such turns after the last user message. Earlier turns
+    /// get the placeholder too, because prompt caches need identical requests.
     fn sign_first_calls(&mut self) {
         for turn in &mut self.list {
             // No placeholder is needed if a server tool's call in the turn has a signature.
@@ -259,7 +264,8 @@ impl<'a> ConversationTurn<'a> {
         }
     }
 
-    /// Creates one response for each call, and text parts from results of other calls.
+    /// Creates one function response for each of `calls`, with a note if the result is missing.
+    /// Results of other calls become text parts.
     fn add_results(&mut self, calls: Vec<TurnCall<'a>>, mapper: &mut PartMapper<'_>) {
         let mut results = std::mem::take(&mut self.results);
         let mut beside = Vec::new();

@@ -35,12 +35,14 @@ pub struct GenerateDecoder {
     answer: AnswerEvents,
     ids: LocalIds,
     tool_mapping: ToolMapping,
-    /// Channel for requesting the rest of an answer that the API split. `None` ends the answer
-    /// there.
+    /// Shared state with which the decoder requests the rest of an answer that the API split. With
+    /// `None`, such an answer ends with the first response.
     continuation: Option<Continuation>,
-    /// Number of the request whose chunks are read, for answers with continuations.
+    /// Number of the request whose chunks are read: 0 for the first request of the answer, 1 for
+    /// its first continuation.
     request_number: u32,
-    /// The latest continuation token of the API. `used_token` is that of the current request.
+    /// The latest continuation token in the response to the current request. `used_token` is the
+    /// last token with which a continuation was requested.
     token: Option<String>,
     used_token: Option<String>,
     /// Token usage of the earlier requests of this answer, without the current request.
@@ -51,12 +53,14 @@ pub struct GenerateDecoder {
     calls: usize,
     /// Number of tool calls without a name, which cannot be executed.
     nameless: usize,
-    /// The latest source and web page reports of the answer, in the order of [`BESIDE_CONTENT`].
+    /// The latest values of the candidate fields in [`BESIDE_CONTENT`], in the same order: the
+    /// sources of the answer, and the web pages that the model read.
     reports: [Option<Value>; BESIDE_CONTENT.len()],
     finish: Option<String>,
     finish_message: Option<String>,
     blocked: Option<String>,
-    /// Whether the answer may end without a `finishReason`. True for bodies without streaming.
+    /// Whether the answer may end without a `finishReason`. `true` for a response that is not
+    /// streamed.
     finish_optional: bool,
     done: bool,
     /// Whether the API sent an answer (a candidate), or a reason why there is none.
@@ -111,7 +115,8 @@ impl GenerateDecoder {
         self
     }
 
-    /// Sets the channel for requesting the rest of an answer that the API split.
+    /// Sets the shared state with which the decoder requests the rest of an answer that the API
+    /// split.
     pub(crate) fn with_continuation(mut self, continuation: Continuation) -> Self {
         self.continuation = Some(continuation);
         self
@@ -168,7 +173,8 @@ impl GenerateDecoder {
         Ok(())
     }
 
-    /// Emits the sum of the token usage of this answer's requests.
+    /// Merges a usage report of the current request, and emits the sum of the token usage of all
+    /// requests of this answer.
     fn update_usage(&mut self, report: UsageReport, events: &mut Vec<ModelEvent>) {
         self.usage.merge_report(report);
         let mut usage = self.earlier_usage;
@@ -179,7 +185,8 @@ impl GenerateDecoder {
         }
     }
 
-    /// Resets the state of one request when the chunks of a continuation begin.
+    /// Starts the state of the next request if the current chunk is the first one of a
+    /// continuation: removes the old token and adds the old token usage to `earlier_usage`.
     fn start_next_request(&mut self) {
         let number = self
             .continuation
@@ -225,7 +232,8 @@ impl GenerateDecoder {
         }
     }
 
-    /// Stores the finish reason, unless the answer continues. Replaces only the reason `STOP`.
+    /// Stores the API's finish reason `word`, unless this method requests a continuation of the
+    /// answer. A stored reason other than `STOP` is not replaced.
     fn set_finish_reason(&mut self, word: &str) {
         if is_reason_set(word)
             && self.finish.as_deref().is_none_or(|reason| reason == "STOP")
@@ -235,8 +243,9 @@ impl GenerateDecoder {
         }
     }
 
-    /// Requests the continuation of an answer that ended at the API's limit per request. Returns
-    /// whether a continuation was requested.
+    /// Requests the continuation of an answer if its finish reason `word` is `CONTINUATION`, which
+    /// means that it reached the API's limit per request. Returns whether a continuation was
+    /// requested.
     fn request_continuation(&mut self, word: &str) -> bool {
         let (Some(continuation), Some(token)) = (&self.continuation, &self.token) else {
             return false;
@@ -297,8 +306,8 @@ impl GenerateDecoder {
     ) {
         let name = string_field(&call, "name").unwrap_or_default();
         let id = string_field(&call, ID);
-        // The API sends arguments in fragments only on request. Such a call is never finished, so
-        // that it is not executed.
+        // The API sends arguments in fragments only if the request asks for it. A call in fragments
+        // gets no `PartFinished` event, so its input is malformed and it is not executed.
         let in_pieces = call.contains_key("partialArgs")
             || call.get("willContinue") == Some(&Value::Bool(true));
         let input = call.remove("args").filter(|args| !args.is_null());
@@ -309,7 +318,7 @@ impl GenerateDecoder {
         }
     }
 
-    /// Emits a tool call that arrived complete.
+    /// Emits all events of a complete tool call. A call without a name is only counted.
     fn emit_complete_call(
         &mut self,
         name: &str,
@@ -324,7 +333,8 @@ impl GenerateDecoder {
         }
     }
 
-    /// Starts a tool call. Returns `None` if the call has no name.
+    /// Starts a tool call and emits its input. Returns the index of its part, or `None` if the call
+    /// has no name.
     fn begin_call(
         &mut self,
         name: &str,
@@ -444,7 +454,9 @@ impl GenerateDecoder {
         }
     }
 
-    /// Completes the answer at the end of the stream.
+    /// Emits the last parts and `Finished` at the end of the stream. Fails with
+    /// [`ModelErrorKind::Interrupted`] if a required `finishReason` is missing, and with
+    /// [`ModelErrorKind::Protocol`] if the body contains no answer.
     fn finish_answer(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let blocked = self.blocked.take().filter(|_| self.finish.is_none());
         let is_blocked = blocked.is_some();
@@ -525,7 +537,8 @@ impl WireDecoder for GenerateDecoder {
         }
         match body {
             Value::Object(chunk) => self.read_chunk(chunk, events),
-            // The API sends errors, and streams without `alt=sse`, as an array of chunks.
+            // An array of chunks: the API sends errors in this form, and also the whole answer to a
+            // streaming request without `alt=sse`.
             Value::Array(list) if list.iter().all(Value::is_object) => {
                 list.into_iter().try_for_each(|chunk| match chunk {
                     Value::Object(chunk) => self.read_chunk(chunk, events),

@@ -48,7 +48,7 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) names: &'m ToolNames,
     pub(crate) form: SchemaForm,
     pub(crate) schemas: &'m ToolSchemas,
-    /// Whether a response schema excludes tools, because the model refuses both together.
+    /// Whether the request has a response schema and the model refuses tools together with it.
     pub(crate) schema_instead: bool,
     /// The server tools from the configuration.
     pub(crate) server: &'m [ServerTool],
@@ -70,7 +70,8 @@ struct RequiredTools<'a> {
     server: Vec<&'a str>,
 }
 
-/// Maps the tools and the tool choice of a request.
+/// Maps the tools and the tool choice of a request. Fails if the tool choice names an undeclared
+/// tool, or if the model does not support the required tools.
 pub(crate) fn map_tools<'a>(
     context: &ToolContext<'a, '_>,
     warnings: &mut Vec<Warning>,
@@ -113,9 +114,9 @@ pub(crate) fn map_tools<'a>(
 const CHOICE: &str = "toolConfig.functionCallingConfig.allowedFunctionNames";
 
 impl ToolPlan<'_, '_> {
-    /// Removes the tools that the tool choice does not allow, if it names server tools. If it names
-    /// only functions, all functions stay declared, because the API restricts the choice itself and
-    /// an unchanged list preserves prompt caches.
+    /// If the tool choice names a server tool, removes all tools that it does not name. If it names
+    /// only functions, all functions stay declared, because the API can restrict the choice itself,
+    /// and an unchanged list preserves prompt caches.
     fn remove_disallowed_tools(&mut self) {
         let Some(forced) = &self.forced else {
             return;
@@ -143,7 +144,8 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         self.request.tools.iter().any(|tool| tool.name == name)
     }
 
-    /// Returns the server tools to declare. Omits those with a name that is already used.
+    /// Returns the configured server tools. Omits, with a warning, a tool with the name of a
+    /// function or of an earlier server tool.
     fn declarable_server_tools(&self, warnings: &mut Vec<Warning>) -> Vec<&'m ServerTool> {
         let mut server: Vec<&ServerTool> = Vec::with_capacity(self.server.len());
         for tool in self.server {
@@ -200,7 +202,8 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         self.declare_tools(&plan, CallingMode::None, Vec::new(), outcome, warnings)
     }
 
-    /// Removes server tools that the model does not accept beside functions.
+    /// Removes all server tools, with a warning for each, if the model does not accept them
+    /// together with the functions or the response schema of the request.
     fn omit_server_tools(&self, plan: &mut ToolPlan<'a, 'm>, warnings: &mut Vec<Warning>) {
         let why = if self.schema_instead {
             "this model takes none beside the schema of an answer"
@@ -227,7 +230,9 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         unsupported_feature(self.provider, feature)
     }
 
-    /// Returns the calling mode, the allowed functions and the outcome of the tool choice.
+    /// Returns the calling mode, the names of the allowed functions, and the outcome of the tool
+    /// choice. If the choice cannot be enforced, adds a warning and keeps only the named tools in
+    /// `plan`.
     fn choose_calling_mode(
         &self,
         plan: &mut ToolPlan<'a, 'm>,

@@ -16,7 +16,8 @@ use super::wire::{self, Arguments, RoleName};
 
 /// Separator that joins several text parts of a message into one string.
 const PARAGRAPH: &str = "\n\n";
-/// Name of the response field with the reasoning. Stored in the provider state of reasoning parts.
+/// Name of the response field with the reasoning. The provider state of a reasoning part contains
+/// this name, as a mark that the part came from the Ollama API.
 const THINKING: &str = "thinking";
 
 /// Returns the provider state of a reasoning part that the Ollama API created.
@@ -24,7 +25,8 @@ pub(crate) fn thinking_state() -> Value {
     serde_json::json!({ "field": THINKING })
 }
 
-/// Maps the messages of a request. `instructions` are appended to the leading system message.
+/// Maps the messages of a request to messages of the Ollama API. `instructions` are appended to the
+/// leading system message, which is created if there is none.
 pub(crate) fn map_messages<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
@@ -119,7 +121,7 @@ impl<'a> Mapper<'a, '_> {
         }
     }
 
-    /// Appends `instructions` to the leading system message.
+    /// Appends `instructions` to the leading system message. Creates this message if there is none.
     fn append_instructions(&mut self, instructions: String) {
         match self.out.first_mut() {
             Some(first) if first.role == RoleName::System => {

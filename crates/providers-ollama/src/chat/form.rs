@@ -143,9 +143,9 @@ fn describe_tools(tools: &[&ToolDefinition]) -> String {
 /// Prefix of every `$ref` in a compiled schema.
 const DEFINITIONS: &str = "#/$defs/";
 
-/// Moves the `$defs` of a schema to `definitions`, under names that start with `key`, so that the
-/// schema can be nested in another. Names stay unique, because older servers resolve references by
-/// their last segment only.
+/// Moves the `$defs` of a schema to `definitions`, so that the schema can be nested in another.
+/// Their names get the prefix `key`, which keeps all names unique. Older servers need unique names,
+/// because they resolve references by their last segment only.
 fn move_definitions(mut schema: Value, key: &str, definitions: &mut JsonObject) -> Value {
     let own = schema
         .as_object_mut()

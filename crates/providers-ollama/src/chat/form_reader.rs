@@ -12,7 +12,8 @@ use super::form::{Form, NAME, PARAMETERS, RESPONSE};
 pub(crate) struct FormAnswer<'t> {
     /// Name of the called tool. `None` if the answer is not a call.
     pub(crate) tool: Option<String>,
-    /// JSON of the call's input or of the answer. Empty if the call has no input.
+    /// JSON text of the call's input, or of the answer's text if `tool` is `None`. Empty if the
+    /// call has no input.
     pub(crate) value: &'t str,
     /// Whether the JSON object of the answer is complete.
     pub(crate) is_complete: bool,
@@ -44,7 +45,8 @@ pub(crate) fn read_answer<'t>(form: &Form, text: &'t str) -> Option<FormAnswer<'
         let is_known = has_value || answer.tool.is_some();
         match serde_json::from_str::<String>(key).ok()?.as_str() {
             NAME if answer.tool.is_none() => {
-                // A call of a tool that is not in `form.tools` becomes text.
+                // If the answer calls a tool that is not in `form.tools`, the result is `None`, and
+                // the caller emits the answer as text.
                 let name = serde_json::from_str(value).ok();
                 answer.tool = Some(name.filter(|name| form.tools.contains(name))?);
             }

@@ -11,9 +11,9 @@ use super::wire::Think;
 
 const OPTIONS: &str = "options";
 
-/// Form in which the request field `think` is sent. Servers until 2026 refused levels for every
-/// model except gpt-oss ("think value \"high\" is not supported for this model"). All servers
-/// refuse the field for a model that does not reason.
+/// Form of the request field `think`. Servers until 2026 refused levels for every
+/// model except gpt-oss ("think value \"high\" is not supported for this model"). For a model that
+/// does not reason, servers refuse levels and `true`, and accept `false`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThinkForm {
     /// The reasoning setting is sent as a level: `low`, `medium` or `high`.
@@ -25,7 +25,8 @@ pub enum ThinkForm {
     Never,
 }
 
-/// Returns the request field `options`, and the caller's `extra` fields that are not part of it.
+/// Returns two objects: the value of the request field `options`, and those fields of the caller's
+/// `extra` that do not belong in `options`.
 pub(crate) fn map_options(
     request: &ChatRequest,
     warnings: &mut Vec<Warning>,

@@ -109,7 +109,8 @@ pub fn to_wire<'a>(
     })
 }
 
-/// Returns the schema that the answer's text must match, and the name of the schema.
+/// Returns the name and the schema of the requested structured answer. Returns `None` if the answer
+/// is free text, or if the caller sets `format` in `extra`.
 fn requested_answer_schema<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
@@ -124,7 +125,8 @@ fn requested_answer_schema<'a>(
         return Ok(None);
     };
     if !schema.is_object() {
-        // Other schemas are refused: "expected \"json\" or a valid JSON Schema object".
+        // The server refuses schemas such as `true`: "expected \"json\" or a valid JSON Schema
+        // object".
         let message = format!("schema `{name}` is not a JSON object");
         return Err(invalid_request(&model.provider, "format", message));
     }

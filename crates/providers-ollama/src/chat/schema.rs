@@ -41,8 +41,9 @@ pub(crate) fn declare_function<'a>(
     }
 }
 
-/// Returns the schema that constrains an answer. Its descriptions state the constraints that the
-/// server's grammar does not support.
+/// Compiles the schema `name` of a structured answer for the request field `format`. Constraints
+/// that the server's grammar does not support are stated in the descriptions and reported in
+/// `warnings`.
 pub(crate) fn compile_answer_schema<'a>(
     name: &str,
     schema: &'a Value,
@@ -54,8 +55,8 @@ pub(crate) fn compile_answer_schema<'a>(
     compiled.schema
 }
 
-/// Returns the schema for the input of a call in a constrained answer. The input is validated
-/// before the call.
+/// Compiles the input schema of a tool for use in `format`, without warnings about constraints that
+/// the grammar does not support: the input is validated before the call.
 pub(crate) fn compile_input_schema(schema: &Value) -> Value {
     let schema = to_object_schema(schema);
     let mut schema = compile(&schema, Dialect::OllamaFormat).into_owned();

@@ -22,20 +22,22 @@ const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
 
 /// State machine that converts the lines of a stream into domain events.
 ///
-/// The last line has `done` and emits [`ModelEvent::Finished`]. A stream that ends without it is
-/// incomplete. The server never reports tool use as the finish reason, so the calls decide it.
+/// The last line has `"done": true` and causes [`ModelEvent::Finished`]. A stream that ends without
+/// such a line fails with [`ModelErrorKind::Interrupted`]. The server never reports tool use as the
+/// finish reason, so the decoder sets this reason if the answer has tool calls.
 #[derive(Debug)]
 pub struct ChatDecoder {
     model: ModelId,
     answer: AnswerEvents,
     ids: LocalIds,
     open: Option<Open>,
-    /// JSON form of a constrained answer, which is parsed when the answer ends.
+    /// JSON form that a constrained answer must have. The buffered text is parsed in this form when
+    /// the answer ends. `None` if the answer is not constrained to a form.
     form: Option<Form>,
     /// Buffered text of a constrained answer.
     content: String,
-    /// Buffered reasoning beside a constrained answer. Some servers report the answer itself as
-    /// reasoning and send no other text.
+    /// Reasoning of a constrained answer, which is emitted and also buffered: some servers report
+    /// the answer itself as reasoning and send no other text.
     thoughts: String,
     calls: u32,
     nameless: usize,
@@ -84,7 +86,8 @@ impl ChatDecoder {
         self
     }
 
-    /// Reads a body that is not streamed: one line, which needs no `done`.
+    /// Decodes a body that is not streamed, as a single line. The answer is complete even if the
+    /// line has no `done`. Fails if the body contains no answer.
     pub(crate) fn read_body(
         mut self,
         body: &str,
@@ -129,7 +132,8 @@ impl ChatDecoder {
         }
     }
 
-    /// Emits the text and the reasoning of one line, or buffers them for a constrained answer.
+    /// Emits the text and the reasoning of one line. The text of a constrained answer is buffered
+    /// instead, up to [`MAX_BUFFERED_BYTES`].
     fn read_text(&mut self, content: String, thinking: String, events: &mut Vec<ModelEvent>) {
         if self.form.is_none() {
             self.emit_reasoning(thinking, events);
@@ -196,7 +200,8 @@ impl ChatDecoder {
                     let json = answer.value.to_owned();
                     events.push(ModelEvent::ToolInputDelta { index, json });
                 }
-                // A call with incomplete input stays open, so that it is not executed.
+                // A call with incomplete input gets no `PartFinished` event, so that it is not
+                // executed.
                 if answer.is_complete {
                     events.push(ModelEvent::PartFinished { index });
                 }
@@ -366,7 +371,8 @@ fn finish_reason(word: Option<&str>) -> FinishReason {
         // Old servers send no reason. New servers omit reasons for which the API has no name.
         None | Some("stop") => FinishReason::Stop,
         Some("length") => FinishReason::Length,
-        // Not `load` and `unload`, which the server sends only for requests without messages.
+        // `load` and `unload` need no arm of their own: the server sends them only for requests
+        // without messages.
         Some(other) => FinishReason::Other(other.to_owned()),
     }
 }

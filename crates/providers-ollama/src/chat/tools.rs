@@ -15,7 +15,8 @@ use switchboard_providers_common::{
 use super::{form::Emulated, schema, wire};
 use crate::error;
 
-/// Tools to declare, or to describe in an emulated tool choice.
+/// Result of mapping the tools and the tool choice of a request. The tools are either declared or
+/// part of an emulated tool choice.
 pub(crate) struct Tools<'a> {
     pub(crate) declared: Vec<wire::Tool<'a>>,
     /// Tool choice that is emulated with a schema in `format` instead of declared tools.
@@ -23,7 +24,8 @@ pub(crate) struct Tools<'a> {
     pub(crate) outcome: ToolChoiceOutcome,
 }
 
-/// Maps the tools and the tool choice of a request.
+/// Maps the tools and the tool choice of a request. Fails if they are invalid, or if tools must be
+/// declared to a model that is known not to support tools.
 pub(crate) fn map_tools<'a>(
     request: &'a ChatRequest,
     provider: &str,
@@ -105,8 +107,8 @@ fn find_obstacle_to_format(
     }
 }
 
-/// Returns the schema that the answer's text must match, unless the caller sets `format` in
-/// `extra`.
+/// Returns the schema of the requested structured answer. Returns `None` if the answer is free
+/// text, or if the caller sets `format` in `extra`.
 fn find_answer_schema(request: &ChatRequest) -> Option<&Value> {
     match &request.response_format {
         ResponseFormat::JsonSchema { schema, .. } if !caller_sets_format(request) => Some(schema),
@@ -174,7 +176,8 @@ pub(crate) fn caller_sets_format(request: &ChatRequest) -> bool {
     request.extra.contains_key("format")
 }
 
-/// Warns about a setting for parallel tool use, for which the Ollama API has no field.
+/// Warns if the setting for parallel tool use has no effect: the Ollama API has no field for it,
+/// and an answer that `format` constrains to a call has exactly one call.
 fn warn_about_parallel_calls(request: &ChatRequest, emulated: bool, warnings: &mut Vec<Warning>) {
     let message = match (request.parallel_tool_use, emulated) {
         (Some(false), false) => "this wire cannot ask for one tool at a time",

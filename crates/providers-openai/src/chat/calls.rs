@@ -15,7 +15,8 @@ use switchboard_providers_common::{AnswerEvents, LocalIds, ShapeRestorer, ToolMa
 
 use super::wire::{FunctionDelta, ToolCallDelta};
 
-/// Fields with thought signatures, which must be sent back with the tool call that they arrived in.
+/// Fields of a tool call that may contain thought signatures. Later requests must contain the same
+/// values in the same call.
 pub(crate) const STATE_FIELDS: [&str; 2] = ["extra_content", "provider_specific_fields"];
 
 /// Maximum number of recent calls that a streamed piece may continue. Earlier calls are not
@@ -42,8 +43,8 @@ struct Call {
     name: String,
     /// Index of the emitted message part of this call. `None` until the name of the tool is known.
     part: Option<u32>,
-    /// Arguments that arrived before the tool's name. They are cut one character after the maximum
-    /// input size, so that the input is still recognized as too long.
+    /// Arguments that arrived before the tool's name. They are cut at the first character boundary
+    /// above `MAX_INPUT` bytes, so that the input is still recognized as too long.
     early_arguments: String,
     restorer: ShapeRestorer,
     /// Received values of [`STATE_FIELDS`], which must be sent back to the server with the call.
@@ -66,12 +67,14 @@ impl Calls {
         }
     }
 
-    /// Sets the mapping that restores the original tool names and input shapes in the calls.
+    /// Sets the mapping that restores the declared tool names and the declared shapes of the
+    /// inputs.
     pub(crate) fn set_tool_mapping(&mut self, tool_mapping: ToolMapping) {
         self.tool_mapping = tool_mapping;
     }
 
-    /// Adds a streamed piece of a tool call. `chunk` is the number of the stream chunk.
+    /// Adds a streamed piece of a tool call and appends the resulting events to `events`. `chunk`
+    /// is the number of the stream chunk that contains the piece.
     pub(crate) fn add_piece(
         &mut self,
         delta: &ToolCallDelta,
@@ -134,8 +137,8 @@ impl Calls {
         }
     }
 
-    /// Adds a piece of the field `function_call`, which carries the only call on servers without
-    /// `tool_calls`.
+    /// Adds a piece of the field `function_call`. Servers without `tool_calls` send the only call
+    /// of an answer in this field.
     pub(crate) fn add_function_call(
         &mut self,
         function: FunctionDelta,
@@ -173,10 +176,12 @@ impl Calls {
         self.list.iter().filter(is_nameless).count()
     }
 
-    /// Finishes the calls at the end of the answer. If the answer is incomplete, the current call
-    /// stays open, because its input may parse as an object and still be incomplete. Calls with
-    /// incomplete input stay open too: servers announce several calls before they send the input of
-    /// any.
+    /// Ends the calls with `PartFinished` at the end of the answer.
+    ///
+    /// If the answer is incomplete, two kinds of calls stay open, without `PartFinished`: the
+    /// current call, because its input may parse as an object and still be incomplete, and calls
+    /// with incomplete input, because some servers announce several calls before they send the
+    /// input of any.
     pub(crate) fn finish_calls(&mut self, is_incomplete: bool, events: &mut Vec<ModelEvent>) {
         for (at, call) in self.list.iter_mut().enumerate() {
             let Some(index) = call.part else { continue };
@@ -202,7 +207,8 @@ impl Calls {
         }
     }
 
-    /// Returns the call that a piece continues, or `None` for the first piece of a call.
+    /// Returns the position in `list` of the call that a piece belongs to, with the relation
+    /// between piece and call. Returns `None` for the first piece of a new call.
     fn find_call(&self, piece: &CallPiece<'_>, chunk: u64) -> Option<(usize, Match)> {
         let find = |is_meant: &dyn Fn(&Call) -> bool| {
             let mut calls = self.list.iter().enumerate().rev().take(MAX_SEARCHED);
@@ -260,8 +266,8 @@ impl Call {
         events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
     }
 
-    /// Buffers arguments that arrive before the tool's name. The buffer ends one character after
-    /// the maximum input size, so that the input is still recognized as too long.
+    /// Buffers arguments that arrive before the tool's name. The buffer ends at the first character
+    /// boundary above `MAX_INPUT` bytes, so that the input is still recognized as too long.
     fn buffer_early_arguments(&mut self, arguments: &str) {
         let room = (MAX_INPUT + 1).saturating_sub(self.early_arguments.len());
         let end = arguments.ceil_char_boundary(room);
@@ -273,7 +279,8 @@ impl Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Match {
     Continues,
-    /// The piece repeats the whole call.
+    /// The piece repeats a call whose input is already complete. The arguments in the piece are
+    /// ignored.
     Repeats,
 }
 
@@ -315,7 +322,8 @@ impl<'a> CallPiece<'a> {
     }
 }
 
-/// Progress of a streamed JSON object, judged by its brackets. The content is not stored.
+/// Scanner that detects the end of a streamed JSON object by its brackets and strings. The scanner
+/// does not store the text.
 #[derive(Debug, Default)]
 struct JsonProgress {
     started: bool,

@@ -76,16 +76,19 @@ pub(crate) fn map_messages<'a>(
 struct MessageMapper<'a, 'm> {
     model: &'m ModelId,
     names: &'m ToolNames,
-    /// Whether every assistant message must have reasoning. Missing reasoning is sent as a space.
+    /// Whether every assistant message must have the field `reasoning_content`. Without content for
+    /// the field, a space is sent.
     requires_reasoning: bool,
     capabilities: &'m ModelCapabilities,
     profile: &'m Profile,
     warnings: ContentWarnings<'m>,
     messages: Vec<wire::Message<'a>>,
-    /// Images of the last tool results, for a user message after them: tool messages are only text.
+    /// Images of the last tool results. They are sent in a user message after the results, because
+    /// tool messages contain only text.
     result_images: Vec<ContentPart<'a>>,
     dropped_reasoning: usize,
-    /// Number of dropped reasoning parts, because their assistant message has no other content.
+    /// Number of reasoning parts that were dropped because their assistant message has neither text
+    /// nor tool calls.
     lone_reasoning: usize,
 }
 
@@ -101,7 +104,8 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     }
 
     fn push_instructions(&mut self, content: JoinedText<'a>) {
-        // Many open models allow only one message with instructions, so the texts are joined.
+        // Consecutive instructions are joined, because many open models allow only one message with
+        // instructions.
         if let Some(
             wire::Message::System { content: before }
             | wire::Message::Developer { content: before },

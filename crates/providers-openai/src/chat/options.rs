@@ -12,7 +12,8 @@ use crate::Profile;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChatOptions {
-    /// Overrides [`Profile::strict_tools`] for models on Chat Completions.
+    /// Overrides [`Profile::strict_tools`] for models on Chat Completions. `None` keeps the value
+    /// of the profile.
     pub strict_tools: Option<bool>,
 }
 

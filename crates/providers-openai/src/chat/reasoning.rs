@@ -8,18 +8,21 @@ use switchboard_domain::{JsonObject, ModelId, ProviderState, Reasoning};
 
 use super::wire::ReasoningFields;
 
-/// Fields of reasoning blocks whose text is streamed in pieces: `text` and `summary` of OpenRouter,
-/// and `thinking` of Anthropic's blocks in LiteLLM.
+/// Fields of a reasoning block whose text is streamed in pieces: `text` and `summary` of
+/// OpenRouter, and `thinking` of Anthropic's blocks in LiteLLM. A string in another field arrives
+/// whole.
 const TEXT_FIELDS: [&str; 3] = ["text", "summary", "thinking"];
 /// Types of reasoning blocks that arrive in one chunk, so that no later piece continues them.
 const ENCRYPTED_TYPES: [&str; 2] = ["reasoning.encrypted", "redacted_thinking"];
 
-/// Blocks of signed or encrypted reasoning, assembled from a stream, to be sent back unchanged.
+/// Blocks of a reasoning part, assembled from streamed pieces. The blocks may be signed or
+/// encrypted, so later requests must contain them unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct ReasoningBlocks(Vec<JsonObject>);
 
 impl ReasoningBlocks {
-    /// Adds a streamed piece of a reasoning block.
+    /// Adds a streamed piece to the last block, or as a new block if it does not continue the last
+    /// one.
     pub(crate) fn push_piece(&mut self, piece: JsonObject) {
         let Some(last) = self
             .0
@@ -55,7 +58,8 @@ impl ReasoningBlocks {
     }
 }
 
-/// Returns whether a piece continues the last reasoning block. A signature ends a block.
+/// Returns whether the piece `next` continues the reasoning block `last`. After its signature, a
+/// block is continued only by pieces without text.
 fn continues_block(last: &JsonObject, next: &JsonObject) -> bool {
     let is_same = |name: &str| last.get(name) == next.get(name);
     let text = |name: &str| last.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -75,8 +79,9 @@ pub(crate) fn readable_text(piece: &JsonObject) -> &str {
     texts.next().unwrap_or_default()
 }
 
-/// Builds the provider state of a reasoning part. `field` names the response field with its text.
-/// Empties both lists.
+/// Builds the provider state of a reasoning part, and empties `details` and `blocks`. `field` is
+/// the name of the response field that contained the reasoning text. Returns `None` if there is
+/// nothing to store.
 pub(crate) fn reasoning_state(
     model: &ModelId,
     field: Option<&'static str>,
@@ -100,8 +105,9 @@ pub(crate) fn reasoning_state(
     (!data.is_empty()).then(|| ProviderState::new_for_model(model, Value::Object(data)))
 }
 
-/// Adds a reasoning part of `model` to an assistant message. Returns `false` if another model
-/// created the part or its state cannot be sent back.
+/// Adds a reasoning part to `fields`, the reasoning fields of an assistant message. Returns `false`
+/// and adds nothing if another model than `model` created the part, or if its provider state
+/// contains nothing that can be sent back.
 pub(crate) fn replay_reasoning<'a>(
     reasoning: &'a Reasoning,
     model: &ModelId,

@@ -25,7 +25,7 @@ use crate::{
 pub struct WireRequest<'a> {
     /// Request body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// How the API applies the tool choice of the request.
+    /// Outcome of the request's tool choice: native, emulated or relaxed.
     pub tool_choice: ToolChoiceOutcome,
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
@@ -39,7 +39,7 @@ pub struct WireRequest<'a> {
 /// unless the request asks for a whole one or the server cannot stream it.
 ///
 /// Options and parts that `capabilities` does not allow are dropped with a warning. `profile`
-/// contains the differences of the server.
+/// describes the fields and features that the server supports.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest),
 /// which names the field, when the tool choice names an undeclared tool or the name of a schema is

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::error::ERRORS;
 
-/// Finish reasons with which OpenRouter, vLLM and `DeepSeek` (in this order) report interruptions.
+/// Values of `finish_reason` that report an interrupted answer: of OpenRouter, vLLM and `DeepSeek`,
+/// in this order.
 const INTERRUPTED: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
 
 /// State machine that converts the chunks of a stream into domain events.
@@ -33,7 +34,8 @@ pub struct ChatDecoder {
     tool_mapping: ToolMapping,
     refusal: Option<u32>,
     reasoning: Option<u32>,
-    /// Name of the field with the reasoning text. Some servers send the same text in two fields.
+    /// Name of the first response field with reasoning text. Reasoning text in other fields is
+    /// ignored, because some servers send the same text in two fields.
     reasoning_field: Option<&'static str>,
     /// Blocks from the field `reasoning_details` that belong to the open reasoning part.
     details: ReasoningBlocks,
@@ -44,15 +46,17 @@ pub struct ChatDecoder {
     /// Whether the answer may end without a `finish_reason`. True for bodies without streaming.
     finish_reason_optional: bool,
     done: bool,
-    /// Whether any chunk contained an element of `choices`. Without one, there is no answer.
+    /// Whether any chunk contained the first of the alternative answers in `choices`. If a response
+    /// body does not contain that answer, reading the body fails.
     has_choice: bool,
     has_other_choices: bool,
     chunk: u64,
 }
 
 impl ChatDecoder {
-    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` are those of the
-    /// request, `ids` are the tool use ids of the conversation.
+    /// Creates a decoder for one answer of `model`. The request mapping returns the other arguments
+    /// in [`WireRequest`](super::WireRequest): the outcome of the tool choice, the warnings, and
+    /// the tool-use ids of the conversation, which the answer must not reuse.
     pub fn new(
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
@@ -81,7 +85,8 @@ impl ChatDecoder {
         }
     }
 
-    /// Sets the changes of tool names and schemas in the request, which the decoder reverses.
+    /// Sets the changes that the request mapping made to tool names and schemas. The decoder
+    /// reverses them in the answer.
     #[must_use]
     pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
         self.calls.set_tool_mapping(tool_mapping.clone());
@@ -89,7 +94,8 @@ impl ChatDecoder {
         self
     }
 
-    /// Reads a body that is not streamed: one chunk, which needs no `finish_reason`.
+    /// Converts a response body that is not streamed. The body is read as the only chunk of a
+    /// stream, and may lack a `finish_reason`.
     pub(crate) fn read_body(
         mut self,
         body: &str,
@@ -123,7 +129,7 @@ impl ChatDecoder {
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.read_delta(*delta, events);
             }
-            // A stored finish reason is replaced only if it is "stop": all others are more
+            // The first `finish_reason` is kept, unless it is "stop": all other values are more
             // specific.
             let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
             let current = self.finish_reason.as_deref();
@@ -252,7 +258,10 @@ impl ChatDecoder {
         }
     }
 
-    /// Finishes the answer at the end of the stream.
+    /// Emits the last events of the answer at the end of the stream.
+    ///
+    /// Fails with `ModelErrorKind::Interrupted` if a required `finish_reason` is missing, or if the
+    /// `finish_reason` reports an interruption.
     fn finish_answer(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let raw = self.finish_reason.take();
         if raw.is_none() && !self.finish_reason_optional {
@@ -349,8 +358,8 @@ impl WireDecoder for ChatDecoder {
     }
 
     fn allows_repeated_text(&self) -> bool {
-        // Blocks of reasoning are stored besides their text, a restorer stores the text, and a
-        // piece of a call may be stored without an event.
+        // The decoder stores pieces of tool calls, reasoning blocks, and text that the restorer
+        // buffers. A frame with such content changes the state of the decoder.
         !self.done
             && !self.calls.has_current_call()
             && self.details.is_empty()
@@ -375,11 +384,12 @@ fn emit_usage(usage: Option<UsageReport>, events: &mut Vec<ModelEvent>) {
     }));
 }
 
-/// Maps the server's finish reason. The end of the answer corrects `ToolUse` and `Stop` so that
-/// they match whether the answer has tool calls.
+/// Maps the server's `finish_reason`. [`AnswerSummary::emit_finish`] later corrects `ToolUse` and
+/// `Stop` so that they match whether the answer has tool calls.
 fn finish_reason(reason: &str) -> FinishReason {
     match reason {
-        // Besides OpenAI's "stop", these values come from compatible servers with other engines.
+        // OpenAI sends "stop". The other values come from compatible servers with other inference
+        // engines.
         "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => FinishReason::Stop,
         "tool_calls" | "function_call" => FinishReason::ToolUse,
         "length" | "max_tokens" => FinishReason::Length,

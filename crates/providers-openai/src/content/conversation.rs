@@ -8,15 +8,16 @@ use switchboard_providers_common::JoinedText;
 use super::{PARAGRAPH, warnings::ContentWarnings};
 use crate::wire::media::DataUrl;
 
-/// Converter of a conversation, message by message. Chat Completions and Responses implement the
-/// conversion of single parts.
+/// Conversion of a conversation, one message at a time, which both APIs share. Chat Completions and
+/// Responses implement only the conversion of single parts.
 pub(crate) trait ConversationMapper<'a, 'm> {
-    /// Request type of the API for one piece of a user message.
+    /// Type of the API for one piece of a user message, such as a text or an image.
     type Piece;
 
     fn content_warnings(&mut self) -> &mut ContentWarnings<'m>;
-    /// Returns the pieces that wait until all tool results of a group are sent, because the API
-    /// requires the results directly after the calls.
+    /// Returns pieces that come from tool results, such as images, and wait for the next user
+    /// message. The API requires the results of all calls directly after the calls, so the pieces
+    /// are sent after the last result.
     fn pending_pieces(&mut self) -> &mut Vec<Self::Piece>;
 
     fn push_instructions(&mut self, text: JoinedText<'a>);
@@ -72,7 +73,9 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
     }
 
-    /// Converts media that the API refuses to a text that names their type, and adds a warning.
+    /// Returns a text with the media type in place of media that the API does not support, and adds
+    /// a warning. `what` is the kind of media, such as `image`. `why` is the reason for the
+    /// warning.
     fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> Self::Piece {
         let name = self.content_warnings().warn_media_as_text(what, media, why);
         self.map_text(name.into())

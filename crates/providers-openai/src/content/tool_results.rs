@@ -16,9 +16,9 @@ pub(crate) enum ResultPiece<'a> {
     Media(&'a ToolContent),
 }
 
-/// Returns a tool result as text: its texts, and the names of its media in brackets. A result
-/// without text becomes its structured content. A failed result starts with "Error", because the
-/// API has no field for a failure.
+/// Returns a tool result as text. Media become their names in brackets. If the content has no text,
+/// the structured content is used. The text of a failed result starts with the word "Error",
+/// because the API has no field for a failure.
 pub(crate) fn result_text(result: &ToolResult) -> JoinedText<'_> {
     match result_pieces(result, |_| false).pop() {
         Some(ResultPiece::Text(text)) => text,
@@ -26,7 +26,8 @@ pub(crate) fn result_text(result: &ToolResult) -> JoinedText<'_> {
     }
 }
 
-/// Returns a tool result as text and supported media, in their original order.
+/// Returns the texts and the media of a tool result, in their original order. Media for which
+/// `is_supported` returns `false` become text.
 pub(crate) fn result_pieces(
     result: &ToolResult,
     is_supported: impl Fn(&ToolContent) -> bool,
@@ -60,7 +61,8 @@ pub(crate) fn result_pieces(
     pieces
 }
 
-/// Returns an image of a tool result: image content, or a resource of a supported image type.
+/// Returns the image in one piece of content of a tool result: image content, or binary data of a
+/// supported image type, such as `image/png`. Returns `None` for other content.
 pub(crate) fn as_image(content: &ToolContent) -> Option<DataUrl<'_>> {
     match content {
         ToolContent::Image(media) => DataUrl::from_media(media),

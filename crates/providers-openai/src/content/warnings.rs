@@ -39,13 +39,15 @@ impl<'m> ContentWarnings<'m> {
         self.add_warning(WarningKind::PartDowngraded, message);
     }
 
-    /// Warns about images of a tool result that the model does not support.
+    /// Warns that `count` images of a tool result were dropped, because the model does not support
+    /// images. `result` names the tool result in the message.
     pub(crate) fn warn_dropped_images(&mut self, count: usize, result: &str) {
         let message = format!("{count} image(s) of {result} were dropped: the model has no vision");
         self.add_warning(WarningKind::PartDropped, message);
     }
 
-    /// Warns about images of a tool result that are sent in the next user message.
+    /// Warns that `count` images of a tool result are sent in the next user message. `result` names
+    /// the tool result in the message.
     pub(crate) fn warn_moved_images(&mut self, count: usize, result: &str) {
         self.warn_downgraded_part(
             &format!("{count} image(s) of {result}"),
@@ -67,7 +69,8 @@ impl<'m> ContentWarnings<'m> {
         }
     }
 
-    /// Warns about dropped reasoning parts.
+    /// Warns that `count` reasoning parts were dropped, with the reason `why`. Does nothing if
+    /// `count` is 0.
     pub(crate) fn warn_dropped_reasoning(&mut self, count: usize, why: &str) {
         if count > 0 {
             let message = format!("{count} reasoning part(s) were dropped: {why}");
@@ -75,7 +78,7 @@ impl<'m> ContentWarnings<'m> {
         }
     }
 
-    /// Warns about the parts that are sent without their provider state.
+    /// Adds one warning for all parts that are sent without their provider state, if there are any.
     pub(crate) fn report_dropped_states(&mut self) {
         if self.dropped_states > 0 {
             let message = format!(

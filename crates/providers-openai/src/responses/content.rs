@@ -89,11 +89,13 @@ struct AssistantTurn<'a> {
     /// Reasoning items that are added together with the next item. The API refuses them alone:
     /// "'reasoning' was provided without its required following item".
     waiting: Vec<Item<'a>>,
-    /// Ids of the reasoning items in the request. Items that depend on them keep their ids.
+    /// Ids of the message's reasoning items in the request. An item that stores the id of a
+    /// reasoning item (`after`) is sent with its own id only if that reasoning item is in this
+    /// list.
     reasoning_ids: Vec<&'a str>,
     /// Separator between the text of the last item and text that is appended to it.
     separator: &'static str,
-    /// Whether the next text is appended to the text of the last item.
+    /// Whether text without an item id may be appended to the text of the last item.
     is_open: bool,
 }
 
@@ -113,7 +115,8 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
             InstructionsRole::System => wire::Role::System,
             InstructionsRole::Developer => wire::Role::Developer,
         };
-        // Many open models allow only one message with instructions, so the texts are joined.
+        // Consecutive instructions are joined, because many open models allow only one message with
+        // instructions.
         if let Some(Item::Message {
             role: before,
             content: Content::Text(text),
@@ -241,7 +244,8 @@ impl<'a> ItemMapper<'a, '_> {
         self.items.push(item);
     }
 
-    /// Returns the item's id if its reasoning item was sent and the id is not a duplicate.
+    /// Returns the id of the item in `state`. Returns `None` if the item must be sent without the
+    /// id: the request lacks its reasoning item, or already contains the id.
     fn claim_item_id(
         &mut self,
         state: Option<&ItemState<'a>>,
@@ -289,8 +293,8 @@ impl<'a> ItemMapper<'a, '_> {
         self.push_text_without_id(&part.text, phase, turn);
     }
 
-    /// Adds assistant text without an item id. The text is appended to directly preceding text,
-    /// because some APIs split text at citations.
+    /// Adds assistant text without an item id. If the last item is text of this kind, the text is
+    /// appended to that item, because some APIs split text at citations.
     fn push_text_without_id(
         &mut self,
         text: &'a str,

@@ -3,13 +3,15 @@
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
-/// Returns a string field of an object, or `None` if it is missing or empty.
+/// Returns the string field `name` of a JSON object, or `None` if the field is missing, empty or
+/// not a string.
 pub(crate) fn text_field<'a>(object: &'a JsonObject, name: &str) -> Option<&'a str> {
     let text = object.get(name)?.as_str()?;
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns the objects in an array field of an object.
+/// Returns the elements of the array field `name` that are objects. Returns an empty list if the
+/// field is missing or not an array.
 pub(crate) fn object_array_field<'a>(object: &'a JsonObject, name: &str) -> Vec<&'a JsonObject> {
     let list = object.get(name).and_then(Value::as_array);
     list.into_iter()
@@ -19,6 +21,7 @@ pub(crate) fn object_array_field<'a>(object: &'a JsonObject, name: &str) -> Vec<
 }
 
 /// Returns the arguments of a call as JSON text. Some servers send an object instead of text.
+/// `null` becomes an empty text.
 pub(crate) fn arguments_as_json(arguments: &Value) -> String {
     match arguments {
         Value::Null => String::new(),

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::content::PARAGRAPH;
 
-/// Id and index of the item that a stream event refers to. Some servers send only one of them, or
-/// neither.
+/// Id of the output item that a stream event refers to, and its index in the answer's list of
+/// items. Some servers send only one of them, or neither.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ItemAddress<'a> {
     pub(crate) id: Option<&'a str>,
@@ -21,7 +21,8 @@ pub(crate) struct ItemAddress<'a> {
 }
 
 impl<'a> ItemAddress<'a> {
-    /// Returns the id and the index of the item that an event refers to.
+    /// Returns the id and the index of the item that an event refers to. The id in the event's
+    /// `item` takes precedence over its `item_id`.
     pub(crate) fn from_event(event: &'a Event) -> Self {
         let own = event.item.as_ref().and_then(|item| text_field(item, "id"));
         let named = event.item_id.as_deref().filter(|id| !id.is_empty());
@@ -36,14 +37,15 @@ impl<'a> ItemAddress<'a> {
 /// that the time is linear in the number of items.
 const MAX_SEARCHED: usize = 256;
 
-/// Kind of a streamed content of an item, with the index of the content in the item.
+/// Kind of content that is streamed for an item. The number is the index of the content in the
+/// item. `None` if the server did not send the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Text(Option<u64>),
     Refusal(Option<u64>),
-    /// Summary of the reasoning, by its index in the item.
+    /// Part of the reasoning summary, by its index in the item's `summary`.
     Summary(u64),
-    /// Text of the reasoning itself, by its index in the item.
+    /// Part of the reasoning text itself, by its index in the item's `content`.
     Reasoning(u64),
     /// Arguments of a function call, as JSON text.
     Arguments,
@@ -79,7 +81,7 @@ pub(crate) struct Items {
     list: Vec<Item>,
     /// Indexes in `list` of calls that ended without a status and may be incomplete.
     ended_calls: Vec<usize>,
-    /// Id of the last reasoning item. The next item stores it in `after`.
+    /// Id of the last reasoning item. Items that start later store this id in `after`.
     reasoning_id: Option<String>,
     summary: AnswerSummary,
 }
@@ -92,12 +94,14 @@ struct Item {
     is_complete: bool,
     /// Whether the call ended without a status. It may be incomplete until another item starts.
     has_ended: bool,
-    /// Id of the reasoning item before this item. The API requires both in later requests.
+    /// Id of the last reasoning item before this item. A later request that contains the id of this
+    /// item must also contain that reasoning item.
     after: Option<String>,
-    /// Texts of a message, or the only part of another item. A call has none until the name of the
-    /// tool is known.
+    /// Emitted message parts: one per text or refusal of a message, or the only part of a reasoning
+    /// item or call. A call has no part until the name of the tool is known.
     parts: Vec<ItemPart>,
-    /// Contents of reasoning and calls whose text was already emitted, so that it is not repeated.
+    /// Contents of a reasoning item or a call whose text was emitted. If the server sends the whole
+    /// text again at the end of the item, that text is ignored.
     received: Vec<Content>,
 }
 
@@ -171,7 +175,7 @@ impl ItemPart {
         events.push(ModelEvent::PartFinished { index: self.number });
     }
 
-    /// Emits the buffered text of a part that is incomplete and not finished.
+    /// Emits the buffered text of an incomplete part unchanged, and does not finish the part.
     fn emit_buffered_text(&mut self, events: &mut Vec<ModelEvent>) {
         let rest = self.restorer.take_raw_buffer();
         self.emit_text(rest, events);
@@ -192,7 +196,8 @@ impl Items {
         }
     }
 
-    /// Sets the changes of tool names and schemas in the request, which are reversed in the items.
+    /// Sets the changes that the request mapping made to tool names and schemas. They are reversed
+    /// in the items.
     pub(crate) fn set_tool_mapping(&mut self, tool_mapping: ToolMapping) {
         self.tool_mapping = tool_mapping;
     }
@@ -220,7 +225,8 @@ impl Items {
         }
     }
 
-    /// Adds streamed text to a content of an item.
+    /// Adds streamed text to one content of the item at `address`. If no such item is open, starts
+    /// a new item. Arguments are then ignored, because a call needs the name of a tool.
     pub(crate) fn add_content(
         &mut self,
         address: ItemAddress<'_>,
@@ -239,7 +245,8 @@ impl Items {
         self.add_content_at(at, content, text, events);
     }
 
-    /// Emits the whole text of a content, unless pieces of this content were streamed before.
+    /// Emits the whole text of a content, unless a piece of this text was streamed before or the
+    /// item is already complete.
     pub(crate) fn add_whole_content(
         &mut self,
         address: ItemAddress<'_>,
@@ -292,7 +299,7 @@ impl Items {
     }
 
     /// Completes all items at the end of the answer. If the answer is incomplete, a call without
-    /// the status `completed` stays open.
+    /// the status `completed` gets no `PartFinished`, so that it is not executed.
     pub(crate) fn finish_items(&mut self, is_incomplete: bool, events: &mut Vec<ModelEvent>) {
         for item in &mut self.list {
             let is_open = !std::mem::replace(&mut item.is_complete, true);
@@ -441,7 +448,9 @@ impl Items {
         self.list.iter().enumerate().rev().take(MAX_SEARCHED)
     }
 
-    /// Returns the position of the open item that an event refers to.
+    /// Returns the position in `list` of the open item of the type `item_type` that an event refers
+    /// to. Searches by id and then by index. Otherwise takes the last open item, unless its index
+    /// or id contradicts the event.
     fn find_item(&self, address: ItemAddress<'_>, item_type: ItemType) -> Option<usize> {
         let find = |is_meant: &dyn Fn(&Item) -> bool| {
             let is_open = |item: &Item| !item.is_complete && item.kind == item_type;
@@ -509,7 +518,8 @@ impl Items {
         at
     }
 
-    /// Starts the part of a call, if the call has a name.
+    /// Starts the message part of a call. Does nothing if the item does not contain the name of the
+    /// tool.
     fn start_call(&mut self, at: usize, item: &JsonObject, events: &mut Vec<ModelEvent>) {
         let Some(name) = text_field(item, "name") else {
             return;

@@ -55,7 +55,8 @@ pub struct ResponsesOptions {
     /// a tool here with the same type, label or name. A tool with the name of a function is dropped
     /// with a warning.
     pub server_tools: Vec<ServerTool>,
-    /// Overrides [`Profile::strict_tools`] for models on the Responses API.
+    /// Overrides [`Profile::strict_tools`] for models on the Responses API. `None` keeps the value
+    /// of the profile.
     pub strict_tools: Option<bool>,
 }
 
@@ -86,13 +87,14 @@ impl ReasoningSummary {
 pub struct WireRequest<'a> {
     /// Request body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// How the API applies the tool choice of the request.
+    /// Outcome of the request's tool choice: native, emulated or relaxed.
     pub tool_choice: ToolChoiceOutcome,
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
     /// Tool-use ids of the conversation, which the answer must not reuse.
     pub local_ids: LocalIds,
-    /// Maximum number of output tokens, for a server that does not report when it is reached.
+    /// Maximum number of output tokens, if the server reports an answer at this limit as
+    /// `completed`. `None` for a server that reports such an answer as `incomplete`.
     pub unreported_limit: Option<u32>,
     /// Changes of tool names and schemas in the request, which the decoder reverses in the answer.
     pub tool_mapping: ToolMapping,
@@ -102,7 +104,7 @@ pub struct WireRequest<'a> {
 /// request asks for a whole one or the server cannot stream it.
 ///
 /// Options and parts that `capabilities` does not allow are dropped with a warning. `profile`
-/// contains the differences of the server.
+/// describes the fields and features that the server supports.
 ///
 /// Fails with
 /// [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest), which
@@ -160,7 +162,8 @@ pub fn to_wire<'a>(
         Some((name, sent)) => (None, Some(ResponseFormat::new(name, sent))),
     };
     let mut mapper = OptionMapper::new(request, model, capabilities, profile, &mut warnings);
-    // `false`, because this API always allows reasoning with tools, unlike Chat Completions.
+    // `with_tools` is `false`, because the Responses API always allows reasoning with tools, unlike
+    // Chat Completions.
     let effort = match mapper.reasoning_effort(false) {
         None if choice_disables_reasoning(request, profile) => Some("none"),
         effort => effort,
@@ -185,8 +188,8 @@ pub fn to_wire<'a>(
     });
     let parallel_tool_calls = mapper.parallel_tool_calls(!declared.is_empty());
     mapper.warn_stream_field();
-    // Only models with reasoning accept this value. Others answer "Encrypted content is not
-    // supported with this model".
+    // Only models with reasoning accept this value of `include`. For other models the API answers
+    // "Encrypted content is not supported with this model".
     let encrypted = may_reason.then_some("reasoning.encrypted_content");
     let include = encrypted
         .into_iter()

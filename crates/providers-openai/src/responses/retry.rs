@@ -6,8 +6,8 @@ use switchboard_domain::{
     ChatRequest, Message, ModelError, ModelErrorKind, Part, Warning, WarningKind,
 };
 
-/// Returns whether the API refused the reasoning of earlier answers, or an item without its
-/// reasoning.
+/// Returns whether `error` shows that the API refused the reasoning of earlier answers, or refused
+/// an item because its reasoning is missing.
 ///
 /// Encrypted reasoning is bound to an organization and a deployment. With another key the API
 /// answers "The encrypted content … could not be verified" (`invalid_encrypted_content`;

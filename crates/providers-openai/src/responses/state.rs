@@ -4,17 +4,21 @@
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ModelId, ProviderState};
 
-/// Fields of a message item that are stored in the state, because a text part does not have them.
+/// Fields of a message item that the provider state of a text part stores, because the part does
+/// not have them.
 const MESSAGE_FIELDS: [&str; 3] = ["id", "status", "phase"];
-/// Fields of message content that are stored in the state, because a text part does not have them.
+/// Fields of a text in a message item's `content` that the provider state of a text part stores,
+/// because the part does not have them.
 const TEXT_FIELDS: [&str; 1] = ["annotations"];
 const REFUSAL_FIELDS: [&str; 1] = ["type"];
-/// Fields of a call item that are stored in the state, because a tool use does not have them.
+/// Fields of a call item that the provider state of a tool use stores, because the tool use does
+/// not have them.
 const CALL_FIELDS: [&str; 4] = ["id", "status", "caller", "namespace"];
 /// Field of an item that the API sends but does not accept in requests.
 const OUTPUT_ONLY_FIELD: &str = "created_by";
 
-/// Returns the provider state of a text part.
+/// Returns the provider state of a text part from the message item `item`. `after` is the id of the
+/// reasoning item before it. Returns `None` if the item has neither an id nor a phase.
 pub(crate) fn text_part_state(
     model: &ModelId,
     item: &JsonObject,
@@ -36,7 +40,8 @@ pub(crate) fn text_part_state(
     Some(ProviderState::new_for_model(model, Value::Object(data)))
 }
 
-/// Returns the provider state of a tool use.
+/// Returns the provider state of a tool use from the call item `item`. `after` is the id of the
+/// reasoning item before it. Returns `None` if the item has none of the fields in `CALL_FIELDS`.
 pub(crate) fn call_state(
     model: &ModelId,
     item: &JsonObject,
@@ -47,14 +52,15 @@ pub(crate) fn call_state(
     Some(ProviderState::new_for_model(model, data))
 }
 
-/// Returns the provider state of a reasoning part. Returns `None` if the API would not accept the
-/// item.
+/// Returns the provider state of a reasoning part. Returns `None` if the item contains neither
+/// encrypted nor readable reasoning, because the API would not accept such an item.
 pub(crate) fn reasoning_state(model: &ModelId, item: &JsonObject) -> Option<ProviderState> {
     is_replayable(item)
         .then(|| ProviderState::new_for_model(model, Value::Object(strip_output_field(item))))
 }
 
-/// Returns the provider state of an opaque part.
+/// Returns the provider state of an opaque part: the item without `created_by`. `after` is the id
+/// of the reasoning item before it.
 pub(crate) fn opaque_state(
     model: &ModelId,
     item: &JsonObject,
@@ -66,8 +72,9 @@ pub(crate) fn opaque_state(
     )
 }
 
-/// Returns whether a reasoning item contains more than its id. With the id alone the API cannot
-/// find the reasoning, because the provider does not store it.
+/// Returns whether a reasoning item contains its reasoning, encrypted or as text. A summary is not
+/// enough. With the id alone the API cannot find the reasoning, because the provider does not store
+/// it.
 pub(crate) fn is_replayable(item: &JsonObject) -> bool {
     let has = |name: &str| match item.get(name) {
         Some(Value::String(text)) => !text.is_empty(),
@@ -77,14 +84,14 @@ pub(crate) fn is_replayable(item: &JsonObject) -> bool {
     has("encrypted_content") || has("content")
 }
 
-/// Returns an item without the field that the API does not accept in requests.
+/// Returns a copy of an item without `created_by`, which the API does not accept in requests.
 fn strip_output_field(item: &JsonObject) -> JsonObject {
     let mut item = item.clone();
     item.shift_remove(OUTPUT_ONLY_FIELD);
     item
 }
 
-/// Returns the fields of `object` that are in `names` and have a value.
+/// Returns the fields of `object` that are in `names` and are not null, "" or an empty list.
 fn select_fields(object: &JsonObject, names: &[&str]) -> JsonObject {
     let is_set = |value: &Value| match value {
         Value::Null => false,
@@ -108,7 +115,7 @@ fn build_state_data(item: JsonObject, after: Option<&str>) -> JsonObject {
     data
 }
 
-/// Provider state of a part, if the requested model created the part on this API.
+/// Provider state of a part that the requested model created on the Responses API.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ItemState<'a> {
     pub(crate) item: &'a JsonObject,
@@ -118,7 +125,8 @@ pub(crate) struct ItemState<'a> {
 }
 
 impl<'a> ItemState<'a> {
-    /// Reads a provider state. Returns `None` for a state of another model or API.
+    /// Reads a provider state. Returns `None` if there is no state, or if another model or another
+    /// API created it.
     pub(crate) fn from_provider_state(
         state: Option<&'a ProviderState>,
         model: &ModelId,
@@ -131,12 +139,13 @@ impl<'a> ItemState<'a> {
         })
     }
 
-    /// Returns a string field of the stored item.
+    /// Returns the string field `name` of the stored Responses API item, or `None` if the field is
+    /// missing or not a string.
     pub(crate) fn text_field(&self, name: &str) -> Option<&'a str> {
         self.item.get(name).and_then(Value::as_str)
     }
 
-    /// Returns whether the stored item is a refusal.
+    /// Returns whether the stored message content is a refusal to answer instead of text.
     pub(crate) fn is_refusal(&self) -> bool {
         let kind = self.content.and_then(|content| content.get("type"));
         kind.is_some_and(|kind| kind == "refusal")

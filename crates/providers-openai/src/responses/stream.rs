@@ -22,15 +22,17 @@ use crate::error::ERRORS;
 #[derive(Debug)]
 pub struct ResponsesDecoder {
     provider: Arc<str>,
-    /// Maximum number of output tokens, for a server that does not report when it is reached.
+    /// Maximum number of output tokens, if the server reports an answer at this limit as
+    /// `completed`.
     unreported_limit: Option<u64>,
     done: bool,
     items: Items,
 }
 
 impl ResponsesDecoder {
-    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` are those of the
-    /// request, `ids` are the tool use ids of the conversation.
+    /// Creates a decoder for one answer of `model`. The request mapping returns the other arguments
+    /// in [`WireRequest`](super::WireRequest): the outcome of the tool choice, the warnings, and
+    /// the tool-use ids of the conversation, which the answer must not reuse.
     pub fn new(
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
@@ -46,21 +48,24 @@ impl ResponsesDecoder {
     }
 
     /// Sets the maximum number of output tokens, for a server that reports an answer at this limit
-    /// as complete.
+    /// as `completed`. An answer with at least this number of tokens finishes with
+    /// `FinishReason::Length`.
     #[must_use]
     pub fn with_unreported_limit(mut self, limit: Option<u32>) -> Self {
         self.unreported_limit = limit.map(u64::from);
         self
     }
 
-    /// Sets the changes of tool names and schemas in the request, which the decoder reverses.
+    /// Sets the changes that the request mapping made to tool names and schemas. The decoder
+    /// reverses them in the answer.
     #[must_use]
     pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
         self.items.set_tool_mapping(tool_mapping);
         self
     }
 
-    /// Reads a body that is not streamed. The body equals the answer object in the last event.
+    /// Converts a response body that is not streamed. The body has the form of the object
+    /// `response` in a stream's last event.
     pub(crate) fn read_body(
         mut self,
         body: &str,
@@ -112,7 +117,8 @@ impl ResponsesDecoder {
             self.start_answer(Some(response), events);
             return Ok(());
         }
-        // Other events are ignored: they report progress of server tools or repeat content.
+        // Events that no case below matches are ignored: they report progress of server tools or
+        // repeat content.
         let Some((kind, step)) = name
             .strip_prefix("response.")
             .and_then(|name| name.rsplit_once('.'))
@@ -158,7 +164,8 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Reads the last event of an answer. `event_status` is the end of its name: `completed`, …
+    /// Reads the last event of an answer and emits the remaining events. `event_status` is the
+    /// event's name without `response.`, such as `completed`.
     fn finish_answer(
         &mut self,
         event_status: &str,
@@ -258,7 +265,8 @@ impl ResponsesDecoder {
             return self.finish_decoding(events);
         }
         let unreadable = || protocol_error(&self.provider, "an event is not a JSON object", data);
-        // An array is not parsed as an event: serde would read its elements as the fields in order.
+        // Only an object is parsed as an event: serde would read the elements of an array as the
+        // fields in order.
         if !data.starts_with('{') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
             let error = ERRORS.find_error(&body);
@@ -268,7 +276,8 @@ impl ResponsesDecoder {
         let event: Event =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         let kind = event.r#type.clone().filter(|kind| !kind.is_empty());
-        // Without `type`, the SSE frame names the kind. Some proxies send errors without both.
+        // If an event has no `type`, the name of the SSE frame is its type. Some proxies send
+        // errors with neither.
         let kind = kind.unwrap_or_else(|| name.to_owned());
         if kind == "error" || !kind.starts_with("response.") {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
@@ -289,7 +298,7 @@ impl ResponsesDecoder {
 /// Maps the API's reason why an answer is incomplete to a finish reason.
 fn incomplete_reason(reason: &str) -> FinishReason {
     match reason {
-        // The last two values come from proxies to other APIs.
+        // OpenAI sends `max_output_tokens`. The other two values come from proxies to other APIs.
         "max_output_tokens" | "max_tokens" | "length" => FinishReason::Length,
         "content_filter" => FinishReason::ContentFilter,
         other => FinishReason::Other(other.to_owned()),

@@ -23,9 +23,9 @@ pub(crate) enum ToolForm {
     Flat,
 }
 
-/// Tool types that `tool_choice` can require: `ToolChoiceTypes`, `ToolChoiceShell` and
-/// `ToolChoiceApplyPatch` of the SDK. Other types, such as `web_search`, are possible only in
-/// `allowed_tools`.
+/// Types of provider tools that `tool_choice` can force the model to call. Sources:
+/// `ToolChoiceTypes`, `ToolChoiceShell` and `ToolChoiceApplyPatch` of OpenAI's SDK. Other types,
+/// such as `web_search`, are possible only in a tool choice of the type `allowed_tools`.
 const FORCIBLE_TYPES: [&str; 10] = [
     "file_search",
     "web_search_preview",
@@ -39,8 +39,9 @@ const FORCIBLE_TYPES: [&str; 10] = [
     "apply_patch",
 ];
 
-/// Tool types, each with the value of `include` that adds the tool's results to the answer. Source:
-/// `ResponseIncludable` of the SDK. The older `web_search_preview` has no documented value.
+/// Types of provider tools, each with the value of the request field `include` that adds the tool's
+/// results to the answer. Source: `ResponseIncludable` of OpenAI's SDK. The older
+/// `web_search_preview` has no documented value.
 const RESULT_INCLUDES: [(&str, &str); 4] = [
     ("web_search", "web_search_call.action.sources"),
     ("web_search_2025_08_26", "web_search_call.action.sources"),
@@ -68,7 +69,8 @@ pub(crate) enum ToolName<'a> {
 }
 
 impl<'a> ProviderTool<'a> {
-    /// Returns the tools in the caller's `extra.tools`.
+    /// Returns the tools in the list `tools` of the caller's `extra`. Returns an empty list if
+    /// `extra` has no such list.
     pub(crate) fn from_extra_fields(extra: &'a JsonObject, form: ToolForm) -> Vec<Self> {
         let tools = extra.get(TOOLS).and_then(Value::as_array);
         let tools = tools.into_iter().flatten();
@@ -208,7 +210,8 @@ impl<'a> ToolName<'a> {
     }
 }
 
-/// All tools of a request in one list: its own, those of the options, and those in `extra.tools`.
+/// All tools of a request, which are sent in one list: the declared functions, the provider tools
+/// of the options, and the tools in `extra.tools`.
 #[derive(Debug)]
 pub struct DeclaredTools<'a> {
     pub(crate) form: ToolForm,

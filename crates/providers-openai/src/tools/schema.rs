@@ -23,7 +23,8 @@ pub(crate) struct SentSchema<'a> {
     pub(crate) schema: Cow<'a, Value>,
     /// Whether the API enforces the schema.
     pub(crate) strict: bool,
-    /// Whether the sent schema gives answers another shape, which the decoder must reverse.
+    /// Whether an answer that follows the sent schema has another shape than the declared schema.
+    /// The decoder must then restore the declared shape.
     pub(crate) changes_shape: bool,
 }
 
@@ -35,11 +36,12 @@ pub(crate) struct Parameters {
     pub(crate) strict: bool,
 }
 
-/// Returns the input schema of a tool. It is strict if the profile allows that and no constraint is
-/// lost.
+/// Returns the input schema of a tool in the form to send. The schema is strict if
+/// [`Profile::strict_tools`] is set and the strict form keeps all constraints. Otherwise it is
+/// loose.
 ///
-/// The API does not enforce a loose schema. Inputs are validated before the call, so constraints
-/// that become description text need no warning.
+/// The API does not enforce a loose schema. The inputs of calls are validated before the calls are
+/// executed, so no warning is needed for constraints that become description text.
 pub(crate) fn compile_parameters(
     tool: &Arc<ToolDefinition>,
     profile: &Profile,
@@ -87,7 +89,8 @@ pub(crate) fn compile_parameters(
     loose(compiled)
 }
 
-/// Compiles the schema of an answer, which the API enforces as far as it can.
+/// Returns the schema of a structured answer in the form to send. The schema is strict, unless the
+/// strict form excludes answers that `schema` allows. It is then loose, with a warning.
 ///
 /// A server that allows combinators at the root supports all of JSON Schema and gets the schema
 /// unchanged.
@@ -106,7 +109,8 @@ pub(crate) fn compile_answer_schema<'a>(
     }
     let strict = compile(schema, Dialect::OpenAiStrict);
     let is_narrower = strict.has_any_change(&[ChangeKind::Narrowed, ChangeKind::Truncated]);
-    // The strict form puts an answer that is not an object into a wrapper object.
+    // The strict form wraps an answer that is not an object in an object. A wrapped schema is
+    // always sent in the strict form.
     let wrapped = strict.has_any_change(&[ChangeKind::Wrapped]);
     if (is_narrower || closes_open_object(schema, &strict)) && !wrapped {
         let narrowing = strict.changes.iter();
@@ -118,7 +122,8 @@ pub(crate) fn compile_answer_schema<'a>(
         warn_about_schema(&what, Some(why), warnings);
         return loose_schema(compile(schema, Dialect::OpenAiLoose).schema);
     }
-    // Constraints of encoded values are not lost, because the decoder restores these values.
+    // An encoded value is JSON text in a string. The decoder restores the value, so its constraints
+    // do not count as lost.
     let lost = strict
         .unenforced_changes()
         .filter(|it| it.kind != ChangeKind::Encoded);
@@ -127,10 +132,11 @@ pub(crate) fn compile_answer_schema<'a>(
     strict_schema(strict)
 }
 
-/// Reason, for a warning, why the API does not enforce the schema of an object without properties.
+/// Part of a warning: why the API does not enforce a schema whose root object allows any keys.
 const OPEN_OBJECT: &str = "root: the strict form does not allow an object with any keys";
 
-/// Returns whether the strict schema forbids all keys of an object that originally allowed any.
+/// Returns whether the root object of the strict schema allows no keys, although the root object of
+/// the declared schema `schema` allows any keys.
 fn closes_open_object(schema: &Value, strict: &CompiledSchema<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = schema.get("additionalProperties") == Some(&Value::Bool(false));
@@ -154,7 +160,9 @@ fn loose_schema(schema: Cow<'_, Value>) -> SentSchema<'_> {
     }
 }
 
-/// Returns `schema` as an object schema if it has combinators such as `oneOf` at its root.
+/// Returns `schema` with a missing `type` or `properties` added, if it is an object schema with
+/// combinators such as `oneOf` at its root. Returns `None` for other schemas and for a root with
+/// `$ref`.
 fn schema_with_root_combinators(schema: &Value) -> Option<Cow<'_, Value>> {
     let root = schema.as_object()?;
     let has_combinator = REFUSED_AT_ROOT.iter().any(|it| root.contains_key(*it));

@@ -124,7 +124,8 @@ impl ServerTool {
         entry
     }
 
-    /// Returns the reason why the API would refuse this tool for every model.
+    /// Returns an error message if the API would refuse this tool for every model, otherwise
+    /// `None`.
     pub(crate) fn find_configuration_error(&self) -> Option<String> {
         let Self::Raw(raw) = self else {
             return None;

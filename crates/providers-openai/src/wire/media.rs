@@ -46,7 +46,7 @@ impl Serialize for DataUrl<'_> {
     }
 }
 
-/// Returns the name of an audio format in OpenAI's API.
+/// Returns OpenAI's name of an audio format, or `None` if the API does not support `media_type`.
 pub(crate) fn audio_format(media_type: &str) -> Option<&'static str> {
     match media_type.to_ascii_lowercase().as_str() {
         "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some("wav"),
@@ -55,7 +55,8 @@ pub(crate) fn audio_format(media_type: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the file name of a document, or a default name for its type.
+/// Returns the title of a document as its file name. Without a title, returns a default name for
+/// the media type, such as `document.pdf`.
 pub(crate) fn document_filename(document: &Document) -> Cow<'_, str> {
     match (&document.title, document.media.media_type.as_str()) {
         (Some(title), _) => Cow::Borrowed(title),

@@ -37,7 +37,8 @@ pub struct OutputDetails {
 }
 
 impl InputDetails {
-    /// Returns the number of tokens written with the longer of the two lifetimes.
+    /// Returns the number of input tokens that were written to a cache for twelve hours, the longer
+    /// of the two lifetimes. Returns `None` if the server did not report it.
     pub(crate) fn long_cache_writes(&self) -> Option<u64> {
         self.cache_write_tokens_details.as_ref()?.ttl_12h_tokens
     }

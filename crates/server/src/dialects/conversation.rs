@@ -16,7 +16,8 @@ use switchboard_domain::{
 
 use crate::Problem;
 
-/// The name that selects the configured model, for SDKs that require a model name.
+/// The model name with which a request selects the configured model, because OpenAI's and
+/// Anthropic's SDKs require a model name.
 const DEFAULT_MODEL: &str = "default";
 
 /// A conversation that is built from a client's messages. Every tool call gets exactly one result,
@@ -29,8 +30,9 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Converts the client's messages, each with its index, to a conversation. The function `add`
-    /// adds one message, or returns the reason why the message is invalid.
+    /// Builds the conversation from the client's messages. The function `add` adds one message, or
+    /// returns the reason why the message is invalid. The reason and the index of the message
+    /// become an error with status 400.
     pub(crate) fn read_messages<'m, M: 'm>(
         mut self,
         messages: impl IntoIterator<Item = (usize, &'m M)>,
@@ -43,7 +45,8 @@ impl Conversation {
         self.into_messages().map_err(invalid_messages)
     }
 
-    /// Adds a system, user or assistant message. A message without parts is ignored.
+    /// Adds a system, user or assistant message. A message without parts is ignored. Fails if a
+    /// tool call of the message before has no result.
     pub(crate) fn push(&mut self, role: Role, parts: Vec<Part>) -> Result<(), String> {
         self.add_results()?;
         reject_nul_character(&parts)?;
@@ -75,7 +78,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Adds the collected tool results as one message, in the order of the tool calls.
+    /// Adds the collected tool results as one message, in the order of the tool calls. Fails if a
+    /// tool call of the last message has no result.
     fn add_results(&mut self) -> Result<(), String> {
         let mut results = std::mem::take(&mut self.results);
         let mut ordered = Vec::new();
@@ -129,7 +133,8 @@ pub(crate) fn reject_nul_character(value: &impl Serialize) -> Result<(), String>
     Ok(())
 }
 
-/// The content of a client's message: a text, or a list of parts in the format of the dialect.
+/// The content of a client's message: a text, or a list of parts in the format of the client's
+/// protocol. Content that is neither is `Other`, which `to_parts` rejects.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum MessageContent<P> {
@@ -138,7 +143,8 @@ pub(crate) enum MessageContent<P> {
     Other(IgnoredAny),
 }
 
-/// A message part in the format of a dialect that can be converted to a [`Part`].
+/// A message part in the format of a client protocol (dialect), which can be converted to a
+/// [`Part`] of the domain crate.
 pub(crate) trait ContentPart {
     /// Converts the part. Returns `None` if the part is to be ignored. The error states why the
     /// part is invalid.
@@ -183,7 +189,8 @@ pub(crate) enum FileSource {
 }
 
 impl FileSource {
-    /// Converts the file to a message part. `default` is the media type for a URL without one.
+    /// Converts the file to a message part. `default` is the media type of a URL that has none. A
+    /// source type that is not supported is an error.
     pub(crate) fn to_part(
         &self,
         default: &str,
@@ -206,7 +213,8 @@ impl FileSource {
     }
 }
 
-/// A tool call that the model requested earlier, as OpenAI's and AG-UI clients repeat it.
+/// A tool call of an earlier model answer, in the format in which OpenAI's and AG-UI clients send
+/// it back to the server.
 #[derive(Debug, Deserialize)]
 pub(crate) struct FunctionCall {
     id: String,
@@ -235,7 +243,9 @@ pub(crate) fn text_part(text: &str) -> Option<Part> {
     (!text.is_empty()).then(|| Part::text(text))
 }
 
-/// Creates the message part of a file from an HTTP URL or a base64 `data:` URL.
+/// Creates the message part of a file from an HTTP URL or a base64 `data:` URL. `media_type`
+/// applies if the URL declares no media type. `name` becomes the title of a document. The error
+/// states why the URL is invalid.
 pub(crate) fn file_part(
     url: &str,
     media_type: Option<&str>,
@@ -258,7 +268,8 @@ pub(crate) fn file_part(
             (media_type, Media::from_base64(media_type, bytes))
         }
         None if url.starts_with("https://") || url.starts_with("http://") => {
-            // The subtype of an image is unknown until the provider fetches the URL.
+            // A URL without a media type is treated as an image. The subtype of the image is
+            // unknown.
             let media_type = media_type.unwrap_or("image/*");
             (media_type, Media::from_url(media_type, url))
         }
@@ -274,7 +285,8 @@ pub(crate) fn file_part(
     })
 }
 
-/// Checks that a session id chosen by the client has a valid length and only valid characters.
+/// Checks a session id that the client chose. A valid id has 1 to 128 letters, digits, `-`, `_`,
+/// `.` or `:`, and is not `.` or `..`. `field` is the name of the request field in the error.
 pub(crate) fn parse_session_id(id: &str, field: &str) -> Result<SessionId, Problem> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     if (1..=128).contains(&id.len()) && id.chars().all(is_allowed) && !matches!(id, "." | "..") {
@@ -286,12 +298,14 @@ pub(crate) fn parse_session_id(id: &str, field: &str) -> Result<SessionId, Probl
     ))
 }
 
-/// Returns the model name of the request, or `None` if it selects the configured model.
+/// Returns the model name of a request, or `None` for the name `default`, which selects the
+/// configured model.
 pub(crate) fn requested_model(name: &str) -> Option<String> {
     (name != DEFAULT_MODEL).then(|| name.to_owned())
 }
 
-/// Changes the error of an unknown model to status 404, as in the APIs of OpenAI and Anthropic.
+/// Changes the error for an unknown model from status 422 to 404, as in the APIs of OpenAI and
+/// Anthropic. Returns other errors unchanged.
 pub(crate) fn convert_unknown_model(problem: Problem) -> Problem {
     if problem.status != StatusCode::UNPROCESSABLE_ENTITY
         || problem.field.as_deref() != Some("model")
@@ -301,7 +315,8 @@ pub(crate) fn convert_unknown_model(problem: Problem) -> Problem {
     Problem::not_found(problem.detail).with_field("model")
 }
 
-/// Parses the reasoning effort in a request. `path` is the value's path for the error message.
+/// Parses the reasoning effort in a request, or returns `None` if the request has none. An error
+/// for an invalid value contains `field`, the top-level field, and `path`, the path of the value.
 pub(crate) fn parse_reasoning_effort(
     effort: Option<&str>,
     field: &str,
@@ -317,7 +332,8 @@ pub(crate) fn parse_reasoning_effort(
     })
 }
 
-/// Rejects fields that the server does not read, unless `has_no_effect` accepts their value.
+/// Rejects a request if `rest`, the fields that the server does not read, contains a field with an
+/// effect. A field has no effect if its value is `null` or `has_no_effect` returns `true` for it.
 pub(crate) fn check_unread_fields(
     rest: &Map<String, Value>,
     has_no_effect: impl Fn(&str, &Value) -> bool,

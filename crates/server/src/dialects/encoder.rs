@@ -10,8 +10,8 @@ use super::{
 
 /// An encoder for one client protocol. It converts [`ClientEvent`]s to server-sent events.
 pub(crate) trait EventEncoder: Send + 'static {
-    /// Whether runs of this protocol are durable and belong to a session. Their clients send
-    /// approval decisions in another request of the protocol. For other runs, approval decisions
+    /// Whether runs of this protocol are durable and belong to a session. If so, clients send
+    /// approval decisions in their next request of this protocol. Otherwise, approval decisions
     /// arrive at `POST /runs/{id}/approvals/{call}`.
     const IS_DURABLE: bool = false;
 
@@ -21,10 +21,12 @@ pub(crate) trait EventEncoder: Send + 'static {
     /// Appends the encoding of a client event to `out`.
     fn encode_event(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames);
 
-    /// Starts a response that continues a run whose earlier events were in another response.
+    /// Appends the start of a response that continues a run whose earlier events were in another
+    /// response.
     fn encode_resume(&mut self, _out: &mut SseFrames) {}
 
-    /// Ends the response because the run waits for decisions about the tool calls `waiting`.
+    /// Appends the end of a response that ends because the run waits for decisions about the tool
+    /// calls `waiting`.
     fn encode_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames);
 
     /// Ends the response before the run has finished, because the server stops or its store failed.
@@ -62,7 +64,8 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         self.sequencer.handle_event(event, &mut emit);
     }
 
-    /// Starts a response that continues a run whose earlier events were in another response.
+    /// Appends the start of a response that continues a run whose earlier events were in another
+    /// response.
     pub(crate) fn encode_resume(&mut self, out: &mut SseFrames) {
         self.is_paused = false;
         self.encoder.encode_resume(out);
@@ -83,7 +86,8 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         }
     }
 
-    /// Finishes the open part and step. Returns `false` if the response is already complete.
+    /// Appends the end of the open answer part and step. Returns `false` if the response is already
+    /// complete.
     fn close_response(&mut self, out: &mut SseFrames) -> bool {
         if self.is_closed() {
             return false;

@@ -3,7 +3,7 @@
 //! The events of different calls interleave. Dialects need more order: a part starts, grows and
 //! ends before the next one; a tool call starts, has its input, and has one result; a step ends
 //! before the next one starts. [`EventSequencer`] establishes this order, so that a dialect only
-//! converts each [`ClientEvent`]. It stores the names of calls, but no content.
+//! converts each [`ClientEvent`]. The sequencer stores the state of every call, but no answer text.
 
 use serde_json::Value;
 use switchboard_domain::{ModelId, ToolContent};
@@ -68,7 +68,8 @@ pub(crate) enum ClientEvent<'a> {
     /// The text since the start of the step is not part of the answer. The run emits the text
     /// again, possibly changed.
     TextSuperseded,
-    /// An unchanged run event. Other client events may already contain a part of its content.
+    /// A run event in its original form. Client events before this one may already contain a part
+    /// of its content.
     Other(&'a RunEvent),
     /// An item of the answer that is not text, such as a file.
     Artifact(&'a AnswerItem),
@@ -104,12 +105,13 @@ impl AnswerPartKind {
 /// A tool call as the client receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolCallView {
-    /// The call id for the client. It differs from `tool_use_id` if a dropped call already had that
-    /// id.
+    /// The call id for the client. It differs from `tool_use_id` if an earlier call of the run,
+    /// such as a dropped one, already had that id.
     pub(crate) id: String,
     /// The id of the tool call within the run.
     pub(crate) tool_use_id: String,
-    /// The tool name that the model used if known, otherwise the tool's name at its server.
+    /// The tool name that the model wrote. If the response does not contain the start of the
+    /// model's call, the tool's name at its MCP server.
     pub(crate) name: String,
     /// The MCP server of the tool, if known.
     pub(crate) server: Option<String>,
@@ -117,7 +119,7 @@ pub(crate) struct ToolCallView {
     pub(crate) tool: Option<String>,
     /// Whether the input of the tool call was sent in deltas while the model wrote it.
     pub(crate) is_streamed: bool,
-    /// Whether the tool call needed an approval decision.
+    /// Whether the tool call needed an approval decision, or a result from the client.
     pub(crate) needed_decision: bool,
     /// The input of a client tool's call as JSON text, once it is complete. Empty for other calls.
     pub(crate) client_input: String,
@@ -159,7 +161,7 @@ enum CallStage {
     Dropped,
 }
 
-/// The result of a tool call.
+/// The result of a tool call, as [`ClientEvent::CallFinished`] contains it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallOutcome<'a> {
     pub(crate) is_error: bool,
@@ -178,11 +180,12 @@ pub(crate) struct EventSequencer {
     step: Option<u32>,
     part: Option<AnswerPart>,
     parts: u32,
-    /// The calls of the run in the order of their start. If several calls have the same id, the
-    /// last one is valid.
+    /// The calls of the run in the order of their start. If several calls have the same
+    /// `tool_use_id`, later run events apply to the last of these calls.
     calls: Vec<ToolCallView>,
     dropped: u32,
-    /// Whether answer text was emitted. Otherwise the text of the run report is emitted at the end.
+    /// Whether answer text was emitted. If not, the answer in the run report is emitted when the
+    /// run finishes.
     has_text: bool,
     /// Whether text was emitted since the start of the current step.
     has_text_in_step: bool,
@@ -280,8 +283,9 @@ impl EventSequencer {
         self.is_finished
     }
 
-    /// Closes the open parts of a response that ends before its run. The next response contains the
-    /// remaining events.
+    /// Emits the client events that close a response before its run has finished. Unfinished calls
+    /// are dropped, and the text of an unfinished model call is superseded. The next response
+    /// contains the remaining events.
     pub(crate) fn close_open_parts(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.discard_partial_answer(emit);
         self.finish_step(emit);
@@ -449,7 +453,8 @@ impl EventSequencer {
     }
 }
 
-/// Applies a run event to a tool call whose input is complete.
+/// Applies a run event to a tool call whose input is complete, and emits the resulting client
+/// event.
 fn update_call(
     call: &mut ToolCallView,
     event: &RunEventKind,

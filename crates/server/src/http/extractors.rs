@@ -137,7 +137,8 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathPar
     }
 }
 
-/// Rejects a JSON object that is nested too deeply. `field` is the field name in the error.
+/// Returns the object if its nesting depth is allowed, otherwise an error with status 422. `field`
+/// is the field name in the error.
 pub(crate) fn check_object_depth(field: &str, object: JsonObject) -> Result<JsonObject, Problem> {
     let object = SharedObject::from(object);
     match check_depth(object.as_value()) {

@@ -8,8 +8,8 @@
 //! - control of runs (`POST` below `/runs/`): decisions, answers and cancellations end runs and the
 //!   streams that follow them. Some slots are reserved for these.
 //!
-//! A principal gets at most its share of the other slots, and 32 control requests at a time. All
-//! requests count, because any request may wait for a run.
+//! A principal gets at most `max_requests_each` of the other slots, and 32 control requests at a
+//! time. All requests except monitoring count, because any of them may wait for a run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -96,6 +96,7 @@ impl ConcurrencyLimits {
 }
 
 /// Middleware that limits the total number of open requests, and the time until a response starts.
+/// A request beyond one of these limits gets the status 503.
 pub(crate) async fn limit_requests(
     State(limits): State<Arc<ConcurrencyLimits>>,
     request: Request,

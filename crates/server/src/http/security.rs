@@ -49,9 +49,10 @@ impl HostNames {
         }
     }
 
-    /// Returns whether requests may use the host name. Other names are refused, because the DNS
-    /// name of an attacker may point to this server (DNS rebinding). IP addresses need no DNS, so
-    /// they are safe.
+    /// Returns whether the header `Host` may contain this name. The allowed names are `localhost`,
+    /// the configured names, loopback addresses and the listening address. A server that listens on
+    /// all addresses allows every IP address. Other names are refused, because the DNS name of an
+    /// attacker may point to this server (DNS rebinding).
     fn contains(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let plain = host.trim_start_matches('[').trim_end_matches(']');
@@ -144,8 +145,8 @@ fn request_head_length(request: &Request) -> usize {
     line + "  HTTP/1.1\r\n".len() + headers + "\r\n".len()
 }
 
-/// Returns whether a path is a file of the server's web page. These files are public, because
-/// sandboxed frames load them with the origin `null`.
+/// Returns whether a path is a file of the server's web page. Pages of all origins may load these
+/// files, because sandboxed frames load them with the origin `null`.
 fn is_asset_path(path: &str) -> bool {
     path.starts_with("/assets/")
 }
@@ -160,8 +161,8 @@ struct HostPort<'t> {
 
 impl<'t> HostPort<'t> {
     /// Parses the value of the header `Host`, or of `Origin` without its scheme (RFC 9110 section
-    /// 4.2.3). Values with a user, an invalid port, or brackets without an IPv6 address are
-    /// refused.
+    /// 4.2.3). Returns `None` for a value with a user, an invalid port, or brackets without an IPv6
+    /// address.
     fn parse_authority(text: &'t str) -> Option<Self> {
         let (host, port) = if text.starts_with('[') {
             let end = text.find(']')?;
@@ -187,7 +188,8 @@ impl<'t> HostPort<'t> {
     }
 }
 
-/// Returns the host and port to which the client sent the request.
+/// Returns the host and port to which the client sent the request, from the URI or else from the
+/// header `Host`. Fails with status 400 if this header is missing, invalid or sent more than once.
 fn request_host_port<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPort<'r>, Problem> {
     let text = if let Some(authority) = uri.authority() {
         Some(authority.as_str())
@@ -204,8 +206,8 @@ fn request_host_port<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPor
     })
 }
 
-/// Returns whether the header `Origin` names this server. The scheme may be `https`, because a
-/// proxy may add TLS.
+/// Returns whether the header `Origin` contains the host and port of the request (`target`). The
+/// scheme may be `https`, because a proxy may add TLS.
 fn is_same_origin(origin: &HeaderValue, target: HostPort<'_>) -> bool {
     let Some((scheme, authority)) = origin.to_str().ok().and_then(|it| it.split_once("://")) else {
         // Browsers send the origin `null` for sandboxed frames and local files.
@@ -252,8 +254,8 @@ pub(crate) async fn authenticate(
     }
 }
 
-/// Returns the access token of a request. It comes from the header `Authorization: Bearer`, or from
-/// `x-api-key`, which the SDKs of Anthropic send.
+/// Returns the access token in the header `Authorization: Bearer`, or else in `x-api-key`, which
+/// the SDKs of Anthropic send. Returns `None` if both are missing.
 fn access_token(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.as_bytes().split_at_checked(7)?;
@@ -265,7 +267,8 @@ fn access_token(headers: &HeaderMap) -> Option<&[u8]> {
     bearer.or_else(key)
 }
 
-/// Returns a layer that permits requests from web pages of the configured origins (CORS).
+/// Returns a layer that permits requests from web pages of the configured origins (CORS), or `None`
+/// if no origins are configured.
 pub(crate) fn cors_layer(options: &ServerOptions) -> Option<CorsLayer> {
     if options.origins.is_empty() {
         return None;

@@ -96,7 +96,9 @@ impl Server {
         Err(ServerError::Unguarded { address })
     }
 
-    /// Serves HTTP requests on `listener` until the shutdown is complete.
+    /// Serves HTTP requests on `listener` until the shutdown is complete. Fails before the first
+    /// request if the listener has no address, or if other machines can reach the address and no
+    /// access token is configured.
     pub async fn serve(self, listener: TcpListener, shutdown: Shutdown) -> Result<(), ServerError> {
         let address = listener.local_addr();
         let address = address.map_err(|source| ServerError::Listener { source })?;
@@ -200,9 +202,10 @@ impl OpenConnections {
         });
     }
 
-    /// Stops all runs and their event streams, and then closes all connections. Returns halfway
-    /// between [`ServerOptions::run_drain_time`] and [`ServerOptions::shutdown_time`], so that the
-    /// caller has time to close stores and MCP servers.
+    /// Stops all runs and their event streams, and then closes all connections. Returns at the
+    /// latest halfway between [`ServerOptions::run_drain_time`] and
+    /// [`ServerOptions::shutdown_time`], so that the caller has time to close stores and MCP
+    /// servers.
     async fn shut_down(self, second: BoxFuture<'static, ()>) {
         let options = self.app.options();
         let (runs_end, all_end) = (options.run_drain_time(), options.shutdown_time());

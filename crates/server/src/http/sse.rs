@@ -28,7 +28,8 @@ pub(crate) fn format_sse_event(number: u64, event: &LoggedEvent) -> Bytes {
     format!("id: {number}\nevent: {kind}\ndata: {json}\n\n").into()
 }
 
-/// Creates a streaming response. A comment is sent after `keep_alive` without any frame.
+/// Creates a response that streams server-sent events. A comment is sent whenever `frames` yields
+/// nothing for the time `keep_alive`.
 pub(crate) fn stream_response(
     frames: impl Stream<Item = Bytes> + Send + 'static,
     keep_alive: Duration,

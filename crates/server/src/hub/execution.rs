@@ -38,7 +38,8 @@ impl RunExecution {
         }
     }
 
-    /// Stops the run and releases its lease, so that another process can resume it.
+    /// Stops a durable run and releases its lease, the exclusive right to execute it, so that
+    /// another process can resume the run. Does nothing for an ephemeral run.
     async fn release_lease(self) {
         if let Self::Durable(run) = self {
             run.stop_and_release().await;
@@ -91,8 +92,9 @@ impl Hub {
             self.notify_session_change(&active.record.session);
         }
         let task = async move {
-            // The panic is caught so that readers receive the end of the run. It cannot corrupt
-            // shared state, because its locks ignore poisoning and the run is released below.
+            // The panic is caught so that readers receive the end of the run. The shared state
+            // remains usable after a panic, because its locks ignore poisoning and the run is
+            // removed below.
             let executed =
                 AssertUnwindSafe(hub.execute_to_end(&active, &mut execution)).catch_unwind();
             let status = executed.await.unwrap_or_else(|_| {
@@ -139,7 +141,8 @@ impl Hub {
                 }
                 let next = execution.poll_next(cx);
                 if next.is_pending() {
-                    // All emitted events are in the log now, so its status can be updated.
+                    // When no event is ready, all emitted events are in the log, so its status can
+                    // be updated.
                     self.update_status(active);
                 }
                 next.map(Ok)

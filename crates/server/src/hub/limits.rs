@@ -67,7 +67,7 @@ pub(crate) fn try_acquire_permit(slots: &Arc<Semaphore>) -> Option<OwnedSemaphor
     Arc::clone(slots).try_acquire_owned().ok()
 }
 
-/// The limits on active runs.
+/// The limits on active runs, in total and per principal.
 pub(crate) struct RunLimits {
     max: usize,
     total: Arc<Semaphore>,
@@ -86,7 +86,8 @@ impl RunLimits {
         }
     }
 
-    /// Acquires the slots for one more run of the principal.
+    /// Acquires the slots for one more run of the principal. Fails with status 429 if all slots of
+    /// the principal are in use, and with 503 if all slots of the server are.
     pub(crate) fn acquire_slots(&self, principal: &Principal) -> Result<RunSlots, Problem> {
         let own = self.each.acquire_slot(principal).ok_or_else(|| {
             Problem::new(ProblemKind::TooMany, format!(

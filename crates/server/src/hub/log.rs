@@ -21,7 +21,8 @@ pub(crate) struct LoggedEvent {
 }
 
 impl LoggedEvent {
-    /// Returns the parsed event. Returns `None` if this version of the program cannot read it.
+    /// Returns the parsed event. Returns `None` if the JSON text of a stored event cannot be
+    /// parsed, for example because another version of the program wrote it.
     pub(crate) fn parsed_event(&self) -> Option<Arc<RunEvent>> {
         let stored = || serde_json::from_str(&self.json).ok().map(Arc::new);
         self.event.clone().or_else(stored)
@@ -33,8 +34,9 @@ impl LoggedEvent {
     }
 }
 
-/// Extracts the value of the field `type` from an event's JSON text. This program writes the field
-/// without escapes and before any nested object.
+/// Returns the value of the field `type` in an event's JSON text, or `event` if the field is
+/// missing. The text is searched, not parsed: run events are written with this field before any
+/// nested object and without escapes in its value.
 pub(crate) fn event_type(json: &str) -> &str {
     const FIELD: &str = "\"type\":\"";
     let value = json.find(FIELD).map(|at| &json[at + FIELD.len()..]);

@@ -39,7 +39,8 @@ pub(crate) use reader::EventReader;
 pub(crate) use runs::RunView;
 pub(crate) use session::SessionReader;
 
-/// The server name that tools of the client have in run events. No configured server has this name.
+/// The server name in run events for tools that the client executes. No configured MCP server has
+/// this name.
 pub(crate) const CLIENT_SERVER: &str = "the client";
 
 /// The manager of all runs of this server process. Clones are cheap.
@@ -55,7 +56,8 @@ struct SharedHubState {
     runs: Arc<dyn RunStore>,
     options: ServerOptions,
     active: Mutex<HashMap<Arc<str>, Arc<ActiveRun>>>,
-    /// A channel that receives the id of a session when one of its runs starts or ends.
+    /// A channel that receives the id of a session when one of its runs starts or ends, or when the
+    /// session is deleted.
     session_changes: broadcast::Sender<SessionId>,
     /// Locks that prevent concurrent resumption and cancellation of a run, by run id.
     run_locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
@@ -65,7 +67,7 @@ struct SharedHubState {
     /// A token that is cancelled when the shutdown starts. New runs are then refused, and waiting
     /// runs are stored.
     stopping: CancellationToken,
-    /// A token that is cancelled when active runs must be interrupted.
+    /// A token that is cancelled when the shutdown interrupts the runs that are still active.
     abort: CancellationToken,
 }
 
@@ -86,7 +88,8 @@ pub(crate) enum ConversationInput {
     Session {
         /// The id of the session, or `None` to create a session with a new id.
         id: Option<SessionId>,
-        /// Whether to create a session with the client's `id` if none exists.
+        /// Whether to create a session with the client's `id` if none exists. If `false`, a missing
+        /// session is an error.
         create: bool,
         /// The number of stored messages to keep. Later messages are removed. `None` keeps all
         /// messages.
@@ -291,7 +294,8 @@ impl Hub {
         lock_mutex(&self.shared.active)
     }
 
-    /// Returns an active run if it belongs to the principal `owner`.
+    /// Returns the run with the id `run` if this process executes it and it belongs to `owner`.
+    /// Otherwise returns `None`.
     fn find_active_run(&self, owner: &Principal, run: &str) -> Option<Arc<ActiveRun>> {
         let active = self.lock_active_runs();
         active.get(run).filter(|it| it.owner == *owner).cloned()
@@ -324,7 +328,8 @@ impl Hub {
 /// changes reads the store again.
 const SESSION_CHANGES: usize = 1_024;
 
-/// Waits until a run of the session starts or ends. Returns early if the receiver missed changes.
+/// Waits until a run of the session starts or ends, or the session is deleted. Returns early if the
+/// receiver missed changes.
 async fn await_session_change(changes: &mut broadcast::Receiver<SessionId>, session: &SessionId) {
     while changes
         .recv()
@@ -346,8 +351,8 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs an operation to its end even if the client disconnects. Otherwise a partly resumed run
-/// could stay without a task that executes it.
+/// Runs an operation in its own task, so that the operation completes even if the client
+/// disconnects. Otherwise, a partly resumed run could remain without a task that executes it.
 async fn run_to_completion<T: Send + 'static>(
     operation: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {

@@ -72,7 +72,8 @@ impl PendingApprovals {
         true
     }
 
-    /// Returns whether the client executes the tool call. Only its result decides about the call.
+    /// Returns whether the client executes the tool call. Only the client's result decides about
+    /// such a call.
     pub(super) fn is_client_call(&self, call: &str) -> bool {
         self.lock_state().client_calls.contains(call)
     }
@@ -200,6 +201,7 @@ impl Approver for PendingApprovals {
     }
 
     /// Waits for the first decision about one of `calls`, which the run has not requested yet.
+    /// Returns the index of the call in `calls` and the decision.
     async fn await_early_decision(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
         self.wait_for_value(|| self.take_decision(calls.iter().map(String::as_str)))
             .await

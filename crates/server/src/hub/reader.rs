@@ -38,7 +38,8 @@ pub(crate) struct EventReader {
 }
 
 impl EventReader {
-    /// Returns the next event. Dropping the future before it is ready would lose the log.
+    /// Returns the next event, or `None` at the end of the stream. The future must not be dropped
+    /// before it is ready, because the reader would then lose the log that it reads.
     pub(crate) async fn next(&mut self) -> Option<LoggedEvent> {
         loop {
             if let Some(event) = self.next_ready_event() {

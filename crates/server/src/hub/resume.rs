@@ -9,7 +9,8 @@ use super::{CLIENT_SERVER, Hub, StartedRun};
 use crate::{Parameters, Problem, RunSettings, RunSettingsError};
 
 impl Hub {
-    /// Resumes a waiting or interrupted run, optionally with a decision about one tool call.
+    /// Resumes a waiting or interrupted run, optionally with a decision about one tool call. Fails
+    /// if the call does not wait for a decision, or if another process executes the run.
     pub(super) async fn resume_stored_run(
         &self,
         principal: &Principal,
@@ -45,7 +46,8 @@ impl Hub {
         Ok(self.execute_durable_run(principal.clone(), run, approvals, slots))
     }
 
-    /// Builds an agent for a resumed run with the settings of the run's first agent.
+    /// Builds the agent that resumes a stored run, with the recipe and model of the run. If the run
+    /// was interrupted before its first step, the stored parameters of the run are used too.
     async fn build_resume_agent(
         &self,
         leased: &LeasedRun,
@@ -67,8 +69,9 @@ impl Hub {
         Ok(agent.await?)
     }
 
-    /// Builds an agent for a run that was interrupted before its first step. Only the stored
-    /// parameters of such a run are known.
+    /// Builds an agent for a run that was interrupted before its first step. Only the conversation,
+    /// the model and the parameters of such a run are stored. Fails if the parameters are missing
+    /// or cannot be read.
     async fn build_first_step_agent(
         &self,
         leased: &LeasedRun,
@@ -106,7 +109,8 @@ impl Hub {
     }
 
     /// Builds an agent with the first combination of recipe and model that the engine accepts. If
-    /// the model of the run no longer exists, the configured model is used.
+    /// the model of the run no longer exists, the configured model is used. If the engine accepts
+    /// no combination, returns the error for the first one.
     async fn build_accepted_agent(
         &self,
         leased: &LeasedRun,
@@ -150,7 +154,8 @@ impl Hub {
     }
 }
 
-/// Checks that a tool call of a stored run waits for an approval decision.
+/// Checks that a tool call of a stored run waits for an approval decision. A call that the client
+/// executes is an error too, because only the client can send its result.
 fn check_call_waits(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
     let waiting = leased.restored_run().pending_approvals();
     let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) else {
@@ -184,7 +189,8 @@ pub(super) fn not_waiting_error(call: &str, waiting: &[ApprovalRequest]) -> Prob
     ))
 }
 
-/// Converts the error `session-busy` to one that explains that another process executes the run.
+/// Converts the error `session-busy` to an error that explains that another process executes the
+/// run. Returns other errors unchanged.
 pub(super) fn convert_lease_error(problem: Problem, run: &str) -> Problem {
     if problem.kind != "session-busy" {
         return problem;

@@ -91,8 +91,9 @@ impl Hub {
         })
     }
 
-    /// Returns the tool calls of a stored run that wait for approval. If this version of the
-    /// program cannot read the run, the list is empty.
+    /// Returns the tool calls of a stored run that wait for approval. The list is empty if the
+    /// stored state of the run is missing or cannot be read, for example because another version of
+    /// the program wrote it.
     async fn stored_waiting_calls(
         &self,
         owner: &Principal,
@@ -114,7 +115,8 @@ impl Hub {
         }
     }
 
-    /// Reads the report of a finished run from the last event of the run.
+    /// Reads the report of a finished run from the last event of the run. Returns `None` if this
+    /// event is missing or contains no report.
     async fn read_report(
         &self,
         owner: &Principal,
@@ -220,7 +222,8 @@ impl Hub {
         self.decide_any_call(owner, run, call, decision).await
     }
 
-    /// Applies a decision about any waiting tool call, including calls that the client executes.
+    /// Applies a decision about any waiting tool call. A call that the client executes is accepted
+    /// only while this process executes the run.
     pub(crate) async fn decide_any_call(
         &self,
         owner: &Principal,
@@ -325,7 +328,8 @@ impl Hub {
         .await
     }
 
-    /// Resumes a waiting or interrupted run. A run that is already active does not change.
+    /// Resumes a waiting or interrupted run. A run that is already active does not change. For a
+    /// finished run, the result is an error with status 409.
     pub(crate) async fn continue_run(
         &self,
         owner: &Principal,
@@ -373,7 +377,10 @@ impl Hub {
     }
 }
 
-/// Waits until the run applies an approval decision. Returns `false` if the run was stored before.
+/// Waits until an event after the event numbered `last_event` shows that the run applied the
+/// decision about `call`. Returns `false` if a durable run stopped before that, so that the stored
+/// run must be resumed with the decision. Returns `true` after `OPERATION_TIMEOUT` even if the
+/// decision is not applied yet.
 async fn wait_until_applied(active: &ActiveRun, last_event: u64, call: &str) -> bool {
     let mut changes = active.log.subscribe_changes();
     let applied = async {

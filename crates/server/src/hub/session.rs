@@ -54,7 +54,8 @@ impl Hub {
 }
 
 impl SessionReader {
-    /// Returns the next event with its number within the session.
+    /// Returns the next event with its number within the session, or `None` at the end of the
+    /// stream.
     pub(crate) async fn next(&mut self) -> Option<(u64, LoggedEvent)> {
         loop {
             if let Some((before, reader)) = &mut self.current {
@@ -99,7 +100,8 @@ impl SessionReader {
         }
     }
 
-    /// Finds the runs with unread events. Returns `false` if the session was deleted.
+    /// Sets `self.runs` to the runs with unread events. Reads the `limit` newest runs first, and
+    /// all runs only if these may be too few. Returns `false` if the session was deleted.
     async fn find_unread_runs(&mut self, limit: u32) -> Result<bool, Problem> {
         let mut runs = self
             .hub

@@ -24,8 +24,9 @@ use crate::Problem;
 
 /// Maximum number of characters of a session title that is derived from the first message.
 const MAX_TITLE: usize = 80;
-/// Maximum number of characters of the client's session id that the stored id begins with. With a
-/// dot and the hash, the stored id has at most 128 characters, the maximum for ids from clients.
+/// Maximum number of characters of the client's session id at the start of the stored session id. A
+/// dot and 32 hex digits follow, so that the stored id has at most 128 characters. This is also the
+/// maximum for session ids from clients.
 const ID_PREFIX_LENGTH: usize = 95;
 /// Number of bytes of the keyed hash in a stored session id. It is written as 32 hex digits.
 const ID_HASH_BYTES: usize = 16;
@@ -34,7 +35,8 @@ impl Hub {
     /// Starts a run. The run continues if the client disconnects, unless the run is ephemeral.
     pub(crate) async fn start_run(&self, start: StartRequest) -> Result<StartedRun, Problem> {
         if matches!(start.conversation, ConversationInput::Ephemeral { .. }) {
-            // An ephemeral run must end when its client disconnects.
+            // The start of an ephemeral run has no task of its own, so that it ends when the client
+            // disconnects.
             return self.start_run_now(start).await;
         }
         let hub = self.clone();
@@ -100,7 +102,8 @@ impl Hub {
                     let begun = durable_runs
                         .begin_run_in_new_session(&agent, &session, messages, parameters);
                     match begun.await {
-                        // Another request created the session, so the run starts in it below.
+                        // Another request has just created the session, so the run starts in this
+                        // session below.
                         Err(DurableRunError::Store(SessionStoreError::Exists { .. })) => {}
                         run => {
                             return Ok(self.execute_durable_run(principal, run?, approvals, slots));
@@ -225,9 +228,10 @@ impl Hub {
         self.shared.limits.acquire_slots(principal)
     }
 
-    /// Returns the stored session id for an id that a client chose. Ids are unique in a store, and
-    /// a client must not detect sessions of other principals. The stored id for a named principal
-    /// is therefore a hash that only this principal's requests produce.
+    /// Returns the id under which the store keeps the session that a client calls `id`. Ids are
+    /// unique in a store, and a client must not detect sessions of other principals. The stored id
+    /// of a principal with a tenant or user therefore ends with a hash that only requests of this
+    /// principal produce. A session that the principal already has under `id` keeps this id.
     pub(crate) async fn stored_session_id(
         &self,
         principal: &Principal,
@@ -281,8 +285,8 @@ fn new_session(id: SessionId, title: String) -> Session {
 
 /// Derives the stored session id from the principal and the id that the client chose. The result
 /// begins with `id`, cut at [`ID_PREFIX_LENGTH`] characters. The rest is a keyed hash of tenant,
-/// user and `id`. Other clients do not know the key of the store, so they cannot create the session
-/// first.
+/// user and `id`. Other clients do not know the key of the store, so they cannot compute this id
+/// and create the session first.
 fn derive_id(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId, Problem> {
     let mac = Hmac::<Sha256>::new_from_slice(key.as_bytes());
     // HMAC accepts keys of any length, so this error does not occur.
@@ -301,7 +305,8 @@ fn derive_id(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<Sessi
     Ok(SessionId(format!("{prefix}.{hash}")))
 }
 
-/// Returns the session title for a new session that begins with these messages.
+/// Returns the title of a new session that begins with these messages: the first line of the first
+/// user message, or an empty string.
 fn title_from_messages(messages: &[Arc<Message>]) -> String {
     let mut messages = messages.iter();
     let question = messages.find(|message| message.role == Role::User);

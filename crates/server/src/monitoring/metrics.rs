@@ -31,9 +31,11 @@ pub(crate) struct ServerMetrics {
     registry: Registry,
     responses: Family<ResponseLabels, Histogram, fn() -> Histogram>,
     gauges: [Gauge; GAUGES.len()],
-    /// A counter: every open request holds a clone, and the reference count is the number.
+    /// A counter of open requests. Every open request holds a clone, so the strong count minus one
+    /// is the number of open requests.
     pub(crate) open_requests: Arc<()>,
-    /// A counter: every open connection holds a clone, and the reference count is the number.
+    /// A counter of open connections. Every open connection holds a clone, so the strong count
+    /// minus one is the number of open connections.
     pub(crate) connections: Arc<()>,
 }
 
@@ -62,7 +64,7 @@ impl ServerMetrics {
         }
     }
 
-    /// Records the response time of a request, by method, route and status.
+    /// Records the time until a response started (`after`), by method, route pattern and status.
     pub(crate) fn record_response(&self, method: &str, route: &str, status: u16, after: Duration) {
         let labels = [
             ("method", method_label(method).to_owned()),

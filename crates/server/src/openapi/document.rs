@@ -154,7 +154,8 @@ fn problem_response(description: &str, has_own_form: bool) -> RefOr<utoipa::open
     RefOr::T(response.build())
 }
 
-/// Adds the path `prefix` of all routes to the JSON text of the OpenAPI document.
+/// Adds the path `prefix` to the JSON text of the OpenAPI document as the server URL of all routes.
+/// An empty prefix changes nothing.
 pub(crate) fn add_server_prefix(document: &str, prefix: &str) -> String {
     let servers = json!([{"url": prefix}]);
     match document.strip_prefix('{') {

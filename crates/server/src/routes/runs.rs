@@ -97,7 +97,7 @@ impl Answer {
     }
 }
 
-/// Creates a response with status 202 that contains the record of a run.
+/// Creates a response with status 202 that contains the ids and the state of a run.
 fn accepted_response(record: RunRecord) -> Response {
     let body = RunAccepted {
         run_id: record.id,

@@ -13,10 +13,11 @@ pub(crate) struct DatabaseError {
 /// The kind of a database failure, which decides whether a write is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureKind {
-    /// The connection is lost. A new connection may succeed.
+    /// The connection is lost or timed out, or the lock file of a SQLite store cannot be used. A
+    /// retry with a new connection may succeed.
     ConnectionLost,
-    /// The server is out of connections or memory, or refuses writes at present. It has executed
-    /// nothing.
+    /// No connection is free, the server is out of memory or another resource, or the server
+    /// refuses writes at present. The statement was not executed.
     Overloaded,
     /// Another writer held a lock for longer than this write may wait.
     Locked,
@@ -53,7 +54,9 @@ impl DatabaseError {
         self.kind == kind
     }
 
-    /// Converts the failure of a read to the error that callers of the store receive.
+    /// Converts the failure of a read to the error that callers of the store receive: `Unavailable`
+    /// if a later attempt may succeed, otherwise `Unreadable` or `Storage`. `operation` completes
+    /// "failed to …" in its message.
     pub(crate) fn into_store_error(self, operation: &'static str) -> SessionStoreError {
         let kind = self.kind;
         let source = self.into();

@@ -29,7 +29,8 @@ pub(crate) trait Database: fmt::Debug + Send + Sync {
     /// Opens a connection for writing.
     async fn connect(&self) -> Result<Box<dyn Connection>, DatabaseError>;
 
-    /// Executes a query. A value that cannot be stored matches no row, so the result is empty.
+    /// Executes a query on a connection for reading. Returns no rows if a parameter contains the
+    /// character NUL, because no stored text contains NUL.
     async fn read_rows(
         &self,
         sql: &'static str,
@@ -39,13 +40,14 @@ pub(crate) trait Database: fmt::Debug + Send + Sync {
     /// Opens a connection whose reads all see the same snapshot of the store.
     async fn open_snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError>;
 
-    /// Closes the connections for reading.
+    /// Closes the connections for reading. Later reads fail.
     async fn close(&self);
 
-    /// Returns the maximum time of a transaction. A connection that takes longer is dropped.
+    /// Returns the maximum time of a write transaction. If a transaction takes longer, its
+    /// connection is dropped.
     fn transaction_timeout(&self) -> Duration;
 
-    /// Returns the locks that show which instances are alive.
+    /// Returns the locks that show which instances (open stores) are alive.
     fn instance_locks(&self) -> &dyn InstanceLocks;
 }
 
@@ -83,7 +85,8 @@ pub(crate) trait Connection: Send {
     /// Begins a write transaction.
     async fn begin(&mut self) -> Result<(), DatabaseError>;
 
-    /// Rolls the transaction back. After an error, dropping the connection rolls it back.
+    /// Rolls the transaction back. If this fails, the caller must drop the connection, which also
+    /// rolls the transaction back.
     async fn roll_back(&mut self) -> Result<(), DatabaseError>;
 
     /// Returns free pages of a SQLite file to the operating system. Does nothing on PostgreSQL.
@@ -91,7 +94,7 @@ pub(crate) trait Connection: Send {
         Ok(())
     }
 
-    /// Closes the connection.
+    /// Closes the connection. The default implementation only drops it.
     async fn close(self: Box<Self>) {}
 }
 
@@ -114,10 +117,12 @@ impl dyn Connection + '_ {
 /// instances.
 #[async_trait]
 pub(crate) trait InstanceLocks: Send + Sync {
-    /// Creates an instance id, acquires its lock and releases the old lock. Inserts no row.
+    /// Creates a new instance id and acquires its lock. Releases the lock of the previous id of
+    /// this instance, if there is one. The caller must insert the row of the new id.
     async fn acquire_new_lock(&self) -> Result<InstanceClaim, DatabaseError>;
 
-    /// Returns the id of this instance, or `None` before it has a lock.
+    /// Returns the id of this instance. Returns `None` before it has acquired a lock and after
+    /// [`release_lock`](Self::release_lock).
     fn own_id(&self) -> Option<String>;
 
     /// Returns whether an instance is dead, which means that no process holds its lock.
@@ -125,7 +130,8 @@ pub(crate) trait InstanceLocks: Send + Sync {
 
     /// Removes the row of an instance if it is dead, and returns whether the row was removed.
     ///
-    /// On PostgreSQL, waits for the end of a running transaction of that instance.
+    /// On PostgreSQL, waits for a running transaction of that instance, because that transaction
+    /// locks the row.
     async fn remove_if_dead(
         &self,
         connection: &mut dyn Connection,
@@ -138,7 +144,9 @@ pub(crate) trait InstanceLocks: Send + Sync {
     /// Removes the lock files of all dead instances.
     fn remove_stale_locks(&self) {}
 
-    /// Requests an immediate check that this instance still holds its lock.
+    /// Requests an immediate check that this instance still holds its lock. The default
+    /// implementation does nothing. PostgreSQL locks need the check, because a lost connection
+    /// loses the lock.
     fn request_check(&self) {}
 
     /// Releases the lock of this instance, which then counts as dead.

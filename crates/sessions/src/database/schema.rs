@@ -6,7 +6,8 @@ use crate::error::OpenError;
 /// Version of the tables in `schema/`. Databases before version 1 have no table `store_version`.
 const VERSION: i64 = 1;
 
-/// Creates the table with the version number, which stores of every version have.
+/// SQL that creates the table with the version number of the other tables. A store of any version
+/// has this table.
 const CREATE_VERSION: &str = "CREATE TABLE store_version (version BIGINT NOT NULL)";
 
 /// Creates the tables in a new database. Checks their version in an existing one.

@@ -14,9 +14,10 @@ impl Value {
         matches!(self, Self::Text(text) if has_nul(text))
     }
 
-    /// Checks that the value can be stored.
+    /// Returns an error for text with the character NUL.
     ///
-    /// PostgreSQL does not support NUL in text. SQLite does, but both must behave the same.
+    /// PostgreSQL does not support NUL in text. SQLite does, but both databases must behave the
+    /// same.
     pub(crate) fn check_storable(&self) -> Result<(), DatabaseError> {
         if self.cannot_be_stored() {
             let cause = "text with the character NUL cannot be stored";
@@ -77,7 +78,7 @@ pub(crate) enum Cell {
     Int(i64),
     Text(String),
     Null,
-    /// The value has a type that this crate does not store.
+    /// The value is not an integer, text or null. This crate stores no such values.
     Other,
 }
 

@@ -53,8 +53,10 @@ async fn send_record(output: &mpsc::Sender<Line>, record: &Record) -> Result<(),
     sent.map_err(|_| DatabaseError::other_failure("the export was abandoned"))
 }
 
-/// Sends the records of all rows that `sql` selects, page by page. The first column is the row
-/// number. The parameters of `sql` are `key` and the last number of the previous page.
+/// Executes the query `sql` page by page until a page is empty, converts each row with `records`,
+/// and sends the records. The first column of `sql` is the number of the row. The parameters of
+/// `sql` are `key` and the number of the last row of the previous page, which is -1 for the first
+/// page.
 async fn send_rows(
     output: &mpsc::Sender<Line>,
     connection: &mut dyn Connection,

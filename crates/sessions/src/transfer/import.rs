@@ -16,7 +16,8 @@ use crate::{
     write::{queue::Refusal, transaction::Transaction},
 };
 
-/// Maximum size of an import: 1 GiB. The whole import is in memory before it is stored.
+/// Maximum size of an import in bytes: 1 GiB. The rest of a longer input is not read, so the import
+/// fails because the end is missing. The whole import is in memory before it is stored.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Maximum number of imported events in one database row.
@@ -36,15 +37,17 @@ pub enum ImportIds {
 pub struct ImportSummary {
     /// The ids of the imported sessions, in the order of the export.
     pub sessions: Vec<SessionId>,
-    /// The ids of the imported runs that were unfinished and are now cancelled.
+    /// The ids under which the import stored runs that were unfinished in the export. They are
+    /// stored as finished with the outcome `cancelled`.
     pub cancelled: Vec<String>,
 }
 
 impl Store {
     /// Imports the output of [`export`](Self::export) for `owner`, who may be another principal.
     ///
-    /// Stores all sessions or none. Cancels unfinished runs and keeps their events. Drops run
-    /// states, because others could have changed the approvals in the file.
+    /// Stores all sessions or none. Cancels unfinished runs and keeps their events. Does not store
+    /// the states of unfinished runs, because somebody could have changed tool approvals in the
+    /// file.
     pub async fn import<R: AsyncRead + Unpin + Send>(
         &self,
         owner: &Principal,
@@ -96,7 +99,8 @@ async fn store_session(
     owner: &Principal,
     imported: &ImportedSession,
 ) -> Result<(), Refusal> {
-    // The column `at` stays empty, so that the run keeps its original time of the last change.
+    // The column `at`, the time of the events, stays empty. A time there would be later than
+    // `updated_at` of the run, and reads of the run would return it as the time of the last change.
     const EVENTS: &str = "INSERT INTO run_events (run, first_seq, last_seq, at, events)
         VALUES ($1, $2, $3, '', $4)";
     let messages = &imported.messages;
@@ -271,7 +275,8 @@ impl Import {
             .ok_or(missing)
     }
 
-    /// Checks that the last session and run have as many messages and events as they declare.
+    /// Checks that the session and the run that were read last have as many messages and events as
+    /// their records declare.
     fn check_counts(&self) -> Result<(), ImportError> {
         let Some(last) = self.sessions.last() else {
             return Ok(());

@@ -20,10 +20,11 @@ const MAX_BATCH: usize = 1024;
 
 /// Pauses before the retries of a failed transaction, in milliseconds.
 ///
-/// A restarted server is back after seconds. A run whose writes fail for longer must end.
+/// The pauses add up to 13.5 seconds, so that writes continue after a restart of the database
+/// server, which takes seconds. A run whose writes fail for longer must end.
 const RETRY_PAUSES: [u64; 7] = [0, 100, 400, 1000, 2000, 4000, 6000];
 
-/// Maximum time from the first attempt to the last retry.
+/// Time since the first attempt after which a failed transaction is not retried again.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The reason why a write was not performed.
@@ -51,7 +52,8 @@ impl From<SessionStoreError> for Refusal {
 #[derive(Debug, Clone)]
 struct BatchFailure {
     error: Arc<DatabaseError>,
-    /// Whether nothing was written, so that the caller may try the same write later.
+    /// Whether the failure is temporary and nothing was written. Then the caller receives
+    /// `Unavailable` and may repeat the write. Otherwise, the caller receives `Storage`.
     may_pass: bool,
 }
 
@@ -87,7 +89,8 @@ struct QueuedWrite<T, F> {
 /// A [`QueuedWrite`] of any result type, so that one queue can hold all writes.
 #[async_trait(?Send)]
 trait Job: Send {
-    /// Returns whether the caller has stopped waiting.
+    /// Returns whether the caller no longer waits for the outcome, so that the write can be
+    /// skipped.
     fn is_abandoned(&self) -> bool;
 
     /// Performs the write, stores its outcome, and returns whether it succeeded. An error is a
@@ -139,7 +142,8 @@ where
                     Err(lost) if lost.is_kind(FailureKind::ConnectionLost) => {
                         return Err(lost.into());
                     }
-                    // On a full disk, SQLite rolls back the whole transaction and its savepoint.
+                    // The savepoint does not exist any more: on a full disk, for example, SQLite
+                    // rolls back the whole transaction.
                     Err(_) => return Err(error),
                     Ok(()) => {}
                 }
@@ -169,7 +173,8 @@ where
     }
 }
 
-/// Returns whether an error requires that the whole transaction is performed again.
+/// Returns whether an error fails the whole transaction, so that all of its writes must be
+/// performed again.
 fn ends_transaction(error: &DatabaseError) -> bool {
     error.is_kind(FailureKind::ConnectionLost) || error.is_kind(FailureKind::Conflict)
 }
@@ -183,7 +188,8 @@ async fn undo_write(connection: &mut dyn Connection) -> Result<(), DatabaseError
 pub(crate) struct Queue(mpsc::UnboundedSender<Option<Box<dyn Job>>>);
 
 impl Queue {
-    /// Queues a write and waits for its commit. Waiting callers limit the size of the queue.
+    /// Queues a write and waits until it is committed or has failed. The queue has no limit of its
+    /// own, but each caller waits for its write, so it has at most one entry per waiting caller.
     pub(crate) async fn perform_write<T: Send + 'static>(
         &self,
         operation: &'static str,
@@ -283,12 +289,14 @@ impl Writer {
                 _ => false,
             };
             if !rolled_back {
-                // The connection is closed instead, which rolls the transaction back.
+                // The connection is lost or its rollback failed. Dropping the connection rolls the
+                // transaction back.
                 self.connection = None;
                 self.database.instance_locks().request_check();
             }
             if self.phase == Phase::Write && !lost && batch.len() > 1 {
-                // The writes are performed one by one, because one failing write fails them all.
+                // One failing write fails the whole batch, so each write is repeated in a
+                // transaction of its own.
                 for job in batch {
                     Box::pin(self.perform_batch(vec![job])).await;
                 }
@@ -298,13 +306,15 @@ impl Writer {
             let may_retry = match self.phase {
                 Phase::Begin => lost || error.is_kind(FailureKind::Overloaded),
                 Phase::Write => lost || conflict,
-                // A lost connection is not retried here, because the writes may be committed.
+                // After a lost connection, it is unknown whether the commit succeeded, so the
+                // writes are not repeated.
                 Phase::Commit => conflict,
             };
             let pause = pauses.next();
             let Some(pause) = pause.filter(|_| may_retry && started.elapsed() < RETRY_TIMEOUT)
             else {
-                // Nothing is written if the lock was refused, so the caller may try again.
+                // If the lock was refused, nothing was written, so the caller may repeat the
+                // writes.
                 let may_pass =
                     error.is_kind(FailureKind::Locked) || (may_retry && self.phase == Phase::Begin);
                 break Some(BatchFailure { error, may_pass });
@@ -355,7 +365,8 @@ impl Writer {
     }
 }
 
-/// Returns the id of this instance and keeps its row until the end of the transaction.
+/// Returns the id of this instance. Other processes cannot remove its row from `instances` before
+/// the end of the transaction.
 ///
 /// Creates the row at the first call, and again after another instance has removed it.
 async fn claim_instance(

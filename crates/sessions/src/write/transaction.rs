@@ -73,7 +73,8 @@ pub(crate) struct EventRow {
 }
 
 impl EventRow {
-    /// Creates the row. Returns `None` without events. Fails if the event numbers have gaps.
+    /// Creates the row. Returns `None` if `events` is empty. Fails if the event numbers have gaps
+    /// or an event is nested too deeply.
     pub(crate) fn new(
         run: &str,
         events: &[StoredEvent],
@@ -105,7 +106,8 @@ pub(crate) struct Transaction<'a> {
     /// The id of the instance that performs the transaction.
     pub(crate) own_id: &'a str,
     pub(crate) now: &'a Now,
-    /// Removed dead instances. Their lock files are removed after the commit.
+    /// Ids of the instances that this transaction has removed. Their lock files are removed after
+    /// the commit.
     pub(crate) removed_instances: &'a mut Vec<String>,
 }
 
@@ -136,7 +138,8 @@ impl Transaction<'_> {
         Ok(row.read_int(0)?)
     }
 
-    /// Finds a session, locks its row until the end of the transaction, and marks it as used.
+    /// Finds a session of `owner`, locks its row until the end of the transaction, and sets its
+    /// time of last use. Returns `NotFound` if `owner` has no session with this id.
     pub(crate) async fn lock_session(
         &mut self,
         owner: &Principal,
@@ -158,7 +161,8 @@ impl Transaction<'_> {
         })
     }
 
-    /// Locks a session. Fails unless it has exactly `after` messages and no unfinished run.
+    /// Locks a session. Returns `Busy` if the session has an unfinished run, and `Conflict` if the
+    /// number of its messages is not `after`.
     pub(crate) async fn lock_idle_session(
         &mut self,
         owner: &Principal,
@@ -175,8 +179,8 @@ impl Transaction<'_> {
         Ok(session)
     }
 
-    /// Returns the id of the unfinished run of a session, and the instance that executes it. A
-    /// session has at most one unfinished run.
+    /// Returns the id of the unfinished run of a session and the id of the instance that executes
+    /// it, which is `None` unless the run is running. A session has at most one unfinished run.
     pub(crate) async fn find_unfinished_run(
         &mut self,
         session: i64,
@@ -208,7 +212,8 @@ impl Transaction<'_> {
         Ok(total)
     }
 
-    /// Inserts messages of a session from position `from`. Does not update its message count.
+    /// Inserts messages of a session at the positions from `from` on, counted from 0. Does not
+    /// update the message count of the session.
     pub(crate) async fn insert_messages(
         &mut self,
         session: i64,
@@ -253,7 +258,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Inserts a run and returns its row key. `instance` is the instance that executes the run.
+    /// Inserts a run and returns its row key. `session` is the row key of its session. `instance`
+    /// is the id of the instance that executes the run, or `None` for a run that is not running.
     pub(crate) async fn insert_run(
         &mut self,
         run: &RunRecord,
@@ -283,7 +289,8 @@ impl Transaction<'_> {
         Ok(row.read_int(0)?)
     }
 
-    /// Appends events to a run. Fails if another instance executes it or the numbers have a gap.
+    /// Appends events to a run. Fails if this instance does not execute the run, or if the first
+    /// event does not follow the last stored event.
     pub(crate) async fn append_events(&mut self, events: &EventRow) -> Result<(), Refusal> {
         const APPEND: &str = "INSERT INTO run_events (run, last_seq, first_seq, at, events)
             SELECT r.key, $4, $3, $5, $6 FROM runs r WHERE r.id = $1 AND r.instance = $2
@@ -307,7 +314,8 @@ impl Transaction<'_> {
         Err(self.find_refusal_reason(run, &gap).await?.into())
     }
 
-    /// Returns the error for a refused write to a run: `otherwise` if this instance executes it.
+    /// Returns the error for a refused write to a run: `NoSuchRun`, or `RunConflict` with the
+    /// reason. The reason is `otherwise` if this instance executes the run.
     pub(crate) async fn find_refusal_reason(
         &mut self,
         run: &str,
@@ -327,7 +335,8 @@ impl Transaction<'_> {
         Ok(run_conflict(run, reason))
     }
 
-    /// Returns whether an instance is alive. Removes a dead instance and interrupts its runs.
+    /// Returns whether an instance is alive. Removes the row of a dead instance and marks its runs
+    /// as interrupted.
     pub(crate) async fn is_alive(&mut self, instance: &str) -> Result<bool, DatabaseError> {
         if instance == self.own_id {
             return Ok(true);

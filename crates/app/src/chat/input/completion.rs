@@ -39,7 +39,8 @@ impl Completer for NameCompleter {
     }
 }
 
-/// Returns the suggestions for the word before the cursor.
+/// Returns the suggestions for the word before the cursor. `pos` is the byte offset of the cursor
+/// in `line`.
 pub(crate) fn suggest_completions(
     line: &str,
     pos: usize,
@@ -117,7 +118,8 @@ fn names_without_description(names: &[String]) -> Vec<(&str, Option<&str>)> {
     names.iter().map(|name| (name.as_str(), None)).collect()
 }
 
-/// Returns the paths that start with `word`, and whether each of them is a folder.
+/// Returns the paths relative to `from` that start with `word`, and whether each path is a folder.
+/// Returns no paths if the folder cannot be read.
 fn find_matching_paths(from: &Path, word: &str) -> Vec<(String, bool)> {
     let (folder, begin) = match word.rsplit_once('/') {
         Some((folder, begin)) => (format!("{folder}/"), begin),

@@ -47,9 +47,11 @@ pub(crate) enum InputLine {
 /// Line editor of a terminal. Clones share one terminal, and only one of them reads at a time.
 #[derive(Clone)]
 pub(crate) struct LineEditor {
-    /// Editor for questions to the model, with history. Its lock ensures that one reader is active.
+    /// Editor for questions to the model, with history. While a reply to another question is read,
+    /// this lock is also held, so that only one reader uses the terminal.
     main: Arc<Mutex<Reedline>>,
-    /// Flag that makes the editor for questions return without input.
+    /// Flag that stops the editor for questions to the model. If it is `true`, the editor returns
+    /// without input.
     stop: Arc<AtomicBool>,
     colours: bool,
     /// Receiver of Ctrl-C presses, which cancel a run and do not end the program.
@@ -57,7 +59,8 @@ pub(crate) struct LineEditor {
 }
 
 impl LineEditor {
-    /// Creates an editor with its history in a private file, and captures Ctrl-C.
+    /// Creates an editor whose history is in a file that only the user can read. From then on,
+    /// Ctrl-C counts as a key press and does not end the program.
     pub(crate) fn new(
         environment: &Environment,
         known: SharedNames,
@@ -109,7 +112,8 @@ impl LineEditor {
         }
     }
 
-    /// Reads a question for the model. Returns `InputLine::End` after an interruption.
+    /// Reads a question for the model. Returns [`InputLine::Interrupted`] if the user presses
+    /// Ctrl-C, and [`InputLine::End`] after an interruption such as `SIGTERM`.
     pub(crate) async fn read_question(&self, interrupts: &Interrupts) -> io::Result<InputLine> {
         if interrupts.is_interrupted() {
             return Ok(InputLine::End);
@@ -140,10 +144,12 @@ impl LineEditor {
         })
     }
 
-    /// Reads the reply to a question of the program, or lets the user edit `text`.
+    /// Reads the reply to a question of the program, such as an approval request. With `text`, lets
+    /// the user edit this text instead. Returns [`InputLine::End`] if the terminal cannot be read.
     async fn read_answer(&self, prompt: EditorPrompt, text: Option<String>) -> InputLine {
         let (main, colours) = (Arc::clone(&self.main), self.colours);
-        // With its own stop flag, a withdrawn question does not stop the question editor.
+        // This flag is separate from `self.stop`. A withdrawn question must not stop the editor for
+        // questions to the model.
         let stop = Arc::new(AtomicBool::new(false));
         let _guard = StopOnDrop(Arc::clone(&stop));
         let reading = tokio::task::spawn_blocking(move || {

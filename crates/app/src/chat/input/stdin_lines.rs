@@ -10,8 +10,9 @@ use crate::{
 
 const MARK: &str = "> ";
 
-/// Reads a line of standard input. Prints a piped line on standard error, so that questions and
-/// messages appear together there.
+/// Reads a line of standard input, or several lines if they are continued. Returns
+/// [`InputLine::Interrupted`] after an interruption. Prints piped input on standard error, so that
+/// questions and messages appear together there.
 pub(crate) async fn read_input_line(interrupts: &Interrupts) -> io::Result<InputLine> {
     let reading = tokio::task::spawn_blocking(read_stdin_line);
     tokio::select! {

@@ -52,8 +52,8 @@ pub(super) fn render_block(block: &str, most: usize, look: MarkdownStyles) -> Ve
     rows.iter().map(|row| render_row(row)).collect()
 }
 
-/// Returns the byte offset of the second block in `text`. List items count as blocks, so that a
-/// long list is drawn item by item.
+/// Returns the byte offset of the second block in `text`, or `None` if there is only one block.
+/// List items count as blocks, so that a long list is drawn item by item.
 pub(super) fn find_second_block(text: &str) -> Option<usize> {
     let mut depth = 0;
     let mut blocks = 0;
@@ -88,7 +88,8 @@ struct BlockLayout<'s> {
 }
 
 impl BlockLayout<'_> {
-    /// Lays out the blocks up to the end of the list item or quotation that contains them.
+    /// Lays out blocks as rows of at most `room` columns, up to the end of the list item or
+    /// quotation that contains them. At nesting depth 0, lays out all blocks.
     fn lay_out_blocks(&mut self, room: usize, depth: usize) -> Vec<Row> {
         let mut rows = Vec::new();
         // Number of the next item of each open list. `None` for a list with bullets.
@@ -154,7 +155,9 @@ impl BlockLayout<'_> {
         rows
     }
 
-    /// Lays out a list item or quotation with indentation. A narrow terminal has no indentation.
+    /// Lays out a list item or quotation. Puts the prefix `first` before its first row and
+    /// `further` before the other rows. Omits the prefixes if fewer than 4 columns would remain for
+    /// the text.
     fn lay_out_indented_block(
         &mut self,
         first: &Row,

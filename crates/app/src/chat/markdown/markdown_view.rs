@@ -91,7 +91,8 @@ impl<W: Write> MarkdownView<W> {
         self.draw_rows(Vec::new(), size)
     }
 
-    /// Renders the growing block. A blank row precedes it if the Markdown source has a blank line.
+    /// Renders the growing block. Adds a blank row before it if the Markdown source has a blank
+    /// line between the previous block and this block.
     fn render_open_block(&self, size: TerminalSize) -> Vec<String> {
         let width = size.columns.saturating_sub(1).max(1);
         let mut rows = render_block(&self.open, width, self.look);
@@ -101,7 +102,8 @@ impl<W: Write> MarkdownView<W> {
         rows
     }
 
-    /// Moves the block that ends at byte `end` of the source, as rendered rows, to `finished`.
+    /// Removes the block that ends at byte offset `end` of the unfinished Markdown source, and adds
+    /// its rendered rows to `finished`.
     fn finish_block(&mut self, end: usize, size: TerminalSize, finished: &mut Vec<String>) {
         let rest = self.open.split_off(end);
         let rows = self.render_open_block(size);
@@ -140,7 +142,8 @@ impl<W: Write> MarkdownView<W> {
         Ok(())
     }
 
-    /// Returns the escape sequence that erases the growing block below its first `standing` rows.
+    /// Returns the escape sequence that erases the rows of the growing block after its first
+    /// `standing` rows. Returns an empty text if there are no such rows.
     fn erase_sequence(&self, standing: usize, size: TerminalSize) -> String {
         let up = self.live.len().saturating_sub(standing);
         match up.min(size.rows.saturating_sub(1)) {

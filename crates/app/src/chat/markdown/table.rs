@@ -4,7 +4,8 @@ use anstyle::Style;
 
 use super::styled_rows::{Row, glyphs_width, text_to_glyphs, trim_trailing_spaces, wrap_line};
 
-/// Minimum column width in characters. If a table is still too wide, it shows one cell per row.
+/// Minimum width of a table column, in terminal columns. A table that is too wide even with this
+/// width is shown with one cell per row.
 const MIN_COLUMN_WIDTH: usize = 4;
 
 /// A parsed Markdown table. Its cells are styled but not wrapped.

@@ -16,7 +16,8 @@ use crate::terminal::{print_note, print_warning};
 
 /// Maximum size of piped text in bytes. Larger input is an error.
 const MAX_BYTES: u64 = 1 << 20;
-/// Time to wait for the first byte of piped text before a message tells the user about the wait.
+/// Time to wait for the first byte of piped text. After it, an inherited pipe is ignored. For other
+/// input, a note states that the program waits.
 const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Appends the text of standard input to the question.
@@ -105,7 +106,8 @@ fn is_stdin_pipe_or_file() -> bool {
     !io::stdin().is_terminal()
 }
 
-/// Returns whether the parent process has the same standard input, so that a pipe may stay empty.
+/// Returns whether the parent process has the same standard input. It is then uncertain whether any
+/// program writes to the pipe.
 #[cfg(target_os = "linux")]
 fn is_stdin_inherited() -> bool {
     use std::os::unix::fs::MetadataExt as _;

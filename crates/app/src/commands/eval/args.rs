@@ -251,7 +251,9 @@ impl EvalArgs {
         Ok(())
     }
 
-    /// Returns the models to evaluate with their provider connections.
+    /// Returns the ids of the models to evaluate, and the connected models by id. Uses the models
+    /// of `--model`, else the models of the suite, else in a replay the recorded models, else the
+    /// default model.
     pub(crate) async fn choose_models(
         &self,
         suite: &Suite,
@@ -295,7 +297,8 @@ impl EvalArgs {
     }
 }
 
-/// Returns whether any pattern matches `text`. An empty pattern list matches every text.
+/// Returns whether `text` contains one of the patterns or matches its wildcards. Ignores upper and
+/// lower case. An empty pattern list matches every text.
 fn matches_any_pattern(patterns: &[String], text: &str) -> bool {
     let text = text.to_lowercase();
     patterns.is_empty()

@@ -131,7 +131,8 @@ pub(crate) async fn execute(
     }))
 }
 
-/// Waits until the MCP servers have started, and then runs all scenarios of the suite.
+/// Waits until the MCP servers have started, and then runs all scenarios of the suite. If the user
+/// interrupts the wait, returns a report without runs.
 async fn evaluate_suite(
     args: &EvalArgs,
     suite: &Suite,
@@ -190,7 +191,7 @@ fn build_report(suite: &Suite, recording: &RecordingMode, runs: SuiteRuns) -> Re
     Report::new(suite, program, created_at, runs)
 }
 
-/// Returns the empty results of an evaluation that has not made any runs yet.
+/// Returns the results of an evaluation that has not made any of its `planned` runs.
 fn empty_suite_runs(planned: usize) -> SuiteRuns {
     SuiteRuns {
         runs: Vec::new(),

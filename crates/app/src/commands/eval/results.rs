@@ -21,7 +21,9 @@ use crate::{
 };
 
 impl EvalArgs {
-    /// Writes the output files and prints the report and the missed thresholds.
+    /// Writes the output files and prints the report and the unmet requirements, such as missed
+    /// thresholds. Returns exit code 1 if a requirement is not met. With `--fail-if-worse`, a
+    /// result that is worse than before is an unmet requirement too.
     pub(crate) fn print_report(
         &self,
         report: &Report,
@@ -93,7 +95,8 @@ impl EvalArgs {
                     lost.earlier_text()
                 ));
             }
-            // A scenario that `--scenario` or `--kind` excludes is missing on purpose.
+            // If `--scenario`, `--kind` or `--limit` is set, scenarios are missing on purpose and
+            // do not count as worse.
             let gone = it.scenarios.iter().filter(|it| {
                 !is_part && it.later.is_none() && it.earlier.is_some_and(|it| it.passed > 0)
             });

@@ -17,7 +17,8 @@ struct ServerItem<T> {
     item: T,
 }
 
-/// Prints the items that `read` returns for each server, or the note `none`.
+/// Prints the items that `read` returns for each server. If there are no items, prints the text
+/// `none` as a note.
 ///
 /// A server that does not support this kind of item is skipped. A failed server causes a warning,
 /// or an error if the user named this server.

@@ -19,8 +19,9 @@ use crate::{
     terminal::Screen,
 };
 
-/// Starts MCP servers, runs `work` with them and closes them. With `named`, starts only this server
-/// and fails if it is not ready. The first interruption stops `work`.
+/// Starts MCP servers, waits for them, calls `work` and closes the servers. With `named`, starts
+/// only this server and returns an error if it is not ready. The first interruption ends the wait
+/// or `work`, and the exit code is [`Code::Interrupted`].
 async fn run_with_servers(
     mut servers: Servers,
     named: Option<&str>,

@@ -140,7 +140,8 @@ fn print_prompt(rendered: &RenderedPrompt, form: ListFormat) -> Result<Code, Fai
     Ok(Code::Success)
 }
 
-/// Formats the messages of a prompt as text. Roles are shown only if one message is the model's.
+/// Formats the messages of a prompt as text. The roles are shown only if at least one message has
+/// the role `assistant`.
 fn format_messages(rendered: &RenderedPrompt) -> String {
     let mut text = String::new();
     let only_person = rendered.messages.iter().all(|m| m.role == PromptRole::User);
@@ -161,8 +162,9 @@ fn format_messages(rendered: &RenderedPrompt) -> String {
     text
 }
 
-/// Gets a prompt from its server. The error message lists the prompts of the server, or the
-/// arguments of the prompt with the values that the server suggests.
+/// Gets a prompt from its server. For an unknown prompt, the error message lists the prompts of the
+/// server. For a missing or refused argument, it lists the arguments of the prompt with the values
+/// that the server suggests.
 async fn get_prompt(
     host: &McpHost,
     server: &str,

@@ -105,7 +105,8 @@ async fn list_tools(host: &McpHost, form: ListFormat) -> Result<Code, Failure> {
     print_table(form, &catalog.tools, "", |tool| {
         format_tool_row(tool, redefined.contains(&tool.name))
     })?;
-    // Returns an error for a required server that is not ready, but prints the list before.
+    // The list is printed before this check, which returns an error if a required server is not
+    // ready.
     host.wait_until_ready().await?;
     Ok(Code::Success)
 }
@@ -141,7 +142,9 @@ fn unknown_tool_failure(server: &str, tool: &str, known: &[&str]) -> Failure {
     Failure::usage_error(anyhow!("server `{server}` has no tool `{tool}`{available}"))
 }
 
-/// Accepts the changed definitions of one tool, or of all tools of a server.
+/// Accepts changed tool definitions, so that later runs do not report them as changed: the
+/// definition of `tool`, or of all tools of the server. Returns an error if the server has no such
+/// tool.
 async fn accept_tools(
     host: &McpHost,
     server: &str,

@@ -167,8 +167,8 @@ impl AuditStatistics {
         )
     }
 
-    /// Prints warnings about lines that are not audit records and about unfinished calls. The
-    /// statistics do not include them.
+    /// Prints warnings about lines that are not audit records and about tool calls without an end.
+    /// The statistics do not include these lines and calls.
     fn print_omission_warnings(&self) {
         if self.unreadable > 0 {
             print_warning(&format!(
@@ -237,7 +237,7 @@ fn call_counts_to_json(counts: &CallCounts) -> Value {
     calls
 }
 
-/// Returns call durations as JSON. Percentiles are estimated from the histogram.
+/// Returns call durations in milliseconds as JSON. Percentiles are estimated from the histogram.
 fn latency_to_json(histogram: &Histogram) -> Value {
     json!({
         "count": histogram.count,

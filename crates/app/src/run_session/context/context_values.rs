@@ -38,7 +38,7 @@ pub(crate) fn build_context_injection<'s>(
     injected
 }
 
-/// Returns the values of hidden tool arguments in the configuration.
+/// Returns the values of hidden tool arguments for the servers in the configuration.
 pub(crate) fn configured_values(config: &Config) -> ContextInjection {
     build_context_injection(config, config.servers.iter().flatten())
 }

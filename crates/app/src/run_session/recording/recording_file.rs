@@ -13,7 +13,8 @@ use crate::{storage::private_file, terminal::print_warning};
 /// Maximum size in bytes of the first line, which shows that a file is a recording.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
 
-/// Maximum size in bytes of the lines that wait for the first model response.
+/// Maximum size in bytes of all lines that wait for the first model response. If they are larger,
+/// they are written immediately.
 const MAX_HELD_BYTES: usize = 16 << 20;
 
 /// The file to which a recording is written. An older recording in the file may have cost money,
@@ -41,7 +42,8 @@ struct RecordingLine {
 }
 
 impl RecordingFile {
-    /// Opens and locks a file for a recording. Returns an error if it has other content.
+    /// Opens and locks a file for a recording. Creates the file if necessary. Returns an error if
+    /// the file has other content than a recording, or if another process records to it.
     pub(crate) fn open_recording_file(path: &Path, name: String) -> io::Result<Self> {
         let mut options = private_file::owner_only_options();
         options.write(true).create(true).truncate(false);
@@ -86,7 +88,8 @@ impl RecordingFile {
         }
     }
 
-    /// Writes a line to the file. Lines before the first model response wait for this response.
+    /// Writes a line to the file. If the file contains an older recording, lines wait in `held`
+    /// until the first model response. Then they replace the older recording.
     fn write_line(&mut self, line: &[u8]) -> io::Result<usize> {
         let Some(held) = &mut self.held else {
             return self.file.write(line);

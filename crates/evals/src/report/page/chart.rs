@@ -24,8 +24,9 @@ struct BarSegment {
 }
 
 impl Bar {
-    /// Creates a bar from the shares of its segments. The bar is limited to the chart width,
-    /// because a report file may contain impossible numbers.
+    /// Creates a bar from the CSS classes of its segments and their shares of the chart width (0 to
+    /// 1). Segments that exceed the width are cut, because a report file may contain impossible
+    /// numbers.
     fn new(label: String, value: String, shares: &[(&'static str, Option<f64>)]) -> Self {
         let mut segments = Vec::new();
         let mut x = 0.0_f64;
@@ -48,7 +49,8 @@ impl Bar {
     }
 }
 
-/// Returns the bars that show the share of passed runs for each kind of scenario and model.
+/// Returns one bar for each kind of scenario and each model with runs of this kind. The bar shows
+/// the share of passed runs.
 pub(super) fn passed_run_bars(summary: &[ModelSummary], kinds: &[&String]) -> Vec<Bar> {
     let bars = kinds.iter().flat_map(|kind| {
         let models = summary.iter().filter_map(|model| {
@@ -86,7 +88,8 @@ pub(super) fn call_outcome_bar(model: &ModelSummary) -> Bar {
     Bar::new(model.model.to_string(), value, &shares)
 }
 
-/// Returns the bars that show the duration of turns for each model.
+/// Returns one bar for each model, which shows the median and the 95th percentile of its turn
+/// durations. The largest 95th percentile has the full chart width.
 pub(super) fn turn_duration_bars(summary: &[ModelSummary]) -> Vec<Bar> {
     let durations = summary.iter().filter_map(|model| model.turn_ms);
     let longest = durations.map(|(_, slow)| slow).max().unwrap_or(0).max(1);

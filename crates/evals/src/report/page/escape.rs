@@ -7,7 +7,8 @@ use std::fmt::{self, Write};
 
 use minijinja::{Error, Output, State, Value};
 
-/// Writes the escaped text of a template value. Only the output of macros is not escaped again.
+/// Writes a template value as escaped text. A string that is marked as safe, such as the output of
+/// a macro, is written unchanged. Writes nothing for an undefined value or none.
 pub(super) fn format_value(
     out: &mut Output<'_>,
     _: &State<'_, '_>,
@@ -50,9 +51,11 @@ pub(super) fn escape_html(text: &str, out: &mut impl Write) -> fmt::Result {
 /// Returns whether a character could mislead readers: it is invisible or reorders others.
 fn is_hidden_character(c: char) -> bool {
     match c {
-        // Zero-width joiners are necessary in some scripts and in emoji, so they are not escaped.
+        // The zero-width non-joiner and joiner are necessary in some scripts and in emoji, so they
+        // are not escaped.
         '\u{200c}' | '\u{200d}' => false,
-        // Direction marks, zero-width spaces and tag characters are invisible to readers.
+        // Invisible characters, such as direction marks, zero-width spaces and tag characters, and
+        // characters that change the direction of text.
         '\u{61c}'
         | '\u{180e}'
         | '\u{200b}'..='\u{200f}'

@@ -26,7 +26,7 @@ const POLICY: &str = "default-src 'none'; \
     script-src 'sha256-aPGNVALmKMzDfcZ8XaPDW9AGFai94BSWkbTh8SCqAUc='; \
     base-uri 'none'; form-action 'none'";
 
-/// Maximum size in bytes of all runs on the page. The turns of further runs are omitted.
+/// Size limit in bytes for the HTML of all runs. The runs after that are shown without their turns.
 const MAX_RUNS_BYTES: usize = 64 << 20;
 
 /// Maximum size in bytes of one text on the page. Longer texts are cut.
@@ -42,8 +42,8 @@ pub struct PageError(#[from] minijinja::Error);
 
 /// Renders a report as an HTML page. If `earlier` is set, the page compares both reports.
 ///
-/// A run and its transcript need some kilobytes. Texts are cut at 64 KiB, and transcripts are
-/// omitted after 64 MiB.
+/// Texts on the page are cut at 64 KiB. After 64 MiB of runs, the turns of further runs are
+/// omitted.
 pub fn render_html(report: &Report, earlier: Option<&Report>) -> Result<String, PageError> {
     let environment = build_template_environment()?;
     let summary = report.summarize_models();
@@ -121,7 +121,7 @@ fn build_template_environment() -> Result<Environment<'static>, minijinja::Error
     Ok(environment)
 }
 
-/// Returns the name that the page shows for a kind of scenario.
+/// Returns the name that the page shows for a kind of scenario: `(none)` for an empty kind.
 fn kind_display_name(kind: &str) -> &str {
     match kind.trim() {
         "" => "(none)",
@@ -184,7 +184,8 @@ fn build_comparison(earlier: &Report, later: &Report) -> Value {
     }
 }
 
-/// Returns the number of the first failed run of a scenario on the page, starting at 1.
+/// Returns the number of a model's first failed run of a scenario on the page. Numbers start at 1.
+/// Returns `None` if no such run failed.
 fn failed_run_number(report: &Report, model: &ModelComparison, scenario: &str) -> Option<usize> {
     let position = report
         .runs

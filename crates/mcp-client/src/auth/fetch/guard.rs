@@ -48,8 +48,8 @@ enum Network {
 pub(in crate::auth) struct NetworkGuard(Vec<Network>);
 
 impl NetworkGuard {
-    /// Allows the networks of `urls`, which are the configured URLs of a server and of its
-    /// authorization server.
+    /// Creates a guard that allows the public internet and the networks of `urls`. These are the
+    /// configured URLs of a server and of its authorization server.
     pub(in crate::auth) async fn from_configured_urls(urls: &[Url]) -> Self {
         let mut allowed = Vec::new();
         for url in urls {
@@ -77,12 +77,14 @@ impl NetworkGuard {
         network == Network::Public || self.0.contains(&network)
     }
 
-    /// Returns whether a configured URL of the server is on this machine.
+    /// Returns whether a configured URL of the server has a loopback address or `localhost` as its
+    /// host.
     pub(in crate::auth) fn is_loopback(&self) -> bool {
         self.0.contains(&Network::Loopback)
     }
 
-    /// Parses a URL and checks the guard's rules that need no DNS lookup.
+    /// Parses a URL. Returns an error if the URL is invalid or violates a rule of the guard. The
+    /// addresses of a host name are checked later, by the resolver of [`Self::build_resolver`].
     pub(in crate::auth) fn parse_url(
         &self,
         what: &'static str,
@@ -129,7 +131,8 @@ impl NetworkGuard {
         }
     }
 
-    /// Creates a DNS resolver that removes forbidden addresses from its answers for `targets`.
+    /// Creates a DNS resolver that omits addresses in forbidden networks for the host names in
+    /// `targets`. A lookup without a remaining address fails.
     pub(in crate::auth) fn build_resolver(&self, targets: TargetHosts) -> Arc<dyn Resolve> {
         let guard = self.clone();
         Arc::new(GuardedResolver { guard, targets })
@@ -176,7 +179,8 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// Returns the network of a URL with an IP address or `localhost`. Other hosts need DNS: `None`.
+/// Returns the network of a URL whose host is an IP address or `localhost`. Returns `None` for
+/// other hosts, because their network is known only after a DNS lookup.
 fn classify_host(url: &Url) -> Option<Network> {
     let host = url.host_str()?;
     let bare = host.trim_matches(['[', ']']);
@@ -228,7 +232,8 @@ fn classify_ipv6(address: Ipv6Addr) -> Network {
         _ if address.is_loopback() => Network::Loopback,
         _ if address.is_unique_local() => Network::Private,
         _ if address.is_unicast_link_local() => Network::LinkLocal,
-        // The embedded IPv4 address determines the network: compatible, mapped, NAT64 and 6to4.
+        // An IPv6 address that embeds an IPv4 address belongs to the network of the IPv4 address.
+        // The patterns match IPv4-compatible, IPv4-mapped, NAT64 and 6to4 addresses.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => v4(high, low),

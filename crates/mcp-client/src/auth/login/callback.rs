@@ -37,7 +37,8 @@ pub(in crate::auth) struct RedirectListener {
     pub(in crate::auth) redirect_uri: String,
 }
 
-/// Values that identify the redirect of one login. Redirects with other values are rejected.
+/// Values that the redirect of one login must contain. A request with another `state` gets status
+/// 404, and a redirect from another issuer fails the login.
 pub(in crate::auth) struct ExpectedRedirect<'a> {
     pub(in crate::auth) state: &'a str,
     pub(in crate::auth) issuer: &'a str,
@@ -74,7 +75,8 @@ impl RedirectListener {
         }
     }
 
-    /// Waits for the redirect and returns its authorization code. Other requests get status 404.
+    /// Waits for the redirect and returns its authorization code. Answers other requests with
+    /// status 404. Returns an error if the redirect reports an error, or after `limit`.
     pub(in crate::auth) async fn receive_code(
         self,
         expected: &ExpectedRedirect<'_>,
@@ -162,7 +164,8 @@ fn build_html_response(status: &str, text: &str) -> String {
     )
 }
 
-/// Parses a request line. Returns `None` if it is not the redirect that ends this login.
+/// Parses the first line of an HTTP request. Returns `None` unless the request is the redirect of
+/// this login, which is recognized by its `state`.
 fn parse_redirect(
     line: &str,
     expected: &ExpectedRedirect<'_>,

@@ -174,7 +174,8 @@ impl Session {
         lock_mutex(&self.known)
     }
 
-    /// Returns the login that provides the tokens. The first call loads it from the store.
+    /// Returns the login with the current tokens, if any. The first call loads the login from the
+    /// token store.
     async fn current_login(&self) -> Option<StoredLogin> {
         {
             let known = self.lock_state();
@@ -199,7 +200,8 @@ impl Session {
         known.current.clone()
     }
 
-    /// Replaces the current login and returns its token. `origin` is set for newly issued tokens.
+    /// Replaces the current login and returns its access token. `origin` shows how the token was
+    /// issued. `None` means that the login was only loaded from the store.
     fn set_current_login(
         &self,
         current: StoredLogin,
@@ -212,7 +214,8 @@ impl Session {
         let unproven = known.unproven.take();
         known.unproven = match origin {
             Some(origin) => token.clone().map(|token| (token, origin)),
-            // A new token from another request stays unproven until the server accepts it.
+            // The loaded token may be a new token of another request. Then it stays unproven until
+            // the server accepts it.
             None => unproven.filter(|(unproven, _)| is_same_token(Some(unproven), token.as_ref())),
         };
         known.current = Some(current);
@@ -246,7 +249,8 @@ impl Session {
         }
     }
 
-    /// Records that the server accepted a token. A later rejection then starts a renewal.
+    /// Records that the server accepted a token. If the server rejects the token later, the session
+    /// first tries to renew it.
     pub(crate) fn record_accepted_token(&self, token: &SecretString) {
         let mut known = self.lock_state();
         if let Some((unproven, _)) = &known.unproven
@@ -355,7 +359,8 @@ impl Session {
             .map(Some)
     }
 
-    /// Logs in again with the scopes in the challenge. Fails if the last login requested them.
+    /// Logs in again with the scopes in the challenge and returns the new access token. Returns an
+    /// error if the last login has already requested these scopes.
     async fn handle_insufficient_scope(
         &self,
         stored: Vec<StoredLogin>,
@@ -389,7 +394,8 @@ impl Session {
         discover_auth_server(fetch, &self.url, &self.config, challenge, &known).await
     }
 
-    /// Logs in during a call. Does not start a browser login if a person has declined one before.
+    /// Logs in during a call and returns the new access token. If a person has declined a browser
+    /// login before, returns [`AuthError::NeedsLogin`] instead of starting another one.
     async fn login_during_call(
         &self,
         discovered: &DiscoveredAuthServer,
@@ -411,7 +417,8 @@ impl Session {
         token.ok_or_else(|| self.needs_login_error(challenged))
     }
 
-    /// Logs in and stores the tokens. `on_url` receives the URL at which a person must log in.
+    /// Logs in and stores the tokens. `on_url` receives the URL at which a person must log in. If
+    /// it is `None` and a person is needed, returns [`AuthError::NeedsLogin`].
     pub(in crate::auth) async fn login_and_store(
         &self,
         discovered: &DiscoveredAuthServer,

@@ -16,6 +16,7 @@ use crate::primitives::error::shorten;
 
 impl Session {
     /// Returns the stored login for the discovered authorization server and resource, if any.
+    /// Returns an error if the configured client belongs to another authorization server.
     pub(in crate::auth) fn find_login(
         &self,
         stored: Vec<StoredLogin>,
@@ -41,7 +42,9 @@ impl Session {
         }
     }
 
-    /// Returns the stored logins that belong to the configured client, the latest first.
+    /// Returns the stored logins that this session can use, the latest first. With a configured
+    /// client id, these are the logins of that client. Without one, these are the logins of clients
+    /// that were not configured.
     pub(in crate::auth) async fn load_usable_logins(&self) -> Result<Vec<StoredLogin>, AuthError> {
         let of_this_client = |current: &StoredLogin| match &self.config.client_id {
             Some(id) => current.grant.client.id == *id,
@@ -52,7 +55,8 @@ impl Session {
         Ok(stored)
     }
 
-    /// Returns the stored logins of this server and principal, including those of other clients.
+    /// Returns all stored logins of this server and principal, even if another OAuth client
+    /// obtained them.
     pub(in crate::auth) async fn load_all_logins(&self) -> Result<Vec<StoredLogin>, AuthError> {
         let principal = self.config.token_principal();
         let found = self
@@ -65,7 +69,8 @@ impl Session {
     }
 
     /// Revokes the refresh token, which also invalidates its access tokens. Without a refresh
-    /// token, revokes the access token.
+    /// token, revokes the access token. Does nothing if the authorization server has no revocation
+    /// endpoint.
     pub(in crate::auth) async fn revoke_tokens(
         &self,
         current: &StoredLogin,
@@ -144,7 +149,7 @@ impl Session {
                 store.save(&current.key, grant).await?;
                 Ok(None)
             }
-            // The client is no longer registered, so the stored login is useless.
+            // The authorization server has removed the client, so the stored login is useless.
             Err(AuthError::Refused { error, .. })
                 if matches!(error.as_str(), "invalid_client" | "unauthorized_client") =>
             {

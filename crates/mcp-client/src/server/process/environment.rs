@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use secrecy::{ExposeSecret, SecretString};
 use switchboard_domain::child_environment::is_inherited;
 
-/// Variables for terminals, proxies and certificates that servers inherit besides the basic ones.
+/// Names of environment variables for terminals, proxies and certificates. Server processes inherit
+/// these variables in addition to basic ones, such as `PATH` and `HOME`.
 const INHERITED: &[&str] = &[
     "TERM",
     "HTTP_PROXY",
@@ -19,7 +20,8 @@ const INHERITED: &[&str] = &[
     "NODE_EXTRA_CA_CERTS",
 ];
 
-/// Returns the environment of a server process: the inherited variables, then the configured ones.
+/// Returns the environment of a server process: the inherited variables, followed by the configured
+/// ones. If a name occurs twice, the later (configured) value applies.
 pub(crate) fn child_environment(
     own: impl IntoIterator<Item = (OsString, OsString)>,
     configured: &[(String, SecretString)],

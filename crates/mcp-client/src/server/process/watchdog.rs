@@ -85,7 +85,7 @@ impl Watchdog {
             return;
         };
         if is_idle {
-            // Without groups the shell would exit by itself, but killing it is faster.
+            // Without groups the shell would exit after its pipe closes, but killing it is faster.
             let _ = child.start_kill();
         }
         drop(pipe);
@@ -104,8 +104,9 @@ impl State {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
             Err(error) => {
-                // A signal has stopped the shell. It must not be replaced: when it continues and
-                // its pipe is closed, it kills all groups.
+                // The write fails because the pipe is full, after a signal has stopped the shell.
+                // The shell must not be replaced: when it continues and finds its pipe closed, it
+                // kills all its groups.
                 tracing::debug!(%error, "the watchdog does not read");
                 true
             }

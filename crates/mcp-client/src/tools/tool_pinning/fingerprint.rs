@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use switchboard_domain::ToolDefinition;
 
-/// Pinned fingerprints of tools, by server name and original tool name. A store keeps them between
-/// runs, and [`HostOptions::tool_pins`](crate::HostOptions::tool_pins) contains them.
+/// Pinned fingerprints of tools, by server name and original tool name. The application loads them
+/// with [`ToolPinFile::load`](crate::ToolPinFile::load) and passes them to the host in
+/// [`HostOptions::tool_pins`](crate::HostOptions::tool_pins).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolPins(pub BTreeMap<String, BTreeMap<String, String>>);
@@ -41,8 +42,8 @@ pub struct ToolChange {
     pub now: String,
 }
 
-/// Returns the fingerprint of a tool definition: the SHA-256 hash of its
-/// [identity](ToolDefinition::canonical_text) in hexadecimal digits.
+/// Returns the fingerprint of a tool definition: the SHA-256 hash of its [canonical
+/// text](ToolDefinition::canonical_text), as 64 hexadecimal digits.
 pub fn fingerprint(tool: &ToolDefinition) -> String {
     to_hex(&Sha256::digest(tool.canonical_text()))
 }

@@ -36,7 +36,8 @@ impl PinnedTools {
         Self(Mutex::new(pins.collect()))
     }
 
-    /// Pins new tools. Returns the tools whose definition has changed since the last update.
+    /// Pins the tools that have no pin yet. Returns an event for each tool whose definition has
+    /// changed since the last update.
     pub(crate) fn update(&self, server: &str, tools: &ServerTools) -> Vec<ToolHostChange> {
         let mut pins = lock_mutex(&self.0);
         let redefined = tools.model_tools().filter_map(|tool| {

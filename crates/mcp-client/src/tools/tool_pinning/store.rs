@@ -17,7 +17,8 @@ use crate::{
     tools::tool_pinning::fingerprint::ToolPins,
 };
 
-/// Version of the file format. Files of other versions are not read.
+/// Version of the format of the tool pin file. Reading a file of another version returns
+/// [`ToolPinStoreError::Malformed`].
 const VERSION: u32 = 1;
 
 /// Reason why tool pins cannot be loaded from or stored in their file.
@@ -48,14 +49,15 @@ pub enum ToolPinStoreError {
 }
 
 /// Store for tool pins in a file that only its user can read (mode 0600). Every save replaces the
-/// whole file. Several processes may share it.
+/// whole file. Several processes may share the file.
 #[derive(Debug)]
 pub struct ToolPinFile {
     path: PathBuf,
     sources: BTreeMap<String, String>,
 }
 
-/// JSON content of the file: fingerprints by configuration source, server and tool.
+/// JSON content of the tool pin file: the fingerprints of tools by configuration source, server and
+/// tool name.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileContent {

@@ -10,8 +10,8 @@ const MAX_BYTES: usize = 300;
 /// URL schemes that programs recognize even if no slash follows.
 const SCHEMES: [&str; 6] = ["data", "file", "ftp", "http", "https", "jar"];
 
-/// Checks arguments that a model adds. Refuses options, URLs, and paths that are outside of the
-/// root folder, behind a link, or secret.
+/// Checks the arguments that a model adds to a command. Refuses options, URLs, and paths that are
+/// outside of the root folder, behind a link, or secret. The error is for the model.
 ///
 /// Reads the file system, so it blocks the thread.
 pub(super) fn check_arguments(arguments: &[String], root: &Root) -> Result<(), String> {
@@ -50,8 +50,8 @@ fn is_plain(argument: &str) -> bool {
         && argument.chars().all(is_possible)
 }
 
-/// Returns whether the part before a colon is a URL scheme. `module::name` and `task:name` are not
-/// URLs.
+/// Returns whether an argument contains `:/`, or one of the [`SCHEMES`] followed by a colon. Other
+/// arguments, such as `module::name` and `task:name`, are not URLs.
 fn is_url(argument: &str) -> bool {
     let mut before_colons = argument.split(':');
     before_colons.next_back();
@@ -67,8 +67,8 @@ fn check_path(text: &str, root: &Root) -> Result<(), String> {
         Ok(path) => path,
         Err(fault) => return Err(fault.to_string()),
     };
-    // A pattern for hidden names is refused, because its expansion could include names that this
-    // check refuses.
+    // A pattern such as `.e*` is refused, because the command could expand it to hidden or secret
+    // names that this check refuses.
     let is_pattern = |name: &String| name.starts_with('.') && name.contains(['*', '[']);
     if path.names().iter().any(is_pattern) {
         return Err("it is a pattern of hidden files.".to_owned());
@@ -76,7 +76,8 @@ fn check_path(text: &str, root: &Root) -> Result<(), String> {
     match root.entry_kind(&path) {
         Ok(Some(Kind::Link)) => Err(FileFault::Link(path).to_string()),
         Err(fault @ FileFault::Link(_)) => Err(fault.to_string()),
-        // Other arguments are allowed, because an argument does not have to be a path.
+        // Anything else is allowed, even if the path does not exist or cannot be checked, because
+        // an argument does not have to be a path.
         Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -23,9 +23,11 @@ pub(super) enum Purpose {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) purpose: Purpose,
-    /// Name of the command for models and users.
+    /// Name by which models and users select the command: its configured words, joined by spaces,
+    /// without `{args}`.
     pub(super) name: String,
-    /// Path of the program, resolved once when the server starts.
+    /// Path of the program, which was found in `PATH` or in the workspace at the start of the
+    /// server.
     program: PathBuf,
     arguments: Vec<String>,
     /// Whether the model may add arguments to the command.
@@ -36,7 +38,8 @@ pub(super) struct Command {
 const PLACEHOLDER: &str = "{args}";
 
 impl Command {
-    /// Parses a command from the configuration. The error describes the problem.
+    /// Parses one entry of `WorkspaceOptions::commands` and finds its program. `root` is the root
+    /// folder. The error describes the problem for the user.
     pub(super) fn parse(
         entry: &str,
         root: &Path,
@@ -80,7 +83,8 @@ impl Command {
     }
 }
 
-/// Splits a command into words at white space. Quotes group words. No other character is special.
+/// Splits a command into words at white space. Quotes (`'` or `"`) group words. No other character
+/// is special. Returns an error for a quote without an end or a null character.
 fn split_words(text: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -104,8 +108,9 @@ fn split_words(text: &str) -> Result<Vec<String>, &'static str> {
     Ok(words)
 }
 
-/// Finds a program in `PATH` or in the workspace (`./gradlew`). Ignores relative entries of `PATH`,
-/// because they refer to the workspace, where models write files.
+/// Finds a program in `PATH` of `environment`, or in the workspace if `program` is a path such as
+/// `./gradlew`. Ignores relative entries of `PATH`, because they refer to the workspace, where
+/// models write files.
 fn find_program(program: &str, root: &Path, environment: &Environment) -> Option<PathBuf> {
     let path = environment.get("PATH").unwrap_or_default();
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
@@ -122,8 +127,8 @@ fn find_program(program: &str, root: &Path, environment: &Environment) -> Option
 #[derive(Debug, Clone, Default)]
 pub(super) struct Environment(Vec<(OsString, OsString)>);
 
-/// Names of inherited variables of development tools. Proxy variables are excluded, because their
-/// URLs may contain passwords.
+/// Names of variables of development tools that commands inherit in addition to common variables
+/// such as `HOME`. Proxy variables are excluded, because their URLs may contain passwords.
 const INHERITED: &[&str] = &[
     "CARGO_HOME",
     "RUSTUP_HOME",
@@ -141,9 +146,9 @@ const INHERITED: &[&str] = &[
 ];
 
 impl Environment {
-    /// Creates the environment from variables of this process (`own`) and the configuration. `NAME`
-    /// inherits the value in `own`, `NAME=VALUE` sets a value. The error describes an invalid
-    /// entry.
+    /// Creates the environment from the variables of this process (`own`) and the entries of the
+    /// configuration. An entry `NAME` inherits the value in `own`, and `NAME=VALUE` sets a value.
+    /// The error describes an invalid entry.
     pub(super) fn new(
         own: impl IntoIterator<Item = (OsString, OsString)>,
         configured: &[String],
@@ -167,7 +172,7 @@ impl Environment {
             if name.is_empty() || name.contains('\0') {
                 return Err(format!("`{entry}` is not an environment variable"));
             }
-            // An inherited variable without a value stays unset.
+            // A configured `NAME` that `own` does not contain stays unset.
             if let Some(value) = value {
                 environment.retain(|(known, _)| known != name);
                 environment.push((name.into(), value));

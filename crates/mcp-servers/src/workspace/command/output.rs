@@ -25,8 +25,9 @@ impl Tail {
         self.drop_first_bytes(self.buffered.len().saturating_sub(self.limit));
     }
 
-    /// Returns the buffered text and the number of omitted bytes. A shortened text starts with a
-    /// complete line.
+    /// Returns the buffered text and the number of bytes that were omitted before it. If bytes were
+    /// omitted, the text begins at the start of a line, unless the buffer contains no line break.
+    /// Terminal codes are removed.
     pub(super) fn into_text(mut self) -> (String, u64) {
         let line_end = self.buffered.iter().position(|&byte| byte == b'\n');
         if let Some(end) = line_end.filter(|_| self.omitted > 0) {
@@ -42,7 +43,8 @@ impl Tail {
     }
 }
 
-/// Removes escape sequences, control characters and overwritten lines from terminal output.
+/// Removes escape sequences, control characters other than tabs and line breaks, and overwritten
+/// parts of lines from terminal output.
 fn without_terminal_codes(text: &str) -> String {
     let text = strip_str(text).to_string().replace("\r\n", "\n");
     let lines = text.split('\n').map(|line| {

@@ -20,10 +20,11 @@ use tokio::{
 
 use super::{Command, Environment, output::Tail};
 
-/// Maximum time between the termination signal and the kill signal for a command that timed out.
+/// Maximum time that a command that timed out has to end after SIGTERM (on Unix). Then it is
+/// killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum wait for further output after the command has ended, if another process still holds the
-/// pipe.
+/// Maximum wait for further output after the command has ended. Output may follow if another
+/// process still holds the write end of the pipe.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum size of the returned output, in bytes. Earlier output is omitted.
 const MAX_OUTPUT_BYTES: usize = 32 * 1024;
@@ -40,7 +41,8 @@ pub(super) struct CommandResult {
     pub(super) omitted: u64,
 }
 
-/// Runs a command until it ends or times out. Dropping the future kills its process group.
+/// Runs a command with the arguments `added` until it ends or `limit` has passed. Dropping the
+/// future kills the command and, on Unix, its process group.
 pub(super) async fn run(
     command: &Command,
     added: &[String],
@@ -89,7 +91,8 @@ pub(super) async fn run(
     })
 }
 
-/// Reads the output of the command until it ends. Does not wait for processes that it started.
+/// Reads the output of the command `child` until this process ends, and returns its exit status.
+/// Does not wait for other processes that the command started.
 async fn wait(
     child: &mut Child,
     output: &mut mpsc::Receiver<Vec<u8>>,
@@ -115,8 +118,8 @@ fn spawn(mut process: Process) -> io::Result<(Child, mpsc::Receiver<Vec<u8>>)> {
     // output.
     drop(process);
     let (sender, receiver) = mpsc::channel(16);
-    // The reader thread is detached, because another process may hold the pipe after the command
-    // has ended.
+    // The reader thread is not joined. It may block after the command has ended, if another process
+    // still holds the write end of the pipe.
     thread::Builder::new().spawn(move || {
         let mut buffer = vec![0; 8 * 1024];
         while let Ok(count @ 1..) = reader.read(&mut buffer) {
@@ -128,7 +131,7 @@ fn spawn(mut process: Process) -> io::Result<(Child, mpsc::Receiver<Vec<u8>>)> {
     Ok((child, receiver))
 }
 
-/// The process group of a command. Dropping this value kills it.
+/// The process group of a command, on Unix. Dropping this value kills the processes of the group.
 struct Group {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
@@ -151,7 +154,8 @@ impl Group {
         self.signal(rustix::process::Signal::TERM);
     }
 
-    /// Kills the process group only once, because a new group may get the same id afterwards.
+    /// Kills the process group. Later calls do nothing, because another process group may have the
+    /// same id by then.
     fn kill(&mut self) {
         self.signal(rustix::process::Signal::KILL);
         self.leader = None;
@@ -159,7 +163,8 @@ impl Group {
 
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(leader) = self.leader {
-            // Sending the signal fails only if the group has already ended.
+            // An error is ignored: the group has already ended, or this user may not signal its
+            // processes.
             let _ = rustix::process::kill_process_group(leader, signal);
         }
     }
@@ -183,9 +188,10 @@ impl Drop for Group {
     }
 }
 
-/// A watcher process that kills the command's process group after this program has ended in any
-/// way, which it detects by a closed pipe. It is a shell with its own process group, so that a
-/// signal to the group of this program does not end it. It runs no input of a model.
+/// A shell process that kills the command's process group if this program ends without doing it,
+/// even after SIGKILL. The shell detects the end of this program because a pipe is closed. It has
+/// its own process group, so that a signal to the group of this program does not end it. It runs no
+/// input of a model.
 #[cfg(unix)]
 struct Watcher {
     _shell: Child,

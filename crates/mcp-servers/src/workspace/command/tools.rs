@@ -83,7 +83,7 @@ pub(in crate::workspace) enum Outcome {
     Signalled,
 }
 
-/// Returns the tools `compile` and `test_run`. Each one exists only if it has a command.
+/// Returns the tools `compile` and `test_run`. A tool without a configured command is omitted.
 pub(in crate::workspace) fn command_tools(
     runner: Runner,
     commands: &[Command],
@@ -107,7 +107,8 @@ pub(in crate::workspace) fn command_tools(
         let commands: Arc<[Command]> = commands.collect();
         let description = describe_tool(description, &commands, runner.timeout);
         let state = (runner.clone(), commands.clone());
-        // The annotations declare all risks, because commands have all permissions of the user.
+        // The annotations state that the tools change, destroy and access anything, because
+        // commands have all permissions of the user.
         let tool = BundledTool::new(name, title, description, state, run_tool)
             .map_annotations(|it| it.read_only(false).destructive(true))
             .map_annotations(|it| it.idempotent(false).open_world(true));
@@ -141,7 +142,9 @@ fn describe_tool(purpose: &str, commands: &[Command], timeout: Duration) -> Stri
     text
 }
 
-/// Lists the commands in the input schema. Removes `args` if no command allows added arguments.
+/// Lists the commands as the choices of the argument `command` in the input schema, which is
+/// required if there are several commands. Removes the argument `args` if no command allows added
+/// arguments.
 fn restrict_schema(tool: BundledTool, commands: &[Command]) -> BundledTool {
     let tool = tool.map_input_schema(|schema| {
         if let Some(command) = schema

@@ -16,7 +16,8 @@ pub(super) fn detect_delimiter(text: &str) -> u8 {
     }
 }
 
-/// Parses the column names of a CSV text, which may be truncated at any position.
+/// Parses the column names in the first record of a CSV text. The text may be cut off at any
+/// position.
 pub(super) fn parse_header(text: &str, delimiter: u8) -> Vec<String> {
     let mut reader = reader(text, delimiter);
     let fields = reader.headers().into_iter().flatten().take(MAX_COLUMNS);
@@ -58,7 +59,8 @@ pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, DataFault> {
     });
     let columns: Vec<Column> = columns.collect();
     let rows = records.iter().map(|record| {
-        // Missing values at the end of a line are empty, because some programs omit empty values.
+        // A record with fewer values than columns is filled with empty values, because some
+        // programs omit empty values at the end of a line.
         let fields = record.iter().chain(std::iter::repeat(""));
         let values = fields.zip(&columns);
         values
@@ -89,9 +91,9 @@ fn line_number(position: Option<&csv::Position>) -> usize {
     usize::try_from(line).unwrap_or(usize::MAX)
 }
 
-/// Returns the type of a value, or `None` for an empty value. Only JSON numbers are numbers: text
-/// with leading zeros or a plus sign is a code or a telephone number. Integers outside of the range
-/// of `i64` are texts.
+/// Returns the type of a CSV value, or `None` for an empty value. Only numbers in JSON syntax are
+/// numbers: text with leading zeros or a plus sign is a code or a telephone number. Integers
+/// outside of the range of `i64` are texts.
 fn detect_type(text: &str) -> Option<ColumnType> {
     let text = text.trim();
     if text.is_empty() {

@@ -15,10 +15,11 @@ use tokio_util::sync::CancellationToken;
 use super::{ColumnType, Table, max_shown_bytes, shorten};
 use crate::sqlite::primary_code;
 
-/// Number of SQLite virtual machine instructions between two checks of the time limit. They take
-/// much less than a millisecond.
+/// Number of SQLite virtual machine instructions between two checks of the time limit. SQLite
+/// executes 1000 instructions in much less than a millisecond.
 const PROGRESS_STEPS: i32 = 1000;
-/// Maximum memory that SQLite may use in this process, in bytes. A query that needs more fails.
+/// Maximum memory, in bytes, that all SQLite connections of this process may use together. A query
+/// that needs more fails.
 const MAX_HEAP: u64 = 512 << 20;
 
 /// The limits of a query: number of rows, size of the result and run time.
@@ -35,7 +36,7 @@ pub(super) struct Limits {
 pub(super) struct QueryResult {
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Value>>,
-    /// Whether the query has more rows, which a limit omitted.
+    /// Whether the query has more rows than `rows`, because a limit was reached.
     pub(super) truncated: bool,
 }
 
@@ -49,10 +50,11 @@ pub(super) enum QueryError {
     Timeout(Duration),
     #[error("The query needs too much memory. Select less data or simplify the query.")]
     Memory,
-    /// The SQL text is not exactly one query, or the query does not only read.
+    /// The SQL text is refused: it must be exactly one query, which only reads and has no
+    /// parameters. Contains the reason.
     #[error("Only one query that reads is possible (SELECT, WITH or VALUES). {0}")]
     NotAllowed(&'static str),
-    /// SQLite reported an error in the query.
+    /// SQLite rejected the query or failed to execute it. Contains the message of SQLite.
     #[error("The query is not possible: {0}.")]
     Sql(String),
     /// The database failed for another reason.
@@ -62,8 +64,8 @@ pub(super) enum QueryError {
 
 /// Creates an in-memory database with these tables and runs one query on it.
 ///
-/// Returns within the time limit, except while SQLite is inside a single function, which it does
-/// not interrupt. The authorizer allows only reading, so the query cannot open a file.
+/// Returns within the time limit, unless a single SQL function runs for longer, because SQLite does
+/// not interrupt functions. The authorizer allows only reading, so the query cannot open a file.
 pub(super) fn run_query(
     tables: &[(String, Table)],
     sql: &str,
@@ -73,7 +75,8 @@ pub(super) fn run_query(
     let deadline = Instant::now() + limits.time;
     let is_stopped = move || Instant::now() >= deadline || stop.is_cancelled();
     run_query_until(tables, sql, limits, is_stopped).map_err(|error| match error {
-        // The time limit interrupts the query or the creation of its tables (`SQLITE_INTERRUPT`).
+        // SQLite returns `SQLITE_INTERRUPT` if the time limit ended the query. `create_table`
+        // returns the same error.
         QueryError::Database(error) => match primary_code(&error) {
             Some(ffi::SQLITE_INTERRUPT) => QueryError::Timeout(limits.time),
             Some(ffi::SQLITE_NOMEM) => QueryError::Memory,
@@ -176,8 +179,8 @@ fn interrupted_error() -> QueryError {
     QueryError::Database(rusqlite::Error::SqliteFailure(code, None))
 }
 
-/// A JSON value that is stored in SQLite. Arrays, objects and integers that SQLite would round
-/// become text.
+/// A JSON value that is stored in SQLite. Arrays, objects and integers outside of the range of
+/// `i64` are stored as text.
 struct Cell<'a>(&'a Value);
 
 impl rusqlite::ToSql for Cell<'_> {
@@ -237,7 +240,8 @@ fn read_value(row: &Row<'_>, column: usize, shown: usize) -> rusqlite::Result<Va
         // Infinite numbers become text, because JSON cannot represent them.
         ValueRef::Real(number) => serde_json::Number::from_f64(number)
             .map_or_else(|| number.to_string().into(), Value::from),
-        // SQL functions can return text that is not valid UTF-8.
+        // SQL functions can return text that is not valid UTF-8. Its invalid bytes are replaced by
+        // U+FFFD.
         ValueRef::Text(text) => shorten(&String::from_utf8_lossy(text), shown).into(),
         ValueRef::Blob(bytes) => format!("(a blob of {} bytes)", bytes.len()).into(),
     })

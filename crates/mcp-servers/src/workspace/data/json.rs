@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 
 use super::{Column, ColumnType, DataFault, Table, check_size};
 
-/// Parses a JSON file as an array of records, or as an object with exactly one array of records, as
-/// many services send. Any other value is a single record.
+/// Parses a JSON file. The records are the items of an array. If the file is an object with exactly
+/// one member that is an array of objects, as many services send it, the records are the items of
+/// this array. Any other value is a single record.
 pub(super) fn parse(text: &str) -> Result<Table, DataFault> {
     let value: Value = serde_json::from_str(text).map_err(|error| DataFault {
         line: error.line(),
@@ -24,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<Table, DataFault> {
         },
         other => vec![other],
     };
-    // All records get line 1, because their line numbers are unknown.
+    // Errors report line 1 for every record, because the line numbers of the records are unknown.
     build_table(records.into_iter().map(|record| (1, record)))
 }
 
@@ -42,7 +43,8 @@ pub(super) fn parse_lines(text: &str) -> Result<Table, DataFault> {
     build_table(records.collect::<Result<Vec<_>, _>>()?)
 }
 
-/// Returns the name of the only member of an object that is an array of objects.
+/// Returns the name of the member of `object` that is a nonempty array of objects. Returns `None`
+/// if there is no such member or several of them.
 fn find_records_member(object: &Map<String, Value>) -> Option<String> {
     let mut arrays = object.iter().filter(|(_, value)| {
         let records = value.as_array();
@@ -63,8 +65,9 @@ fn message_without_position(error: &serde_json::Error) -> String {
     }
 }
 
-/// Creates a table from records and their line numbers. All member names become columns, in the
-/// order of their first occurrence. Records that are not objects go to a column `value`.
+/// Creates a table from records, each with its line number for errors. All member names become
+/// columns, in the order of their first occurrence. Records that are not objects become values of a
+/// column `value`.
 fn build_table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, DataFault> {
     let mut columns: Vec<(String, Option<ColumnType>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();

@@ -25,10 +25,11 @@ use crate::{
 const MAX_FILES: usize = 200;
 /// Maximum number of folders that one call lists.
 const MAX_FOLDERS: usize = 200;
-/// Number of bytes that are read from a file to find its column names.
+/// Maximum number of bytes that are read from a CSV, TSV or JSON Lines file to find its column
+/// names.
 const HEAD_BYTES: u64 = 64 * 1024;
-/// Maximum size of a JSON file whose columns are listed, in bytes. JSON files must be read
-/// completely.
+/// Maximum size of a JSON file whose columns are listed, in bytes. A JSON file must be read
+/// completely to find its columns.
 const MAX_JSON_BYTES: u64 = 1024 * 1024;
 /// Maximum number of columns that are listed for a file.
 const MAX_LISTED_COLUMNS: usize = 50;

@@ -62,7 +62,8 @@ struct DataFault {
     problem: String,
 }
 
-/// Checks that a table does not exceed the limits of columns and values.
+/// Returns an error for the line `line` if a table has more than [`MAX_COLUMNS`] columns or
+/// [`MAX_VALUES`] values.
 fn check_size(columns: usize, rows: usize, line: usize) -> Result<(), DataFault> {
     let problem = if columns > MAX_COLUMNS {
         format!("there are more than {MAX_COLUMNS} columns")
@@ -75,7 +76,8 @@ fn check_size(columns: usize, rows: usize, line: usize) -> Result<(), DataFault>
 }
 
 impl Format {
-    /// Returns the data format for a file extension, or `None` for other files.
+    /// Returns the data format that the extension of a file name stands for, or `None` for other
+    /// extensions.
     fn from_path(path: &RelativePath) -> Option<Self> {
         let (stem, extension) = path.name().rsplit_once('.')?;
         if stem.is_empty() {
@@ -113,7 +115,7 @@ impl fmt::Display for Format {
 }
 
 impl ColumnType {
-    /// Returns the type of a column that contains values of both types.
+    /// Returns the type of a column that contains values of the types `self` and `other`.
     fn common_type(self, other: Self) -> Self {
         match (self, other) {
             _ if self == other => self,
@@ -132,7 +134,8 @@ impl ColumnType {
     }
 }
 
-/// Loads a data file of at most `limit` bytes. Returns the table and the file size.
+/// Loads a data file. Returns the table and the file size in bytes. Returns an error for the model
+/// if the file is larger than `limit` bytes or is not valid.
 fn load_table(root: &Root, path: &RelativePath, limit: u64) -> Result<(Table, u64), ToolError> {
     let Some(format) = Format::from_path(path) else {
         return Err(format!(
@@ -150,13 +153,14 @@ fn load_table(root: &Root, path: &RelativePath, limit: u64) -> Result<(Table, u6
     Ok((table, size))
 }
 
-/// Returns the maximum size of a displayed value in bytes, if a record may have about `bytes`
-/// bytes.
+/// Returns the maximum size of one displayed value in bytes: the maximum size of the whole result
+/// (`bytes`) divided by the number of columns, but at least 64 bytes and at most 8 KiB.
 fn max_shown_bytes(bytes: usize, columns: usize) -> usize {
     (bytes / columns.max(1)).clamp(64, 8 * 1024)
 }
 
-/// Shortens a value whose text is longer than `bytes` bytes to the first part of its text.
+/// Returns the value. For a string, array or object whose text is longer than `bytes` bytes,
+/// returns a string with the start of the text and its full size in bytes.
 fn shorten_value(value: &Value, bytes: usize) -> Value {
     match value {
         Value::String(text) => Value::String(shorten(text, bytes)),
@@ -184,7 +188,8 @@ fn shorten(text: &str, bytes: usize) -> String {
     }
 }
 
-/// Makes column names unique, without regard to case as in SQL.
+/// Makes names of columns or tables unique. Ignores case, as SQL does: `a`, `A` becomes `a`, `A_2`.
+/// Blank names become `column_1`, `column_2` and so on, by position.
 fn unique_names(names: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut used = std::collections::HashSet::new();
     let names = names.into_iter().enumerate().map(|(index, name)| {

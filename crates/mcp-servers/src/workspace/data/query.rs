@@ -23,9 +23,11 @@ use crate::{
 const MAX_BYTES: usize = 64 * 1024;
 /// Maximum number of data files that one query can use.
 const MAX_FILES: usize = 8;
-/// Maximum number of concurrent queries. A query keeps its permit until SQLite has returned.
+/// Maximum number of concurrent queries. A query counts until SQLite has returned, even if its call
+/// was cancelled before.
 const MAX_QUERIES: usize = 2;
-/// Maximum wait for the end of a query after its time limit.
+/// Maximum wait for SQLite after the time limit of a query. Then the call returns an error,
+/// although SQLite may still be running.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The state of the tool `data_query`.

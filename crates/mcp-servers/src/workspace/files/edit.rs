@@ -8,12 +8,12 @@ pub(super) struct EditedText {
     pub(super) first_line: usize,
     /// Line number at which the new passage ends, inclusive.
     pub(super) last_line: usize,
-    /// Whether the line breaks of the new passage were converted to those of the file.
+    /// Whether the line breaks of the new passage were converted to CR LF, which the file has.
     pub(super) line_breaks_changed: bool,
 }
 
-/// Replaces the passage `old`, which must occur exactly once, with `new`. The caller prefixes the
-/// error with the file name.
+/// Replaces the passage `old` with `new`. Returns an error if `old` does not occur exactly once or
+/// equals `new`. The error is a sentence without its subject, which is the file name.
 pub(super) fn replace_passage(text: &str, old: &str, new: &str) -> Result<EditedText, String> {
     if old == new {
         return Err("would not change: old_text and new_text are equal.".to_owned());
@@ -21,7 +21,8 @@ pub(super) fn replace_passage(text: &str, old: &str, new: &str) -> Result<Edited
     match find_positions(text, old)[..] {
         [position] => Ok(apply_replacement(text, position, old, new, false)),
         [] => {
-            // Models write `\n` even for files with CR LF line breaks.
+            // Models write `\n` even for files with CR LF line breaks, so the passage is searched
+            // again with CR LF.
             let (with_returns, new) = (to_crlf(old), to_crlf(new));
             if with_returns != old && !has_bare_newlines(text) {
                 match find_positions(text, &with_returns)[..] {
@@ -42,7 +43,8 @@ pub(super) fn replace_passage(text: &str, old: &str, new: &str) -> Result<Edited
     }
 }
 
-/// Returns the byte positions of `old` in a text. They may overlap: `aaa` contains `aa` twice.
+/// Returns the byte positions at which `old` begins in a text, at most 11. The occurrences may
+/// overlap: `aaa` contains `aa` twice.
 fn find_positions(text: &str, old: &str) -> Vec<usize> {
     let mut positions = Vec::new();
     let mut from = 0;
@@ -53,7 +55,8 @@ fn find_positions(text: &str, old: &str) -> Vec<usize> {
             .next()
             .map_or(1, char::len_utf8);
         from += found + step;
-        // Stops early, because the error message lists at most ten positions.
+        // The search stops after 11 positions, because the error message lists at most ten of them
+        // and then `…`.
         if old.is_empty() || positions.len() > 10 {
             break;
         }

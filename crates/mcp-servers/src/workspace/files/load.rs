@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Maximum number of lines that one call returns if no range is given.
+/// Maximum number of lines that one call returns if the argument `last_line` is missing.
 const MAX_LINES: usize = 2000;
 /// Maximum size of the text that one call returns, in bytes.
 const MAX_BYTES: usize = 96 * 1024;

@@ -18,9 +18,9 @@ use crate::{
     },
 };
 
-/// Number of lines shown before and after an edited passage.
+/// Number of lines that the result text shows before and after an edited passage.
 const CONTEXT_LINES: usize = 3;
-/// Maximum size of the edited passage that is shown, in bytes.
+/// Maximum size, in bytes, of the edited passage with its context lines in the result text.
 const MAX_SHOWN_BYTES: usize = 4 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
@@ -134,7 +134,8 @@ fn save(root: &Root, input: &Input) -> ToolResult<Output> {
         }
         (None, None, Some(_), Some(_)) => {
             root.read_file(&path)?;
-            // Another process created the file in the meantime.
+            // `read_file` normally returns an error here, because the file does not exist. If it
+            // succeeds, another process has created the file in the meantime.
             Err(FileFault::file_changed_error(&path).into())
         }
         (_, None, Some(_), None) => Err("new_text is missing; it may be empty.".into()),
@@ -198,7 +199,8 @@ fn build_output(
     }
 }
 
-/// Returns the edited passage with some lines before and after it.
+/// Returns the edited passage with [`CONTEXT_LINES`] lines before and after it, with line numbers
+/// and at most [`MAX_SHOWN_BYTES`] bytes of the text.
 fn passage_context(text: &str, edited: &EditedText) -> String {
     let first = edited.first_line.saturating_sub(CONTEXT_LINES).max(1);
     let number = edited.last_line + CONTEXT_LINES + 1 - first;

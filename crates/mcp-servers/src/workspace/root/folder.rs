@@ -33,13 +33,14 @@ pub(in crate::workspace) struct Meta {
     pub(in crate::workspace) kind: Kind,
     /// Size of the file in bytes.
     pub(in crate::workspace) size: u64,
-    /// Whether the file is write-protected for all users.
+    /// Whether the file is write-protected for all users: on Unix, no user has write permission.
     pub(in crate::workspace) protected: bool,
     /// Identity and version of the file, to detect changes.
     pub(in crate::workspace) stamp: Stamp,
 }
 
-/// The identity and version of a file, which detect its replacement or change.
+/// The identity, size and time of the last change of a file. If the stamp of a path differs from an
+/// earlier one, the file was replaced or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::workspace) struct Stamp {
     identity: (u64, u64),

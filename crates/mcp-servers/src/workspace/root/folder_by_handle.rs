@@ -47,8 +47,9 @@ impl Folder {
         )?))
     }
 
-    /// Opens a directory entry for reading and returns its metadata. The entry may no longer be a
-    /// file. Opening does not wait for the other end of a pipe and does not acquire a terminal.
+    /// Opens a directory entry for reading and returns its metadata. The caller must check the kind
+    /// in the metadata, because another process may have replaced the file by something else.
+    /// Opening does not wait for the other end of a pipe and does not acquire a terminal.
     pub(in crate::workspace) fn open_file(&self, name: &str) -> io::Result<(File, Meta)> {
         let flags = OFlags::RDONLY
             .union(OFlags::NOFOLLOW)
@@ -103,12 +104,14 @@ impl Folder {
         Ok(renameat(&self.0, from, &self.0, to)?)
     }
 
-    /// Renames the entry `from` to `to`. Fails if `to` exists.
+    /// Renames the entry `from` to `to`. Fails if `to` exists. On a file system without hard links,
+    /// an entry `to` that another process creates after the check is replaced.
     pub(in crate::workspace) fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
         use rustix::io::Errno;
         match linkat(&self.0, from, &self.0, to, AtFlags::empty()) {
             Ok(()) => self.remove_file(from),
-            // These errors mean that the file system does not support hard links.
+            // With these errors, no hard link can be created, usually because the file system does
+            // not support hard links.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
                 match self.entry_metadata(to) {
                     Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),

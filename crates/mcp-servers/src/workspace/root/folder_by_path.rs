@@ -45,7 +45,8 @@ impl Folder {
         Ok(to_metadata(&fs::symlink_metadata(self.0.join(name))?))
     }
 
-    /// Opens a file of this folder for reading and returns its metadata.
+    /// Opens a file of this folder for reading and returns its metadata. Fails if the entry is not
+    /// a file.
     pub(in crate::workspace) fn open_file(&self, name: &str) -> io::Result<(File, Meta)> {
         if self.entry_metadata(name)?.kind != Kind::File {
             return Err(io::ErrorKind::InvalidInput.into());

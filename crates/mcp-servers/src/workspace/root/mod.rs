@@ -47,7 +47,8 @@ pub(super) struct ReadFile {
 /// An error of a file operation. Its text contains only paths below the root folder.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileFault {
-    /// The path does not exist. `suggestion` names a similar path in the same folder.
+    /// The path does not exist. `suggestion` is a sentence with a similar path in the same folder,
+    /// or empty.
     #[error("{path} does not exist.{suggestion}")]
     Missing {
         path: RelativePath,
@@ -62,7 +63,8 @@ pub(super) enum FileFault {
 }
 
 impl Root {
-    /// Opens the root folder. The handle remains valid after the folder is renamed.
+    /// Opens the root folder. On Unix, the handle of the folder stays valid after the folder is
+    /// renamed.
     pub(super) fn open(path: &Path, rules: NameRules, max_file_bytes: u64) -> io::Result<Self> {
         // On Windows, `canonicalize` returns a form (`\\?\`) that some programs do not accept as
         // their working directory.
@@ -95,7 +97,8 @@ impl Root {
         })
     }
 
-    /// Returns the path of the root folder, or `None` if the path now refers to another folder.
+    /// Returns the path of the root folder as the working directory of commands. Returns `None` if
+    /// a different folder, or no folder, is at this path since the root folder was opened.
     pub(super) fn working_directory(&self) -> Option<&Path> {
         let now = Folder::open(&self.path).and_then(|folder| folder.read_stamp());
         let opened = self.folder.read_stamp();
@@ -119,7 +122,8 @@ impl Root {
         Ok(path)
     }
 
-    /// Acquires the lock for saving, so that no other call changes a file between check and write.
+    /// Acquires the lock for saving, so that no other call of this server changes a file between
+    /// the check of its content and the write.
     pub(super) fn lock_for_save(&self) -> MutexGuard<'_, ()> {
         self.saving.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,8 +191,8 @@ impl Root {
         Ok(entries.map(|(meta, name)| (name, meta)).collect())
     }
 
-    /// Returns the kind of a directory entry without opening it. Returns `None` if the entry or its
-    /// folder does not exist.
+    /// Returns the kind of the entry at a path without opening the entry. Returns `None` if the
+    /// entry or one of its folders does not exist.
     pub(super) fn entry_kind(&self, path: &RelativePath) -> Result<Option<Kind>, FileFault> {
         let Some((folder, name)) = path.split() else {
             return Ok(Some(Kind::Folder));
@@ -205,7 +209,8 @@ impl Root {
         }
     }
 
-    /// Creates a file and its missing folders. Other processes never see a partial file.
+    /// Creates a file and its missing folders. Fails if the path exists. Other processes never see
+    /// a partial file.
     pub(super) fn create_file(&self, path: &RelativePath, bytes: &[u8]) -> Result<(), FileFault> {
         let (parents, name) = self.check_write(path, bytes)?;
         let folder = self.open_folder(path, parents.len(), true)?;
@@ -214,8 +219,9 @@ impl Root {
         })
     }
 
-    /// Replaces a file and keeps its permissions. Fails if the file has changed since it was read.
-    /// Other processes never see a partial file.
+    /// Replaces the content of a file and keeps its permissions. Fails if the file is
+    /// write-protected, or has changed since its content was read as `read`. Other processes never
+    /// see a partial file.
     pub(super) fn replace_file(
         &self,
         path: &RelativePath,
@@ -251,8 +257,9 @@ impl Root {
         path.split().ok_or_else(|| not_a_file(path))
     }
 
-    /// Writes a temporary file and calls `put` to rename it. `put` returns `false` if another
-    /// process has changed the target file.
+    /// Writes a temporary file and calls `put` with its name to rename it to the target file. If
+    /// `put` returns `false`, another process has changed the target file, and the result is an
+    /// error. Copies the permissions of the file `like`, if one is given.
     fn write_and_rename(
         &self,
         folder: &Folder,
@@ -262,8 +269,8 @@ impl Root {
         put: impl FnOnce(&str) -> io::Result<bool>,
     ) -> Result<(), FileFault> {
         let number = self.temporary.fetch_add(1, Ordering::Relaxed);
-        // The name contains the time too, because an earlier process with the same id may have left
-        // a file.
+        // The name contains the process id and the time, because an earlier process with the same
+        // id may have left a temporary file.
         let time = SystemTime::now().duration_since(UNIX_EPOCH);
         let time = time.map_or(0, |time| time.as_micros());
         let temporary = format!(".switchboard-{}-{time:x}-{number}.tmp", std::process::id());
@@ -291,7 +298,8 @@ impl Root {
         Err(fault)
     }
 
-    /// Opens the folder at the first `names` names of a path. `create` creates missing folders.
+    /// Opens the folder that the first `names` names of `path` identify. With `create`, creates
+    /// missing folders. Otherwise, a missing folder is an error.
     fn open_folder(
         &self,
         path: &RelativePath,
@@ -322,7 +330,8 @@ impl Root {
         Ok(folder)
     }
 
-    /// Returns the error for a path whose last name is not a folder.
+    /// Returns the error for a path that could not be opened as a folder (`error`), because it does
+    /// not exist, is a link or is a file, for example.
     fn not_a_folder(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileFault {
         match parent.entry_metadata(path.name()) {
             Err(error) => self.missing_path(parent, path, &error),
@@ -349,7 +358,8 @@ impl Root {
     }
 }
 
-/// Creates a tool that works on files in a blocking thread and only reads them.
+/// Creates a tool that is marked as read-only and calls `work` on a blocking thread, because file
+/// operations block.
 pub(super) fn folder_tool<I, O>(
     name: &'static str,
     title: &'static str,

@@ -40,8 +40,8 @@ pub(in crate::workspace) struct RelativePath {
 }
 
 impl RelativePath {
-    /// Parses a path with the separator `/`. Accepts an absolute path below the root folder,
-    /// because compilers print such paths. The error is for the model.
+    /// Parses a path with the separator `/`. Refuses `..`. Accepts an absolute path below the
+    /// folder `root`, because compilers print such paths. The error is for the model.
     pub(in crate::workspace) fn parse(text: &str, root: &Path) -> Result<Self, String> {
         let wrong_characters =
             || format!("{text:?} contains characters that are not possible in a path.");
@@ -86,14 +86,14 @@ impl RelativePath {
         &self.names
     }
 
-    /// Splits the path into the names of its folder and the last name. Returns `None` for the root
-    /// folder.
+    /// Splits the path into the names of its parent folders and its last name. Returns `None` for
+    /// the root folder.
     pub(in crate::workspace) fn split(&self) -> Option<(&[String], &str)> {
         let (name, folder) = self.names.split_last()?;
         Some((folder, name))
     }
 
-    /// Returns the path of an entry in this folder.
+    /// Returns the path of the entry `name` in the folder that this path identifies.
     pub(in crate::workspace) fn join(&self, name: &str) -> Self {
         let mut names = self.names.clone();
         names.push(name.to_owned());
@@ -121,8 +121,9 @@ impl fmt::Display for RelativePath {
     }
 }
 
-/// Returns whether a file name has no special meaning. On Windows, `a:b` is a stream of `a`, `NUL`
-/// is a device, `a.` equals `a`, and `PROGRA~1` is an alias.
+/// Returns whether a file name has no special meaning. On systems other than Windows, this is
+/// always true. On Windows, `a:b` is a stream of `a`, `NUL` is a device, `a.` equals `a`, and
+/// `PROGRA~1` is an alias.
 fn is_plain(name: &str) -> bool {
     const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
     if !cfg!(windows) {
@@ -148,7 +149,8 @@ pub(in crate::workspace) enum Access {
     Write,
 }
 
-/// The access rules for files with hidden or secret names.
+/// The access rules for names of files and folders: secret names are refused, and hidden names
+/// cannot be written, unless the user allows them.
 #[derive(Debug, Clone, Default)]
 pub(in crate::workspace) struct NameRules {
     /// Hidden or secret names that the user allows, in lower case.
@@ -162,8 +164,9 @@ impl NameRules {
         }
     }
 
-    /// Checks that every name of a path is allowed, because the content of a hidden folder is
-    /// hidden too. Hidden files usually configure tools. The error is for the model.
+    /// Returns an error for the model if one of the names in a path is secret, or if it is hidden
+    /// and `access` is a write access. Every name is checked, because the content of a hidden
+    /// folder is hidden too. Hidden files cannot be written, because they usually configure tools.
     pub(in crate::workspace) fn check_access(
         &self,
         path: &RelativePath,

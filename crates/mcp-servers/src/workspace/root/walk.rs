@@ -12,7 +12,7 @@ use super::{
 
 /// Maximum number of names that one traversal visits. Further names are not listed.
 const MAX_VISITED: usize = 20_000;
-/// Maximum depth of a traversal below its start folder. Deeper folders are not entered.
+/// Maximum depth of a traversal in folders below its start folder. Deeper folders are not entered.
 const MAX_DEPTH: usize = 16;
 /// Names of folders with many generated files. These folders are listed but not entered.
 const GENERATED_FOLDERS: [&str; 4] = ["node_modules", "target", "__pycache__", "venv"];
@@ -28,8 +28,8 @@ pub(in crate::workspace) struct Walk {
 
 impl Walk {
     /// Passes each entry below the folder `start` to `take`, until `take` returns `false`. The
-    /// entries of a folder precede those of its subfolders. Returns whether all entries were
-    /// visited.
+    /// entries of a folder precede those of its subfolders. Returns `false` if `take` or a limit of
+    /// the traversal excluded entries. Folders that cannot be read are skipped.
     pub(in crate::workspace) fn visit_entries(
         self,
         root: &Root,
@@ -73,7 +73,8 @@ impl Walk {
     }
 }
 
-/// Parses a pattern for names: `*` matches any characters and `?` matches one character.
+/// Parses a pattern for whole names: `*` matches any number of characters, and `?` matches one
+/// character. Fails if the pattern is too long.
 pub(in crate::workspace) fn parse_pattern(pattern: &str) -> Result<Regex, regex::Error> {
     let escaped = regex::escape(pattern);
     let expression = escaped.replace(r"\*", ".*").replace(r"\?", ".");

@@ -10,9 +10,12 @@ use super::OpenQuestion;
 use crate::tools::arguments::describe_faults;
 
 impl OpenQuestion {
-    /// Validates a person's answer against the form of the question. Missing fields get their
-    /// defaults, and fields that are not in the form are ignored. A form that cannot be compiled
-    /// accepts every answer. The server validates the answer in any case.
+    /// Validates a person's answer against the form of the question. The error describes the faults
+    /// of the answer.
+    ///
+    /// Missing fields get their default values, and fields that are not in the form are ignored. If
+    /// the schema of the form cannot be compiled, every answer is valid, and only the server can
+    /// detect faults.
     pub fn validate_answer(&self, answer: &ElicitationAnswer) -> Result<(), String> {
         let ElicitationAnswer::Accept { content } = answer else {
             return Ok(());

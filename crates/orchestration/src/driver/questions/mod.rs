@@ -24,8 +24,8 @@ use uuid::Uuid;
 use super::publish::EventPublisher;
 use crate::{QuestionAction, RunEventKind, tools::arguments::ContextInjection};
 
-/// Maximum number of ended calls whose owners are stored. A server may still ask about a call that
-/// just ended.
+/// Maximum number of ended tool calls whose owner (principal and run) is kept. A server may still
+/// ask about a call that was cancelled or timed out shortly before.
 const MAX_ENDED_CALLS: usize = 1024;
 
 /// The open questions of tool servers in all runs of a program. Cloning this value is cheap.
@@ -43,7 +43,7 @@ struct QuestionRegistry {
     calls: HashMap<String, RunningCall>,
     /// Idempotency keys and owners of ended tool calls, oldest first.
     ended: VecDeque<(String, CallOwner)>,
-    /// Questions that nobody has answered yet, oldest first.
+    /// Questions that are not answered and not withdrawn, oldest first.
     open: Vec<PendingQuestion>,
 }
 
@@ -61,8 +61,8 @@ struct RunningCall {
     owner: CallOwner,
     tool_use: String,
     context: ContextInjection,
-    /// Whether the run got a warning that a question of this call was hidden. Each call causes at
-    /// most one warning.
+    /// Whether the run got a warning about a question that may belong to this call and was not
+    /// shown. Each call causes at most one warning.
     is_warned: bool,
 }
 
@@ -155,7 +155,7 @@ impl Questions {
     }
 
     /// Publishes a question in the run of its tool call. If that is impossible, returns the reason
-    /// for the server.
+    /// for the log.
     fn publish_question(
         &self,
         id: &str,
@@ -235,8 +235,9 @@ impl Elicitor for Questions {
 }
 
 impl QuestionRegistry {
-    /// Returns the newest running tool call among the candidates. Returns `None` if a candidate is
-    /// unknown or if the candidates belong to different principals or runs.
+    /// Returns the idempotency key of the newest running tool call among the candidates. Returns
+    /// `None` if no candidate is running, or if the question may belong to another principal,
+    /// another run or an unknown call.
     fn find_candidate_call<'a>(&self, candidates: &'a CandidateCalls) -> Option<&'a str> {
         if candidates.others {
             return None;
@@ -251,7 +252,8 @@ impl QuestionRegistry {
         running.map(String::as_str)
     }
 
-    /// Returns the principal and the run of a running or ended tool call.
+    /// Returns the principal and the run of a running or recently ended tool call, or `None` if the
+    /// key is unknown.
     fn find_call_owner(&self, key: &str) -> Option<&CallOwner> {
         if let Some(call) = self.calls.get(key) {
             return Some(&call.owner);
@@ -288,7 +290,8 @@ impl QuestionRegistry {
     }
 }
 
-/// A guard that cancels an unanswered question when its server no longer waits for the answer.
+/// A guard that exists while a server waits for an answer. Dropping it cancels the question if it
+/// is still unanswered.
 struct QuestionGuard<'a> {
     questions: &'a Questions,
     id: &'a str,
@@ -340,7 +343,7 @@ fn redact_question(question: &Elicitation, context: &ContextInjection) -> Elicit
             redact(url);
             redact(id);
         }
-        // Unknown kinds of forms are not shown to people, so they need no redaction.
+        // Other kinds of forms are not shown to people, so they need no redaction.
         _ => {}
     }
     question

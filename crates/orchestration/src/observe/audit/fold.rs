@@ -39,14 +39,15 @@ pub(in crate::observe) struct RunEventReducer {
 /// A tool call of the run that has no result yet.
 #[derive(Debug)]
 struct UnfinishedToolCall {
-    /// Audit data that the events so far contain about the call.
+    /// Audit data about the call, collected from the events so far.
     entry: ToolCallEntry,
     /// Whether the run requested a person's approval for the call.
     approval_requested: bool,
 }
 
 impl RunEventReducer {
-    /// Processes one event and returns the audit facts that it completes, with unredacted values.
+    /// Processes one event. Returns the audit facts that this event completes, such as the data of
+    /// an ended model call. Their values are not redacted.
     ///
     /// `cost` computes the costs of model calls.
     pub(in crate::observe) fn reduce_event(

@@ -25,7 +25,7 @@ pub struct AuditRecord {
     /// Session id of the run, if the run belongs to a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Principal (user) on whose behalf the run executes.
+    /// Principal (user and tenant) on whose behalf the run executes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
     /// The recorded action. Its fields are part of the JSON object of the record.
@@ -46,7 +46,7 @@ pub enum AuditKind {
     ToolCall(ToolCallEntry),
     /// An approval decision was requested or made.
     Approval(ApprovalEntry),
-    /// A server asked the person a question during a tool call, or the person answered.
+    /// A server asked the person a question during a tool call, or a question ended.
     Question(QuestionEntry),
 }
 
@@ -60,13 +60,15 @@ pub struct RunEntry {
     /// Outcome of the run, recorded only at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Number of model calls in the run, recorded only at its end.
+    /// Number of model calls in the run, without calls for summaries. Recorded only at the end of
+    /// the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
     /// Token usage of all model calls of the run, recorded only at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Cost of the observed model calls of the run in US dollars. `None` if a price is unknown.
+    /// Cost in US dollars of the model calls that this process observed. Recorded only at the end
+    /// of the run. `None` if no model call was observed or a price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Kind of the error that ended the run, if an error did.
@@ -122,7 +124,8 @@ pub struct ModelCallEntry {
     pub answered_by: Option<String>,
     /// Number of tools that the request offered to the model.
     pub tools: usize,
-    /// Finish reason of the model's answer, in the terms of this program.
+    /// Provider-independent reason why the model stopped writing. `None` if the model call has no
+    /// complete answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishReason>,
     /// Finish reason in the provider's wording, such as `end_turn`.
@@ -137,7 +140,8 @@ pub struct ModelCallEntry {
     /// Tool choice that the request asked for.
     #[serde(default)]
     pub tool_choice_asked: ToolChoice,
-    /// Whether the model followed the requested tool choice.
+    /// How the provider treated the tool choice of the request: supported by its API, enforced by
+    /// the adapter, or not enforced. `None` if the call has no complete answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoiceOutcome>,
     /// Time from the model request to the end of the answer, in milliseconds.
@@ -145,10 +149,12 @@ pub struct ModelCallEntry {
     /// Kind of the error of a failed model call, such as `rate_limited`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// HTTP status of a failed model call.
+    /// HTTP status of the provider's error response. `None` if the model call did not fail or no
+    /// response arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Request id that the provider assigned to a failed model call, for its support.
+    /// Id that the provider assigned to the failed request, for questions to the provider's
+    /// support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
@@ -161,7 +167,7 @@ pub enum ModelCallResult {
     Answered,
     /// The model call returned an error.
     Failed,
-    /// The run ended before the model answered.
+    /// The run ended, or started another model call, before the model answered.
     #[default]
     Cancelled,
 }
@@ -174,20 +180,24 @@ pub struct ToolCallEntry {
     pub moment: ToolCallStage,
     /// Id of the tool use, unique within the run.
     pub id: String,
-    /// Server of the tool. `None` for a built-in tool and for a tool that does not exist.
+    /// Server of the tool. `None` for a tool without a server, such as a Rust function, and for a
+    /// tool that does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// Name of the tool on its server.
     pub tool: String,
-    /// Input that the tool received, redacted and limited in size.
+    /// Input of the call after repairs, without values that are hidden from the model. Audit
+    /// records contain the input redacted and limited in size.
     pub input: Arc<Value>,
-    /// Whether the result of the tool is an error.
+    /// Whether the result of the tool is an error. `None` in the record of the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Reason why the call has no usable tool result, such as `denied` or `timeout`.
+    /// Reason why the call has no usable result, such as `denied` or `timeout`. `None` if the tool
+    /// succeeded or the call has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ToolFailure>,
-    /// Number of attempts to call the tool. 0 if the tool did not run.
+    /// Number of attempts to execute the call. 0 if there was none, for example because the call
+    /// was denied or its result was cached. `None` in the record of the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
     /// Whether the result came from the result cache.
@@ -196,7 +206,8 @@ pub struct ToolCallEntry {
     /// Duration of the tool call in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// Length of the tool result as JSON, in bytes.
+    /// Size of the content of the tool result as JSON, in bytes. Structured content is not
+    /// included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_bytes: Option<u64>,
     /// Result of the tool, redacted and limited in size. Recorded only with
@@ -223,14 +234,15 @@ pub enum ToolCallStage {
 pub struct ApprovalEntry {
     /// Id of the tool use that requires approval.
     pub id: String,
-    /// Server of the tool. `None` for a built-in tool.
+    /// Server of the tool. `None` for a tool without a server, such as a Rust function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// Name of the tool on its server.
     pub tool: String,
     /// Whether approval was requested, given or denied.
     pub decision: ApprovalStage,
-    /// Who made the approval decision: the rules, a remembered decision or the approver.
+    /// Source of the approval decision: the rules, a remembered decision or the approver. `policy`
+    /// if the record is about a request for approval.
     pub by: DecisionSource,
     /// Reason of a denial, redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -275,10 +287,12 @@ pub struct QuestionEntry {
     pub moment: QuestionStage,
     /// Id of the question, unique within the run.
     pub id: String,
-    /// Server that asked the question. `None` if another process observed the question.
+    /// Server that asked the question. `None` if the question ended in this process, but was asked
+    /// in another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// How the person answered. `cancel` includes time-outs and tool calls that ended first.
+    /// How the question ended. `None` in the record of the question. `cancel` includes time-outs
+    /// and tool calls that ended first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<QuestionAction>,
 }

@@ -7,18 +7,19 @@ use switchboard_domain::{Principal, redact::Redactor};
 use super::{AuditKind, AuditRecord, CostFunction, RunEventReducer};
 use crate::{RunEvent, RunEventKind};
 
-/// Settings of an audit trail: the identity, the redaction and the optional content of its records.
+/// Settings of an audit trail: the session and user of the run, the redaction, and the optional
+/// content of the records.
 #[derive(Clone, Default)]
 pub struct AuditOptions {
     /// Session id of the run, if the run belongs to a session.
     pub session_id: Option<String>,
-    /// Principal (user) on whose behalf the run executes.
+    /// Principal (user and tenant) on whose behalf the run executes.
     pub principal: Option<Principal>,
     /// Redactor for tool inputs, tool results and reasons of denials.
     pub redactor: Redactor,
     /// Whether the audit records contain the results of tools. Off by default.
     pub results: bool,
-    /// Function that computes the costs of model calls.
+    /// Function that computes the cost of a model call. `None` leaves the costs out of the records.
     pub cost: Option<CostFunction>,
 }
 

@@ -21,8 +21,9 @@ use crate::{
     tools::arguments::canonical_json_value,
 };
 
-/// Maximum number of tools, and of models, that are counted separately. Further ones are counted as
-/// `(other)`, because servers and configurations can supply any number of names.
+/// Maximum number of tools, and of models, with separate counters. Further tools and models are
+/// counted together as `(other)`, because servers and configurations can supply any number of
+/// names.
 const MAX_NAMES: usize = 1_000;
 
 /// Maximum number of models that are counted separately although they are neither configured nor in
@@ -54,17 +55,19 @@ pub struct Metrics {
 /// State that is necessary to count the events of one run. Removed when the run ends.
 #[derive(Default)]
 struct UnfinishedRun {
-    /// Reducer of the run's events to audit data. Unused if only audit records are counted.
+    /// Reducer of the run's events to audit data. It is not used if the caller supplies audit
+    /// records instead of events.
     fold: RunEventReducer,
     last_event: Timestamp,
     is_parked: bool,
     model: Option<ModelId>,
     /// Ids of the tool calls that have no result yet.
     open_calls: HashSet<String>,
-    /// Hashes of calls with a result before the latest model call. Equal new calls are unnecessary.
+    /// Hashes of the calls that had a successful result before the latest model call. A new call
+    /// with an equal hash counts as unnecessary.
     answered: HashSet<u64>,
-    /// Hashes of tool calls whose result arrived after the latest model call. They are separate,
-    /// because calls of the same model answer do not repeat each other.
+    /// Hashes of the calls whose successful result arrived after the latest model call. They are
+    /// separate, because calls of the same model answer do not repeat each other.
     newly_answered: Vec<u64>,
 }
 
@@ -110,7 +113,8 @@ impl Metrics {
         self.count_audit_fact(&record.run_id, &record.kind);
     }
 
-    /// Removes the counting state of a run that was dropped before it ended.
+    /// Removes the state of a run that was dropped before it ended, so that it does not count as
+    /// unfinished. Counts in snapshots do not change.
     pub fn forget_run(&mut self, run_id: &str) {
         self.runs.remove(run_id);
     }
@@ -164,7 +168,8 @@ impl Metrics {
         match entry.moment {
             RunStage::Started | RunStage::Resumed => {
                 let run = self.find_or_add_run(run_id);
-                // A resumed run counts as started only if this process did not observe its start.
+                // If this process observed the start of a resumed run, the run is already counted
+                // as started.
                 let is_new = entry.moment == RunStage::Started || run.model.is_none();
                 run.is_parked = false;
                 run.model.get_or_insert_with(|| entry.model.clone());
@@ -254,7 +259,8 @@ impl Metrics {
             .or_insert_with(|| ModelMetrics::new(model))
     }
 
-    /// Returns whether a new model gets its own counters, and counts it if the model is unknown.
+    /// Returns whether a model without counters gets its own ones. If so, and if the model is
+    /// unknown, increments `unknown_models`.
     fn reserve_model_counters(&mut self, model: &ModelId, has_answered: bool) -> bool {
         let is_known = self.is_known.as_ref();
         let is_known = is_known.is_none_or(|is_known| is_known(model));

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Upper bounds of the histogram buckets in milliseconds. One further bucket holds longer
-/// durations.
+/// Inclusive upper bounds of the histogram buckets, in milliseconds. One further bucket holds
+/// longer durations.
 pub const BOUNDS_MS: [u64; 17] = [
     5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000,
     300_000, 600_000,
@@ -20,8 +20,8 @@ pub struct Histogram {
     pub min_ms: u64,
     /// Longest recorded duration. 0 if the histogram is empty.
     pub max_ms: u64,
-    /// Number of durations in each bucket of [`BOUNDS_MS`]. The last bucket counts durations above
-    /// all bounds.
+    /// Number of durations in each bucket, not cumulated. The upper bounds of the buckets are
+    /// [`BOUNDS_MS`]. The last bucket counts longer durations.
     pub buckets: [u64; BOUNDS_MS.len() + 1],
 }
 

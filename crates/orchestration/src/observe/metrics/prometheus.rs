@@ -14,9 +14,10 @@ use prometheus_client::{
 use super::{BOUNDS_MS, CallCounts, Histogram, Metrics, ModelMetrics, Snapshot, ToolMetrics};
 
 type Labels<'a> = [(&'static str, &'a str); 2];
-/// A label value of a metric family, and the function that returns the count for this label.
+/// Value of a Prometheus label, such as `failed`, and the function that returns the count for it.
 type Count<T> = (&'static str, fn(&T) -> u64);
-/// Name, help text and count function of a metric about a subset of the tool calls.
+/// Suffix of a metric name, description for its help text, and function that counts a subset of the
+/// tool calls, such as the cached ones.
 type Subset = (&'static str, &'static str, fn(&CallCounts) -> u64);
 
 const CALL_RESULTS: [Count<CallCounts>; 4] = [
@@ -123,7 +124,8 @@ impl MetricsEncoder<'_> {
         )
     }
 
-    /// Encodes the counts of tool calls as four metric families whose names start with `name`.
+    /// Encodes the counts of tool calls as four metric families: `name` by result, and the
+    /// unnecessary, useful and cached calls with a suffix of `name`.
     fn encode_tool_calls(
         &mut self,
         name: &str,
@@ -149,7 +151,8 @@ impl MetricsEncoder<'_> {
         Ok(())
     }
 
-    /// Encodes several counts per item as one metric family, separated by the label `label`.
+    /// Encodes several counts of each item (a tool or a model) as one metric family. The label
+    /// `label` distinguishes the counts of an item.
     fn encode_labelled_counters<T, const N: usize>(
         &mut self,
         name: &str,

@@ -30,10 +30,11 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolMetrics {
-    /// Server of the tool. `None` for a built-in tool.
+    /// Server of the tool. `None` for a tool without a server, and for the shared counters
+    /// `(unknown)` and `(other)`.
     pub server: Option<String>,
-    /// Name of the tool on its server. Calls of all tools that do not exist are counted under
-    /// `(unknown)`.
+    /// Name of the tool on its server. `(unknown)` counts the calls of all tools that do not exist,
+    /// and `(other)` the calls of tools beyond the maximum number of counted tools.
     pub tool: String,
     /// Numbers of the tool's calls: in total and by result.
     #[serde(flatten)]
@@ -55,7 +56,8 @@ pub struct CallCounts {
     pub hallucinated: u64,
     /// Number of tool calls that were not executed, for example because they were denied.
     pub not_executed: u64,
-    /// Number of tool calls that repeated an earlier call. Their results are counted too.
+    /// Number of tool calls that repeated an earlier call of the run. They are also counted in
+    /// `successful`, `failed`, `hallucinated` or `not_executed`.
     pub unnecessary: u64,
     /// Number of tool calls that were successful and did not repeat an earlier call.
     pub useful: u64,
@@ -97,7 +99,8 @@ impl CallCounts {
     }
 }
 
-/// Returns whether the run prevented the tool call, for example because it was denied.
+/// Returns whether the run prevented the tool call, for example because it was denied. A cancelled
+/// call counts only if it had not started.
 fn is_not_executed(failure: ToolFailure, attempts: u32) -> bool {
     match failure {
         ToolFailure::Denied
@@ -154,7 +157,7 @@ pub struct RequestCounts {
     pub successful: u64,
     /// Number of model calls that returned an error.
     pub failed: u64,
-    /// Number of model calls that ended without an answer, because their run was cancelled.
+    /// Number of model calls whose run ended before the model returned an answer or an error.
     pub cancelled: u64,
 }
 

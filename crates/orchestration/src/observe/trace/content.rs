@@ -12,7 +12,8 @@ use tracing::{Level, Span};
 
 use super::CONTENT;
 
-/// Size limits of the recorded content, in bytes and items. Log lines have smaller limits.
+/// Size limits of the content in tracing events: bytes per text, items per array or object, and
+/// approximate bytes in total.
 const LIMITS: SizeLimits = SizeLimits {
     text: 16_000,
     items: 200,
@@ -27,7 +28,8 @@ fn new_redactor() -> Redactor {
     Redactor::default().with_limits(LIMITS)
 }
 
-/// Emits a tracing event with the messages of a model request.
+/// Emits a tracing event with the messages of a model request. Has no effect unless a subscriber
+/// enables the target [`CONTENT`].
 pub(super) fn emit_input_messages(span: &Span, messages: &[Arc<Message>]) {
     if is_content_enabled(span) {
         let messages: Value = messages.iter().map(|it| message_to_json(it)).collect();
@@ -36,7 +38,8 @@ pub(super) fn emit_input_messages(span: &Span, messages: &[Arc<Message>]) {
     }
 }
 
-/// Emits a tracing event with the message of a model answer.
+/// Emits a tracing event with the message of a model answer. Has no effect unless a subscriber
+/// enables the target [`CONTENT`].
 pub(super) fn emit_output_message(span: &Span, message: &Message, finish: &str) {
     if is_content_enabled(span) {
         let mut message = message_to_json(message);
@@ -46,7 +49,8 @@ pub(super) fn emit_output_message(span: &Span, message: &Message, finish: &str) 
     }
 }
 
-/// Emits a tracing event with the input of a tool call.
+/// Emits a tracing event with the input of a tool call. Has no effect unless a subscriber enables
+/// the target [`CONTENT`].
 pub(super) fn emit_tool_input(span: &Span, input: &JsonObject) {
     if is_content_enabled(span) {
         let text = new_redactor()
@@ -58,7 +62,8 @@ pub(super) fn emit_tool_input(span: &Span, input: &JsonObject) {
     }
 }
 
-/// Emits a tracing event with the output of a tool call.
+/// Emits a tracing event with the output of a tool call. Has no effect unless a subscriber enables
+/// the target [`CONTENT`].
 pub(super) fn emit_tool_output(span: &Span, output: &ToolOutput) {
     if is_content_enabled(span) {
         let value = match &output.structured {

@@ -23,7 +23,8 @@ pub struct RunLog {
 /// Sizes of the parts of the model answer that is being received, for the log.
 #[derive(Debug, Default)]
 struct AnswerPartSizes {
-    /// Identifying key, description and size in bytes of each part, in the order of their start.
+    /// Key that identifies the part, description for the log line, and size in bytes. The parts are
+    /// in the order of their start.
     parts: Vec<(String, String, usize)>,
 }
 

@@ -20,7 +20,8 @@ const AGENT: &str = "switchboard";
 /// Value of the span field `error.type` for a span that was dropped without a result.
 const CANCELLED: &str = "cancelled";
 
-/// A span that has not ended. Dropping it ends the span and records its error type, if any.
+/// A span that has not ended. Dropping it ends the span. Unless it was marked as succeeded, its
+/// error type is recorded first.
 #[derive(Debug)]
 struct OpenSpan {
     span: Span,
@@ -96,7 +97,7 @@ impl AgentTrace {
         Self(OpenSpan::new(span))
     }
 
-    /// Returns a handle of the run's span, with which the driver of the run is instrumented.
+    /// Returns a handle of the run's span. Instrument the future of the run's driver with it.
     pub fn clone_span(&self) -> Span {
         self.0.span.clone()
     }
@@ -180,7 +181,7 @@ impl ChatTrace {
         }
     }
 
-    /// Returns a handle of the model call's span, with which the call is instrumented.
+    /// Returns a handle of the model call's span. Instrument the future of the call with it.
     pub fn clone_span(&self) -> Span {
         self.open.span.clone()
     }
@@ -247,7 +248,8 @@ impl ToolTrace {
         Self(OpenSpan::new(span))
     }
 
-    /// Returns a handle of the tool execution's span, with which the execution is instrumented.
+    /// Returns a handle of the tool execution's span. Instrument the future of the execution with
+    /// it.
     pub fn clone_span(&self) -> Span {
         self.0.span.clone()
     }
@@ -304,7 +306,7 @@ fn conventional_provider_name(provider: &str) -> &str {
     }
 }
 
-/// Formats the requested tool choice for spans and log lines.
+/// Formats the tool choice of a request for the span of the model call, such as `only get_weather`.
 fn format_tool_choice(choice: &ToolChoice) -> String {
     match choice {
         ToolChoice::Auto => "auto".to_owned(),
@@ -314,7 +316,8 @@ fn format_tool_choice(choice: &ToolChoice) -> String {
     }
 }
 
-/// Formats whether the model followed the tool choice, for spans and log lines.
+/// Formats how the provider treated the tool choice of a request, for the span of the model call:
+/// `native`, or `emulated` or `relaxed` with the reason.
 fn format_tool_choice_outcome(outcome: &ToolChoiceOutcome) -> String {
     match outcome {
         ToolChoiceOutcome::Native => "native".to_owned(),

@@ -28,7 +28,7 @@ pub struct RememberedDecision {
     pub session: Option<String>,
     /// Name of the tool as the model sees it.
     pub name: String,
-    /// Server of the tool and the name of the tool there. `None` for a tool without a server.
+    /// Server of the tool, and the tool's name on this server. `None` for a tool without a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
     /// The [`tool_fingerprint`] of the tool definition that the person allowed or denied.
@@ -43,7 +43,7 @@ pub struct RememberedDecision {
     pub expires_at: Option<Timestamp>,
 }
 
-/// The effect of the remembered decisions on a tool call.
+/// The effect of the remembered decisions of a person on a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecisionStatus {
     /// The person allowed the tool with its current definition.
@@ -116,8 +116,8 @@ impl Decisions {
         });
     }
 
-    /// Returns the remembered decision about the tool of a call. A denial takes precedence over an
-    /// approval.
+    /// Returns the effect of the person's remembered decisions on a call, or `None` if no valid
+    /// decision is about its tool. A denial takes precedence over an approval.
     pub fn decision_about_call(
         &self,
         requester: &Requester<'_>,

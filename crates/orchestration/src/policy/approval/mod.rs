@@ -82,12 +82,12 @@ pub enum Verdict {
     Run,
     /// The tool call requires approval.
     Ask {
-        /// Whether the definition of the tool changed since it was last seen or approved.
+        /// Whether the definition of the tool changed since a person last saw or approved it.
         redefined: bool,
     },
-    /// The tool call is denied and does not run.
+    /// The tool call must not run. The model gets a result with the reason.
     Refuse {
-        /// Reason of the denial for the model and the person, as a clause without a full stop.
+        /// Reason of the refusal for the model and the person, as a clause without a full stop.
         reason: String,
     },
 }
@@ -112,15 +112,15 @@ impl ApprovalPolicy {
 pub struct Approvals {
     /// The policy for tools that no rule matches.
     pub policy: ApprovalPolicy,
-    /// Whether a denial by the policy takes precedence over rules. Set for a policy from the
-    /// command line.
+    /// Whether a refusal by `policy` takes precedence over rules that allow a call. Set if the user
+    /// or a client explicitly requests [`ApprovalPolicy::None`], for example on the command line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub policy_overrides_rules: bool,
     /// Whether a person approved all calls in advance, for example with `--approve all`.
     ///
-    /// It applies to models with
-    /// [`requires_approval`](switchboard_domain::ModelCapabilities::requires_approval); rules and
-    /// policy still apply. No configuration file and no recipe can set it.
+    /// This replaces only the approvals that models with
+    /// [`requires_approval`](switchboard_domain::ModelCapabilities::requires_approval) need; rules
+    /// and policy still apply. No configuration file and no recipe can set this field.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approved_in_advance: bool,
     /// Lists of rules from different sources, such as one list per file. The first matching rule of
@@ -129,8 +129,8 @@ pub struct Approvals {
     pub layers: Vec<Rules>,
     /// Rules that apply if no layer has a matching rule. The first matching rule decides.
     pub rules: Rules,
-    /// Servers whose tool calls require a new approval each time. Rules that deny calls still
-    /// apply.
+    /// Servers whose tool calls require a new approval each time, even if a rule or an earlier
+    /// decision allows the tool. Rules that deny calls still apply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub always_ask_servers: Vec<String>,
     /// Time until an approval request expires, serialized in seconds. `None` waits without limit,
@@ -238,29 +238,34 @@ impl Approvals {
         server.is_some_and(|server| self.always_ask_servers.contains(server))
     }
 
-    /// Returns the time at which an approval request from the time `now` expires, if it expires.
+    /// Returns the time at which an approval request that is made at `now` expires, or `None` if it
+    /// never expires.
     pub fn request_expiry(&self, now: Timestamp) -> Option<Timestamp> {
         self.expire_after.map(|after| add_duration(now, after))
     }
 
-    /// Returns the time at which a decision from the time `now` is forgotten, if it expires.
+    /// Returns the time at which a decision that is made at `now` is forgotten, or `None` if it is
+    /// remembered without limit.
     pub fn decision_expiry(&self, now: Timestamp) -> Option<Timestamp> {
         self.remember_for.map(|span| add_duration(now, span))
     }
 }
 
-/// A tool call in an approval check: the tool, and the conditions of the call.
+/// A tool call in an approval check: the tool, whether its definition changed, and whether the
+/// model's calls require approval.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckedCall<'a> {
     tool: &'a ToolDefinition,
-    /// Annotations on which the rules and the policy decide.
+    /// Annotations that the rules and the policy use: those that the tool declares, or the defaults
+    /// for a tool whose definition changed.
     annotations: ToolAnnotations,
     redefined: bool,
     requires_approval: bool,
 }
 
 impl<'a> CheckedCall<'a> {
-    /// Describes a call of this tool for an approval check.
+    /// Creates a call of `tool` for an approval check. By default, the tool's definition is
+    /// unchanged and the model's calls require no approval.
     pub fn from_tool(tool: &'a ToolDefinition) -> Self {
         Self {
             tool,
@@ -270,7 +275,7 @@ impl<'a> CheckedCall<'a> {
         }
     }
 
-    /// Sets whether the calls of the model require approval unless the tool is read-only. See
+    /// Sets whether the model's calls of tools that are not read-only require approval. See
     /// [`requires_approval`](switchboard_domain::ModelCapabilities::requires_approval).
     #[must_use]
     pub fn with_required_approval(mut self, requires_approval: bool) -> Self {
@@ -285,7 +290,8 @@ impl<'a> CheckedCall<'a> {
         self
     }
 
-    /// Returns the same call with default annotations instead of those of the tool.
+    /// Returns the same call without the annotations that the tool declares, so that MCP's defaults
+    /// apply: not read-only, and destructive.
     fn without_annotations(mut self) -> Self {
         self.annotations = ToolAnnotations::default();
         self
@@ -296,7 +302,7 @@ impl<'a> CheckedCall<'a> {
     }
 }
 
-/// The person and the session that a tool call belongs to.
+/// The principal and the session of the run that requests a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requester<'a> {
     /// Principal (user and tenant) of the run.

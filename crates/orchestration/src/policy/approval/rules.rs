@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::CheckedCall;
 use crate::tools::{is_read_only, pattern::Pattern};
 
-/// Ordered approval rules. The first rule that matches a call decides.
+/// Approval rules in order. The first rule that matches a call decides.
 pub type Rules = Vec<Rule>;
 
 pub(super) fn find_first_match<'r>(rules: &'r Rules, call: &CheckedCall<'_>) -> Option<&'r Rule> {
@@ -27,8 +27,9 @@ pub struct Rule {
     /// Patterns of the tool's name on its server or of the name that the model sees. One pattern or
     /// a list.
     ///
-    /// A rule that allows calls ignores names on the server that contain `__`, because a server
-    /// could imitate the tool of another server.
+    /// If the rule allows calls, its patterns do not apply to a name on the server that contains
+    /// `__`. The model sees names such as `server__tool`, so a server could otherwise imitate the
+    /// tool of another server.
     #[serde(
         default,
         deserialize_with = "one_or_many",
@@ -65,11 +66,14 @@ pub struct Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleVerdict {
-    /// The matching call runs without approval.
+    /// A matching call runs without approval, even if the [`ApprovalPolicy`](super::ApprovalPolicy)
+    /// requires approval. A stricter rule of another layer takes precedence.
     Allow,
-    /// The matching call requires approval, even if the tool is read-only.
+    /// A matching call requires approval, even if the tool is read-only. An earlier approval of the
+    /// tool can be sufficient.
     Ask,
-    /// The matching call is denied and does not run.
+    /// A matching call does not run, even if a person allowed the tool earlier. The model reads
+    /// [`Rule::reason`].
     Deny,
 }
 
@@ -120,7 +124,7 @@ impl Rule {
         }
     }
 
-    /// Returns whether the rule matches a tool call.
+    /// Returns whether the call meets all conditions of the rule.
     pub fn matches_call(&self, call: &CheckedCall<'_>) -> bool {
         let annotations = call.annotations;
         let read_only = is_read_only(annotations);

@@ -8,8 +8,8 @@ use crate::policy::approval::Decisions;
 
 /// Remembered approval decisions, shared between the runs of a program. Cheap to clone.
 ///
-/// [`SharedDecisions::copy_decisions`] returns the data that must be stored between two starts of
-/// the program.
+/// The caller stores them: [`SharedDecisions::copy_decisions`] returns the data to keep after the
+/// program ends.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SharedDecisions(Arc<Mutex<Decisions>>);
@@ -30,7 +30,7 @@ impl SharedDecisions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the decisions, for example to revoke one.
+    /// Changes the decisions, for example to revoke one, and returns the result of `change`.
     pub fn change_decisions<T>(&self, change: impl FnOnce(&mut Decisions) -> T) -> T {
         change(&mut self.lock_decisions())
     }

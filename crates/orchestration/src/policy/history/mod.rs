@@ -55,14 +55,17 @@ pub use summary::summary_request;
 #[serde(default, deny_unknown_fields)]
 pub struct HistoryPolicy {
     /// Maximum number of [estimated](crate::tools::tokens) tokens of a request, including tools.
-    /// `None` never trims the conversation.
+    /// `None` sets no maximum here; a run then uses 80 percent of the model's context window, if
+    /// its size is known.
     ///
     /// Set the maximum below the context window of the model, so that the answer fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// Size of the request after a trim, in percent of the maximum. Values above 100 count as 100.
+    /// Target size of a request after a trim, in percent of `max_tokens`. Values above 100 count as
+    /// 100.
     pub low_water_percent: u8,
-    /// Number of tokens that remain of a shortened tool result. If that is too much, none remain.
+    /// Number of tokens that are kept of a shortened tool result. If the request is still too long,
+    /// the whole content of the result is removed.
     pub shortened_tokens: u64,
     /// Whether the model summarises the messages that a trim omits. Each trim then costs a model
     /// call.
@@ -80,10 +83,10 @@ impl Default for HistoryPolicy {
     }
 }
 
-/// Result of fitting a conversation to its size limit.
+/// Result of fitting a conversation to the maximum size of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FitResult {
-    /// Estimated number of tokens of the request.
+    /// Estimated number of tokens of the request, after a trim if there was one.
     pub tokens: u64,
     /// Effect of the trim. `None` if the request was not trimmed.
     pub trimmed: Option<TrimEffect>,

@@ -4,12 +4,12 @@ use switchboard_domain::{Message, Part, ToolContent, ToolResult};
 
 use crate::tools::tokens::{estimate_content, estimate_text, prefix_length_within};
 
-/// Minimum number of tokens that shortening must save. A smaller saving is not worth the marker
-/// text.
+/// Minimum number of tokens that shortening must save. A smaller saving is not worth the text that
+/// tells the model about the removal.
 const WORTHWHILE: u64 = 60;
 
-/// Returns the message with each tool result shortened to about `keep` tokens, or `None` if all
-/// results are shorter.
+/// Returns the message with each long tool result shortened to about `keep` tokens, or `None` if no
+/// result is long enough.
 ///
 /// The same arguments always return the same text, so that prompt caches stay valid.
 pub(super) fn shorten_tool_results(message: &Message, keep: u64) -> Option<Message> {

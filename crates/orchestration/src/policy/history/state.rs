@@ -14,15 +14,16 @@ use super::{
 };
 use crate::tools::tokens::estimate_message;
 
-/// The omitted and shortened messages of one conversation.
+/// The selection of the messages of one conversation that requests omit or shorten.
 ///
-/// They are stored by index together with the conversation, which may only grow at its end.
+/// Messages are identified by their index, so the conversation may only grow at its end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct History {
     /// Index ranges of the omitted messages, in order and without overlaps.
     left_out: Vec<Range<usize>>,
-    /// Indices of messages with shortened tool results, and the number of tokens kept per result.
+    /// Messages whose tool results are shortened: the index of each message, and the number of
+    /// tokens that are kept of each result.
     pub(super) shortened: BTreeMap<usize, u64>,
     pinned: BTreeSet<usize>,
     summary: Option<HistorySummary>,
@@ -31,36 +32,41 @@ pub struct History {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct HistorySummary {
     text: String,
-    /// Index of the first message that the summary does not cover.
+    /// Index in the conversation. The summary covers the omitted messages before this index.
     covers: usize,
 }
 
-/// Estimated sizes of a conversation's messages, and the start of its turns.
+/// Estimated token counts of the messages of a conversation, and the indices at which its turns
+/// start.
 #[derive(Debug, Default)]
 struct MeasuredConversation {
-    /// Estimated number of tokens of each message, as it is sent.
+    /// Estimated number of tokens of each message, by message index. A message with shortened tool
+    /// results has its shortened size.
     tokens: Vec<u64>,
-    /// Estimated number of tokens of the whole request.
+    /// Estimated number of tokens of the model request: its messages, the summary, and other parts
+    /// such as tool definitions.
     total: u64,
-    /// Index of the first message of each turn. Messages before the first message of the person
-    /// form a turn too.
+    /// Index of the first message of each turn. A turn starts at a user message. Messages before
+    /// the first user message form a turn too.
     turns: Vec<usize>,
-    /// Index of the first message of the person, if there is one.
+    /// Index of the first user message, which is always sent. `None` if there is no user message.
     first: Option<usize>,
 }
 
 impl History {
-    /// Pins a message, so that it is always sent.
+    /// Pins the message at this index of the conversation, so that every request contains it.
     ///
-    /// A pinned message of the model or of tools pins its whole turn. Messages that are already
-    /// omitted stay omitted.
+    /// A pinned assistant or tool message pins its whole turn. A message that is already omitted
+    /// stays omitted.
     pub fn pin_message(&mut self, index: usize) {
         self.pinned.insert(index);
     }
 
-    /// Omits and shortens messages until the conversation fits the policy.
+    /// Omits and shortens messages until the request has at most [`HistoryPolicy::max_tokens`]
+    /// tokens.
     ///
-    /// `overhead_tokens` is the size of the other parts of the request, such as tools.
+    /// `overhead_tokens` is the estimated size of the other parts of the request, such as tool
+    /// definitions. If the request is still too large, [`FitResult::is_over`] is `true`.
     pub fn fit_to_limit(
         &mut self,
         policy: &HistoryPolicy,
@@ -101,8 +107,9 @@ impl History {
         }
     }
 
-    /// Returns the messages to send after [`History::fit_to_limit`]. Unchanged messages are shared;
-    /// only shortened results and the summary are new.
+    /// Returns the messages for the next request, as [`History::fit_to_limit`] selected them.
+    /// Unchanged messages share their `Arc` with `messages`; only shortened messages and the
+    /// summary are new.
     pub fn messages_to_send(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let first_gap = self.left_out.first().map(|range| range.start);
         let mut sent = Vec::with_capacity(messages.len() + 1);
@@ -117,11 +124,10 @@ impl History {
         sent
     }
 
-    /// Returns the messages for a new summary: the earlier summary, and the messages that were
-    /// omitted since.
+    /// Returns the messages for a new summary: the current summary, and the messages that were
+    /// omitted after it was set. The list is empty if no message was omitted after that.
     ///
-    /// The list is empty if no message was omitted since. It is the input of
-    /// [`summary_request`](super::summary_request).
+    /// Pass the list to [`summary_request`](super::summary_request).
     pub fn messages_to_summarize(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let covered = self.summary.as_ref().map_or(0, |summary| summary.covers);
         let new: Vec<Arc<Message>> = self
@@ -136,10 +142,11 @@ impl History {
         self.summary_message().into_iter().chain(new).collect()
     }
 
-    /// Sets the summary of the omitted messages. It has no effect if nothing is omitted.
+    /// Sets the summary of the omitted messages, replacing an earlier summary. Has no effect if no
+    /// message is omitted.
     ///
-    /// The summary is sent as a marked message of the person in the place of the omitted messages.
-    /// It replaces an earlier summary.
+    /// Requests contain the summary in the place of the omitted messages, as a user message that is
+    /// marked as a summary.
     pub fn set_summary(&mut self, text: impl Into<String>) {
         if let Some(last) = self.left_out.last() {
             self.summary = Some(HistorySummary {
@@ -176,7 +183,8 @@ impl History {
             total: summary.map_or(0, |summary| estimate_message(&summary)) + overhead_tokens,
             ..MeasuredConversation::default()
         };
-        // Whether the previous message is a question of the person. System messages are ignored.
+        // Whether the previous message, ignoring system messages, is a user message without tool
+        // results.
         let mut follows_question = false;
         for (at, message) in messages.iter().enumerate() {
             let tokens = estimate_message(&self.message_as_sent(at, message));
@@ -187,10 +195,11 @@ impl History {
             if message.role == Role::System {
                 continue;
             }
-            // A message of the person with tool results belongs to the calls before it.
+            // A user message with tool results does not start a turn, because it belongs to the
+            // calls before it.
             let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
             let is_question = message.role == Role::User && !message.parts.iter().any(is_result);
-            // Consecutive messages of the person form one turn.
+            // Consecutive user messages form one turn.
             if is_question && !follows_question || measured.turns.is_empty() {
                 measured.turns.push(at);
             }
@@ -202,7 +211,9 @@ impl History {
         measured
     }
 
-    /// Omits a turn except for its pinned messages. Returns the number of omitted messages.
+    /// Omits the messages of a turn and returns how many were omitted. System messages, pinned
+    /// messages and the first user message stay. A pinned assistant or tool message keeps the whole
+    /// turn.
     fn omit_turn(
         &mut self,
         turn: Range<usize>,
@@ -223,7 +234,7 @@ impl History {
             }
             count += 1;
             measured.total -= measured.tokens[at];
-            // The message is now omitted, so it no longer counts as shortened.
+            // An omitted message does not count as shortened.
             self.shortened.remove(&at);
             match self.left_out.last_mut() {
                 Some(range) if range.end == at => range.end += 1,
@@ -235,8 +246,9 @@ impl History {
 
     /// Shortens tool results of the current turn until the request has at most `max` tokens.
     ///
-    /// First, all results except those of the last message are shortened, then their content is
-    /// removed. Finally, the results of the last message are shortened.
+    /// First, the results before the last message with results are shortened, oldest first, until
+    /// the request has at most `target` tokens. If it still exceeds `max`, their content is
+    /// removed. If that is not sufficient, the results of the last message are shortened.
     fn shorten_turn(
         &mut self,
         policy: &HistoryPolicy,
@@ -294,7 +306,8 @@ impl History {
     }
 }
 
-/// Number of tokens for the marker text of a shortened result, its type and its ids.
+/// Estimated number of tokens that a shortened tool result needs besides its remaining content: for
+/// the marker text, the type and the ids.
 const MARKER: u64 = 60;
 
 impl MeasuredConversation {

@@ -19,7 +19,9 @@ pub(super) fn step_limit_error(max: u32) -> RunError {
     RunError::new(RunErrorKind::StepLimit, message)
 }
 
-/// Returns the error about a reached limit of tool calls. `part` names a part of the run, if any.
+/// Returns the error for a reached limit of tool calls. `part` names the part of the run that the
+/// limit applies to, such as ` in a minute`; it is empty for the whole run. `setting` is the name
+/// of the limit in the configuration.
 pub(super) fn tool_call_limit_error(max: u32, part: &str, setting: &str) -> RunError {
     let calls = if max == 1 { "call" } else { "calls" };
     let reached = format!("the model requested more than {max} tool {calls}{part}");
@@ -62,7 +64,7 @@ fn limit_error(kind: RunErrorKind, reached: &str, setting: &str) -> RunError {
     RunError::new(kind, message)
 }
 
-/// Formats an amount of US dollars. Small amounts have more digits.
+/// Formats an amount of US dollars. Amounts below 0.1 have six decimal places, others two.
 fn format_usd(amount: f64) -> String {
     if amount != 0.0 && amount.abs() < 0.1 {
         format!("{amount:.6} USD")

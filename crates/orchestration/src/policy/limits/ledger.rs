@@ -25,9 +25,10 @@ pub struct Ledger {
     pub steps: u32,
     /// Number of tool calls that the limits allowed.
     pub tool_calls: u32,
-    /// Number of tool calls in the current model answer.
+    /// Number of tool calls in the latest model answer that the limits allowed.
     calls_in_response: u32,
-    /// Whether the model requested more tool calls than the limit of the run allows.
+    /// Whether the model requested more tool calls than [`Limits::max_tool_calls`]. If so, the next
+    /// model call returns an error.
     is_exhausted: bool,
     /// Times of the tool calls within the last minute. Empty if their rate is not limited.
     recent_calls: VecDeque<Timestamp>,
@@ -40,21 +41,25 @@ pub struct Ledger {
     /// Number of requests to built-in tools of providers, such as web searches, whose price is
     /// unknown. The cost limit does not include them.
     pub unpriced_requests: u64,
-    /// Number of model answers with an unknown price.
+    /// Number of model answers with an unknown price. After such an answer, a run with a cost limit
+    /// makes no further model call.
     unpriced_answers: u32,
-    /// Total duration of the earlier work periods of the run, in milliseconds.
+    /// Duration of the completed work periods, in milliseconds. A work period is a time in which
+    /// the run neither waits for a person nor is stored.
     earlier_ms: u64,
     /// Start of the current work period. `None` while the run waits for a person or is stored.
     period_start: Option<Timestamp>,
-    /// Latest time that the caller recorded, which limits the counted time after a crash.
+    /// Latest time that the caller recorded. If the process crashes, the current work period counts
+    /// until this time.
     latest_time: Option<Timestamp>,
 }
 
 impl Ledger {
-    /// Starts a period whose time counts: at the start of the run, after an answer of a person, and
-    /// when a stored run is resumed.
+    /// Starts a work period, whose duration counts for [`Limits::max_wall_time`]. Call this
+    /// function at the start of the run, after a decision of a person, and when a stored run is
+    /// resumed.
     ///
-    /// After a crash, the time since the latest recorded time does not count.
+    /// If a crash ended the previous work period, it counts until the latest recorded time.
     pub fn start_work_period(&mut self, now: Timestamp) {
         if let (Some(since), Some(seen)) = (self.period_start, self.latest_time) {
             self.earlier_ms = self.earlier_ms.saturating_add(ms_between(since, seen));
@@ -63,7 +68,7 @@ impl Ledger {
         self.latest_time = Some(now);
     }
 
-    /// Ends the period whose time counts, because the run waits for a person or is stored.
+    /// Ends the current work period, because the run waits for a person or is stored.
     pub fn end_work_period(&mut self, now: Timestamp) {
         if let Some(since) = self.period_start.take() {
             self.earlier_ms = self.earlier_ms.saturating_add(ms_between(since, now));
@@ -71,7 +76,8 @@ impl Ledger {
         self.latest_time = Some(now);
     }
 
-    /// Records the current time, so that the time until then counts after a crash.
+    /// Records the current time. If the process crashes, the current work period counts until the
+    /// latest recorded time.
     pub fn record_time(&mut self, now: Timestamp) {
         self.latest_time = Some(now);
     }
@@ -116,7 +122,7 @@ impl Ledger {
             if !is_priced {
                 return Err(unknown_price_error(model));
             }
-            // A maximum that is not a number (NaN) allows no cost.
+            // A maximum of NaN, which no comparison reaches, ends the run too.
             if max_usd.is_nan() || self.cost_usd >= max_usd {
                 return Err(cost_limit_error(self.cost_usd, max_usd));
             }
@@ -192,7 +198,7 @@ impl Ledger {
     /// Adds the token usage and the cost of a model answer to the ledger.
     ///
     /// Counts of `usage` that are `None` add nothing. `pricing` is the price of the answering
-    /// model.
+    /// model. Without a valid price, the answer counts as an answer with an unknown price.
     pub fn record_usage(&mut self, usage: &Usage, pricing: Option<&Pricing>, now: Timestamp) {
         self.latest_time = Some(now);
         let (input, output) = (usage.input_tokens, usage.output_tokens);
@@ -210,7 +216,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the time until the run reaches its limit of duration; `None` without a limit.
+    /// Returns the time until the run reaches [`Limits::max_wall_time`], or zero if it was reached.
+    /// Returns `None` if the limit is not set.
     pub fn remaining_time(&self, limits: &Limits, now: Timestamp) -> Option<Duration> {
         let max = limits.max_wall_time?;
         Some(max.saturating_sub(Duration::from_millis(self.elapsed_ms(now))))

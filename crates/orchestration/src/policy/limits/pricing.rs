@@ -5,7 +5,7 @@ use switchboard_domain::Usage;
 
 /// Price of a model in US dollars per million tokens, from a price list or the configuration.
 ///
-/// A missing price is replaced by the highest price that is usual among providers.
+/// A token price that is `None` is derived from the other prices, as its field describes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pricing {
@@ -21,16 +21,16 @@ pub struct Pricing {
     pub cache_write: Option<f64>,
     /// Price in US dollars per million input tokens that are written to the cache for the longer
     /// lifetime. Defaults to twice `input`, as at Anthropic ("1-hour cache write tokens are 2 times
-    /// the base input tokens price").
+    /// the base input tokens price"), or to `cache_write` if that is higher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_long: Option<f64>,
     /// Price of one request to a built-in tool of the provider, such as a web search, in US
-    /// dollars. Without it, these requests are counted as unpriced.
+    /// dollars. Without this price, [`AnswerCost::unpriced_requests`] counts these requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_tool_request: Option<f64>,
 }
 
-/// Cost of one model answer, with the number of requests that have no price.
+/// Cost of one model answer, and the number of its requests to built-in tools without a price.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct AnswerCost {
     /// Cost of the model answer in US dollars.

@@ -6,12 +6,13 @@ use switchboard_domain::json_schema::SchemaValidator;
 use super::json;
 use crate::tools::arguments::describe_faults;
 
-/// Name of the only property of the object that wraps an answer that is not an object. Tool inputs
-/// must be objects.
+/// Name of the property that contains the answer if the answer is not an object. Such an answer is
+/// wrapped in an object, because tool inputs must be objects.
 const WRAPPER: &str = "answer";
 
-/// Returns an object schema for the tool input or the response format. A schema that does not
-/// describe an object is wrapped.
+/// Returns a schema for the input of the formatter tool or for the response format. This is
+/// `schema` if it describes an object, and otherwise a schema of an object with `schema` as the
+/// property [`WRAPPER`].
 pub(super) fn wrap_in_object_schema(schema: &Value) -> Value {
     if is_object_schema(schema) {
         return schema.clone();
@@ -42,7 +43,8 @@ fn is_object_schema(schema: &Value) -> bool {
     }
 }
 
-/// Validates an answer. Returns the repaired value and the repairs, or a text about the faults.
+/// Validates an answer against a custom schema. Returns the answer after unwrapping and repairs,
+/// and descriptions of the repairs. The error describes the faults.
 pub(super) fn validate_answer(
     schema: &Value,
     mut value: Value,

@@ -21,8 +21,8 @@ pub struct InvalidSchemaError {
 }
 
 impl AnswerSchema {
-    /// Compiles a schema. References to other documents return an error, because nothing is
-    /// fetched.
+    /// Compiles a JSON Schema. Returns an error for an invalid schema, and for references to other
+    /// documents, because nothing is fetched.
     pub fn new(schema: Value) -> Result<Self, InvalidSchemaError> {
         let unfit = |reason: String| InvalidSchemaError { reason };
         if !schema.is_object() {
@@ -47,7 +47,8 @@ impl AnswerSchema {
         &self.schema
     }
 
-    /// Returns whether a text is JSON that matches the schema.
+    /// Returns whether a text is JSON that matches the schema. Returns `false` for a text that is
+    /// not JSON.
     pub fn matches_text(&self, text: &str) -> bool {
         let value = serde_json::from_str(text);
         value.is_ok_and(|value| self.validator.is_valid(&value) == Ok(true))

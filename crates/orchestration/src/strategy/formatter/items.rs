@@ -5,14 +5,15 @@ use serde_json::{Map, Value};
 use super::{json, render::UNTITLED};
 use crate::AnswerItem;
 
-/// Items that were read from a formatted answer, and descriptions of the repairs.
+/// Texts and artifacts that were read from a formatted answer, and descriptions of the repairs.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct AnswerItems {
     pub(super) items: Vec<AnswerItem>,
     pub(super) repairs: Vec<String>,
 }
 
-/// Returns whether a JSON value that was found in a text is probably a formatted answer.
+/// Returns whether a JSON value is probably a formatted answer: an object with `conversation`, an
+/// item with a type and `content`, or a list of such items.
 pub(super) fn looks_like_answer(value: &Value) -> bool {
     let is_item = |item: &Value| item.as_object().is_some_and(is_answer_item);
     match value {
@@ -44,7 +45,8 @@ impl AnswerItems {
         }
     }
 
-    /// Adds the items of a formatted answer. Repairs malformed items if possible.
+    /// Adds the items of a formatted answer and repairs malformed ones. Values that cannot be an
+    /// item are ignored.
     pub(super) fn add_answer_items(&mut self, value: Value) {
         match value {
             Value::Object(mut fields) => {
@@ -151,7 +153,8 @@ pub(super) fn to_pretty_json(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// Returns the texts and numbers in a JSON value, without the values that name types.
+/// Returns the strings, numbers and booleans in a JSON value, separated by blank lines. The values
+/// of `type`, `artifactType` and `language` are omitted.
 pub(super) fn extract_readable_text(value: &Value) -> String {
     let mut texts = Vec::new();
     collect_texts(value, &mut texts);

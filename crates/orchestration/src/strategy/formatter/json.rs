@@ -11,14 +11,14 @@ const MAX_DEPTH: usize = 64;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FoundJson {
     pub(super) value: Value,
-    /// Description of the repair. `None` for valid JSON.
+    /// Description of the repair of the JSON text. `None` if the text was valid JSON.
     pub(super) repair: Option<&'static str>,
 }
 
 /// Finds a JSON object or list in a text.
 ///
-/// Other JSON values are ignored, because any text may start with one. A truncated value is
-/// returned only if `cut_off` is set.
+/// Other JSON values, such as numbers, are ignored, because any text may start with one. A
+/// truncated object or list is returned only if `cut_off` is set.
 pub(super) fn find_json(text: &str, cut_off: bool) -> Option<FoundJson> {
     if let Some(value) = parse_strictly(text) {
         return Some(FoundJson {
@@ -61,8 +61,8 @@ fn find_fenced_content(text: &str) -> Option<&str> {
     )
 }
 
-/// Parses the JSON value at the start of a text up to the first fault. Returns the value, and
-/// whether it is complete.
+/// Parses the JSON value at the start of a text up to the first fault. Returns the value, which is
+/// `None` if no value starts there, and whether the value is complete.
 ///
 /// Incomplete strings are included, except for keys. Superfluous and missing commas, raw control
 /// characters in strings and unknown escapes are accepted. Keys must be quoted, so that prose in
@@ -80,7 +80,8 @@ pub(super) fn parse_json_prefix(text: &str) -> (Option<Value>, bool) {
 struct LenientParser<'a> {
     rest: &'a str,
     depth: usize,
-    /// Whether every object, list and string was closed before a fault or the end of the text.
+    /// Whether every object, list and string so far was closed. `false` after a fault or if the
+    /// text ended too early.
     is_complete: bool,
 }
 
@@ -134,7 +135,8 @@ impl LenientParser<'_> {
         Value::Array(items)
     }
 
-    /// Parses items with `parse_item` until the closing character `end`. Ignores commas.
+    /// Parses items with `parse_item` until the closing character `end`, ignoring commas. Stops at
+    /// the first item that cannot be parsed and marks the JSON as incomplete.
     fn parse_items(&mut self, end: char, mut parse_item: impl FnMut(&mut Self) -> Option<()>) {
         loop {
             match self.peek_char() {
@@ -149,7 +151,8 @@ impl LenientParser<'_> {
         }
     }
 
-    /// Parses a JSON string. An incomplete escape at the end of the text is omitted.
+    /// Parses a JSON string, which may be truncated. An incomplete escape at the end of the text is
+    /// omitted. Returns `None` if no string starts at the current position.
     fn parse_string(&mut self) -> Option<String> {
         let mut chars = self.rest.strip_prefix('"')?.chars();
         let mut units: Vec<u16> = Vec::new();
@@ -183,7 +186,8 @@ impl LenientParser<'_> {
                 Some(c) => c,
                 None => {
                     self.is_complete = false;
-                    // Half of a surrogate pair is removed, because its second half has not arrived.
+                    // The text ends between two `\u` escapes of a surrogate pair, so the first half
+                    // is removed.
                     units.pop_if(|unit| (0xD800..0xDC00).contains(unit));
                     break;
                 }

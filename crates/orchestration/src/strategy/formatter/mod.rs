@@ -31,8 +31,8 @@ pub const TOOL: &str = "response_formatter";
 const DESCRIPTION: &str = "Gives the answer to the user, as a list of texts and artifacts in \
      reading order. `conversation` is a list, never a string.";
 
-/// Returns the definition of the tool [`TOOL`]. Its input schema is the custom schema, or the
-/// schema of texts and artifacts.
+/// Returns the definition of the formatter tool [`TOOL`]. Its input schema is `custom_schema`, or
+/// [`answer_schema`] without a custom schema.
 fn formatter_definition(custom_schema: Option<&Value>) -> ToolDefinition {
     match custom_schema {
         None => ToolDefinition::new(TOOL, DESCRIPTION, answer_schema()),
@@ -49,8 +49,8 @@ fn formatter_definition(custom_schema: Option<&Value>) -> ToolDefinition {
 
 /// Returns the JSON Schema of an answer that consists of texts and artifacts.
 ///
-/// Keys that are necessary to stream the content precede it, because models mostly write keys in
-/// this order.
+/// In the schema, `content` is the last key of an item. Models mostly write keys in the order of
+/// the schema, and the content can be streamed only if the other keys are known.
 pub fn answer_schema() -> Value {
     json!({
         "type": "object",
@@ -117,9 +117,10 @@ pub fn answer_schema() -> Value {
 pub struct FormattedAnswer {
     /// Texts and artifacts of the answer. The list is never empty.
     pub items: Vec<AnswerItem>,
-    /// Descriptions of the repairs, for a person. Empty if the answer was valid.
+    /// Descriptions of the repairs, for a person. Empty if nothing was repaired.
     pub repairs: Vec<String>,
-    /// Description of the first faults, if the answer does not match the custom schema.
+    /// Description of the first faults if the answer does not match the custom schema; `None` if it
+    /// matches or no custom schema is set.
     pub fault: Option<String>,
 }
 

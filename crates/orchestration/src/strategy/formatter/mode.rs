@@ -23,13 +23,13 @@ pub enum FormatterMode {
 impl FormatterMode {
     /// Returns the modes to try with a model, the strictest first.
     ///
-    /// A mode with unknown support is tried if another mode follows. Every model supports the last
-    /// mode.
+    /// A forced tool choice is tried unless the model is known not to support it. The last mode is
+    /// always [`FormatterMode::Auto`], which needs no support by the provider.
     pub(super) fn supported_modes(capabilities: &ModelCapabilities) -> Vec<Self> {
         let forced = capabilities.forced_tool_choice;
         let native = match capabilities.structured_output {
-            // With unknown support for response formats, a forced tool is preferred, because a
-            // server may ignore an unknown format silently.
+            // If it is unknown whether the provider supports response formats, a forced tool choice
+            // is preferred, because a server may ignore an unknown response format silently.
             None => forced == Some(false) || capabilities.tools == Some(false),
             Some(is_supported) => is_supported,
         };

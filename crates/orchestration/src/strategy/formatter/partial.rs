@@ -11,9 +11,10 @@ use crate::AnswerItem;
 
 /// Incremental reader of the formatter's JSON that returns the text of the answer.
 ///
-/// The text of an item is emitted as it arrives if its keys are in the order of the schema, and
-/// with the next item otherwise. A malformed answer may be emitted only at its end:
-/// [`PartialFormatter::remaining_text`] returns the part of an answer that was not emitted.
+/// If the keys of an item are in the order of the schema, its text is emitted as it arrives.
+/// Otherwise, the text is emitted when the next item starts. A malformed answer may be emitted only
+/// at its end: [`PartialFormatter::remaining_text`] returns the part of an answer that was not
+/// emitted.
 ///
 /// ```
 /// use switchboard_orchestration::strategy::formatter::PartialFormatter;
@@ -28,7 +29,7 @@ use crate::AnswerItem;
 pub struct PartialFormatter {
     is_silent: bool,
     input: String,
-    /// Minimum length of the input, in bytes, at which the input is parsed again.
+    /// Length of `input`, in bytes, from which on it is parsed again.
     next_length: usize,
     shown: String,
 }
@@ -47,13 +48,15 @@ impl PartialFormatter {
         }
     }
 
-    /// Adds the next piece of JSON and returns the new text of the answer.
+    /// Adds the next piece of the streamed JSON. Returns the Markdown text of the answer that is
+    /// new since the last call; empty if there is none.
     pub fn push_json(&mut self, json: &str) -> String {
         if self.is_silent {
             return String::new();
         }
         self.input.push_str(json);
-        // Each parse starts at the beginning of the input, so a long input is parsed less often.
+        // Each parse reads the whole input, so a long input is parsed only after it has grown by
+        // 1/512.
         if self.input.len() < self.next_length {
             return String::new();
         }
@@ -74,12 +77,12 @@ impl PartialFormatter {
     }
 }
 
-/// Returns the text that an incomplete answer already contains, as Markdown.
+/// Returns the text that the incomplete JSON of an answer already contains, as Markdown.
 fn extract_known_text(input: &str) -> String {
     let input = input.trim_start();
     let json = match input.strip_prefix("```") {
         Some(fence) => fence.split_once('\n').map_or("", |(_, inside)| inside),
-        // The input may be the start of a code fence, so its text is not known yet.
+        // The input may be the start of a code fence, so it is not known whether it is text.
         None if "```".starts_with(input) => "",
         None => input,
     };
@@ -109,8 +112,8 @@ fn extract_known_text(input: &str) -> String {
     render::render_partial(&reading.items, open.as_ref())
 }
 
-/// Returns an item whose content is incomplete but whose other fields are not. Otherwise returns
-/// `None`, because the item cannot be rendered yet.
+/// Converts the last item of an incomplete answer, whose `content` is still being streamed. Returns
+/// `None` if `content` is not the last key, or if another key is missing that rendering requires.
 fn parse_incomplete_item(item: &Value) -> Option<AnswerItem> {
     let fields = item.as_object()?;
     let text_of = |key: &str| fields.get(key)?.as_str().map(str::to_owned);

@@ -57,7 +57,8 @@ pub(super) fn system_prompt(
     prompt + &request
 }
 
-/// Returns the last message of a formatting request, which asks the model for the answer.
+/// Returns the user message that asks the model for the answer. It is the last message of a request
+/// in the formatting phase.
 pub(super) fn build_answer_request(mode: FormatterMode) -> Message {
     if mode == FormatterMode::Native {
         Message::user("Write the answer to my question now, as the JSON object that was described.")
@@ -68,7 +69,7 @@ pub(super) fn build_answer_request(mode: FormatterMode) -> Message {
     }
 }
 
-/// Returns the message to the model about its malformed response.
+/// Returns the text for the model about its malformed response. `error` describes the fault.
 pub(super) fn format_fault_message(mode: FormatterMode, error: &str) -> String {
     if mode == FormatterMode::Native {
         format!(

@@ -37,10 +37,11 @@ pub fn render_markdown(items: &[AnswerItem]) -> String {
     answer
 }
 
-/// Renders the start of an answer.
+/// Renders an answer that is still being streamed: its complete `items` and its incomplete last
+/// item `open`.
 ///
-/// The code fence of the incomplete item `open` is not closed, and fences do not depend on content
-/// that may follow.
+/// The code fence of `open` is not closed. All fences have their minimum length, so that later
+/// content does not change the rendered text.
 pub(super) fn render_partial(items: &[AnswerItem], open: Option<&AnswerItem>) -> String {
     let mut answer = String::new();
     for item in items {
@@ -79,7 +80,7 @@ fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> Strin
     } = item
     {
         let kind = short_artifact_type(artifact_type);
-        // An artifact in Markdown may contain code blocks with three backticks.
+        // An artifact that is Markdown may contain code blocks with three backticks.
         let marks = if kind == "markdown" { 4 } else { 3 };
         let fence = "`".repeat(min_marks.max(marks));
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -107,8 +108,9 @@ fn code_block_info(kind: &str, language: Option<&str>) -> String {
         .collect()
 }
 
-/// Returns whether the info string of an artifact's code block is the artifact's language.
-/// Artifacts of other kinds have a fixed info string.
+/// Returns whether the info string after the opening code fence of an artifact is the language of
+/// the artifact. Artifacts of the other kinds have a fixed info string. `kind` is the result of
+/// [`short_artifact_type`].
 pub(super) fn uses_language_info(kind: &str) -> bool {
     !matches!(
         kind,

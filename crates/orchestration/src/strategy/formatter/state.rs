@@ -27,15 +27,18 @@ pub struct FormatState {
     mode: FormatterMode,
     /// Modes to try after the current one, from the strictest to the loosest.
     left: Vec<FormatterMode>,
-    /// Whether the model was called a second time because its first response was malformed.
+    /// Whether the model was called a second time because a response was malformed. There is no
+    /// third call for this reason.
     asked_again: bool,
-    /// Text of a malformed response. It becomes the answer if the second response is malformed too.
+    /// Readable text of the last malformed response. It becomes the answer if no valid response
+    /// follows.
     said: Option<String>,
-    /// Custom JSON Schema of the answer.
+    /// Custom JSON Schema of the answer. `None` for an answer that consists of texts and artifacts.
     schema: Option<Value>,
 }
 
-/// What the run does after a model response in the formatting phase.
+/// The decision about a model response in the formatting phase: it is the answer, or the model is
+/// called again, or there is no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormatDecision {
     /// The response is the answer. Its `fault` is set if it does not match the custom schema.
@@ -43,7 +46,8 @@ pub enum FormatDecision {
     /// The response is malformed, and the model is called a second time. The new call may use
     /// another [`FormatState::current_mode`].
     Reask {
-        /// Message about the fault, which follows the response unless the response has no parts.
+        /// Message to the model about the fault. In the next request, it follows the malformed
+        /// response. A response without parts is omitted from the request.
         message: Message,
         /// Description of the fault in the response.
         error: String,
@@ -54,7 +58,8 @@ pub enum FormatDecision {
 
 /// The content of a response, separated into formatter calls, other calls and text.
 struct ResponseParts<'a> {
-    /// Calls of the formatter tool, including calls with a similar tool name.
+    /// Calls of the formatter tool. A call counts if its tool name ends with the name of the
+    /// formatter tool, or if its input has the key `conversation`.
     answers: Vec<&'a ToolUse>,
     others: Vec<&'a ToolUse>,
     text: String,
@@ -83,7 +88,8 @@ impl FormatState {
         prompts::system_prompt(self.mode, instructions, self.schema.as_ref())
     }
 
-    /// Returns the last message of the request, which is not part of the history.
+    /// Returns the user message that asks the model for the answer. It is the last message of each
+    /// request of the formatting phase and not part of the conversation.
     pub fn build_answer_request(&self) -> Message {
         prompts::build_answer_request(self.mode)
     }
@@ -138,7 +144,8 @@ impl FormatState {
         true
     }
 
-    /// Creates a reader that extracts the text of a streamed formatted answer.
+    /// Creates a reader that extracts the text of a streamed formatted answer. With a custom
+    /// schema, the reader returns no text.
     pub fn new_partial_formatter(&self) -> PartialFormatter {
         if self.schema.is_some() {
             PartialFormatter::new_silent()
@@ -149,8 +156,8 @@ impl FormatState {
 
     /// Processes a response of the formatting phase and decides how the run continues.
     ///
-    /// `gathered` is the last text of the gather phase. It becomes the answer if the responses of
-    /// the formatting phase have no text.
+    /// `gathered` is the last text of the model in the gather phase. It becomes the answer if the
+    /// responses of the formatting phase have no text.
     ///
     /// After a refusal or at the output limit the model is not called again, because the result
     /// would be equal.
@@ -215,8 +222,8 @@ impl FormatState {
         })
     }
 
-    /// Returns the message about the fault: one error result for each tool use, or a user message
-    /// if there is no tool use.
+    /// Returns the message to the model about a malformed response: one error result for each tool
+    /// use of the response, or a user message if the response has no tool use.
     fn fault_message(&self, answer: &Message, error: &str) -> Message {
         let text = prompts::format_fault_message(self.mode, error);
         let results: Vec<ToolResult> = answer
@@ -290,8 +297,8 @@ impl<'a> ResponseParts<'a> {
         })
     }
 
-    /// Adds the text outside of the formatter call. This text can be the answer as JSON, or prose
-    /// before the answer.
+    /// Adds the text of the response outside of tool calls. This text can be the answer as JSON,
+    /// which `found` contains, or prose before the answer.
     fn add_surrounding_text(
         &self,
         reading: &mut AnswerItems,
@@ -300,8 +307,8 @@ impl<'a> ResponseParts<'a> {
     ) {
         let found = found.filter(|found| items::looks_like_answer(&found.value));
         if let Some(found) = found {
-            // The text may repeat the formatter call's answer, so it is used only without such a
-            // call.
+            // If a formatter call already contains the answer, the JSON in the text may repeat it,
+            // so it is ignored.
             if reading.items.is_empty() {
                 reading.add_answer_items(found.value);
             }
@@ -362,8 +369,9 @@ impl<'a> ResponseParts<'a> {
         }
     }
 
-    /// Returns all readable text of the response. An answer with a custom schema is returned as
-    /// JSON.
+    /// Returns all readable text of a malformed response: its text and the inputs of its formatter
+    /// calls. With a custom schema, the inputs are formatted as JSON. Returns `None` if there is no
+    /// text.
     fn readable_text(&self, is_custom: bool) -> Option<String> {
         let uses = self.answers.iter().map(|tool_use| match &tool_use.input {
             ToolInput::Object(input) if is_custom => items::to_pretty_json(input.as_value()),

@@ -6,8 +6,8 @@ use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 use switchboard_domain::JsonObject;
 
-/// Converts a tool input to compact JSON with sorted keys. Equal numbers have one form: `1.0` and
-/// `1e0` become `1`.
+/// Converts a tool input to compact JSON with sorted keys. Equal inputs have equal texts: numbers
+/// such as `1.0` and `1e0` become `1`.
 pub fn canonical_json(input: &JsonObject) -> String {
     canonical_json_value(&Value::Object(input.clone()))
 }

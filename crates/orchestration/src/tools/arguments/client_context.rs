@@ -16,7 +16,7 @@ const MAX_CLIENT_TEXT: usize = 8192;
 pub struct ClientContext(Arc<Map<String, Value>>);
 
 impl ClientContext {
-    /// Creates the values of a client. A null value counts as not sent.
+    /// Creates the named values of a client. A null value counts as not sent.
     pub fn new(mut values: Map<String, Value>) -> Self {
         values.retain(|_, value| !value.is_null());
         Self(Arc::new(values))
@@ -27,7 +27,8 @@ impl ClientContext {
         self.0.is_empty()
     }
 
-    /// Returns the values that are texts, for the redaction of results. Each text may be a secret.
+    /// Returns the values that are strings. Each of them may be a secret and must be redacted in
+    /// tool results.
     pub fn text_values(&self) -> impl Iterator<Item = &str> {
         self.0.values().filter_map(Value::as_str)
     }
@@ -36,7 +37,8 @@ impl ClientContext {
         &self.0
     }
 
-    /// Checks that the names of the values are allowed and that the values are short scalars.
+    /// Checks that each name is in `allowed`, and that each value is a scalar. A string may have at
+    /// most 8,192 bytes.
     pub(super) fn check_names_and_values(
         &self,
         allowed: &BTreeSet<String>,
@@ -99,7 +101,7 @@ pub enum ClientContextError {
         /// Name of the value that is an array or an object.
         name: String,
     },
-    /// The text is longer than 8,192 bytes.
+    /// The value is a string of more than 8,192 bytes.
     #[error("the context value `{name}` has more than {MAX_CLIENT_TEXT} bytes")]
     TooLong {
         /// Name of the value that is too long.
@@ -108,7 +110,7 @@ pub enum ClientContextError {
 }
 
 impl ClientContextError {
-    /// Returns the name of the value that the client sent.
+    /// Returns the name of the value that caused the error.
     pub fn value_name(&self) -> &str {
         match self {
             Self::Unknown { name, .. } | Self::Compound { name } | Self::TooLong { name } => name,

@@ -22,7 +22,8 @@ use super::{
 };
 use crate::tools::definition_cache::DefinitionCache;
 
-/// An error about a required hidden argument without a value, so the tool cannot be called.
+/// An error about a tool that cannot be called, because a required argument that is hidden from the
+/// model has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.error_message())]
 pub struct MissingHiddenArgument {
@@ -30,8 +31,8 @@ pub struct MissingHiddenArgument {
     pub tool: String,
     /// Name of the required hidden argument.
     pub argument: String,
-    /// Names of the values that the argument needs and the client did not send. Empty if no value
-    /// is configured for the argument.
+    /// Names of the client values that the argument needs and the client did not send. Empty if the
+    /// configuration has no value for the argument.
     pub client: Vec<String>,
 }
 
@@ -61,9 +62,9 @@ impl MissingHiddenArgument {
 
 /// Tool input values that the program sets and that are hidden from models, by argument name.
 ///
-/// The driver of runs owns these values. They are not part of a stored run, and they are injected
-/// again after the run is resumed. Placeholders are filled with the session and principal of the
-/// run. Clones share a cache per tool definition.
+/// These values belong to the driver of a run and not to the stored run. They are injected again
+/// after a stored run is resumed. Placeholders in the values are filled with the session and
+/// principal of the run. Clones share the cache of tool definitions without hidden arguments.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -99,9 +100,10 @@ impl MissingHiddenArgument {
 #[derive(Clone, Default)]
 pub struct ContextInjection {
     declared: Arc<ConfiguredValues>,
-    /// Servers whose tools get no values, because the tools run at a client.
+    /// Names of servers whose tools get no hidden values, because these tools run outside this
+    /// program.
     excluded: Vec<String>,
-    /// Session id for runs that belong to no session.
+    /// Session id that placeholders use for runs without a session. `None` uses the run id.
     conversation: Option<String>,
     client: ClientContext,
     scope: Option<Arc<ContextScope>>,
@@ -109,12 +111,13 @@ pub struct ContextInjection {
     arguments: Arc<DefinitionCache<HiddenArguments>>,
 }
 
-/// The configured values and argument names of a program, which all its runs share.
+/// The configured values and the names of hidden arguments. Clones of a [`ContextInjection`] share
+/// them.
 #[derive(Clone, Default)]
 struct ConfiguredValues {
     servers: Option<Vec<String>>,
     values: BTreeMap<String, ContextTemplate>,
-    /// Default values by server and argument name.
+    /// Default values, by server name and argument name.
     defaults: BTreeMap<(String, String), ContextTemplate>,
     /// Names of arguments that are hidden from models even if no value is configured.
     reserved: BTreeSet<String>,
@@ -132,12 +135,13 @@ struct HiddenArguments {
 /// One argument of a tool that is hidden from the model.
 struct HiddenArgument {
     name: String,
-    /// The members of the configured value that the tool's schema names. `None` if no value is
-    /// configured.
+    /// The configured value, without object members that the tool's schema does not accept. `None`
+    /// if no value is configured.
     value: Option<ContextTemplate>,
     /// Whether the tool's schema requires the argument.
     required: bool,
-    /// Names of the client values without which the argument has no value.
+    /// Names of the client values that the argument needs. If the client did not send one of them,
+    /// the tool cannot be called.
     needed: BTreeSet<String>,
 }
 
@@ -153,8 +157,9 @@ impl ContextInjection {
         self.change_values(|declared| declared.values.insert(name.into(), value))
     }
 
-    /// Sets the default value of an argument for the tools of one server. An object default is
-    /// merged with an object value.
+    /// Sets the value of an argument for the tools of one server, for the case that
+    /// [`ContextInjection::with_template`] sets none. If both values are objects, the tool gets the
+    /// members of both; a member of the other value takes precedence.
     #[must_use]
     pub fn with_default(
         self,
@@ -173,8 +178,9 @@ impl ContextInjection {
         self.change_values(|declared| declared.reserved.insert(name.into()))
     }
 
-    /// Restricts the hidden values to the tools of these servers. By default, the tools of all
-    /// servers get the values.
+    /// Restricts the values of [`ContextInjection::with_template`] to the tools of these servers.
+    /// By default, the tools of all servers get these values. Values of
+    /// [`ContextInjection::with_default`] are not restricted.
     #[must_use]
     pub fn with_allowed_servers(self, servers: impl IntoIterator<Item = String>) -> Self {
         let servers = servers.into_iter().collect();
@@ -195,7 +201,8 @@ impl ContextInjection {
         self
     }
 
-    /// Sets the values that a client sent for one run. Returns an error for an unknown name.
+    /// Sets the values that a client sent for one run. Returns an error for a name that no
+    /// configured value has a placeholder for, and for a value that is not a scalar or too long.
     pub fn with_client(mut self, client: ClientContext) -> Result<Self, ClientContextError> {
         client.check_names_and_values(&self.client_value_names())?;
         self.client = client;
@@ -211,7 +218,8 @@ impl ContextInjection {
             .collect()
     }
 
-    /// Returns a copy for one run. Its placeholders refer to the session and principal of the run.
+    /// Returns a copy for the run with the id `run`. Its placeholders are filled with the session
+    /// and principal of this run.
     pub(crate) fn scope_to_run(
         &self,
         run: &str,
@@ -231,7 +239,7 @@ impl ContextInjection {
     fn change_values<T>(mut self, change: impl FnOnce(&mut ConfiguredValues) -> T) -> Self {
         change(Arc::make_mut(&mut self.declared));
         self.redactor = self.make_redactor();
-        // The cache is emptied, because the values on which its entries depend have changed.
+        // The cached tool definitions depend on the changed values, so the cache is emptied.
         self.arguments = Arc::default();
         self
     }
@@ -275,7 +283,8 @@ impl ContextInjection {
         input
     }
 
-    /// Removes every argument that can be hidden, because the tool and its schema are unknown.
+    /// Removes every argument whose name can be hidden from an input. Use this function if the tool
+    /// definition is not available.
     pub fn remove_all_hidden_arguments(&self, mut input: JsonObject) -> JsonObject {
         for name in self.argument_names() {
             input.shift_remove(name);
@@ -285,8 +294,9 @@ impl ContextInjection {
 
     /// Adds the hidden values to a tool input. They replace values that the model wrote.
     ///
-    /// If a value is an object, the tool gets the members that its schema names, or all members if
-    /// the schema names none or allows others. Returns an error if a required value is missing.
+    /// If a value is an object, the tool gets only the members that the schema of the argument
+    /// declares. It gets all members if the schema declares none or allows additional ones. Returns
+    /// an error if a required argument has no value.
     ///
     /// The result contains secrets; pass it to the tool only.
     pub fn inject_values(
@@ -348,7 +358,8 @@ impl ContextInjection {
             .get_or_create(original, |original| self.build_hidden_arguments(original))
     }
 
-    /// Returns the configured value of the argument `name` for the tools of a server.
+    /// Returns the configured value of the argument `name` for the tools of a server, or `None`
+    /// without one. Members of the default value are merged into an object value.
     fn find_value(&self, server: Option<&str>, name: &str) -> Option<ContextTemplate> {
         let declared = &*self.declared;
         let gets_values = declared
@@ -403,7 +414,8 @@ fn tool_server_name(tool: &ToolDefinition) -> Option<&str> {
     tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
 
-/// Returns the hidden argument `name` if the tool's schema has it at its top level.
+/// Returns the hidden argument `name` if the top level of the tool's schema declares or requires
+/// it, and `None` otherwise. `value` is the configured value.
 fn find_schema_argument(
     root: &Value,
     name: &str,
@@ -431,7 +443,7 @@ fn find_schema_argument(
     })
 }
 
-/// Removes properties from the top level of a schema, and the definitions that are then unused.
+/// Removes properties from the top level of a schema, and then the definitions that no `$ref` uses.
 fn remove_schema_properties(root: &Value, names: &[&str]) -> Value {
     let mut shown = root.clone();
     for found in collect_applied_schemas(root, "") {

@@ -15,7 +15,8 @@ use switchboard_domain::{
 
 use super::schema::{declares_property, unescape_pointer_key};
 
-/// Maximum number of repaired faults per tool input. An input with more faults stays invalid.
+/// Maximum number of faults that are repaired in a tool input. An input with more faults stays
+/// invalid.
 const MAX_FAULTS: usize = 500;
 /// Number of decimal digits that a 64-bit float represents exactly. Longer numbers may lose digits.
 const EXACT_DIGITS: usize = 15;
@@ -34,10 +35,11 @@ const WRAPPERS: [&str; 8] = [
 /// A repaired value, and the descriptions of its repairs for the run's events.
 pub(super) type Repaired<T> = (T, Vec<String>);
 
-/// Parses a malformed tool input after removing its code fence and its trailing commas.
+/// Parses the text of a malformed tool input after removing its code fence and its trailing commas.
+/// Returns the parsed object and descriptions of the repairs.
 ///
-/// `reason` is the parse error of the malformed input. Returns `None` if the text has other errors,
-/// or if the input is malformed for a reason outside of its text, such as a cut-off response.
+/// `reason` is the reason why the input is malformed. Returns `None` if the text has other errors,
+/// or if `reason` is not the parse error of the text but, for example, a cut-off response.
 pub(super) fn repair_text(raw: &str, reason: &str) -> Option<Repaired<JsonObject>> {
     match ToolInput::parse_input(raw) {
         ToolInput::Malformed { reason: own, .. } if own == reason => {}
@@ -56,7 +58,7 @@ pub(super) fn repair_text(raw: &str, reason: &str) -> Option<Repaired<JsonObject
         n => repairs.push(format!("removed {n} trailing commas")),
     }
     match ToolInput::parse_input(&text) {
-        // An empty text is not a repaired input, although it would be parsed as an empty object.
+        // An empty text would be parsed as an empty object, although the model wrote no input.
         ToolInput::Object(object) if !repairs.is_empty() && !text.is_empty() => {
             Some((object.into_object(), repairs))
         }
@@ -64,7 +66,8 @@ pub(super) fn repair_text(raw: &str, reason: &str) -> Option<Repaired<JsonObject
     }
 }
 
-/// Returns the text inside a Markdown code fence that surrounds the whole text.
+/// Returns the text inside a Markdown code fence. Returns `None` if the fence does not surround the
+/// whole text.
 fn extract_fenced_text(text: &str) -> Option<&str> {
     let inner = text.strip_prefix("```")?.strip_suffix("```")?;
     Some(inner.trim_start_matches(char::is_alphanumeric).trim())
@@ -115,7 +118,9 @@ pub(super) fn repair_values(
     }
 }
 
-/// Unwraps an object such as `{"arguments": {…}}`, unless the schema declares its property.
+/// Returns the inner object of an input such as `{"arguments": {…}}`, and a description of the
+/// repair. Returns `None` if the input has another form, or if the schema declares one of its
+/// properties.
 fn unwrap_arguments(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonObject, String)> {
     let mut wrapper = None;
     for (key, value) in input {
@@ -144,8 +149,8 @@ fn unwrap_arguments(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonOb
     Some((inner, description))
 }
 
-/// Repairs the scalar values of an input. Returns the value and its repairs, which are empty if it
-/// had no fault.
+/// Repairs the scalar values of an input. Returns the value and descriptions of the repairs, which
+/// are empty if the value was valid. Returns `None` if the value stays invalid.
 fn repair_scalars(validator: &SchemaValidator, mut value: Value) -> Option<Repaired<Value>> {
     let mut changes: Vec<Change> = Vec::new();
     for fault in validator.list_errors(&value).ok()?.iter().take(MAX_FAULTS) {
@@ -204,8 +209,9 @@ fn propose_changes(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<
     }
 }
 
-/// Parses a text as the number or boolean that the schema requires. Numbers that would lose digits
-/// stay texts, because they are ids.
+/// Parses a text as the number or boolean that the schema requires, and returns `None` if that is
+/// not possible. Texts of numbers that would lose digits are not parsed, because they are probably
+/// ids.
 fn parse_scalar(text: &str, required: &TypeKind) -> Option<Value> {
     let is_required = |wanted: JsonType| match required {
         TypeKind::Single(single) => *single == wanted,

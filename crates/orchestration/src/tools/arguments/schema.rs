@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-/// Maximum number of subschemas that are visited for one JSON value. Further ones are ignored.
+/// Maximum number of subschemas that [`collect_applied_schemas`] returns for one JSON value.
+/// Further subschemas are ignored.
 const MAX_SCHEMAS: usize = 256;
 
 /// A subschema of a tool's schema, and its location in the document.
@@ -13,7 +14,8 @@ pub(super) struct AppliedSchema<'a> {
 }
 
 impl AppliedSchema<'_> {
-    /// Returns the JSON pointer of a property's schema, if this subschema declares the property.
+    /// Returns the JSON pointer of the schema of the property `name`, or `None` if this subschema
+    /// does not declare the property.
     pub(super) fn find_property(&self, name: &str) -> Option<String> {
         self.schema.get("properties")?.get(name)?;
         Some(format!(
@@ -29,9 +31,9 @@ impl AppliedSchema<'_> {
     }
 }
 
-/// Returns all subschemas that apply to the same value as the subschema at `pointer`: itself and
-/// those of its `$ref`, `allOf`, `anyOf` and `oneOf`, recursively. References stay within the
-/// document. Each subschema is returned once.
+/// Returns all subschemas that apply to the same value as the subschema at the JSON pointer
+/// `pointer`: the subschema itself and, recursively, those in its `$ref`, `allOf`, `anyOf` and
+/// `oneOf`. References to other documents are ignored. Each subschema is returned once.
 pub(super) fn collect_applied_schemas<'a>(
     root: &'a Value,
     pointer: &str,
@@ -57,7 +59,7 @@ pub(super) fn collect_applied_schemas<'a>(
     found
 }
 
-/// Returns whether the top level of a schema declares this property.
+/// Returns whether the top level of a schema declares or requires the property `name`.
 pub(super) fn declares_property(root: &Value, name: &str) -> bool {
     let mut schemas = collect_applied_schemas(root, "").into_iter();
     schemas.any(|schema| schema.find_property(name).is_some() || schema.requires_property(name))

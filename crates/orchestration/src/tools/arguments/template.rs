@@ -9,9 +9,9 @@ use super::schema::AppliedSchema;
 
 /// The text that `Debug` prints instead of a secret value.
 pub(super) const HIDDEN: &str = "[hidden]";
-/// The prefix of placeholders for values that a client sends, as in `${client.NAME}`.
+/// The prefix in the names of placeholders for client values, as in `${client.NAME}`.
 const CLIENT: &str = "client.";
-/// Maximum length in bytes of a client value's name in a placeholder.
+/// Maximum length of `NAME` in a placeholder `${client.NAME}`, in bytes. A longer name is an error.
 const MAX_CLIENT_NAME: usize = 64;
 
 /// A hidden tool input value with placeholders, which are filled for each run.
@@ -28,7 +28,7 @@ const MAX_CLIENT_NAME: usize = 64;
 #[derive(Clone, PartialEq)]
 pub struct ContextTemplate(Value);
 
-/// The session and the principal of one run, which replace placeholders.
+/// The session and the principal of one run. Their values replace placeholders.
 #[derive(Clone)]
 pub(super) struct ContextScope {
     pub(super) session: String,
@@ -54,7 +54,8 @@ enum TemplatePart {
 pub struct UnknownPlaceholder(pub String);
 
 impl ContextTemplate {
-    /// Parses the placeholders in every text of a JSON value.
+    /// Creates a template from a JSON value. Returns an error if a string in the value contains an
+    /// unknown placeholder.
     pub fn parse(value: &Value) -> Result<Self, UnknownPlaceholder> {
         let mut texts = Vec::new();
         visit_texts("", value, &mut |_, text| texts.push(text));
@@ -69,7 +70,7 @@ impl ContextTemplate {
         Self(json!({key.into(): "${session.id}"}))
     }
 
-    /// Returns whether a placeholder `${name}` exists.
+    /// Returns whether `${name}` is a valid placeholder. `name` is the text between the braces.
     pub fn is_placeholder(name: &str) -> bool {
         parse_placeholder(name).is_some()
     }
@@ -83,7 +84,8 @@ impl ContextTemplate {
         names
     }
 
-    /// Returns the literal texts of the template, for redaction. They may be secrets.
+    /// Returns the texts of the template outside of placeholders, so that they can be redacted.
+    /// They may be secrets.
     pub fn literal_texts(&self) -> Vec<String> {
         let mut literals = Vec::new();
         visit_texts("", &self.0, &mut |_, text| {
@@ -97,7 +99,10 @@ impl ContextTemplate {
         literals
     }
 
-    /// Adds each value that results must not contain to `secrets`, as its key and its text.
+    /// Adds the values that must be redacted in tool results to `secrets`, as pairs of a name and a
+    /// text: literal texts, and the values from `client` for placeholders. The name is the nearest
+    /// JSON key, or `name` for a text outside of objects. A client value is also added under the
+    /// name in its placeholder.
     ///
     /// The ids of sessions, users and tenants are not secrets.
     pub(super) fn add_secrets(
@@ -108,8 +113,8 @@ impl ContextTemplate {
     ) {
         visit_texts(name, &self.0, &mut |key, text| {
             let pieces: Vec<TemplatePart> = split_valid_placeholders(text).collect();
-            // A part of a longer text, such as `Bearer `, is not a secret, even if its key is that
-            // of a secret.
+            // A literal part of a longer text, such as `Bearer ` before a placeholder, gets no
+            // name. With the name of a secret, even a short text is redacted.
             let key_of_literal = if pieces.len() > 1 { "" } else { key };
             for piece in pieces {
                 match piece {
@@ -136,11 +141,12 @@ impl ContextTemplate {
         self
     }
 
-    /// Keeps the object members that `schemas` declare, or all members if the schemas declare none
-    /// or allow others. All `schemas` describe this object. Other values do not change.
+    /// Returns this value with only the object members that `schemas` declare. All members stay if
+    /// the schemas declare none or allow additional ones. A value that is not an object does not
+    /// change. All `schemas` describe this value.
     ///
-    /// Adds the names of the client values that a required member, or this value itself if it is
-    /// required, depends on to `needed`.
+    /// Adds to `needed` the names of the client values that the required members depend on. If
+    /// `is_required` is set, adds those that this value itself depends on too.
     pub(super) fn select_declared_members(
         &self,
         schemas: &[AppliedSchema<'_>],
@@ -148,7 +154,8 @@ impl ContextTemplate {
         needed: &mut BTreeSet<String>,
     ) -> Self {
         if is_required {
-            // Only a text depends on client values. Lists and objects omit members without a value.
+            // Only a value that is a string is missing without its client values. Lists and objects
+            // omit the members without a value.
             needed.extend(find_value_client_names(&self.0));
         }
         let Value::Object(members) = &self.0 else {
@@ -177,8 +184,8 @@ impl ContextTemplate {
         Self(Value::Object(part))
     }
 
-    /// Replaces the placeholders with the values of a run. Returns `None` for a text with a
-    /// placeholder that has no value.
+    /// Replaces the placeholders with the values of a run. Returns `None` if the template is a
+    /// string with a placeholder that has no value. Lists and objects omit such strings.
     pub(super) fn fill_placeholders(
         &self,
         scope: Option<&ContextScope>,
@@ -194,8 +201,8 @@ impl fmt::Debug for ContextTemplate {
     }
 }
 
-/// Calls `visit` with the key and the content of each text in a JSON value. Items of a list have
-/// the key of the list.
+/// Calls `visit` with the nearest JSON key and the content of each string in a JSON value. Items of
+/// a list have the key of the list; strings outside of objects have `key`.
 fn visit_texts<'v>(key: &'v str, value: &'v Value, visit: &mut dyn FnMut(&'v str, &'v str)) {
     match value {
         Value::String(text) => visit(key, text),
@@ -258,7 +265,7 @@ fn fill_text(
     Some(Value::String(filled))
 }
 
-/// Splits a text into literals and placeholders.
+/// Splits a text into literals and placeholders. Returns an error for an unknown placeholder.
 fn split_placeholders(text: &str) -> Result<Vec<TemplatePart>, UnknownPlaceholder> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
@@ -286,7 +293,7 @@ fn split_placeholders(text: &str) -> Result<Vec<TemplatePart>, UnknownPlaceholde
     Ok(pieces)
 }
 
-/// Splits the text of a template whose placeholders are known to exist.
+/// Splits a text of a parsed template, whose placeholders are valid.
 fn split_valid_placeholders(text: &str) -> impl Iterator<Item = TemplatePart> {
     split_placeholders(text).unwrap_or_default().into_iter()
 }

@@ -18,8 +18,8 @@ const MAX_FAULT_BYTES: usize = 300;
 /// A cache of compiled input schemas, one per tool definition. Clones share the cache.
 #[derive(Debug, Clone, Default)]
 pub struct InputValidators {
-    /// Compiled schemas. `None` marks a schema that cannot be compiled, whose server validates the
-    /// input instead.
+    /// Compiled schemas. `None` marks a schema that cannot be compiled. The input of its tool is
+    /// not validated here, but by the tool's server.
     compiled: Arc<DefinitionCache<Option<SchemaValidator>>>,
 }
 
@@ -32,25 +32,26 @@ pub struct CheckedInput {
     pub repairs: Vec<String>,
 }
 
-/// The reasons why a tool input is not executed.
+/// A fault of a tool input that could not be repaired. The tool is not called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputFault {
     /// The input is not a JSON object.
     #[error("{reason}")]
     Malformed {
-        /// The syntax error of the JSON text.
+        /// Reason why the input is malformed, such as the syntax error of its JSON text.
         reason: String,
     },
     /// The input is a JSON object that does not match the tool's input schema.
     #[error("{faults}")]
     Invalid {
-        /// Description of every fault, with the JSON pointer of the faulty value.
+        /// Descriptions of the first faults, each with the JSON pointer of the faulty value.
         faults: String,
     },
 }
 
 impl InputValidators {
-    /// Validates a tool input. The error describes the faults for the model.
+    /// Validates a tool input. The error describes the faults for the model. Returns `Ok` if the
+    /// input schema cannot be compiled.
     pub fn validate_input(
         &self,
         definition: &Arc<ToolDefinition>,
@@ -64,7 +65,8 @@ impl InputValidators {
         }
     }
 
-    /// Validates a model's tool input and repairs it if it is invalid.
+    /// Validates a tool input of the model and repairs it if it is invalid. Returns an error if the
+    /// repaired input is still invalid.
     pub fn validate_or_repair(
         &self,
         definition: &Arc<ToolDefinition>,
@@ -122,7 +124,8 @@ fn accept_or_repair(
     Some(CheckedInput { input, repairs })
 }
 
-/// Describes the faults of a value for a model or a person.
+/// Describes the first faults of a value for a model or a person. Each description has the JSON
+/// pointer of the faulty value.
 pub(crate) fn describe_faults(validator: &SchemaValidator, value: &Value) -> String {
     let errors = match validator.list_errors(value) {
         Ok(errors) => errors,

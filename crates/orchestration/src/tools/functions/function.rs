@@ -48,7 +48,7 @@ const MAX_NAME_BYTES: usize = 64;
 pub struct Function {
     pub(super) definition: Arc<ToolDefinition>,
     pub(super) body: Body,
-    /// The reason why the function cannot be offered as a tool; `None` if it can.
+    /// Message about why the function cannot be offered as a tool; `None` if it can.
     pub(super) problem: Option<String>,
 }
 
@@ -176,7 +176,8 @@ impl Function {
         self.change_definition(|tool| tool.annotations.open_world = Some(true))
     }
 
-    /// Declares that a call of the tool must not run concurrently with other calls.
+    /// Declares that a call of the tool must not run concurrently with other calls of the same
+    /// model response.
     pub fn sequential(self) -> Self {
         self.change_definition(|tool| tool.sequential = true)
     }
@@ -198,8 +199,8 @@ fn is_valid_tool_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// Returns the JSON schema of an argument type. The error states why the type cannot be a tool
-/// input.
+/// Returns the JSON Schema of an argument type, for use as an input schema. Returns an error with
+/// the reason if the type cannot be a tool input.
 fn build_input_schema<A: JsonSchema>() -> Result<Value, String> {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let schema = settings.into_generator().into_root_schema_for::<A>();
@@ -225,7 +226,7 @@ fn build_input_schema<A: JsonSchema>() -> Result<Value, String> {
     }
 }
 
-/// Removes keywords from a tool's schema that do not help the model.
+/// Removes `$schema` and `title` from a tool's schema, because they do not help the model.
 fn remove_unused_keywords(mut schema: Value) -> Value {
     if let Value::Object(schema) = &mut schema {
         schema.shift_remove("$schema");
@@ -237,7 +238,7 @@ fn remove_unused_keywords(mut schema: Value) -> Value {
 fn parse_input<A: DeserializeOwned>(input: &SharedObject) -> Result<A, serde_json::Error> {
     A::deserialize(input.as_value()).or_else(|error| {
         if input.is_empty() {
-            // The argument type `()` is deserialized from `null`.
+            // An empty input is read as `null` too, because the argument type may be `()`.
             serde_json::from_value(Value::Null).map_err(|_| error)
         } else {
             Err(error)

@@ -50,8 +50,9 @@ mod tools;
 
 #[cfg(feature = "functions")]
 pub use function::Function;
-/// The crate that provides `#[derive(JsonSchema)]` for argument types. Crates that do not depend on
-/// `schemars` themselves add `#[schemars(crate = "…")]`.
+/// The crate that provides `#[derive(JsonSchema)]` for argument types. A crate that does not depend
+/// on `schemars` itself must add
+/// `#[schemars(crate = "switchboard_orchestration::tools::functions::schemars")]` to these types.
 #[cfg(feature = "functions")]
 pub use schemars;
 pub use set::ToolSet;

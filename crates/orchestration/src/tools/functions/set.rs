@@ -15,7 +15,8 @@ use switchboard_domain::{
 
 /// Maximum length in bytes of a tool name that every provider accepts.
 const MAX_NAME_BYTES: usize = 64;
-/// Maximum number of names to try until a tool name is unique. Otherwise the tool is omitted.
+/// Maximum number of names that are tried for a tool whose name is taken. If all of them are taken,
+/// the tool is omitted.
 const MAX_NAME_ATTEMPTS: usize = 100;
 
 /// Several tool hosts, such as MCP servers and Rust functions, that act as one tool host.
@@ -37,7 +38,7 @@ pub struct ToolSet {
 type ToolSetMembers = HashMap<String, ToolSetMember>;
 
 struct ToolSetMember {
-    /// Position of the tool's host in the set.
+    /// Index of the tool's host in [`ToolSet::hosts`].
     host: usize,
     /// The tool definition as its host lists it.
     original: Arc<ToolDefinition>,
@@ -57,14 +58,15 @@ impl ToolSet {
         self.with_shared_host(Arc::new(host))
     }
 
-    /// Adds a tool host that other parts of the program share.
+    /// Adds a tool host to the end of the set, which other parts of the program may use too.
     #[must_use]
     pub fn with_shared_host(mut self, host: Arc<dyn ToolHost>) -> Self {
         self.hosts.push(host);
         self
     }
 
-    /// Returns the host of the tool with this name in the set, and the tool's name on the host.
+    /// Returns the host of the tool that has this name in the set, and the tool's name on this
+    /// host. Returns `None` if the tool was never listed.
     fn find_host(&self, name: &str) -> Option<(&dyn ToolHost, String)> {
         let members = lock_members(&self.members);
         let member = members.get(name)?;
@@ -77,15 +79,16 @@ fn lock_members(members: &Mutex<ToolSetMembers>) -> MutexGuard<'_, ToolSetMember
     members.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the unique name in the set of a host's tool; `None` if the tool was never listed.
+/// Returns the name that a tool has in the set. `tool` is its name on the host at index `host`.
+/// Returns `None` if the tool was never listed.
 fn find_known_name(members: &ToolSetMembers, host: usize, tool: &str) -> Option<String> {
     let mut members = members.iter();
     let found = members.find(|(_, it)| it.host == host && it.original.name == tool);
     found.map(|(name, _)| name.clone())
 }
 
-/// Returns the tool definition with its unique name in the set. Returns the same `Arc` until the
-/// host changes the definition, and `None` if no name is free.
+/// Returns the definition of a host's tool, with the unique name of the tool in the set. Returns
+/// the same `Arc` until the host changes the definition. Returns `None` if no name is free.
 fn offer_tool(
     members: &mut ToolSetMembers,
     host: usize,
@@ -171,15 +174,16 @@ impl ToolHost for ToolSet {
     async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let mut known = self.find_host(&call.name);
         if known.is_none() {
-            // The tools are listed first, because a run that was just resumed has not listed them.
+            // Listing the tools makes them known to this set. A resumed run may call a tool before
+            // it lists the tools.
             let _ = self.list_tools().await;
             known = self.find_host(&call.name);
         }
         let outer = call.name.clone();
         if let Some((host, name)) = known {
             match host.call_tool(ToolCall { name, ..call }).await {
-                // The error lists only this host's tools, so an error about the whole set replaces
-                // it.
+                // The error of the host lists only the tools of this host. An error with the tools
+                // of all hosts replaces it below.
                 Err(ToolCallError::UnknownTool { .. }) => {}
                 answer => return answer,
             }

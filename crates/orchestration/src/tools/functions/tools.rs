@@ -14,7 +14,7 @@ use switchboard_domain::{
 use super::function::Function;
 use crate::tools::create_error_output;
 
-/// Server name in errors about functions without a configured server name.
+/// Server name in problems and errors, for functions without a configured server name.
 const DEFAULT_SERVER: &str = "functions";
 
 /// A tool host whose tools are Rust functions.
@@ -102,8 +102,8 @@ impl FunctionTools {
         self
     }
 
-    /// Sets the server name of the functions, for rules about servers and for reports. Without a
-    /// server name, their definitions have no origin.
+    /// Sets the server name of all functions, which approval rules and reports use. By default, the
+    /// definitions of the functions have no origin.
     #[must_use]
     pub fn with_server_name(mut self, server: impl Into<String>) -> Self {
         let server = server.into();
@@ -152,7 +152,8 @@ impl ToolHost for FunctionTools {
             });
         };
         let deadline = call.deadline;
-        // A panic is caught here, so the function itself must keep its shared state consistent.
+        // A panic of the function is caught here and becomes an error result. The function itself
+        // must keep its shared state consistent.
         let answer = AssertUnwindSafe((function.body)(call)).catch_unwind();
         let answer = match deadline {
             None => answer.await,

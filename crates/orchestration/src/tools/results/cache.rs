@@ -22,7 +22,8 @@ pub struct CacheOptions {
     pub lifetime: Duration,
     /// Maximum number of stored results. Above it, the least recently used result is removed.
     pub max_entries: usize,
-    /// Maximum total size of the stored results as JSON, in bytes. Above it, results are removed.
+    /// Maximum total size of the stored results as JSON, in bytes. Above it, the least recently
+    /// used results are removed.
     pub max_bytes: usize,
 }
 
@@ -54,10 +55,12 @@ pub struct CacheKey([u8; 32]);
 #[derive(Default)]
 struct CacheEntries {
     by_key: HashMap<CacheKey, CacheEntry>,
-    /// Number of reads and writes of the cache so far, by which the last use of a result is dated.
+    /// Number of cache hits and stored results so far. The number at the last use of an entry is
+    /// stored in the entry.
     uses: u64,
-    /// Number of changes of each server. It is part of the cache key, so a change makes earlier
-    /// results of the server unreachable, even if their calls are still running.
+    /// Number of calls of [`ResultCache::invalidate_server`], by server name. The number is part of
+    /// the cache key, so an invalidation makes earlier results of the server unreachable, even if
+    /// their calls are still running.
     changes: HashMap<String, u64>,
 }
 
@@ -79,9 +82,9 @@ impl ResultCache {
 
     /// Returns the cache key of a tool call, or `None` for a tool that is not read-only.
     ///
-    /// `definition` is the tool as its host lists it. `input` includes the hidden values that the
-    /// host injected, because results can depend on them. Create the key before the call, so that a
-    /// change of the server during the call is detected.
+    /// `definition` is the tool as its host lists it. `input` includes the values that are hidden
+    /// from the model, because results can depend on them. Create the key before the call, so that
+    /// [`ResultCache::invalidate_server`] during the call makes its result unreachable.
     pub fn create_key(
         &self,
         principal: &Principal,
@@ -99,7 +102,8 @@ impl ResultCache {
         Some(CacheKey(Sha256::digest(key).into()))
     }
 
-    /// Returns a stored result that has not expired.
+    /// Returns the stored result with this key. Returns `None` if there is none or if it has
+    /// expired.
     pub fn get_result(&self, key: &CacheKey, now: Timestamp) -> Option<ToolOutput> {
         let entries = &mut *self.lock_entries();
         let entry = entries.by_key.get_mut(key)?;

@@ -25,7 +25,8 @@ const MAX_BYTES: usize = 16 << 20;
 const MAX_LINES: usize = 20;
 /// Number of bytes of text that a search shows before and after each match.
 const CONTEXT_BYTES: usize = 120;
-/// Number of tokens of the read tool's output that are reserved for the description of the page.
+/// Number of tokens that are reserved in the output of the read tool for the line that describes
+/// the page.
 const RESERVED_TOKENS: u64 = 200;
 
 /// The full text of a tool result that was truncated for the model.
@@ -33,16 +34,17 @@ const RESERVED_TOKENS: u64 = 200;
 pub struct FullResult {
     /// Id of the tool use, with which the model requests the full result.
     id: String,
-    /// Number of conversation messages that precede the result.
+    /// Number of messages that the conversation had when the result was stored.
     position: usize,
-    /// The full text, as a message because a run stores each message only once, but its state with
-    /// each checkpoint. `None` if the text was removed.
+    /// The full text as a message, or `None` if the text was removed. It is not serialized here: a
+    /// run stores its state with each checkpoint, but each message only once.
     #[serde(skip)]
     message: Option<Arc<Message>>,
 }
 
 impl FullResult {
-    /// Creates the full result of a tool use. `text` contains structured content as JSON.
+    /// Creates the full result of the tool use `id` of the tool `tool`. `text` is the full text,
+    /// including structured content as JSON.
     pub(super) fn new(id: &str, tool: &str, text: String) -> Self {
         let result = ToolResult {
             tool_use_id: id.to_owned(),
@@ -133,8 +135,8 @@ impl FullResults {
         stored
     }
 
-    /// Extracts the full results from messages that [`FullResults::insert_into_messages`] returned.
-    /// Returns the remaining conversation, or `None` if results are missing.
+    /// Restores the full texts from messages that [`FullResults::insert_into_messages`] returned.
+    /// Returns the conversation without these texts, or `None` if a text is missing.
     pub(crate) fn extract_from_messages(
         &mut self,
         stored: Vec<Arc<Message>>,
@@ -154,12 +156,14 @@ impl FullResults {
         Some(conversation)
     }
 
-    /// Returns whether no result of the run was truncated. If so, the read tool is not offered.
+    /// Returns `true` if no tool result of the run was truncated. The read tool is offered only
+    /// otherwise.
     pub fn is_empty(&self) -> bool {
         self.results.is_empty()
     }
 
-    /// Returns the full result of the tool use with this id.
+    /// Returns the full result of the tool use with this id. Returns `None` if the result was not
+    /// truncated or its text was removed.
     pub fn find_result(&self, id: &str) -> Option<&FullResult> {
         let mut available = self.available_results();
         available.find(|result| result.id == id)
@@ -280,7 +284,8 @@ fn read_page(text: &str, offset: usize, max_bytes: usize, max_tokens: u64) -> St
     )
 }
 
-/// Returns the lines at or after `offset` that contain `query`, each with its offset.
+/// Returns the lines that contain `query` at or after the byte `offset`, ignoring ASCII case. Each
+/// line starts with the byte offset of its match.
 fn search_lines(text: &str, query: &str, offset: usize, max_tokens: u64) -> String {
     // ASCII case conversion does not change the byte offsets of matches.
     let (lower, query_lower) = (
@@ -289,7 +294,7 @@ fn search_lines(text: &str, query: &str, offset: usize, max_tokens: u64) -> Stri
     );
     let mut out = String::new();
     let mut lines = 0;
-    // Offset in bytes before which all text is already part of the output.
+    // End of the text that the output already contains, in bytes. Earlier matches are skipped.
     let mut shown_to = offset;
     let mut next = None;
     for (at, found) in lower.match_indices(&query_lower) {

@@ -15,7 +15,7 @@ use crate::tools::tokens;
 pub struct ResultLimit {
     /// Maximum number of tokens of a tool result. A longer result is truncated.
     pub max_tokens: u64,
-    /// Number of tokens that remain of the text of a truncated result.
+    /// Number of tokens to which the text of a truncated result is cut.
     pub preview_tokens: u64,
 }
 
@@ -35,8 +35,8 @@ impl ResultLimit {
     ///
     /// A truncated result contains the beginning of its text, the media that fit the limit, and a
     /// note that states how to read the rest. The text ends after a line, a word or a character.
-    /// Structured content that is too large is replaced by the id of the result. It is shown as
-    /// text if the result has no text.
+    /// Structured content that is too large is replaced by an object with the id of the result. If
+    /// the result has no text, the beginning of its structured content is shown as text.
     pub fn limit_result(
         &self,
         id: &str,
@@ -81,7 +81,8 @@ impl ResultLimit {
     }
 }
 
-/// Returns the media that fit into `tokens` tokens, and the number of omitted media.
+/// Returns the media and other items without text that fit into `tokens` tokens, and the number of
+/// omitted ones.
 fn select_media_within(content: &[ToolContent], mut tokens: u64) -> (Vec<ToolContent>, usize) {
     let (mut media, mut omitted) = (Vec::new(), 0);
     for piece in content.iter().filter(|piece| content_text(piece).is_none()) {
@@ -97,7 +98,7 @@ fn select_media_within(content: &[ToolContent], mut tokens: u64) -> (Vec<ToolCon
     (media, omitted)
 }
 
-/// Returns the text of a content item, or `None` for media.
+/// Returns the text of a content item, or `None` for an item without text, such as an image.
 fn content_text(piece: &ToolContent) -> Option<Cow<'_, str>> {
     match piece {
         ToolContent::Text { text }
@@ -125,7 +126,8 @@ fn join_text_and_structured(text: &str, structured: Option<&Value>) -> String {
     whole
 }
 
-/// Returns the end of the last line or word shortly before `end`, or `end` if there is none.
+/// Returns a byte offset shortly before `end` at which the last line ends, or else the last word.
+/// Returns `end` if there is none in the last fifth of the text before `end`.
 fn find_line_or_word_end(text: &str, end: usize) -> usize {
     let close = text.floor_char_boundary(end / 5 * 4);
     if end >= text.len() {
@@ -136,9 +138,9 @@ fn find_line_or_word_end(text: &str, end: usize) -> usize {
     found.map_or(end, |at| close + at + 1)
 }
 
-/// Returns a note that tells the model how to read the rest of a result with `total` estimated
-/// tokens. `rest` is the offset of the omitted text, if any, and `omitted` is the number of omitted
-/// media.
+/// Returns a note for the model that states how to read the rest of a truncated result. `total` is
+/// the estimated size of the full result in tokens. `rest` is the byte offset at which the omitted
+/// text starts, and `omitted` is the number of omitted media.
 fn truncation_note(id: &str, total: u64, rest: Option<usize>, omitted: usize) -> String {
     let (start, read) = match rest {
         Some(rest) => (

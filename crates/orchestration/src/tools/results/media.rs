@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use switchboard_domain::{Media, MediaSource, Message, ModelCapabilities, Part, ToolContent};
 
-/// Replaces images and audio in tool results by notes if the model does not accept them. Media stay
-/// if the model's capabilities are unknown.
+/// Replaces images and audio in tool results by text notes if the model does not accept them. If it
+/// is unknown whether the model accepts them, they are not replaced.
 pub(crate) fn replace_unsupported_media(messages: &mut [Arc<Message>], model: &ModelCapabilities) {
     let note_of = |piece: &ToolContent| match piece {
         ToolContent::Image(media) if model.images == Some(false) => {

@@ -17,10 +17,11 @@ use crate::{tools::is_read_only, tools::tokens::estimate_tools};
 const MAX_QUERY_STEMS: usize = 64;
 /// Minimum length of a word stem, in bytes, for prefix matches and corrections of typing errors.
 const MIN_STEM_BYTES: usize = 4;
-/// BM25 parameter `b`, from 0 to 1: the weight of the document length. It is small, because tools
-/// with long descriptions are usually well described.
+/// BM25 parameter `b`, from 0 to 1: how much the length of a document lowers its score. It is
+/// small, because a long tool description is usually a good description.
 const LENGTH_WEIGHT: f32 = 0.4;
-/// Ranking factor that puts read-only tools first among equal matches.
+/// Factor for the scores of read-only tools, so that a read-only tool precedes other tools that
+/// match equally well.
 const READ_ONLY_FACTOR: f32 = 1.1;
 /// Maximum nesting depth of indexed tool parameters. Deeper parameters are not found.
 const MAX_SCHEMA_DEPTH: usize = 4;
@@ -62,9 +63,9 @@ impl SearchIndex {
         }
     }
 
-    /// Returns the search terms for a word stem of a query: the stem twice, and each longer stem
-    /// that starts with it once, such as `mailbox` for `mail`. A stem without matches, for example
-    /// because of a typing error, is replaced by the most similar stem.
+    /// Returns the search terms for a word stem of a query: the stem twice, and each longer stem in
+    /// the index that starts with it once, such as `mailbox` for `mail`. If no stem in the index
+    /// matches, for example because of a typing error, the most similar stem is added.
     fn expand_stem<'s>(&'s self, stem: &'s str) -> Vec<&'s str> {
         let mut terms = vec![stem, stem];
         if stem.len() < MIN_STEM_BYTES {
@@ -124,12 +125,13 @@ impl ToolIndex {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Returns the estimated total number of tokens of all tool definitions.
+    /// Returns the estimated total number of tokens of all tool definitions in the catalog.
     pub fn total_tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Estimates the total tokens of `tools`, which are usually the whole catalog.
+    /// Estimates the total number of tokens of `tools`. If `tools` is the whole catalog, returns
+    /// the stored estimate.
     pub fn estimate_tokens(&self, tools: &[Arc<ToolDefinition>]) -> u64 {
         let is_same = |(a, b): (&Arc<_>, &Arc<_>)| Arc::ptr_eq(a, b);
         if tools.len() == self.tools.len() && tools.iter().zip(&self.tools).all(is_same) {
@@ -139,7 +141,7 @@ impl ToolIndex {
         }
     }
 
-    /// Returns the names of the tool servers in the order of the catalog.
+    /// Returns the name of each tool server once, in the order of the catalog.
     pub fn server_names(&self) -> Vec<&str> {
         let mut servers: Vec<&str> = Vec::new();
         for server in self.tools.iter().filter_map(|tool| tool_server_name(tool)) {
@@ -150,9 +152,9 @@ impl ToolIndex {
         servers
     }
 
-    /// Returns at most `limit` tools of `server`, or of all servers, that match the query, best
-    /// match first. A tool whose exact name is in the query comes first. A word without matches is
-    /// replaced by the most similar word.
+    /// Returns at most `limit` tools that match the query, best match first. `server` restricts the
+    /// search to one server. A tool whose exact name is in the query comes first. For a query word
+    /// without matches, the most similar word in the index is searched.
     pub fn search_tools(
         &self,
         query: &str,
@@ -209,8 +211,8 @@ pub(super) fn tool_server_name(tool: &ToolDefinition) -> Option<&str> {
     tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
 
-/// Returns whether a query contains the tool's exact name. A name that is an ordinary word, such as
-/// `status`, does not count.
+/// Returns whether `names`, the words of a query, contain the exact name of the tool. A name that
+/// consists only of letters, such as `status`, does not count, because it may be an ordinary word.
 fn is_named_in_query(tool: &ToolDefinition, names: &HashSet<&str>) -> bool {
     let own = tool.origin.as_ref().map(|origin| origin.tool.as_str());
     [Some(tool.name.as_str()), own]
@@ -219,8 +221,9 @@ fn is_named_in_query(tool: &ToolDefinition, names: &HashSet<&str>) -> bool {
         .any(|name| name.contains(|c: char| !c.is_alphabetic()) && names.contains(name))
 }
 
-/// Returns the text that is indexed for a tool: its word stems. Stems of more significant texts
-/// occur several times.
+/// Returns the text that is indexed for a tool: its word stems, separated by spaces. Stems of the
+/// name occur three times, and stems of the title and the description twice, so that they have a
+/// larger weight.
 fn build_index_text(tool: &ToolDefinition, words: &StemSplitter) -> String {
     let own = tool
         .origin
@@ -237,8 +240,8 @@ fn build_index_text(tool: &ToolDefinition, words: &StemSplitter) -> String {
     if let Some(origin) = &tool.origin {
         words.append_stems(&origin.server, &mut stems);
     }
-    // Parameters add only stems that the tool does not have yet. A tool that accepts an order id
-    // does not necessarily find orders.
+    // Only parameter stems that the other texts of the tool do not have are added. A tool with a
+    // parameter for an order id does not necessarily find orders.
     let mut parameters = Vec::new();
     add_parameter_stems(&tool.input_schema, MAX_SCHEMA_DEPTH, words, &mut parameters);
     let mut known: HashSet<String> = stems.iter().cloned().collect();
@@ -250,7 +253,8 @@ fn build_index_text(tool: &ToolDefinition, words: &StemSplitter) -> String {
     stems.join(" ")
 }
 
-/// Adds the word stems of a schema's parameter names, descriptions and allowed values.
+/// Adds the word stems of parameter names, descriptions and allowed values in a schema, down to
+/// `depth` levels of nesting.
 fn add_parameter_stems(
     schema: &Value,
     depth: usize,

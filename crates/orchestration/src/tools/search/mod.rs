@@ -47,16 +47,18 @@ use crate::tools::pattern::Pattern;
 pub use index::ToolIndex;
 pub use selection::{SEARCH_TOOL, ToolSelection};
 
-/// The configuration of tool search, which decides when the model searches for tools.
+/// Settings of tool search. With tool search, requests contain only some tools and a tool with
+/// which the model searches for the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchPolicy {
     /// Whether tool search is enabled. If not, each request contains all tools.
     pub enabled: bool,
-    /// Number of tools in the catalog above which tool search is used.
-    pub above_tools: usize,
-    /// Estimated [tokens](crate::tools::tokens) of tool definitions above which tool search is
+    /// Maximum number of tools in the catalog without tool search. With more tools, tool search is
     /// used.
+    pub above_tools: usize,
+    /// Maximum number of estimated [tokens](crate::tools::tokens) of all tool definitions without
+    /// tool search. With more tokens, tool search is used.
     pub above_tokens: u64,
     /// Patterns of tools that are always offered. A pattern matches the name that the model sees or
     /// the name on the server.

@@ -23,10 +23,11 @@ const MAX_LISTED: usize = 200;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolSelection {
-    /// Names of the offered tools, including those offered before tool search was used.
+    /// Names of the offered tools, in the order in which they were first offered. Tools that were
+    /// offered before tool search was used are included.
     shown: Vec<String>,
-    /// The definition of the search tool while tool search is used. It does not change, so that
-    /// every request contains the same definition.
+    /// The definition of the search tool. `None` until tool search is used. It does not change
+    /// afterwards, so that every request contains the same definition.
     pub(super) search_tool: Option<Arc<ToolDefinition>>,
 }
 
@@ -208,7 +209,8 @@ fn build_search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String])
     }
 }
 
-/// Returns the server with this name. If it does not exist, the error lists the servers.
+/// Returns the server with this name, ignoring ASCII case; `None` if `name` is empty. If the server
+/// does not exist, the error lists the servers for the model.
 fn find_server<'i>(index: &'i ToolIndex, name: &str) -> Result<Option<&'i str>, String> {
     if name.is_empty() {
         return Ok(None);
@@ -222,7 +224,7 @@ fn find_server<'i>(index: &'i ToolIndex, name: &str) -> Result<Option<&'i str>, 
     })
 }
 
-/// Lists the names of all tools of a server, as text for the model.
+/// Lists the names of at most [`MAX_LISTED`] tools of a server, as text for the model.
 fn list_tools(index: &ToolIndex, server: &str) -> String {
     let tools = index.catalog_tools().iter();
     let tools = tools.filter(|tool| tool_server_name(tool) == Some(server));
@@ -239,7 +241,8 @@ fn list_tools(index: &ToolIndex, server: &str) -> String {
     text
 }
 
-/// Returns the first sentence of a tool's description, or the tool's title without a description.
+/// Returns the first sentence of a tool's description, or of its title if it has no description.
+/// The sentence is cut to [`MAX_LINE_CHARS`] characters.
 fn one_line_description(tool: &ToolDefinition) -> String {
     let text = match (tool.description.trim(), &tool.title) {
         ("", Some(title)) => title,

@@ -4,7 +4,8 @@ use heck::ToSnakeCase;
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Words that are not indexed. They are rare in tool descriptions and would get a large weight.
+/// Words that are neither indexed nor searched. They are rare in tool descriptions, so the search
+/// would give them a large weight.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "by", "can",
     "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "current",

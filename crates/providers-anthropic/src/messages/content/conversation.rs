@@ -18,9 +18,11 @@ pub(crate) struct WireConversation<'a> {
     /// The instructions before the conversation. Later instructions are added if the model does not
     /// support them between messages.
     pub(crate) system: Vec<Block<'a>>,
-    /// Number of blocks in `system` that were before the conversation, not within it.
+    /// Number of blocks at the start of `system` from instructions before the conversation. The
+    /// blocks after them were moved from within the conversation.
     pub(crate) leading: usize,
-    /// The messages. User and assistant messages alternate, and the first one is of the user.
+    /// The messages. User and assistant messages alternate, and the first message is of the user. A
+    /// user message may be followed by a system message with instructions.
     pub(crate) messages: Vec<wire::Message<'a>>,
 }
 
@@ -125,7 +127,8 @@ struct ConversationTurn<'a> {
     /// Tool results of the turn. They precede its other content, as the API requires.
     results: Vec<Block<'a>>,
     content: Vec<Block<'a>>,
-    /// Instructions within the turn or directly after it.
+    /// Instructions within the turn or directly after it. They become a system message after the
+    /// turn.
     instructions: Vec<Block<'a>>,
 }
 
@@ -183,7 +186,8 @@ impl<'a> ConversationTurns<'a> {
         &mut self.list[last]
     }
 
-    /// Moves the instructions after the model's last message to `system`.
+    /// Moves the instructions after the last assistant message to `system`, because no user turn
+    /// follows.
     fn move_pending_instructions(&mut self) {
         self.moved_instructions += self.pending_instructions.len();
         self.system.append(&mut self.pending_instructions);
@@ -222,8 +226,9 @@ impl<'a> ConversationTurns<'a> {
     }
 
     /// Adjusts a conversation that ends with an assistant message, which the model would continue.
-    /// The newest models refuse such a conversation unless the turn has paused. Older models refuse
-    /// trailing white space.
+    /// The newest models refuse such a conversation unless the turn has paused, so the user message
+    /// "Continue." is added, with a warning. Older models refuse trailing white space, so it is
+    /// removed.
     fn adjust_last_turn(&mut self, rules: Option<&Rules>, mapper: &mut ContentMapper<'_>) {
         let last = self.list.last_mut();
         let Some(last) = last.filter(|it| it.role == wire::Role::Assistant) else {
@@ -276,7 +281,8 @@ impl<'a> ConversationTurn<'a> {
         ids.collect()
     }
 
-    /// Ensures that the turn has exactly one tool result for each of the `calls`.
+    /// Ensures that the turn has exactly one tool result for each of the `calls`. A missing result
+    /// is added as an error, and a result of another call becomes text, both with a warning.
     fn match_results(&mut self, calls: &[String], mapper: &mut ContentMapper<'_>) {
         let mut missing: HashSet<&str> = calls.iter().map(String::as_str).collect();
         let mut unmatched = Vec::new();

@@ -9,8 +9,8 @@ use super::{ContentMapper, owned_text_block};
 use crate::messages::wire::{Block, Source};
 
 impl ContentMapper<'_> {
-    /// Converts the bytes of a resource to a content block. Returns `None` for a media type that
-    /// the API does not support.
+    /// Converts the bytes of a resource to a content block. Returns `None` if the API or the model
+    /// does not support the media type.
     pub(super) fn map_resource<'a>(&self, media_type: &'a str, data: &'a str) -> Option<Block<'a>> {
         if let Some(media_type) = supported_image_type(media_type) {
             let supported = self.capabilities.images != Some(false);
@@ -110,7 +110,8 @@ impl ContentMapper<'_> {
     }
 }
 
-/// Returns the media type of an image, or `None` if the API does not support it.
+/// Returns the media type of an image as the API names it: `image/jpg` becomes `image/jpeg`.
+/// Returns `None` if the API does not support the type.
 fn supported_image_type(media_type: &str) -> Option<&'static str> {
     match media_type_essence(media_type).to_ascii_lowercase().as_str() {
         "image/jpeg" | "image/jpg" => Some("image/jpeg"),
@@ -122,6 +123,7 @@ fn supported_image_type(media_type: &str) -> Option<&'static str> {
 }
 
 /// Returns the media type and the base64 text of a `data:` URL, because the API refuses these URLs.
+/// Returns `None` for other URLs.
 fn parse_data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }

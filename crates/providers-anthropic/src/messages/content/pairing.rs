@@ -6,21 +6,22 @@ use std::collections::HashSet;
 use serde_json::Value;
 use switchboard_domain::{ChatRequest, ModelId, Part, Role};
 
-/// The call and result blocks of server tools that have no counterpart: the output limit truncated
-/// the answer, or the start of the conversation was removed.
+/// Call and result blocks of server tools whose counterpart is missing. Causes: the output limit
+/// truncated the answer, or the start of the conversation was removed.
 #[derive(Debug, Default)]
 pub(super) struct UnpairedBlocks<'a> {
-    /// Ids of tool calls without a result.
+    /// Ids of server tool calls without a result.
     calls: HashSet<&'a str>,
-    /// Call ids of results whose call is missing.
+    /// Ids of missing server tool calls that a result block refers to.
     results: HashSet<&'a str>,
 }
 
 impl<'a> UnpairedBlocks<'a> {
     /// Finds the unpaired call and result blocks in a conversation with `model`.
     ///
-    /// A call may get its result until the next message of the user, because its turn may have
-    /// paused, or code of the model may wait for results of other tools.
+    /// A call without a result counts as unpaired only if a later user message has content other
+    /// than tool results. Before that message, the turn may have paused, or code of the model may
+    /// wait for results of other tools.
     pub(super) fn find_in_request(request: &'a ChatRequest, model: &ModelId) -> Self {
         // Ids of calls without a result: `waiting` in the current turn, `lost` in earlier turns.
         let (mut waiting, mut lost) = (HashSet::new(), HashSet::new());
@@ -63,8 +64,8 @@ impl<'a> UnpairedBlocks<'a> {
     }
 }
 
-/// Returns the call id of a block in which the model calls a server tool (`server_tool_use`,
-/// `mcp_tool_use`).
+/// Returns the call id of a block that contains a call of a server tool (`server_tool_use`,
+/// `mcp_tool_use`). Returns `None` for other blocks.
 fn call_id(block: &Value) -> Option<&str> {
     let kind = block.get("type")?.as_str()?;
     kind.ends_with("_tool_use")
@@ -72,7 +73,7 @@ fn call_id(block: &Value) -> Option<&str> {
         .flatten()
 }
 
-/// Returns the call id of a block with the result of a server tool.
+/// Returns the call id of a block with the result of a server tool, or `None` for other blocks.
 fn result_id(block: &Value) -> Option<&str> {
     block.get("tool_use_id")?.as_str()
 }

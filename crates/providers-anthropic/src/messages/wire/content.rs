@@ -13,7 +13,8 @@ pub enum Block<'a> {
     /// A text block. The API refuses blank text.
     Text {
         text: Cow<'a, str>,
-        /// Citations of the text, sent back as the API returned them.
+        /// Citations of the text, sent back as the API returned them, but without `file_id`, which
+        /// the API refuses in requests.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         citations: Vec<Cow<'a, Value>>,
     },
@@ -27,14 +28,16 @@ pub enum Block<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
     },
-    /// Thinking of the model, which must be sent back to it unchanged.
+    /// Thinking of an earlier answer, which must be sent back unchanged to the model that created
+    /// it.
     Thinking {
         /// Text of the thinking. Empty if the API did not return the text.
         thinking: &'a str,
         /// Signature with which the API verifies the thinking.
         signature: &'a str,
     },
-    /// Encrypted thinking of the model, which must be sent back to it unchanged.
+    /// Encrypted thinking of an earlier answer, which must be sent back unchanged to the model that
+    /// created it.
     RedactedThinking { data: &'a str },
     ToolUse {
         /// Id of the tool use. It matches `^[a-zA-Z0-9_-]+$`.

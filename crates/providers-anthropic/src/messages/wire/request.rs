@@ -23,7 +23,8 @@ pub struct Body<'a> {
     pub system: Vec<Block<'a>>,
     /// The cache breakpoint on one of the blocks in `system`.
     pub system_breakpoint: Option<CacheBreakpoint>,
-    /// The conversation. User and assistant messages alternate, and the first one is of the user.
+    /// The conversation. User and assistant messages alternate, and the first message is of the
+    /// user. A user message may be followed by a system message with instructions.
     pub messages: Vec<Message<'a>>,
     /// The server tools, which the API runs. They come first in the list of tools, because they
     /// change least: an unchanged start of the list preserves prompt caches.
@@ -105,7 +106,7 @@ impl Serialize for Message<'_> {
 /// A cache breakpoint: the last block of a cached prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheBreakpoint {
-    /// Index of the block that ends the cached prefix, in the list of blocks.
+    /// Index, in `system` or in `content`, of the block that ends the cached prefix.
     pub index: usize,
     pub control: CacheControl,
 }
@@ -214,7 +215,7 @@ pub struct Tool<'a> {
     pub name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Cow<'a, str>,
-    /// JSON Schema of the tool's input, which must be an object.
+    /// JSON Schema of the tool's input. The root of the schema must have the type `object`.
     pub input_schema: ToolSchema,
     /// Whether the API enforces the input schema of the tool.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -227,7 +228,8 @@ pub struct Tool<'a> {
 /// The request field `tool_choice`: whether the model must call a tool, and which one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolChoice<'a> {
-    /// `auto`, `any` for at least one tool, `tool` for the named tool, or `none`.
+    /// Type of the choice: `auto` (the model decides), `any` (the model must call a tool), `tool`
+    /// (the model must call the tool `name`) or `none` (the model must not call a tool).
     pub r#type: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Cow<'a, str>>,
@@ -241,7 +243,8 @@ pub struct ToolChoice<'a> {
 pub enum Thinking {
     /// The model decides how much to think, guided by the effort.
     Adaptive {
-        /// Display mode `summarized`. The newest models omit the text of thinking by default.
+        /// Display mode of the thinking text: `summarized`. By default, the newest models omit the
+        /// text.
         display: &'static str,
     },
     Enabled {

@@ -23,7 +23,8 @@ pub struct StreamEvent {
     /// The content block in a `content_block_start` event.
     #[serde(deserialize_with = "lenient_object")]
     pub content_block: Option<JsonObject>,
-    /// The change of a content block or of the message, in an event with a delta.
+    /// The change of a content block in a `content_block_delta` event, or of the message in a
+    /// `message_delta` event.
     #[serde(deserialize_with = "lenient_object")]
     pub delta: Option<JsonObject>,
     #[serde(deserialize_with = "lenient_object")]
@@ -103,7 +104,8 @@ pub struct UsageReport {
     /// Breakdown of the answer tokens: thinking tokens.
     #[serde(deserialize_with = "lenient_object")]
     pub output_tokens_details: Option<OutputDetails>,
-    /// Numbers of server tool requests: `web_search_requests`, `web_fetch_requests` and others.
+    /// Number of server tool requests, summed over the fields `web_search_requests`,
+    /// `web_fetch_requests` and others.
     #[serde(deserialize_with = "lenient_object")]
     pub server_tool_use: Option<ServerToolUse>,
 }
@@ -155,8 +157,8 @@ pub struct OutputDetails {
 }
 
 impl UsageReport {
-    /// Merges a later report of this answer. Each larger count wins, because some servers report
-    /// zeros at the end.
+    /// Merges a later usage report of the same answer. For each count, the larger value is kept,
+    /// because some servers report zeros at the end.
     pub(crate) fn merge_report(&mut self, later: Self) {
         let written = later.cache_creation_input_tokens;
         let written = written.or_else(|| later.cache_creation?.sum_counts());

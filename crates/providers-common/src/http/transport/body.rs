@@ -23,8 +23,9 @@ pub(super) async fn first_piece(
     Ok(None)
 }
 
-/// Reads the beginning of a failed response's body, at most `max_bytes` and within `limit`. The
-/// text only explains the failure, so read errors are ignored.
+/// Reads the beginning of a failed response's body: at most `max_bytes` bytes, for at most `limit`.
+/// Returns what has arrived until then. Read errors are ignored, because the text only explains the
+/// failure.
 pub(super) async fn read_error_body(
     mut response: reqwest::Response,
     max_bytes: usize,
@@ -44,8 +45,9 @@ pub(super) async fn read_error_body(
     read.freeze()
 }
 
-/// Returns a body whose first piece is `first`, with a time limit for each further piece. The time
-/// runs while the stream waits for a piece, not while the reader is busy.
+/// Returns a body that begins with `first`. If a further piece does not arrive within the idle
+/// time-out, the body ends with a time-out error. Only the time in which the consumer waits for a
+/// piece counts.
 pub(super) fn with_idle_timeout(
     first: Bytes,
     rest: impl Stream<Item = reqwest::Result<Bytes>> + Send + Unpin + 'static,

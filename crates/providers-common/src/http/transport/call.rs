@@ -19,7 +19,7 @@ use crate::{ClassifiedError, ErrorClassifier, HttpFailure, http::classify};
 /// Maximum time to read the body of a failed answer.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An HTTP request to a checked target, which can be sent any number of times.
+/// An HTTP request whose address and headers were checked. It can be sent any number of times.
 pub(super) struct Call<'a> {
     pub(super) transport: &'a HttpTransport,
     pub(super) method: Method,
@@ -118,7 +118,8 @@ impl Call<'_> {
         request
     }
 
-    /// Sends the request and waits for the first byte of a success or the headers of a failure.
+    /// Sends the request. Waits for the first byte of the body if the response is successful, and
+    /// only for the headers if it is a failure.
     async fn open_response(&self) -> Result<OpenedResponse, ModelError> {
         let response = self.transport.client.execute(self.build_request()).await;
         let mut response = response.map_err(|error| self.connection_error(error))?;
@@ -131,7 +132,8 @@ impl Call<'_> {
         Ok(OpenedResponse::Success(response, first))
     }
 
-    /// Returns the reason why the body of a response cannot be read, according to its headers.
+    /// Returns the reason why a response's body cannot be used: it is compressed, or its media type
+    /// is not expected. Returns `None` if the headers show no such problem.
     fn find_header_fault(&self, headers: &HeaderMap) -> Option<String> {
         if let Some(coding) = response_headers::compression(headers) {
             return Some(format!(

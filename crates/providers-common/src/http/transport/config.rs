@@ -29,8 +29,8 @@ pub struct TransportConfig {
     /// ([`Delivery::Whole`](switchboard_domain::Delivery::Whole)) arrives when it is complete, so
     /// this limits its total time.
     pub first_byte_timeout: Duration,
-    /// Maximum time between two pieces of an answer. Default: 5 min, because reasoning models pause
-    /// within a stream.
+    /// Maximum time without data while a response body is read. Default: 5 min, because reasoning
+    /// models pause within a stream.
     pub idle_timeout: Duration,
     /// Policy for retries of failed requests.
     pub retry: RetryPolicy,
@@ -97,7 +97,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Starts to count the attempts of one request.
+    /// Returns a counter for the attempts of one request. The first attempt has the number 1.
     pub(crate) fn start_attempts(&self) -> Attempts {
         Attempts {
             max_retry_after: self.max_retry_after,

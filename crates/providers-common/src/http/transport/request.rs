@@ -82,7 +82,8 @@ impl Headers {
         self
     }
 
-    /// Returns the value of a header. Returns `None` if the value is secret or not text.
+    /// Returns the value of a header. Returns `None` if the header is not set, is secret or has a
+    /// value that is not text.
     pub fn get(&self, name: &str) -> Option<&str> {
         let value = self.map.get(name).filter(|value| !value.is_sensitive())?;
         value.to_str().ok()

@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, header};
 
-/// Response headers with the request id: of Anthropic, of OpenAI and most servers, and of Azure.
+/// Names of the response headers that contain the request id, in the order of preference:
+/// Anthropic's header, that of OpenAI and most other servers, and Azure's.
 const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "apim-request-id"];
 
 /// Maximum size of a request id in bytes. A longer value is ignored.
@@ -39,14 +40,15 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     })
 }
 
-/// Returns the value of `x-should-retry`, with which a provider decides about a retry regardless of
-/// the status.
+/// Returns the value of the header `x-should-retry`, with which a provider allows or forbids a
+/// retry regardless of the HTTP status. Returns `None` unless the value is `true` or `false`.
 pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     let word = header_text(headers, &HeaderName::from_static("x-should-retry"))?;
     word.to_ascii_lowercase().parse().ok()
 }
 
-/// Returns the provider's id of the request from the response headers.
+/// Returns the provider's id of the request from the response headers. Returns `None` if the id is
+/// missing, empty or longer than [`MAX_REQUEST_ID_BYTES`].
 pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = REQUEST_IDS
         .iter()
@@ -66,7 +68,8 @@ pub(super) fn media_type_essence(headers: &HeaderMap) -> Option<&str> {
     (!essence.is_empty()).then_some(essence)
 }
 
-/// Returns the compression of a response body, which is an error: the client requests none.
+/// Returns the compression of a response body from the header `content-encoding`. Returns `None` if
+/// the body is not compressed. Compression is an error, because the client does not request it.
 pub(super) fn compression(headers: &HeaderMap) -> Option<&str> {
     header_text(headers, &header::CONTENT_ENCODING)
         .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))

@@ -45,8 +45,8 @@ impl Target {
         {
             headers.insert(header::ACCEPT, accept);
         }
-        // Building a request moves user and password from the address into a header. The resulting
-        // address and headers serve all attempts.
+        // When reqwest builds a request, it moves user and password from the address into a header.
+        // All attempts use the resulting address and headers.
         let built = transport.client.request(Method::GET, url).headers(headers);
         let mut built = built.build().map_err(|error| {
             wrong(format!("`{}`: {}", address(), failure::root_cause(&error)))

@@ -47,8 +47,8 @@ impl Lowering<'_, '_> {
         self.lower_keywords(schema, at, lowered)
     }
 
-    /// Converts a tuple to an array that allows any of its items, and describes the order of the
-    /// items.
+    /// Converts a tuple (`prefixItems`) to an array whose elements may match any item schema of the
+    /// tuple, and describes the order of the items as text.
     fn lower_tuple(&mut self, schema: &mut Map, at: &str) {
         let prefix = schema.shift_remove("prefixItems").unwrap_or_default();
         let rest = schema.shift_remove("items");

@@ -33,8 +33,9 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Returns a schema for JSON text in a string, which replaces a schema that the dialect cannot
-    /// express.
+    /// Returns the schema of a string that contains a value as JSON text, for a `schema` that the
+    /// dialect cannot express. `what` names the value in the reported change, and `sentence` names
+    /// it in the description.
     pub(super) fn json_text(&mut self, schema: &Map, at: &str, what: &str, sentence: &str) -> Map {
         let message = format!("{what} is written as JSON text");
         self.report(at, ChangeKind::Encoded, message);
@@ -65,11 +66,13 @@ impl Lowering<'_, '_> {
         out
     }
 
-    /// Returns a stub for a schema that exceeds a size limit: its type, description and keys.
+    /// Returns a replacement for a schema that exceeds a size limit. It keeps the type and the
+    /// description and lists the keys. `excess` is the reason in the reported change.
     pub(super) fn truncated_schema(&mut self, schema: &Map, at: &str, excess: &str) -> Map {
         let message = format!("{excess}: the nested schema is not enforced");
         self.report(at, ChangeKind::Truncated, message);
-        // References are not expanded here, because copies of many large schemas would take long.
+        // Only a chain of `$ref`s is followed. `allOf` is not merged here, because copies of many
+        // large schemas would take long.
         let mut schema = schema;
         for _ in 0..MAX_RECURSION {
             let target = schema

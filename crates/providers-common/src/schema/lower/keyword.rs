@@ -102,8 +102,8 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// Returns whether a pattern has look-around or back-references, which finite automata do not
-/// support.
+/// Returns whether a regular expression contains look-around, a back-reference or a word boundary
+/// (`\b`). OpenAI's strict dialect and Gemini's OpenAPI dialect get such a pattern only as text.
 fn has_lookaround(pattern: &str) -> bool {
     let is_reference = |it: &[u8]| matches!(it, [b'\\', b'1'..=b'9' | b'k' | b'b' | b'B']);
     pattern.as_bytes().windows(2).any(is_reference)

@@ -9,8 +9,9 @@ use crate::schema::{
     merge::{expand_schema, intersect_schemas},
 };
 
-/// Maximum number of subschemas that result from copying a union's other keywords into each
-/// alternative. A larger union becomes text in the description.
+/// Maximum number of subschemas that result from copying the other keywords of a schema with
+/// `anyOf` into each alternative. If there would be more, the `anyOf` becomes text in the
+/// description.
 const MAX_COPIES: usize = 400;
 /// Maximum number of alternatives whose overlap is checked. A longer list counts as overlapping.
 const MAX_COMPARED: usize = 32;
@@ -144,7 +145,7 @@ fn are_disjoint(normal: &NormalSchema, alternatives: &Value) -> bool {
         })
 }
 
-/// Returns whether no value has the types and the listed values of both schemas.
+/// Returns whether two schemas exclude each other by `type`, `enum` and `const` alone.
 fn are_exclusive(one: &Map, other: &Map) -> bool {
     let [one, other] = [one, other].map(|schema| {
         let mut schema = schema.clone();
@@ -154,7 +155,7 @@ fn are_exclusive(one: &Map, other: &Map) -> bool {
     intersect_schemas(one, &other).is_never
 }
 
-/// Returns whether two objects require the same key with different values.
+/// Returns whether two object schemas require the same key, with values that exclude each other.
 fn have_exclusive_keys(normal: &NormalSchema, one: &Map, other: &Map) -> bool {
     let property = |schema: &Map, key: &str| {
         let property = schema.get_object("properties")?.get(key)?.as_object()?;

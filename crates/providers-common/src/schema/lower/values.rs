@@ -77,7 +77,9 @@ impl Lowering<'_, '_> {
         !is_too_large && values.iter().all(is_accepted)
     }
 
-    /// Returns a union of null and the other listed values, for a dialect that cannot list null.
+    /// Splits an `enum` with null into a union of the other values and the type `null`, for a
+    /// dialect that cannot list null. Returns `None` if the dialect can list null or the `enum`
+    /// needs no union.
     pub(super) fn null_as_alternative(&self, schema: &Map) -> Option<Map> {
         if self.rules.enums != EnumValueRule::StringsAndNumbers {
             return None;

@@ -155,7 +155,7 @@ impl<'a> Normalizer<'a, '_> {
         out.set("type", type_value(&known));
     }
 
-    /// Converts `dependencies` of draft 7.
+    /// Converts `dependencies` of draft 7 to `dependentRequired` and `dependentSchemas`.
     fn normalize_dependencies(
         &mut self,
         dependencies: &'a Map,
@@ -179,7 +179,8 @@ impl<'a> Normalizer<'a, '_> {
     }
 }
 
-/// Converts `required: true` in properties to `required` of the object.
+/// Converts the flag `required: true` in property schemas to the list `required` of the object
+/// schema.
 pub(super) fn convert_required_flags(map: &Map, out: &mut Map) {
     for (name, property) in map.get_object("properties").into_iter().flatten() {
         if property.get("required") == Some(&Value::Bool(true))
@@ -229,7 +230,9 @@ pub(in crate::schema) fn add_null_value(schema: &mut Map) {
     }
 }
 
-/// Returns the JSON Schema name of a type, or `any`. Returns `None` if the type is unknown.
+/// Returns the JSON Schema name of a type, or `any` for a type that allows any value. The name may
+/// be in upper case or come from another language, such as `dict`. Returns `None` for an unknown
+/// type.
 fn known_type(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     Some(match name.as_str() {

@@ -10,7 +10,8 @@ use super::{
 };
 use crate::schema::{keywords::listed_values, merge::expand_schema};
 
-/// Adds the properties of all alternatives to `root`. Returns whether `root` then allows more.
+/// Adds the properties of all alternatives to `root`. Returns `true` if there are several
+/// alternatives, because `root` then allows more values than these.
 pub(super) fn unite(normal: &NormalSchema, root: &mut Map, alternatives: &[Value]) -> bool {
     unite_nested(normal, root, alternatives, MAX_DEPTH, &Cell::new(MAX_STEPS))
 }
@@ -101,7 +102,8 @@ fn united_properties(root: &Map, alternatives: &[Map]) -> Map {
     united
 }
 
-/// Returns a schema for the values of any of `schemas`. Listed values are joined in one `enum`.
+/// Returns a schema that allows each value that at least one of `schemas` allows. If the schemas
+/// only list values, the result has all values in one `enum`.
 fn join_schemas(schemas: &[&Value]) -> Value {
     if let [one] = schemas {
         return (*one).clone();

@@ -125,8 +125,8 @@ impl Arguments {
     }
 }
 
-/// Returns the value of an argument: a string if the tool's schema requires one, else the literal
-/// that the text contains.
+/// Returns the value of an argument: a string if the schema of the argument allows only strings,
+/// else the JSON or Python literal that the text is. Text that is not a literal becomes a string.
 fn parse_argument(tools: &OfferedTools, tool: &str, key: &str, raw: &str) -> Value {
     // The chat templates put line breaks around each value.
     let text = raw.strip_prefix('\n').unwrap_or(raw);

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use switchboard_domain::{Document, Media, Message, Part, Role, ToolContent, ToolResult, ToolUse};
 
 const CLOSE_RESPONSE: &str = "</tool_response";
-/// Replacement of `</tool_response` in a result's text, so that the text cannot close its element.
+/// Replacement of `</tool_response` in the text of a result, so that the text cannot close the
+/// `<tool_response>` element around it.
 const HARMLESS_CLOSE: &str = "<\\/tool_response";
 
 /// Replaces the tool uses and results of messages by text. Results become part of a user message,
@@ -92,8 +93,8 @@ fn response_parts(message: &Message) -> Vec<Part> {
     parts
 }
 
-/// Returns an image, audio, text or PDF resource as a part of a user message. Returns `None` for
-/// other media types.
+/// Returns an image, audio, text or PDF resource as a part of a user message; text and PDF become a
+/// document. Returns `None` for other media types.
 fn resource_part(uri: &str, media_type: &str, data: &str) -> Option<Part> {
     let media = || Media::from_base64(media_type, data);
     let sort = media_type.split(['/', ';']).next().unwrap_or_default();

@@ -16,7 +16,8 @@ const MAPS: &[&str] = &[
 /// Schema keywords whose value is data, not a schema.
 const DATA: &[&str] = &["enum", "const", "default", "examples", "required"];
 
-/// Returns a schema without the keywords that have no meaning for a model.
+/// Returns a schema without `$schema`, `$id`, `$comment`, `title` and `additionalProperties:
+/// false`, which have no meaning for a model.
 pub(super) fn compact_schema(schema: &Value) -> Value {
     let mut schema = schema.clone();
     visit_schemas(&mut schema, &mut |map| {
@@ -71,7 +72,8 @@ pub(super) fn call_schema(tools: &[&ToolDefinition], answer: Option<&Value>) -> 
     schema
 }
 
-/// Prepares a schema for use inside another one. Moves it to `definitions` if it has references.
+/// Prepares a schema for use inside another one. A schema with references to its own parts moves to
+/// `definitions` under `name`, and the result is a `$ref` to it.
 fn embed_schema(mut schema: Value, name: &str, definitions: &mut Map<String, Value>) -> Value {
     let root = format!("#/$defs/{name}");
     let mut refers = false;

@@ -40,12 +40,14 @@ pub(crate) struct PartMapper<'m> {
     pub(crate) replay_thoughts: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
     pub(crate) reasoning_dropped: usize,
-    /// Number of texts and tool calls whose provider state is dropped: another model created it.
+    /// Number of parts that are sent without their provider state, because another model created it
+    /// or because the API refused the signatures.
     pub(crate) states_dropped: usize,
 }
 
 impl PartMapper<'_> {
-    /// Maps a part of a system message. Drops parts other than text, with a warning.
+    /// Maps a text part of a system message. Returns `None` for empty text and for other parts. The
+    /// latter are dropped with a warning.
     pub(crate) fn map_instruction<'a>(&mut self, part: &'a Part) -> Option<wire::Part<'a>> {
         match part {
             Part::Text(text) => map_nonempty_text(&text.text),
@@ -81,7 +83,8 @@ impl PartMapper<'_> {
         }
     }
 
-    /// Returns the API's id of a tool call that this model made.
+    /// Returns the API's id of a tool call. Returns `None` if the API assigned no id, or if another
+    /// model made the call.
     pub(crate) fn wire_call_id<'a>(&self, tool_use: &'a ToolUse) -> Option<&'a str> {
         self.state_for_model(tool_use.provider_state.as_ref())?
             .get(ID)?
@@ -141,13 +144,15 @@ impl PartMapper<'_> {
                 Some(wire::Part::Native(Cow::Owned(Value::Object(unsigned))))
             }
             Some((_, piece)) => Some(wire::Part::Native(Cow::Borrowed(piece))),
-            // Fields of a candidate are omitted, because the API does not accept them in a request.
+            // `BESIDE_CONTENT` lists fields of a candidate, which the API does not accept in a
+            // request.
             None if own.is_some() && BESIDE_CONTENT.contains(&opaque.kind.as_str()) => None,
             None => self.map_foreign_part(opaque),
         }
     }
 
-    /// Maps an opaque part that another provider created, to its text if it has one.
+    /// Returns the text of an opaque part that another model created, or `None` if it has no text.
+    /// Adds a warning in both cases.
     fn map_foreign_part<'a>(&mut self, opaque: &'a Opaque) -> Option<wire::Part<'a>> {
         let words = opaque.text.as_deref().and_then(map_nonempty_text);
         let (kind, what) = match words {
@@ -227,12 +232,13 @@ impl PartMapper<'_> {
     }
 }
 
-/// Maps text. Returns `None` for empty text, which the API refuses without a signature.
+/// Returns a text part without a signature, or `None` for empty text, which the API accepts only
+/// with a signature.
 fn map_nonempty_text(text: &str) -> Option<wire::Part<'_>> {
     (!text.is_empty()).then(|| wire::Part::from_text(text))
 }
 
-/// Media in a type of the request: bytes or a URL.
+/// Media in one of the API's two forms: bytes in the request, or a URL.
 pub(crate) enum WireMedia<'a> {
     Inline(InlineData<'a>),
     Elsewhere(FileData<'a>),
@@ -269,7 +275,8 @@ impl<'a> WireMedia<'a> {
     }
 }
 
-/// Returns the media type and the base64 data of a `data:` URL, or `None` for any other URL.
+/// Returns the media type and the base64 data of a `data:` URL. Returns `None` for other URLs, and
+/// for `data:` URLs without base64.
 fn parse_data_url(url: &str) -> Option<(&str, &str)> {
     let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
     let media_type = head.strip_suffix(";base64")?;
@@ -277,8 +284,9 @@ fn parse_data_url(url: &str) -> Option<(&str, &str)> {
     Some((media_type, data))
 }
 
-/// Returns the media type to send. A text type that the API refuses ("Unsupported MIME type:
-/// application/json") becomes plain text.
+/// Returns the media type to send, in lower case and without parameters. A text type that the API
+/// refuses ("Unsupported MIME type: application/json") becomes `text/plain`, and a synonym such as
+/// `image/jpg` becomes the standard name.
 fn accepted_media_type(media_type: &str) -> Cow<'_, str> {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     let lower = essence.to_ascii_lowercase();

@@ -20,9 +20,9 @@ const IN_RESULTS: [&str; 5] = [
 ];
 
 impl PartMapper<'_> {
-    /// Maps the tool result of the call with the API's `id` and `name`. Media that a result cannot
-    /// contain are added to `beside`, which follows all results, because the API requires the
-    /// results first.
+    /// Maps the result of the tool call with the API's `id` and `name`. Media that a function
+    /// response cannot contain are appended to `beside`. The caller adds `beside` after all
+    /// function responses, because the API requires them first.
     pub(crate) fn map_result<'a>(
         &mut self,
         result: &'a ToolResult,
@@ -92,8 +92,8 @@ impl PartMapper<'_> {
     }
 }
 
-/// Converts a tool result to an object. Text becomes the field `output` or `error`. Structured
-/// content is sent instead of text that has the same content.
+/// Converts a tool result to the field `response` of a function response. Text becomes the field
+/// `output` or `error` in it. Structured content is sent instead of text that has the same content.
 pub(crate) fn result_object(result: &ToolResult) -> Response<'_> {
     let data = result.structured.as_deref();
     let data = data.filter(|_| structured_content_includes_text(result));
@@ -126,7 +126,8 @@ pub(crate) fn result_object(result: &ToolResult) -> Response<'_> {
     }
 }
 
-/// Returns whether the text of a result only repeats its structured content.
+/// Returns whether the structured content can replace the other content: there is only one text,
+/// which is blank or the same JSON value, or no content at all.
 fn structured_content_includes_text(result: &ToolResult) -> bool {
     match &*result.content {
         [] => true,
@@ -138,7 +139,8 @@ fn structured_content_includes_text(result: &ToolResult) -> bool {
     }
 }
 
-/// Returns the text of a tool result. Names of other content, in brackets, are part of the text.
+/// Returns the text of a tool result. Media and links become descriptions in brackets, such as
+/// `[image image/png]`. A result without content returns its structured content as JSON.
 pub(crate) fn result_text(result: &ToolResult) -> Cow<'_, str> {
     match &*result.content {
         [] => result
@@ -158,7 +160,8 @@ pub(crate) fn result_text(result: &ToolResult) -> Cow<'_, str> {
     }
 }
 
-/// Returns the media in one piece of a tool result, if it has any.
+/// Returns the media in one content block of a tool result. Returns `None` for text, links, and
+/// resources of unknown media type.
 fn content_media(content: &ToolContent) -> Option<WireMedia<'_>> {
     match content {
         ToolContent::Image(media) | ToolContent::Audio(media) => WireMedia::from_media(media),

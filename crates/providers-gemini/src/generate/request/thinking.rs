@@ -5,8 +5,8 @@ use switchboard_domain::{ChatRequest, ModelCapabilities, ReasoningEffort, Warnin
 use crate::capabilities::{ModelSeries, ThinkingControl};
 use crate::generate::wire::ThinkingConfig;
 
-/// Maps [`ChatRequest::reasoning`] to thinking settings. Returns `None` for a request without it,
-/// so that the model's default applies.
+/// Maps [`ChatRequest::reasoning`] to thinking settings. Returns `None`, so that the model's
+/// default applies, if the request sets no reasoning effort or if the model does not think.
 pub(crate) fn map_thinking(
     request: &ChatRequest,
     model: &str,

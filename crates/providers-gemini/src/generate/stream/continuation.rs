@@ -33,7 +33,8 @@ impl Continuation {
         self.lock_state().further_requests
     }
 
-    /// Returns and removes the token of the next request, and counts that request as sent.
+    /// Removes and returns the token of the next request, and counts that request as sent. Returns
+    /// `None` if no continuation is requested.
     pub(crate) fn take_token(&self) -> Option<String> {
         let mut state = self.lock_state();
         let token = state.token.take()?;

@@ -19,7 +19,8 @@ const ABOUT_DATA: [&str; 10] = [
     "audioMetadata",
 ];
 
-/// Returns the name of the field that contains the data of a part.
+/// Returns the name of the field that contains the data of a part, such as `inlineData`. Returns
+/// `None` for a part without data.
 pub(crate) fn data_field(piece: &Map<String, Value>) -> Option<&str> {
     let mut fields = piece.iter();
     let data =
@@ -27,13 +28,14 @@ pub(crate) fn data_field(piece: &Map<String, Value>) -> Option<&str> {
     data.map(|(name, _)| name.as_str())
 }
 
-/// Returns a string field of an object, or `None` if it is missing or empty.
+/// Returns a string field of an object, or `None` if it is missing, empty or not a string.
 pub(crate) fn string_field(object: &Map<String, Value>, name: &str) -> Option<String> {
     let text = object.get(name)?.as_str()?;
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Converts an image or audio clip that the model generated. Returns `None` for other media.
+/// Converts `inlineData` of an answer to an image or audio part. Returns `None` for other media
+/// types.
 pub(crate) fn media_part(blob: &Map<String, Value>) -> Option<Part> {
     let media = Media::from_base64(string_field(blob, "mimeType")?, string_field(blob, "data")?);
     match media.media_type.split('/').next() {

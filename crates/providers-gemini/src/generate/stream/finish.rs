@@ -12,8 +12,8 @@ pub(crate) fn finish_reason(word: &str) -> FinishReason {
         "STOP" => FinishReason::Stop,
         // The API itself never sends `FUNCTION_CALL`, but compatible servers do.
         "FUNCTION_CALL" => FinishReason::ToolUse,
-        // `CONTINUATION` remains only if the answer cannot be continued, so it ended at the API's
-        // limit.
+        // `CONTINUATION` is the final reason only if no continuation was requested. The answer then
+        // ended at the API's limit per request.
         "MAX_TOKENS" | CONTINUATION => FinishReason::Length,
         "SAFETY"
         | "RECITATION"
@@ -31,8 +31,8 @@ pub(crate) fn finish_reason(word: &str) -> FinishReason {
     }
 }
 
-/// Returns whether a finish reason is a real one. Some proxies send `FINISH_REASON_UNSPECIFIED`
-/// before the end of an answer.
+/// Returns whether `word` is an actual finish reason. Some proxies send the placeholder
+/// `FINISH_REASON_UNSPECIFIED` before the end of an answer.
 pub(crate) fn is_reason_set(word: &str) -> bool {
     !word.is_empty() && word != "FINISH_REASON_UNSPECIFIED"
 }

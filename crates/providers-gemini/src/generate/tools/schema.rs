@@ -10,7 +10,7 @@ use switchboard_providers_common::schema::{
 
 use crate::options::SchemaForm;
 
-/// Returns the compiler's dialect for the configured form of schemas.
+/// Returns the target dialect of the schema compiler for the configured schema language.
 pub(crate) fn schema_dialect(form: SchemaForm) -> Dialect {
     match form {
         SchemaForm::JsonSchema => Dialect::GeminiJsonSchema,
@@ -18,11 +18,12 @@ pub(crate) fn schema_dialect(form: SchemaForm) -> Dialect {
     }
 }
 
-/// Compiles the input schema of a tool. Returns `None` for a tool without parameters in the OpenAPI
-/// form.
+/// Compiles the input schema of a tool for the API. With [`SchemaForm::OpenApi`], returns `None`
+/// for a tool without parameters.
 ///
-/// Constraints that become description text need no warning, because inputs are validated before
-/// a call. Other changes of the schema emit a warning.
+/// Adds a warning if the API enforces less than the original schema. A constraint that is removed
+/// or becomes description text needs no warning, because the program validates tool inputs before a
+/// call. A schema whose root is not an object is replaced, with a warning.
 pub(crate) fn compile_parameters(
     tool: &Arc<ToolDefinition>,
     form: SchemaForm,
@@ -58,8 +59,8 @@ fn accepts_only_objects(schema: &Value) -> bool {
     name.is_some_and(|name| name.eq_ignore_ascii_case("object"))
 }
 
-/// Compiles a response schema. A changed shape emits a warning, because the caller reads the answer
-/// directly.
+/// Compiles a response schema for the API. Adds a warning if the answer may violate the original
+/// schema, because the caller reads the answer without a conversion.
 pub(crate) fn compile_answer_schema<'a>(
     schema: &'a Value,
     form: SchemaForm,

@@ -36,7 +36,7 @@ impl Content<'_> {
 pub enum Part<'a> {
     /// A part of an earlier answer as the API's JSON, sent back unchanged.
     Native(Cow<'a, Value>),
-    /// A part that the mapping builds from a part of the domain.
+    /// A part that this crate builds from a part of a domain message.
     Said(ComposedPart<'a>),
 }
 
@@ -104,7 +104,8 @@ pub struct InlineData<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct FileData<'a> {
     pub mime_type: Cow<'a, str>,
-    /// URL of an uploaded file, of a video, or of any file that the API may download.
+    /// URL of a file uploaded to the API, of a video, or of any other file that the API may
+    /// download.
     pub file_uri: &'a str,
 }
 

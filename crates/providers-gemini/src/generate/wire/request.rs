@@ -18,9 +18,9 @@ pub struct Body<'a> {
     pub tools: Vec<Tool<'a>>,
     pub tool_config: Option<ToolConfig<'a>>,
     pub generation_config: GenerationConfig<'a>,
-    /// The caller's `extra` fields, which override the others. Objects are merged and `tools`
-    /// concatenated, so that the caller can set a single field of `generationConfig` or add one
-    /// tool.
+    /// The caller's additional body fields, which override the fields of this type. Objects are
+    /// merged and the lists of `tools` are concatenated, so that the caller can set a single field
+    /// of `generationConfig` or add one tool.
     pub extra: &'a JsonObject,
 }
 
@@ -59,8 +59,8 @@ pub struct FunctionDeclaration<'a> {
     /// JSON Schema of the function's input. Not allowed together with `parameters`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters_json_schema: Option<ToolSchema>,
-    /// Schema of the function's input in the subset of OpenAPI. Absent for a function without
-    /// input.
+    /// Schema of the function's input in the API's subset of OpenAPI. Absent for a function without
+    /// input. Not allowed together with `parameters_json_schema`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<ToolSchema>,
 }
@@ -126,7 +126,8 @@ pub struct GenerationConfig<'a> {
     /// Response schema as JSON Schema. Not allowed together with `response_schema`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_json_schema: Option<Cow<'a, Value>>,
-    /// Response schema in the subset of OpenAPI.
+    /// Response schema in the API's subset of OpenAPI. Not allowed together with
+    /// `response_json_schema`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Cow<'a, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,7 +140,8 @@ impl GenerationConfig<'_> {
     }
 }
 
-/// The thinking settings of a request. The API refuses a level together with a budget.
+/// The thinking settings of a request. The API refuses a request with both `thinking_level` and
+/// `thinking_budget`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ThinkingConfig {

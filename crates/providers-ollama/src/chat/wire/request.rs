@@ -27,7 +27,8 @@ pub struct Body<'a> {
     /// Whether the answer is streamed, with one line per piece. An answer that is not streamed is a
     /// single line.
     pub stream: bool,
-    /// Further fields of the caller (`keep_alive`, `truncate`, …). They override all fields above.
+    /// Further fields of the caller (`keep_alive`, `truncate`, …). They override the fields above,
+    /// except `stream`.
     pub extra: JsonObject,
 }
 

@@ -24,9 +24,9 @@ pub struct Body<'a> {
     /// Whether an answer may have several tool calls. The API refuses this field without tools.
     pub parallel_tool_calls: Option<bool>,
     pub response_format: Option<ResponseFormat<'a>>,
-    /// Maximum number of output tokens, in the newer of the API's two fields for it.
+    /// Maximum number of output tokens, in the newer field. `max_tokens` is then `None`.
     pub max_completion_tokens: Option<u32>,
-    /// Maximum number of output tokens, in the older of the API's two fields for it.
+    /// Maximum number of output tokens, in the older field. `max_completion_tokens` is then `None`.
     pub max_tokens: Option<u32>,
     /// Sampling temperature, from 0.0 to 2.0.
     pub temperature: Option<f64>,
@@ -45,8 +45,9 @@ pub struct Body<'a> {
     /// Whether the answer is streamed.
     pub stream: bool,
     pub stream_options: Option<StreamOptions>,
-    /// Additional fields of the caller. They override the fields above, except `stream`, which
-    /// decides how the answer is read, and a list `tools`, which is already part of `tools` above.
+    /// Additional fields of the caller. They override the fields above, with two exceptions:
+    /// `stream` is ignored, because it decides how the answer is read, and a list `tools` is
+    /// already part of `tools` above.
     pub extra: &'a JsonObject,
 }
 

@@ -10,7 +10,8 @@ use switchboard_providers_common::lenient::{lenient, lenient_list, lenient_objec
 
 use crate::wire::usage::{InputDetails, OutputDetails};
 
-/// A chunk of a stream, or a body that is not streamed, which has `message` instead of `delta`.
+/// A chunk of a stream. A response body that is not streamed is also read as a chunk: its choices
+/// contain `message` instead of `delta`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Chunk<'a> {
@@ -33,7 +34,8 @@ pub struct Chunk<'a> {
     pub object: Option<ChunkText<'a>>,
 }
 
-/// Text that every chunk repeats, such as the answer's id. Borrowed unless it contains escapes.
+/// Text that every chunk repeats, such as the answer's id. Borrowed from the JSON text, unless the
+/// string contains escape sequences.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub struct ChunkText<'a>(#[serde(borrow)] pub Cow<'a, str>);
@@ -130,10 +132,10 @@ pub struct UsageReport {
     /// Number of prompt and answer tokens together, including reasoning tokens.
     #[serde(deserialize_with = "lenient")]
     pub total_tokens: Option<u64>,
-    /// Number of prompt tokens that were read from and written to a cache.
+    /// Breakdown of the prompt tokens: how many were read from and written to a cache.
     #[serde(deserialize_with = "lenient_object")]
     pub prompt_tokens_details: Option<InputDetails>,
-    /// Number of answer tokens that were reasoning.
+    /// Breakdown of the answer tokens: how many were used for reasoning.
     #[serde(deserialize_with = "lenient_object")]
     pub completion_tokens_details: Option<OutputDetails>,
 }
@@ -142,7 +144,8 @@ impl From<UsageReport> for Usage {
     fn from(report: UsageReport) -> Self {
         let prompt = report.prompt_tokens_details.unwrap_or_default();
         let completion = report.completion_tokens_details.unwrap_or_default();
-        // Some servers count reasoning tokens only in the total, although these are output tokens.
+        // Some servers count reasoning tokens only in `total_tokens`. These tokens are output
+        // tokens too, so the output is at least the total minus the prompt.
         let written = report.prompt_tokens.zip(report.total_tokens);
         let written = written.and_then(|(prompt, total)| total.checked_sub(prompt));
         Self {
@@ -160,7 +163,8 @@ impl From<UsageReport> for Usage {
 }
 
 impl Content {
-    /// Calls `each` for every piece, with whether the piece is reasoning, and its text.
+    /// Calls `each` for every piece of the content. The arguments of `each` are whether the piece
+    /// is reasoning, and the text of the piece.
     pub(crate) fn for_each_text(&self, mut each: impl FnMut(bool, &str)) {
         match &self.0 {
             Value::String(text) => each(false, text),

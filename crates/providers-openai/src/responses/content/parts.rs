@@ -15,7 +15,8 @@ use crate::{
     },
 };
 
-/// Returns the stored reasoning item unchanged, but adds a missing type or summary.
+/// Returns the stored reasoning item, with the fields `type` and `summary` added if they are
+/// missing. `text` is the reasoning text, which becomes the added summary.
 pub(crate) fn reasoning_item<'a>(item: &'a JsonObject, text: &str) -> Cow<'a, JsonObject> {
     if item.contains_key("type") && item.contains_key("summary") {
         return Cow::Borrowed(item);
@@ -32,7 +33,8 @@ pub(crate) fn reasoning_item<'a>(item: &'a JsonObject, text: &str) -> Cow<'a, Js
     Cow::Owned(complete)
 }
 
-/// Returns the text and the phase of a message without an id, so that text can be appended.
+/// Returns the text and the phase of a message item, so that text can be appended. Returns `None`
+/// for an item with an id, and for an item that does not end with text.
 pub(crate) fn appendable_text<'i, 'a>(
     item: &'i mut Item<'a>,
 ) -> Option<(&'i mut JoinedText<'a>, Option<&'a str>)> {
@@ -55,7 +57,8 @@ pub(crate) fn appendable_text<'i, 'a>(
     }
 }
 
-/// Builds the content of an assistant message that this model created.
+/// Builds the content of an assistant message from a text part and its provider state: a refusal,
+/// or text with its annotations.
 pub(crate) fn output_content<'a>(part: &'a TextPart, state: &ItemState<'a>) -> OutputContent<'a> {
     if state.is_refusal() {
         return OutputContent::Refusal {
@@ -85,7 +88,8 @@ pub(crate) fn join_input_parts<'a>(parts: Vec<InputPart<'a>>, separator: &str) -
     Content::Text(joined)
 }
 
-/// Converts a piece of a tool result to an input part.
+/// Converts a piece of a tool result to an input part. Returns `None` for media that are neither an
+/// image nor a PDF document.
 pub(crate) fn result_part(piece: ResultPiece<'_>) -> Option<InputPart<'_>> {
     match piece {
         ResultPiece::Text(text) => Some(InputPart::InputText { text }),
@@ -100,7 +104,8 @@ pub(crate) fn result_part(piece: ResultPiece<'_>) -> Option<InputPart<'_>> {
     }
 }
 
-/// Returns the URI and the data of a PDF resource in a tool result.
+/// Returns the URI and the data of a PDF document in a tool result. Returns `None` for other
+/// content.
 pub(crate) fn as_pdf(content: &ToolContent) -> Option<(&str, DataUrl<'_>)> {
     match content {
         ToolContent::Resource {

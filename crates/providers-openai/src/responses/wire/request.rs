@@ -40,8 +40,8 @@ pub struct Body<'a> {
     /// Whether the answer is streamed.
     pub stream: bool,
     /// Additional fields of the caller. `include`, `text` and `reasoning` are merged with the
-    /// fields above, and a list `tools` is already part of `tools`. Other fields override the
-    /// fields above, except `stream`, which decides how the answer is read.
+    /// fields above. A list `tools` is already part of `tools` above, and `stream` is ignored,
+    /// because it decides how the answer is read. All other fields override the fields above.
     pub extra: &'a JsonObject,
 }
 
@@ -77,7 +77,7 @@ pub enum Item<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
     },
-    /// An item with a type, which the mapping builds from a part.
+    /// An item with the field `type`, built from a message part or a tool result.
     Output(Output<'a>),
     /// An item of an earlier answer, sent back unchanged.
     Unchanged(Cow<'a, JsonObject>),
@@ -94,21 +94,21 @@ pub enum Output<'a> {
         id: Option<&'a str>,
         /// Role of the message: `assistant`.
         role: Role,
-        /// Status of the message: `completed` or `incomplete`. The API's types require it with an
-        /// id.
+        /// Status of the message: `completed` or `incomplete`. The types of OpenAI's SDK require
+        /// the status in a message with an id.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'a str>,
-        /// Phase of the message: `commentary` or `final_answer`. According to the SDK, answers get
-        /// worse without it.
+        /// Phase of the message: `commentary` or `final_answer`. According to OpenAI's SDK, answers
+        /// get worse if earlier messages lack their phase.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
         content: Vec<OutputContent<'a>>,
     },
     FunctionCall {
-        /// Id of the call's item, which differs from the id of the call.
+        /// Id of the item that contains the call. It differs from `call_id`, the id of the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
-        /// Id of the tool call.
+        /// Id of the tool call, which the call's result repeats.
         call_id: Cow<'a, str>,
         /// Name of the called function.
         name: Cow<'a, str>,
@@ -163,7 +163,8 @@ pub enum InputPart<'a> {
         text: JoinedText<'a>,
     },
     InputImage {
-        /// Resolution at which the model sees the image. The SDK's types require this field.
+        /// Resolution at which the model sees the image, such as `auto`. The types of OpenAI's SDK
+        /// require this field.
         detail: &'static str,
         /// Address of the image, or its data as a `data:` URL.
         image_url: DataUrl<'a>,

@@ -83,13 +83,13 @@ pub struct UsageReport {
     /// Number of input tokens, including cached ones.
     #[serde(deserialize_with = "lenient")]
     pub input_tokens: Option<u64>,
-    /// Number of input tokens that were read from and written to a cache.
+    /// Breakdown of the input tokens: how many were read from and written to a cache.
     #[serde(deserialize_with = "lenient_object")]
     pub input_tokens_details: Option<InputDetails>,
     /// Number of output tokens, including reasoning.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens: Option<u64>,
-    /// Number of output tokens that were reasoning.
+    /// Breakdown of the output tokens: how many were used for reasoning.
     #[serde(deserialize_with = "lenient_object")]
     pub output_tokens_details: Option<OutputDetails>,
     /// Number of calls of tools that the server ran. Only xAI sends it

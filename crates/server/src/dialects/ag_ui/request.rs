@@ -161,7 +161,8 @@ impl AgUiRequest {
         Ok(found)
     }
 
-    /// Returns the request field `context` as a text part, which precedes the new user message.
+    /// Returns the values in the request field `context` as one text part, or `None` if there are
+    /// none. The part is placed before the other parts of the new user message.
     fn context_part(&self) -> Option<Part> {
         if self.context.is_empty() {
             return None;
@@ -235,8 +236,9 @@ impl InterruptAnswer {
     }
 }
 
-/// Splits the id of an interrupt into the run id, the sequence number of the last event that the
-/// client received, and the tool call id. The tool call id may contain slashes.
+/// Splits the id of an interrupt (`RUN/NUMBER/CALL`) into the run id, the sequence number of the
+/// last event that the client received, and the tool call id. The tool call id may contain slashes.
+/// Returns `None` if the id has another form.
 fn parse_interrupt_id(id: &str) -> Option<(&str, u64, &str)> {
     let mut pieces = id.splitn(3, '/');
     let (run, last_seen, call) = (pieces.next()?, pieces.next()?, pieces.next()?);

@@ -48,7 +48,8 @@ pub(crate) struct AgUiStream {
 }
 
 impl AgUiStream {
-    /// Creates an encoder. `run` is the client's id for the run.
+    /// Creates an encoder. `thread` and `run` are ids that the client chose. `session` is the id of
+    /// the session that stores the thread.
     pub(crate) fn new(
         thread: impl Into<String>,
         run: impl Into<String>,

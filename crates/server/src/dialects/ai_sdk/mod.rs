@@ -105,7 +105,7 @@ pub(crate) async fn resume(
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<Response, Problem> {
-    // The status 204 means that the chat has no session or no unfinished run.
+    // The status 204 means that the chat has no session, or no run that can be followed.
     let nothing = || StatusCode::NO_CONTENT.into_response();
     let Ok(session) = parse_session_id(&id, "id") else {
         return Ok(nothing());

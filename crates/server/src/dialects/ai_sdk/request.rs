@@ -102,7 +102,8 @@ struct UiApproval {
 }
 
 impl AiSdkRequest {
-    /// Returns the approval decisions in the last message, or `None` if it has no decision.
+    /// Returns the approval decisions in the assistant message `message_id`, or else in the last
+    /// message. Returns `None` if that message contains no decision.
     pub(crate) fn parse_decisions(&self) -> Result<Option<ClientDecisions>, Problem> {
         if self.trigger != Trigger::SubmitMessage {
             return Ok(None);

@@ -139,8 +139,8 @@ impl EventEncoder for AiSdkStream {
 }
 
 impl AiSdkStream {
-    /// Returns the metadata of the message. The client sends them back with its next request, so
-    /// that the server knows the last event that the client received.
+    /// Returns the metadata of the answer message. The client sends the metadata back with its next
+    /// request, so that the server can continue after the last event that the client received.
     fn message_metadata(&self, report: Option<&RunReport>) -> Value {
         remove_null_fields(json!({
             "runId": self.run,
@@ -174,7 +174,8 @@ impl AiSdkStream {
     }
 }
 
-/// Creates a chunk that starts, extends or ends (`change`) a text or reasoning part.
+/// Creates the chunk that starts, extends or ends a text or reasoning part. `change` is `start`,
+/// `delta` or `end`. `delta` is the new text.
 fn part_chunk(part: AnswerPart, change: &str, delta: Option<&str>) -> Value {
     let kind = part.kind.as_str();
     let id = format!("{kind}-{}", part.number);
@@ -212,7 +213,8 @@ fn call_result_chunk(call: &ToolCallView, outcome: CallOutcome<'_>) -> Value {
     json!({"type": kind, "toolCallId": call.id, field: result, "dynamic": true})
 }
 
-/// Creates the chunk `data-EVENT` for a run event. Returns `None` if another chunk contains it.
+/// Creates the chunk `data-EVENT` for a run event. Returns `None` if another chunk already contains
+/// the content of the event.
 fn data_chunk(event: &RunEvent) -> Option<Value> {
     let is_transient = match &event.kind {
         // Chunks for tool calls and for the end of the run already contain these events.
@@ -251,7 +253,8 @@ fn finish_reason(report: &RunReport) -> &'static str {
     }
 }
 
-/// Converts token counts to the AI SDK's `LanguageModelUsage`. Unknown counts are omitted.
+/// Converts token counts to the AI SDK's `LanguageModelUsage`. Unknown counts are omitted. Returns
+/// `None` if all counts are unknown.
 fn usage_json(usage: &Usage) -> Option<Value> {
     let total = usage.input_tokens.zip(usage.output_tokens);
     let input_details = json!({

@@ -174,7 +174,8 @@ impl AnthropicMessagesRequest {
         ) {
             (Some("adaptive"), _) => Ok(effort),
             (Some("disabled"), _) => Ok(Some(ReasoningEffort::None)),
-            // The budget becomes an effort level, because only Anthropic supports token budgets.
+            // The budget becomes an effort level, because run parameters have no token budget for
+            // reasoning.
             (Some("enabled"), Some(budget)) => Ok(effort.or(Some(match budget {
                 budget if budget <= MAX_LOW_BUDGET => ReasoningEffort::Low,
                 budget if budget <= MAX_MEDIUM_BUDGET => ReasoningEffort::Medium,
@@ -273,7 +274,8 @@ impl AnthropicMessage {
                 let MessageContent::Parts(blocks) = &self.content else {
                     return conversation.push(Role::User, self.content.to_parts()?);
                 };
-                // Tool results must precede the other content of a user message.
+                // The tool results are added first, because they must directly follow the assistant
+                // message with their calls.
                 for block in blocks {
                     if let Some(result) = block.to_tool_result()? {
                         conversation.push_result(result)?;

@@ -180,8 +180,8 @@ fn stop_reason(report: &RunReport) -> &'static str {
     }
 }
 
-/// Returns Anthropic's error type of an HTTP status, as in `_exceptions.py` and `types/error_*.py`
-/// of the Python package.
+/// Returns Anthropic's error type for an HTTP status, as in `_exceptions.py` and `types/error_*.py`
+/// of the Python package `anthropic`.
 pub(crate) fn error_kind(status: u16) -> &'static str {
     match status {
         401 => "authentication_error",

@@ -255,7 +255,8 @@ impl OpenAiChatRequest {
     }
 }
 
-/// Returns whether the server may ignore a field: it has the default value or concerns only OpenAI.
+/// Returns whether the server may ignore a request field, because the field has its default value
+/// or concerns only OpenAI's service.
 fn is_ignorable_field(field: &str, value: &Value) -> bool {
     match field {
         "n" => value == 1,

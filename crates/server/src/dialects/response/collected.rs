@@ -20,9 +20,9 @@ pub(crate) struct CollectedResponse {
     pub(crate) state: ResponseState,
     /// The start of the run in seconds since 1970.
     pub(crate) started_at: i64,
-    /// The reasoning of all steps of the run.
+    /// The reasoning text of all steps in this response.
     pub(crate) reasoning: String,
-    /// The answer text of all steps of the run.
+    /// The answer text of all steps in this response, without superseded text.
     pub(crate) text: String,
     /// The tool calls that the client must execute. Empty if the run has finished.
     pub(crate) calls: Vec<ToolCallView>,
@@ -85,8 +85,8 @@ impl EventEncoder for CollectedResponse {
     }
 }
 
-/// Returns the response field `switchboard`, which describes the run. Streams need no tool calls in
-/// it, because earlier events of the stream contain them.
+/// Returns the response field `switchboard`, which describes the run. `with_tool_calls` is `false`
+/// for streams, because earlier events of the stream contain the tool calls.
 pub(crate) fn run_details_json(report: &RunReport, with_tool_calls: bool) -> Value {
     let mut details = remove_null_fields(json!({
         "run_id": report.run_id,

@@ -12,14 +12,15 @@ use switchboard_orchestration::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunFailure<'a> {
     pub(crate) status: StatusCode,
-    /// The error code for clients, equal to the error kind in the run report.
+    /// The error code for clients: usually the error kind of the run report, otherwise a code such
+    /// as `cancelled` or `interrupted`.
     pub(crate) code: String,
     pub(crate) message: &'a str,
 }
 
 impl<'a> RunFailure<'a> {
     /// Returns the failure of a run, or `None` if the run has an answer. A run that reached a limit
-    /// has an answer if it wrote any text.
+    /// has an answer if it wrote any text. A refused or filtered answer is not a failure.
     pub(crate) fn from_report(report: &'a RunReport) -> Option<Self> {
         let (status, code, message) = match (report.outcome, &report.error) {
             (Outcome::Completed, _) => return None,
@@ -59,7 +60,7 @@ impl<'a> RunFailure<'a> {
         })
     }
 
-    /// Adds the header `Retry-After` (1 second) if the failure is temporary.
+    /// Adds the header `Retry-After` with the value 1 (second) if the failure has the status 503.
     pub(crate) fn set_retry_after(&self, response: &mut Response) {
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             let seconds = HeaderValue::from_static("1");

@@ -22,7 +22,8 @@ use crate::{
     hub::{CancelOnDrop, EventReader, Hub},
 };
 
-/// Extracts the run id from a call id that this server sent to a client.
+/// Extracts the run id from a call id that this server sent to a client. Returns `None` for other
+/// call ids.
 fn parse_run_id(call_id: &str) -> Option<String> {
     let rest = call_id.strip_prefix(CALL_ID_PREFIX)?.strip_prefix('_')?;
     let (run, _) = rest.split_once('_')?;
@@ -197,7 +198,8 @@ impl PausedRuns {
         Ok((paused, reader))
     }
 
-    /// Removes and returns the run that waits for `results`. Fails if a waiting call has no result.
+    /// Removes and returns the run that waits for `results`. Fails if no run of the principal waits
+    /// for them, or if a waiting call has no result.
     pub(crate) fn take_paused_run(
         &self,
         principal: &Principal,
@@ -224,6 +226,7 @@ impl PausedRuns {
     }
 
     /// Returns the client tools of a paused run, and the client's ids of the calls that wait.
+    /// Returns `None` if the run is not paused or belongs to another principal.
     pub(crate) fn client_tools_and_calls(
         &self,
         principal: &Principal,

@@ -132,8 +132,10 @@ impl RunResponse {
         self.reader.ends_when_waiting |= self.ends_when_waiting && self.decided.is_empty();
     }
 
-    /// Sends the run as a stream, or as one JSON value that `answer` creates from the collected
-    /// response and the run report. The report is `None` while the run waits for the client.
+    /// Builds the response: a stream of the events that `encoder` encodes if `is_streamed` is
+    /// `true`, otherwise one JSON value. For the JSON value, the method waits for the run. `answer`
+    /// creates the value from the collected response and the run report, which is `None` while the
+    /// run waits for the client. `error` creates the response for a failed run.
     pub(crate) async fn build_response<E: EventEncoder>(
         self,
         is_streamed: bool,
@@ -184,7 +186,8 @@ impl RunResponse {
 struct EncodedRunStream<E> {
     response: RunResponse,
     encoder: SequencedEncoder<E>,
-    /// Whether encoded events are sent. `false` while the reader repeats events of old responses.
+    /// Whether encoded events are sent. `false` while the reader repeats events that earlier
+    /// responses contained.
     is_writing: bool,
     out: SseFrames,
 }

@@ -17,7 +17,8 @@ pub(crate) struct ResponseState {
     /// The sequence number of the last event in the previous response, or `None` in the first
     /// response of a run.
     pub(crate) last_seen: Option<u64>,
-    /// The JSON Schema that the answer must match. Text before the answer is emitted as reasoning.
+    /// The JSON Schema that the answer must match, or `None` for a text answer. With a schema, the
+    /// run emits text before the formatted answer as reasoning.
     pub(crate) answer_form: Option<Arc<AnswerSchema>>,
     pub(crate) run: String,
     /// The token usage of the model calls in this response.
@@ -54,7 +55,8 @@ impl ResponseState {
         build_client_call_id(&self.run, &call.tool_use_id)
     }
 
-    /// Returns the token usage of the response, or of the whole run if it has only one response.
+    /// Returns the token usage for the client. If this response contains the whole finished run, it
+    /// is the usage of the run, otherwise the usage of the model calls in this response.
     pub(crate) fn response_usage<'u>(&'u self, report: Option<&'u RunReport>) -> &'u Usage {
         match (report, self.last_seen) {
             (Some(report), None) => &report.usage,

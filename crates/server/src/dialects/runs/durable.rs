@@ -94,8 +94,8 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
             _ if !is_known => self.conversation.all_messages()?,
             // To answer a question again, no message is added: the session contains the question.
             Some(_) => Vec::new(),
-            // The client's copies of earlier messages lack provider data, so the stored ones are
-            // used.
+            // The client's copies of earlier messages are converted without reasoning, so the
+            // stored messages are used.
             None => self.conversation.new_messages()?,
         };
         let tools = ClientTools::new(&app, self.tools).await?;
@@ -254,8 +254,9 @@ async fn resume_waiting_run(
         .with_client_tools(tools, paused_runs))
 }
 
-/// Delivers tool results and then approval decisions to a run. Returns the number of the last event
-/// that the client received if there are only results, and the ids of the calls that continue.
+/// Delivers the client's tool results and then its approval decisions to a run. Returns two values.
+/// The first is the number of the last event that the client received, or `None` if the client sent
+/// decisions. The second is the set of ids of the tool calls that got a result or a decision.
 async fn deliver_input(
     hub: Hub,
     principal: Principal,
@@ -285,7 +286,8 @@ async fn deliver_input(
     Ok((paused_at, decided))
 }
 
-/// Checks that the store accepts all texts of a decision. `field` is the field name in the error.
+/// Rejects an approval decision that contains the character U+0000, which the store cannot keep.
+/// The error message begins with `field`.
 pub(crate) fn check_decision(field: &str, decision: &ApprovalDecision) -> Result<(), String> {
     reject_nul_character(decision).map_err(|why| format!("{field}: {why}"))
 }

@@ -21,7 +21,8 @@ use switchboard_domain::{
     ToolOutput, check_depth,
 };
 
-/// Prefix of call ids that this server sends to clients. The run id follows the prefix.
+/// Prefix of the call ids (`sb_RUN_CALL`) in responses of OpenAI's and Anthropic's formats. They
+/// contain the run id, so that the client's next request identifies the run.
 pub(crate) const CALL_ID_PREFIX: &str = "sb";
 
 /// A tool that the client declares in a request and executes itself.
@@ -42,8 +43,9 @@ pub(crate) struct ClientTools {
 }
 
 impl ClientTools {
-    /// Checks and stores the declared tools. Every provider must accept their names, and the server
-    /// must not have a tool with such a name. Returns `None` if the client declares no tools.
+    /// Checks and stores the tools that a client declares. Every provider must accept their names,
+    /// and the server must not have a tool with such a name. Otherwise, the result is an error with
+    /// status 400. Returns `None` if the client declares no tools.
     pub(crate) async fn new(
         app: &App,
         tools: Vec<DeclaredTool>,
@@ -142,7 +144,8 @@ pub(crate) fn build_tool_definition(
     Arc::new(tool)
 }
 
-/// Returns the call id for the client, which contains the run id. All SDKs accept its characters.
+/// Returns the id `sb_RUN_CALL` with which the client receives the tool call `call` of the run
+/// `run`. All SDKs accept its characters.
 pub(crate) fn build_client_call_id(run: &str, call: &str) -> String {
     let run = run.replace('-', "");
     format!("{CALL_ID_PREFIX}_{run}_{call}")

@@ -20,7 +20,7 @@ use uuid::Uuid;
 use super::connection::database_error;
 use crate::database::{Connection, Database, DatabaseError, InstanceClaim, InstanceLocks, values};
 
-/// Interval between checks that the connection with the lock still works.
+/// Interval between two checks that the connection that holds the advisory lock still works.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Maximum time of one check of the connection, and of acquiring a lost lock again.
@@ -33,7 +33,8 @@ const KEEPALIVES: [(&str, &str); 3] = [
     ("tcp_keepalives_count", "4"),
 ];
 
-/// SQL condition that is true if some connection holds the lock of instance `i`.
+/// SQL condition that is true if some connection holds the advisory lock of `i`, a row of the table
+/// `instances`.
 macro_rules! is_locked {
     () => {
         "EXISTS (SELECT 1 FROM pg_locks l
@@ -127,7 +128,8 @@ impl InstanceLocks for AdvisoryLocks {
             keeper.abort();
         }
         *self.shared.lock_claim() = None;
-        // If the keeper task is using the connection, the end of the task closes it.
+        // `try_lock` fails if the aborted task still uses the connection. Then the connection is
+        // closed when the task and this value have been dropped.
         if let Ok(mut holder) = self.shared.holder.try_lock() {
             *holder = None;
         }
@@ -162,10 +164,11 @@ impl Shared {
         }
     }
 
-    /// Holds the lock while this future is polled.
+    /// Checks the connection that holds the lock again and again, until this future is dropped.
     ///
-    /// After the connection is lost, acquires the same lock on a new one. If another instance found
-    /// this one dead meanwhile, it has removed the row, which the writer thread detects.
+    /// If the connection is lost, acquires the same lock on a new connection. Meanwhile, another
+    /// instance may find this instance dead and remove its row from `instances`. The writer thread
+    /// detects the missing row in its next transaction.
     async fn keep_lock(&self) {
         loop {
             let _ = timeout(CHECK_INTERVAL, self.check_soon.notified()).await;
@@ -179,7 +182,8 @@ impl Shared {
             *holder = None;
             let lock_key = self.lock_claim().as_ref().map(|claim| claim.lock_key);
             let Some(lock_key) = lock_key else { continue };
-            // This fails until the server notices that the connection with the lock is lost.
+            // The attempt fails until the server has detected the loss of the old connection, which
+            // holds the lock until then.
             let relock = async {
                 let mut connection = self.connect().await?;
                 let is_locked = try_lock(&mut connection, lock_key).await?;

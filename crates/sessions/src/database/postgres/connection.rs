@@ -14,7 +14,7 @@ use crate::database::{Cell, Connection, DatabaseError, DatabaseKind, FailureKind
 
 pub(super) struct PostgresConnection {
     connection: PgConnection,
-    /// Maximum time of one statement. After it, the connection counts as lost.
+    /// Maximum time of one statement. If a statement takes longer, the connection counts as lost.
     timeout: Duration,
 }
 
@@ -131,7 +131,8 @@ fn classify_error(error: &sqlx::Error) -> FailureKind {
         sqlx::Error::PoolTimedOut => FailureKind::Overloaded,
         sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. } => FailureKind::Unreadable,
         sqlx::Error::Database(error) => match error.code().as_deref() {
-            // The server closes a connection after its own time-outs for transactions.
+            // The codes are `idle_in_transaction_session_timeout` and `transaction_timeout`. The
+            // server closes the connection after these time-outs.
             Some("25P03" | "25P04") => FailureKind::ConnectionLost,
             // The codes are `serialization_failure` and `deadlock_detected`.
             Some("40001" | "40P01") => FailureKind::Conflict,

@@ -32,7 +32,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A database on a PostgreSQL server.
 pub(crate) struct Postgres {
     options: PgConnectOptions,
-    /// Maximum time of one statement or transaction. A broken network may report no error.
+    /// Maximum time of one statement or transaction. The limit is needed, because a broken network
+    /// may report no error.
     timeout: Duration,
     readers: PgPool,
     locks: AdvisoryLocks,

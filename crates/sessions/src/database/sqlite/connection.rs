@@ -7,7 +7,8 @@ use rusqlite::{CachedStatement, OpenFlags, types::ValueRef};
 
 use crate::database::{Cell, Connection, DatabaseError, DatabaseKind, FailureKind, Row, Value};
 
-/// Number of prepared statements in the cache, which is more than this crate has.
+/// Maximum number of prepared statements in the cache of a connection. This crate has fewer
+/// statements.
 const STATEMENT_CACHE: usize = 128;
 
 /// A connection to a SQLite file. Its methods block until SQLite has finished.
@@ -117,7 +118,8 @@ impl Connection for SqliteConnection {
     }
 
     async fn begin(&mut self) -> Result<(), DatabaseError> {
-        // `IMMEDIATE` takes the write lock now, because SQLite could refuse it at the first write.
+        // `IMMEDIATE` acquires the write lock at the start of the transaction. Otherwise, the first
+        // write acquires it, and SQLite could refuse it there.
         self.run_batch("BEGIN IMMEDIATE")
     }
 

@@ -53,7 +53,8 @@ impl FileLocks {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
             Err(error) => return Err(error),
         };
-        // The lock is shared, because two processes may check the same file at the same time.
+        // The check tries a shared lock. With an exclusive lock, a check by another process at the
+        // same time would make a dead instance look alive.
         match file.try_lock_shared() {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
@@ -96,7 +97,8 @@ impl InstanceLocks for FileLocks {
         id: &str,
     ) -> Result<bool, DatabaseError> {
         const REMOVE: &str = "DELETE FROM instances WHERE id = $1";
-        // No instance starts or ends meanwhile, because that needs a write transaction as well.
+        // The result stays valid until the deletion: a lock file is locked only when it is created,
+        // so a dead instance cannot become alive again.
         let is_dead = self.is_unlocked(id).map_err(database_error)?;
         if is_dead {
             connection.execute(REMOVE, values![id]).await?;

@@ -26,8 +26,8 @@ pub(crate) use files::create_private_file;
 
 /// Maximum time that a statement waits for the lock of another writing process.
 ///
-/// Transactions take milliseconds. The time is short, because HTTP clients wait during it. Writes
-/// of running runs are tried again.
+/// Transactions take milliseconds. The limit is short, because HTTP clients wait during this time.
+/// The server repeats the writes of running runs after this error.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Interval between attempts to open a file while another process creates it.
@@ -67,7 +67,8 @@ impl Sqlite {
             ("journal_mode", "WAL"),
             ("foreign_keys", "ON"),
             ("synchronous", synchronous),
-            // The limit is 64 MiB. Without it, the log keeps its size after a large transaction.
+            // The limit is 64 MiB. Without it, the file of the write-ahead log keeps its size after
+            // a large transaction.
             ("journal_size_limit", "67108864"),
         ];
         Self {
