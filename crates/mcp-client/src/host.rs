@@ -47,7 +47,7 @@ use crate::{
     },
     tools::{
         catalog::CatalogTool,
-        names::may_belong_to_server,
+        names::{catalog_name, may_belong_to_server},
         tool_pinning::{
             fingerprint::{ToolChange, ToolPins},
             store::ToolPinStoreError,
@@ -366,7 +366,7 @@ impl McpHost {
     }
 
     /// Returns the time limits of a call. The first configured limit applies, in this order: call,
-    /// tool, server, host options.
+    /// tool, server, host options. `tool` is the tool's original name or its catalog name.
     fn call_limits(
         &self,
         server: &Server,
@@ -374,7 +374,8 @@ impl McpHost {
         of_call: Option<Duration>,
     ) -> CallTimeLimits {
         let config = &server.config;
-        let of_tool = || config.tool_timeouts.iter().find(|(name, _)| name == tool);
+        let is_named = |name: &str| name == tool || catalog_name(&config.name, name) == tool;
+        let of_tool = || config.tool_timeouts.iter().find(|(name, _)| is_named(name));
         let total = of_call
             .or_else(|| of_tool().map(|(_, timeout)| *timeout))
             .or(config.call_timeout);

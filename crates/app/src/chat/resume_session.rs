@@ -143,7 +143,7 @@ impl Chat<'_> {
             let flow = match line.trim().to_ascii_lowercase().as_str() {
                 "c" | "continue" => self.continue_run(&run).await,
                 "a" | "abandon" => self.abandon_run(&run).await,
-                "l" | "leave" | "" => break,
+                "l" | "later" | "" => break,
                 _ => continue,
             };
             return self.print_failure(flow).map(|_| ());

@@ -46,6 +46,22 @@ async fn a_key_that_the_provider_echoes_is_redacted() {
 }
 
 #[tokio::test]
+async fn a_password_of_the_address_that_the_server_echoes_is_redacted() {
+    let echo = "bad password hidden@0123, sent as hidden%400123";
+    let server = Server::start(vec![vec![answer(401, "", echo)]]).await;
+    let address = server.url.replace("//", "//me:hidden%400123@");
+    let request = HttpRequest::new(address);
+    let result = transport(&once()).post(&request, &StatusClassifier).await;
+    let error = result.unwrap_err();
+    let expected = "bad password [redacted], sent as [redacted]";
+    assert_eq!(error.message(), expected);
+    assert!(
+        !format!("{error} {error:?}").contains("hidden"),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
 async fn the_beginning_of_a_key_at_the_cut_of_an_excerpt_is_redacted() {
     // Wherever an excerpt ends, it must not end in the key.
     let scripts = (270..300).map(|before| vec![answer(400, "", &("x".repeat(before) + KEY))]);

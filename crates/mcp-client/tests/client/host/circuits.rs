@@ -73,6 +73,20 @@ async fn a_tool_may_have_a_time_of_its_own() {
 }
 
 #[tokio::test]
+async fn the_time_of_a_tool_also_limits_the_wait_for_its_server() {
+    let mut config = program("s", "never lists");
+    config.connect_timeout = ms(600_000);
+    config.call_timeout = Some(ms(600_000));
+    config.tool_timeouts = vec![("work".to_owned(), ms(150))];
+    let host = McpHost::start(vec![config], options()).unwrap();
+    let error = call(&host, "s__work", json!({})).await.unwrap_err();
+    assert!(
+        matches!(error, ToolCallError::Unavailable { .. }),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn a_call_that_broke_is_made_again_where_the_tool_only_reads() {
     let folder = tempfile::tempdir().unwrap();
     let server = |mark: &str| {

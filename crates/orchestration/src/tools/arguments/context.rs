@@ -212,7 +212,8 @@ impl ContextInjection {
 
     /// Returns the names of the values that a client may send with a run.
     pub fn client_value_names(&self) -> BTreeSet<String> {
-        let templates = self.declared.values.values();
+        let declared = &*self.declared;
+        let templates = declared.values.values().chain(declared.defaults.values());
         templates
             .flat_map(ContextTemplate::client_value_names)
             .collect()

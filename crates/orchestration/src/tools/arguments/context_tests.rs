@@ -414,3 +414,13 @@ fn a_default_applies_to_one_server() {
         .with_allowed_servers(["other".to_owned()]);
     assert_eq!(injected(&of_run(&elsewhere), &graph), own);
 }
+
+#[test]
+fn a_client_can_send_the_values_of_defaults() {
+    let context = ContextInjection::new()
+        .with_default("graph", "pin", template(&json!("${client.pin}")))
+        .with_client(of_client(json!({"pin": "p1n4"})))
+        .unwrap();
+    let graph = of_server("graph", json!({"properties": {"pin": {}}}));
+    assert_eq!(injected(&of_run(&context), &graph), json!({"pin": "p1n4"}));
+}

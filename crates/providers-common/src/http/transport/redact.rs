@@ -3,6 +3,7 @@
 use std::{error::Error, iter};
 
 use http::HeaderMap;
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
@@ -22,6 +23,7 @@ pub(super) fn build_redactor(url: &Url, headers: &HeaderMap) -> Redactor {
         .with_secrets(secrets)
         .with_secrets(parameters)
         .with_secrets(url.password())
+        .with_secrets(url.password().map(|it| percent_decode_str(it).decode_utf8_lossy()))
 }
 
 /// Redacts a request's secrets in the message and in the causes of an error.

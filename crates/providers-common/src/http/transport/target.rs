@@ -46,15 +46,16 @@ impl Target {
             headers.insert(header::ACCEPT, accept);
         }
         // When reqwest builds a request, it moves user and password from the address into a header.
-        // All attempts use the resulting address and headers.
-        let built = transport.client.request(Method::GET, url).headers(headers);
+        // All attempts use the resulting address and headers, but the redactor needs the password.
+        let built = transport.client.request(Method::GET, url.clone());
+        let built = built.headers(headers);
         let mut built = built.build().map_err(|error| {
             wrong(format!("`{}`: {}", address(), failure::root_cause(&error)))
                 .with_source(error.without_url())
         })?;
         let headers = std::mem::take(built.headers_mut());
         Ok(Self {
-            redactor: redact::build_redactor(built.url(), &headers),
+            redactor: redact::build_redactor(&url, &headers),
             url: built.url().clone(),
             headers,
             expected: request.expected,
