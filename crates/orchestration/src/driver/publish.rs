@@ -1,19 +1,16 @@
 //! Numbering of events and their delivery to the reader.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     future::poll_fn,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    task::{Context, Poll},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use jiff::Timestamp;
 use switchboard_domain::{ToolProgress, ToolRetry};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Run, RunEvent, RunEventKind, observe::trace::RunLog};
@@ -46,10 +43,12 @@ struct PublisherState {
     clock: Clock,
     /// Running tool calls, by id of the tool use. Only these calls may publish progress.
     running: HashMap<String, CallEvents>,
-    /// Channel to the reader. It is unbounded, because the driver yields to the reader after its
-    /// events, and events of tools and servers have their own rate limits.
-    events: mpsc::UnboundedSender<RunEvent>,
-    unread: Arc<AtomicUsize>,
+    /// Events that the reader has not taken. The queue has no limit, because the driver yields to
+    /// the reader after its events, and events of tools and servers have their own rate limits.
+    unread: VecDeque<RunEvent>,
+    /// Waker of the reader's task. `None` unless the reader waits for the next event.
+    waiting: Option<Waker>,
+    has_reader: bool,
     log: RunLog,
 }
 
@@ -84,50 +83,58 @@ impl RateLimit {
 }
 
 /// The receiver of a run's events.
-pub(super) struct EventReader {
-    events: mpsc::UnboundedReceiver<RunEvent>,
-    unread: Arc<AtomicUsize>,
-}
+pub(super) struct EventReader(Arc<Mutex<PublisherState>>);
 
 impl EventReader {
-    /// Returns the next unread event, if there is one.
+    /// Returns the next unread event, if there is one. Later events do not wake the reader's task
+    /// before it waits in [`poll_next`](Self::poll_next), so the driver does not wake itself.
     pub(super) fn next(&mut self) -> Option<RunEvent> {
-        self.events
-            .try_recv()
-            .ok()
-            .inspect(|_| self.mark_event_read())
+        let mut inner = lock_state(&self.0);
+        inner.waiting = None;
+        inner.unread.pop_front()
     }
 
     /// Returns the next unread event. Without one, wakes the task when an event arrives.
-    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
-        let next = self.events.poll_recv(context);
-        next.map(|event| event.inspect(|_| self.mark_event_read()))
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<RunEvent> {
+        let mut inner = lock_state(&self.0);
+        match inner.unread.pop_front() {
+            Some(event) => Poll::Ready(event),
+            None => {
+                inner.waiting = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
     }
+}
 
-    fn mark_event_read(&self) {
-        self.unread.fetch_sub(1, Ordering::Relaxed);
+impl Drop for EventReader {
+    fn drop(&mut self) {
+        lock_state(&self.0).has_reader = false;
     }
 }
 
 impl EventPublisher {
     pub(super) fn new(run: &Run, clock: Clock) -> (Self, EventReader) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let unread = Arc::new(AtomicUsize::new(0));
         let inner = PublisherState {
             run_id: run.id().into(),
             next: run.next_event_number(),
             clock,
             running: HashMap::new(),
-            events: sender,
-            unread: Arc::clone(&unread),
+            unread: VecDeque::new(),
+            waiting: None,
+            has_reader: true,
             log: RunLog::default(),
         };
-        let publisher = Self {
-            cancellation: CancellationToken::new(),
-            inner: Arc::new(Mutex::new(inner)),
-        };
-        let events = receiver;
-        (publisher, EventReader { events, unread })
+        let inner = Arc::new(Mutex::new(inner));
+        let reader = EventReader(Arc::clone(&inner));
+        let cancellation = CancellationToken::new();
+        (
+            Self {
+                cancellation,
+                inner,
+            },
+            reader,
+        )
     }
 
     /// Returns the token that cancels the run.
@@ -206,13 +213,17 @@ impl EventPublisher {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, PublisherState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_state(&self.inner)
     }
+}
+
+fn lock_state(inner: &Mutex<PublisherState>) -> MutexGuard<'_, PublisherState> {
+    inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PublisherState {
     fn is_below_unread_limit(&self) -> bool {
-        self.unread.load(Ordering::Relaxed) < MAX_UNREAD
+        self.unread.len() < MAX_UNREAD
     }
 
     fn emit_event(&mut self, kind: RunEventKind, time: Timestamp) {
@@ -246,8 +257,13 @@ impl PublisherState {
         };
         self.next += 1;
         self.log.log_run_event(&event);
-        self.unread.fetch_add(1, Ordering::Relaxed);
-        self.events.send(event).is_ok()
+        if self.has_reader {
+            self.unread.push_back(event);
+        }
+        if let Some(waker) = self.waiting.take() {
+            waker.wake();
+        }
+        self.has_reader
     }
 }
 

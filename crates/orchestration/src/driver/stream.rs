@@ -89,7 +89,7 @@ impl Stream for RunStream {
                 }
                 // The driver waits, or it yields after an event. Tools may emit progress from other
                 // threads, and that progress must also wake this task.
-                Poll::Pending => break this.events.poll_next(cx),
+                Poll::Pending => break this.events.poll_next(cx).map(Some),
             }
         };
         if next.is_ready() {

@@ -65,7 +65,7 @@ pub fn estimate_text(text: &str) -> u64 {
 
 /// Estimates the tokens of a JSON value in compact form, rounded up.
 pub fn estimate_json(value: &Value) -> u64 {
-    estimate_text(&value.to_string())
+    estimate_text(&serde_json::to_string(value).unwrap_or_default())
 }
 
 /// Estimates the tokens of a message with all its parts.
