@@ -58,7 +58,7 @@ pub(crate) async fn call_tool(
     let name = tool.original_name().to_owned();
     let params = CallToolRequestParams::new(name.clone()).with_arguments(call.input.into_object());
     let annotations = &tool.definition.annotations;
-    let request = CallRequest {
+    let mut request = CallRequest {
         name,
         request: ClientRequest::CallToolRequest(CallToolRequest::new(params)),
         context: CallContext::new(call.idempotency_key),
@@ -68,7 +68,7 @@ pub(crate) async fn call_tool(
         is_tool_call: true,
         progress: call.progress,
     };
-    let output = match send_with_retries(server, request).await? {
+    let output = match send_with_retries(server, &mut request).await? {
         ServerResult::CallToolResult(result) => convert::to_tool_output(result),
         other => convert::output_from_json(serde_json::to_value(other).unwrap_or_default()),
     };
@@ -83,7 +83,7 @@ pub(crate) async fn call_tool(
 /// until no retry is left or the deadline is reached.
 pub(crate) async fn send_with_retries(
     server: &Server,
-    mut call: CallRequest,
+    call: &mut CallRequest,
 ) -> Result<ServerResult, ToolCallError> {
     let unavailable = |reason: String| ToolCallError::Unavailable {
         server: server.config.name.clone(),
@@ -98,7 +98,7 @@ pub(crate) async fn send_with_retries(
     let mut deadline = call.deadline.clone();
     let _permit = acquire_permit(server, &deadline).await?;
     let progress = call.progress.clone();
-    call.progress = deadline.track_progress(call.progress);
+    call.progress = deadline.track_progress(std::mem::take(&mut call.progress));
     if call.progress.is_listening() {
         let listener = ProgressListener(call.progress.clone());
         call.request.extensions_mut().insert(listener);

@@ -154,7 +154,7 @@ impl<'a> FeatureClient<'a> {
         request: ClientRequest,
     ) -> Result<Value, FeatureError> {
         self.connect(capability).await?;
-        let call = CallRequest {
+        let mut call = CallRequest {
             name: request.method().to_owned(),
             request,
             context: Arc::default(),
@@ -164,7 +164,7 @@ impl<'a> FeatureClient<'a> {
             is_tool_call: false,
             progress: ProgressSink::default(),
         };
-        match Box::pin(send_with_retries(self.server, call)).await {
+        match Box::pin(send_with_retries(self.server, &mut call)).await {
             Ok(result) => Ok(serde_json::to_value(result).unwrap_or_default()),
             Err(error) => Err(capability.convert_error(self.server, error)),
         }

@@ -76,10 +76,11 @@ impl Connection {
             options = options.with_meta(meta);
         }
         let handle = self.peer.send_request_with_option(request, options).await?;
-        let mut guard = self.cancel_on_drop(Cancellation::Request(handle.id.clone()));
-        let answer = handle.await_response().await;
+        let mut guard = self.cancel_on_drop(Cancellation::Request(handle.id));
+        // `await_response` would do the same, but its future is large.
+        let answer = handle.rx.await;
         guard.disarm();
-        answer
+        answer.map_err(|_| ServiceError::TransportClosed)?
     }
 
     pub(crate) fn cancel_on_drop(&self, cancellation: Cancellation) -> CancelGuard {

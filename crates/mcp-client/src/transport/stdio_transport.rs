@@ -3,8 +3,15 @@
 //! Unlike the stdio transport of rmcp, this one limits the length of a line, recovers usable parts
 //! of invalid messages, answers invalid requests, and can be closed while the server reads nothing.
 
-use std::io;
+use std::{
+    future::poll_fn,
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Poll, ready},
+};
 
+use bytes::{Buf as _, BytesMut};
 use rmcp::{
     RoleClient,
     model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage},
@@ -12,13 +19,16 @@ use rmcp::{
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
-    sync::{mpsc, oneshot},
+    sync::{Mutex as AsyncMutex, Semaphore},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::transport::{
-    invalid_message::{Recovered, recover},
-    parse::parse_message,
+use crate::{
+    primitives::sync::lock_mutex,
+    transport::{
+        invalid_message::{Recovered, recover},
+        parse::parse_message,
+    },
 };
 
 /// Size in bytes of the buffer for reading from the server's standard output.
@@ -41,51 +51,98 @@ pub(crate) struct StdioTransport<R> {
     discarding: bool,
     /// Maximum size of a received line in bytes. Longer lines are dropped.
     max_line: usize,
-    messages: mpsc::UnboundedSender<Write>,
-    refusals: mpsc::Sender<Vec<u8>>,
-    closing: CancellationToken,
-    /// Guard that stops the writer task when the transport is dropped, which closes the pipe.
+    writer: Arc<LineWriter>,
+    /// Permits for unsent answers to invalid requests.
+    refusals: Arc<Semaphore>,
+    /// Guard that ends the writing when the transport is dropped, which closes the pipe.
     _close_on_drop: DropGuard,
-    /// Receiver that resolves when the writer task has closed the pipe to the server.
-    closed: Option<oneshot::Receiver<()>>,
 }
 
-/// Message for the writer task. The task drops `done` if it ends without writing the message.
-struct Write {
-    line: Vec<u8>,
-    done: oneshot::Sender<io::Result<()>>,
+/// Writer of lines to the input of a server. The lines are written in the order in which they were
+/// queued. Whoever waits for a line writes all lines that are queued, so several need one write.
+struct LineWriter {
+    /// The pipe to the server. `None` after it failed or was closed.
+    pipe: AsyncMutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>,
+    queue: Mutex<LineQueue>,
+    closing: CancellationToken,
+}
+
+#[derive(Default)]
+struct LineQueue {
+    /// Queued bytes that are not written.
+    bytes: BytesMut,
+    /// Number of bytes that were ever queued.
+    queued: u64,
+    /// Number of bytes that were ever written.
+    written: u64,
+}
+
+impl LineWriter {
+    /// Queues a message. Returns the number of bytes that were queued up to its end.
+    fn queue_message(&self, message: &ClientJsonRpcMessage) -> io::Result<u64> {
+        let line = serde_json::to_vec(message)?;
+        let mut queue = lock_mutex(&self.queue);
+        queue.bytes.extend_from_slice(&line);
+        queue.bytes.extend_from_slice(b"\n");
+        queue.queued += line.len() as u64 + 1;
+        Ok(queue.queued)
+    }
+
+    /// Writes queued bytes until `end` bytes were written. An error means that the server has not
+    /// received the line that ends there. Dropping the future keeps the queue complete.
+    async fn write_until(&self, end: u64) -> io::Result<()> {
+        let writing = async {
+            let mut pipe = self.pipe.lock().await;
+            while lock_mutex(&self.queue).written < end {
+                let Some(open) = pipe.as_mut() else {
+                    lock_mutex(&self.queue).bytes.clear();
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                };
+                let written = poll_fn(|context| {
+                    let mut queue = lock_mutex(&self.queue);
+                    let count = ready!(Pin::new(&mut *open).poll_write(context, &queue.bytes))?;
+                    queue.bytes.advance(count);
+                    queue.written += count as u64;
+                    Poll::Ready(Ok(count))
+                });
+                let error = match written.await {
+                    Ok(0) => io::ErrorKind::WriteZero.into(),
+                    Ok(_) => continue,
+                    Err(error) => error,
+                };
+                *pipe = None;
+                return Err(error);
+            }
+            match pipe.as_mut() {
+                Some(open) => open.flush().await,
+                None => Ok(()),
+            }
+        };
+        let written = self.closing.run_until_cancelled(writing).await;
+        written.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
+    }
 }
 
 impl<R: AsyncRead + Unpin> StdioTransport<R> {
-    /// Creates the transport and starts its writer task. Drops received lines of more than
-    /// `max_line` bytes.
+    /// Creates the transport. Drops received lines of more than `max_line` bytes.
     pub(crate) fn new(
         reader: R,
         writer: impl AsyncWrite + Send + Unpin + 'static,
         max_line: usize,
     ) -> Self {
-        let (messages, queued) = mpsc::unbounded_channel();
-        let (refusals, queued_refusals) = mpsc::channel(MAX_REFUSALS);
-        let (closed_sender, closed) = oneshot::channel();
         let closing = CancellationToken::new();
-        let token = closing.clone();
-        tokio::spawn(async move {
-            token
-                .run_until_cancelled(write_lines(writer, queued, queued_refusals))
-                .await;
-            // The future that owned the writer has ended, which has closed the pipe to the server.
-            let _ = closed_sender.send(());
-        });
         Self {
             reader: BufReader::with_capacity(READ_BUFFER, reader),
             line: Vec::new(),
             discarding: false,
             max_line,
-            messages,
-            refusals,
+            refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
             _close_on_drop: closing.clone().drop_guard(),
-            closing,
-            closed: Some(closed),
+            writer: Arc::new(LineWriter {
+                pipe: AsyncMutex::new(Some(Box::new(writer))),
+                queue: Mutex::default(),
+                closing,
+            }),
         }
     }
 
@@ -136,43 +193,15 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
     /// Answers an invalid server request with an error, because the server waits for an answer.
     fn reject_request(&self, id: RequestId) {
         let refusal = ErrorData::invalid_request("Invalid request", None);
-        if let Ok(line) = to_line(&ClientJsonRpcMessage::error(refusal, Some(id))) {
-            let _ = self.refusals.try_send(line);
-        }
-    }
-}
-
-fn to_line(message: &ClientJsonRpcMessage) -> io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(message)?;
-    line.push(b'\n');
-    Ok(line)
-}
-
-/// Writes queued messages to the server in order, until the pipe fails or the transport is dropped.
-async fn write_lines(
-    mut writer: impl AsyncWrite + Unpin,
-    mut messages: mpsc::UnboundedReceiver<Write>,
-    mut refusals: mpsc::Receiver<Vec<u8>>,
-) {
-    loop {
-        let (line, done) = tokio::select! {
-            biased;
-            Some(line) = refusals.recv() => (line, None),
-            Some(Write { line, done }) = messages.recv() => (line, Some(done)),
-            else => return,
-        };
-        let written = async {
-            writer.write_all(&line).await?;
-            writer.flush().await
-        };
-        let written = written.await;
-        let failed = written.is_err();
-        if let Some(done) = done {
-            // Sending fails if the caller has stopped waiting for the result.
-            let _ = done.send(written);
-        }
-        if failed {
-            return;
+        let refusal = ClientJsonRpcMessage::error(refusal, Some(id));
+        if let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned()
+            && let Ok(end) = self.writer.queue_message(&refusal)
+        {
+            let writer = Arc::clone(&self.writer);
+            tokio::spawn(async move {
+                let _ = writer.write_until(end).await;
+                drop(permit);
+            });
         }
     }
 }
@@ -187,22 +216,9 @@ where
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let queued = to_line(&message).map(|line| {
-            let (done, written) = oneshot::channel();
-            // Queueing fails if the writer task has ended. Then `written` returns an error.
-            let _ = self.messages.send(Write { line, done });
-            written
-        });
-        let closing = self.closing.clone();
-        async move {
-            queued?.await.unwrap_or_else(|_| {
-                Err(if closing.is_cancelled() {
-                    io::ErrorKind::NotConnected.into()
-                } else {
-                    io::ErrorKind::BrokenPipe.into()
-                })
-            })
-        }
+        let queued = self.writer.queue_message(&message);
+        let writer = Arc::clone(&self.writer);
+        async move { writer.write_until(queued?).await }
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
@@ -221,10 +237,8 @@ where
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.closing.cancel();
-        if let Some(closed) = self.closed.take() {
-            let _ = closed.await;
-        }
+        self.writer.closing.cancel();
+        self.writer.pipe.lock().await.take();
         Ok(())
     }
 }
