@@ -1,9 +1,13 @@
 //! Retries of a failed model request, which end as soon as output of an answer is emitted.
 
-use std::{mem, time::Duration};
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use async_trait::async_trait;
-use futures_util::{StreamExt as _, stream};
+use futures_core::{Stream, future::BoxFuture};
 use switchboard_domain::{ChatRequest, ModelError, ModelEvent, ModelRetry, ModelStream};
 use tokio::time::sleep;
 
@@ -43,69 +47,75 @@ pub async fn stream_with_retry<M: SingleAttempt>(
         model: model.clone(),
         request: request.clone(),
         attempts: Some(policy.start_attempts()),
+        announced: None,
         step: Step::End,
     };
-    let announced = match first {
-        Ok(stream) => {
-            retrying.step = Step::Read(stream);
-            None
-        }
-        Err(error) => Some(retrying.schedule_retry(error)?),
-    };
-    // The state is boxed, because the stream moves it for every event.
-    let rest = stream::unfold(Box::new(retrying), |mut retrying| async move {
-        let item = retrying.next().await?;
-        Some((item, retrying))
-    });
-    Ok(Box::pin(stream::iter(announced.map(Ok)).chain(rest).fuse()))
+    match first {
+        Ok(stream) => retrying.step = Step::Read(stream),
+        Err(error) => retrying.announced = Some(retrying.schedule_retry(error)?),
+    }
+    Ok(Box::pin(retrying))
 }
 
+/// Stream of the events of an answer and of the attempts before it. It implements `poll_next`
+/// itself, because `stream::unfold` would move the whole state for every token.
 struct Retrying<M> {
     model: M,
     request: ChatRequest,
     /// Counter of attempts. `None` after output or a complete answer, so that no retry follows.
     attempts: Option<Attempts>,
+    /// Event that is emitted before the first step.
+    announced: Option<ModelEvent>,
     step: Step,
 }
 
 enum Step {
     /// The answer of the current attempt is read from this stream.
     Read(ModelStream),
-    /// The next attempt starts after this pause.
-    Repeat(Duration),
+    /// The next attempt, which starts after a pause.
+    Repeat(BoxFuture<'static, Result<ModelStream, ModelError>>),
     End,
 }
 
-impl<M: SingleAttempt> Retrying<M> {
-    async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+/// No field is pinned in place, so the stream can move after it was polled.
+impl<M> Unpin for Retrying<M> {}
+
+impl<M: SingleAttempt> Stream for Retrying<M> {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if let Some(event) = this.announced.take() {
+            return Poll::Ready(Some(Ok(event)));
+        }
         loop {
-            let error = match mem::replace(&mut self.step, Step::End) {
-                Step::Read(mut stream) => match stream.next().await? {
-                    Ok(event) => {
+            let error = match &mut this.step {
+                Step::Read(stream) => match ready!(stream.as_mut().poll_next(context)) {
+                    Some(Ok(event)) => {
                         if event.shows_output() || matches!(event, ModelEvent::Finished { .. }) {
-                            self.attempts = None;
+                            this.attempts = None;
                         }
-                        self.step = Step::Read(stream);
-                        return Some(Ok(event));
+                        return Poll::Ready(Some(Ok(event)));
                     }
-                    Err(error) => error,
+                    Some(Err(error)) => Some(error),
+                    None => None,
                 },
-                Step::Repeat(pause) => {
-                    sleep(pause).await;
-                    match self.model.send_once(&self.request).await {
-                        Ok(stream) => {
-                            self.step = Step::Read(stream);
-                            continue;
-                        }
-                        Err(error) => error,
+                Step::Repeat(attempt) => match ready!(attempt.as_mut().poll(context)) {
+                    Ok(stream) => {
+                        this.step = Step::Read(stream);
+                        continue;
                     }
-                }
-                Step::End => return None,
+                    Err(error) => Some(error),
+                },
+                Step::End => None,
             };
-            return Some(self.schedule_retry(error));
+            this.step = Step::End;
+            return Poll::Ready(error.map(|error| this.schedule_retry(error)));
         }
     }
+}
 
+impl<M: SingleAttempt> Retrying<M> {
     /// Prepares the next attempt and returns the event that announces the pause before it. Returns
     /// `error` if no attempt is left.
     fn schedule_retry(&mut self, error: ModelError) -> Result<ModelEvent, ModelError> {
@@ -115,8 +125,13 @@ impl<M: SingleAttempt> Retrying<M> {
         let Some(pause) = attempts.take_next_pause(&error) else {
             return Err(error);
         };
-        self.step = Step::Repeat(pause);
-        Ok(retry_event(attempts, pause, &error))
+        let event = retry_event(attempts, pause, &error);
+        let (model, request) = (self.model.clone(), self.request.clone());
+        self.step = Step::Repeat(Box::pin(async move {
+            sleep(pause).await;
+            model.send_once(&request).await
+        }));
+        Ok(event)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A [`ChatModel`] that joins the mapping of a wire protocol with the HTTP transport.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -178,8 +178,8 @@ impl SentRequest {
 pub struct HttpModel<W: Wire> {
     client: HttpClient<W::Config>,
     id: ModelId,
-    capabilities: ModelCapabilities,
-    options: W::Options,
+    capabilities: Arc<ModelCapabilities>,
+    options: Arc<W::Options>,
 }
 
 impl<W: Wire> HttpModel<W> {
@@ -200,14 +200,14 @@ impl<W: Wire> HttpModel<W> {
     /// Replaces the model's capabilities, for example with those that the server reports.
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: ModelCapabilities) -> Self {
-        self.capabilities = capabilities;
+        self.capabilities = Arc::new(capabilities);
         self
     }
 
     /// Replaces the options of this model, which default to those of the configuration.
     #[must_use]
     pub fn with_options(mut self, options: W::Options) -> Self {
-        self.options = options;
+        self.options = Arc::new(options);
         self
     }
 
@@ -248,8 +248,8 @@ impl<W: Wire> HttpModel<W> {
         Self {
             client,
             id,
-            capabilities,
-            options,
+            capabilities: Arc::new(capabilities),
+            options: Arc::new(options),
         }
     }
 }
