@@ -439,9 +439,13 @@ impl McpHost {
 
     fn build_catalog(&self) -> ToolCatalog {
         let mut catalog = ToolCatalog::default();
+        let snapshots: Vec<_> = self
+            .servers
+            .iter()
+            .map(|server| (server, server.snapshot()))
+            .collect();
         let mut names = HashSet::new();
-        for server in &self.servers {
-            let snapshot = server.snapshot();
+        for (server, snapshot) in &snapshots {
             let mut report = |message: String| {
                 catalog.problems.push(ServerProblem {
                     server: server.config.name.clone(),
@@ -462,7 +466,7 @@ impl McpHost {
             }
             for tool in snapshot.tools.model_tools().map(|tool| &tool.definition) {
                 // Ambiguous names get a hash, so two tools very rarely have the same name.
-                if names.insert(tool.name.clone()) {
+                if names.insert(tool.name.as_str()) {
                     catalog.tools.push(tool.clone());
                 } else {
                     report(format!(

@@ -23,7 +23,10 @@ pub(super) fn build_redactor(url: &Url, headers: &HeaderMap) -> Redactor {
         .with_secrets(secrets)
         .with_secrets(parameters)
         .with_secrets(url.password())
-        .with_secrets(url.password().map(|it| percent_decode_str(it).decode_utf8_lossy()))
+        .with_secrets(
+            url.password()
+                .map(|it| percent_decode_str(it).decode_utf8_lossy()),
+        )
 }
 
 /// Redacts a request's secrets in the message and in the causes of an error.
