@@ -48,8 +48,8 @@ const WINDOWS: &[&str] = &[
 /// Returns whether a child process inherits the environment variable `name`. Returns `false` for a
 /// name that is not valid Unicode.
 ///
-/// `further` lists additional names that this kind of child process needs. On Windows, only its
-/// names in upper case have an effect.
+/// `further` lists additional names that this kind of child process needs. On Windows, write these
+/// names in upper case, because they are compared with `name` in upper case.
 pub fn is_inherited(name: &OsStr, further: &[&str]) -> bool {
     let Some(name) = name.to_str() else {
         return false;

@@ -1,5 +1,5 @@
 //! The domain model of Switchboard: messages, tool use, finish reasons, streamed events, errors,
-//! and the ports to models, tools, stores and people.
+//! and the traits (ports) through which the program uses models, tools, stores and people.
 //!
 //! This crate does not depend on HTTP, MCP, an async runtime or the file system. Every other crate
 //! of the workspace uses its types. They contain nothing that is specific to one provider, except

@@ -67,8 +67,8 @@ impl From<ModelId> for String {
     }
 }
 
-/// The capabilities of a model. `None` means unknown: the request is sent, and the provider's
-/// response decides.
+/// The capabilities of a model. `None` means unknown. A request that needs an unknown capability is
+/// sent, and the provider accepts or rejects it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModelCapabilities {
     /// Maximum number of tokens of prompt and answer together.
@@ -94,8 +94,9 @@ pub struct ModelCapabilities {
     pub documents: Option<bool>,
     /// Whether the model accepts audio.
     pub audio: Option<bool>,
-    /// Whether the model can search for tools that a request omits. With `Some(false)`, every
-    /// request declares all tools. Otherwise, a request may declare only a selection of them.
+    /// Whether the model can use a search tool to find tools that a request does not declare. With
+    /// `Some(false)`, every request declares all tools. Otherwise, a request may declare only a
+    /// selection of the tools and the search tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_search: Option<bool>,
     /// Whether calls of tools that are not read-only need a person's approval, even if the

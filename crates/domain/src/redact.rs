@@ -51,7 +51,7 @@ pub const REDACTED: &str = "[redacted]";
 pub struct SizeLimits {
     /// Maximum size of one text in bytes.
     pub text: usize,
-    /// Maximum number of items in an array and of members in an object.
+    /// Maximum number of items in one array, or of members in one object.
     pub items: usize,
     /// Approximate maximum size in bytes of all texts and member names in one JSON value.
     pub total: usize,
@@ -83,7 +83,8 @@ impl Default for SizeLimits {
 #[derive(Clone, Default)]
 pub struct Redactor {
     known: Arc<KnownSecrets>,
-    /// Secrets from [`Redactor::add_secret`], shared with clones and derived redactors.
+    /// Secrets from [`Redactor::add_secret`]. Clones of this redactor, and redactors that the
+    /// `with_…` methods derive from it, share this list.
     added: Arc<RwLock<KnownSecrets>>,
     limits: SizeLimits,
 }
@@ -110,8 +111,8 @@ impl Redactor {
 
     /// Returns a redactor that also removes these secrets, given as pairs of name and value.
     ///
-    /// The values are redacted inside longer words too. The minimum length is 4 bytes if the name
-    /// suggests a secret, else 8.
+    /// A value is redacted even where it is a part of a longer word. Values of less than 8 bytes
+    /// are ignored, or of less than 4 bytes if the name suggests a secret.
     #[must_use]
     pub fn with_named_secrets<'s>(
         mut self,
@@ -327,7 +328,8 @@ struct ValueRedactor<'r> {
     redactor: &'r Redactor,
     known_only: bool,
     limits: SizeLimits,
-    /// Number of bytes that remain of [`SizeLimits::total`].
+    /// Number of bytes of texts and member names that the rest of the copy may contain:
+    /// [`SizeLimits::total`] minus the bytes that the copy already has.
     left: usize,
 }
 

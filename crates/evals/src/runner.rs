@@ -121,9 +121,9 @@ impl Suite {
         }
         let total = planned.len();
         let redaction = &Redaction::new(engine.report_redactor());
-        // The closure takes a position instead of references and boxes its future, because
-        // otherwise the compiler cannot prove that the stream is `Send`. With the position, the
-        // results are sorted.
+        // The closure takes a position in `planned` instead of references, and boxes its future.
+        // Otherwise the compiler cannot prove that the stream is `Send`. The positions also sort
+        // the results, because the runs finish in any order.
         let run = |position: usize| {
             let (scenario, model, repetition) = planned[position];
             let run = PlannedRun {

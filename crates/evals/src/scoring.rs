@@ -61,8 +61,8 @@ pub enum Verdict {
     /// The scenario does not expect the call. This includes a repetition of a successful call with
     /// the same tool and input, whose result the model already has.
     Unnecessary,
-    /// The call may match an expected call, but this is unknown: the replayed recording has secrets
-    /// in its arguments redacted. Counts as neither right nor wrong.
+    /// The call may match an expected call. This is unknown in a replay if secrets in the call's
+    /// arguments were redacted in the recording. The call counts as neither right nor wrong.
     Unknown,
     /// The call counts as neither right nor wrong: the turn lists no expected calls, or the call is
     /// for a built-in tool, or it is an unexpected retry of a failed call.
@@ -174,8 +174,8 @@ pub fn score_turn(
         })
         .collect();
     let optional = missing.iter().filter(|one| expected[**one].optional);
-    // Required calls are listed before optional ones, so that redacted calls are matched with
-    // required calls first.
+    // Indexes of the expected calls that a redacted call may match. Required calls come first, so
+    // that they are matched before optional calls.
     let candidates: Vec<usize> = unmet.iter().chain(optional).copied().collect();
     let unknown = find_possible_matches(&candidates, &open, |one, call| {
         let call = &calls[call];
@@ -264,8 +264,8 @@ struct CallInfo<'a> {
     outcome: CallOutcome,
 }
 
-/// Describes the required calls in `missing`. Omits an expected call that a redacted call in
-/// `unknown` may match.
+/// Returns a text for each required call in `missing`. Omits a call that, according to `unknown`, a
+/// call with redacted input may match.
 fn describe_missing_calls(
     missing: &[usize],
     expected: &[ExpectedCall],
@@ -297,8 +297,9 @@ fn has_invalid_input(call: &ToolCallRecord) -> bool {
     )
 }
 
-/// Returns the number of calls in `unmet` for which the model called the right tool with invalid
-/// input. Such a call already counts as hallucinated, so it must not also count as missing.
+/// Returns the number of expected calls in `unmet` for which the model called the right tool with
+/// invalid input. Such an attempt already counts as hallucinated, so the expected call must not
+/// also count as missing.
 fn count_rejected_attempts(
     unmet: &[usize],
     calls: &[CallInfo<'_>],
@@ -332,8 +333,8 @@ fn find_possible_matches(
     found
 }
 
-/// Describes the required calls that the model made but that were not executed. Omits a required
-/// call if another call that matches it was executed.
+/// Returns a text for each required call that the model made but that was not executed, with the
+/// reason. Omits a required call if another call that matches it was executed.
 fn describe_unexecuted_calls(
     expected: &[ExpectedCall],
     matchers: &[CallMatcher<'_>],
@@ -351,8 +352,9 @@ fn describe_unexecuted_calls(
         if info.outcome != CallOutcome::NotExecuted || expected[one].optional {
             continue;
         }
-        // An assigned call with invalid input is redacted. Its input may be invalid only because of
-        // the redaction, so the original call may have been executed.
+        // The input of this call is redacted, because other calls with invalid input are never
+        // assigned. The redaction may have made the input invalid, so the call may have been
+        // executed in the recorded run.
         if has_invalid_input(info.record) {
             continue;
         }
@@ -434,7 +436,7 @@ fn describe_redacted_arguments(call: &ToolCallRecord) -> Option<String> {
     ))
 }
 
-/// Describes each call that a turn requires as text, with tool and arguments. Omits optional calls.
+/// Returns a text with tool and arguments for each call that a turn requires. Omits optional calls.
 pub(crate) fn describe_required_calls(turn: &Turn) -> impl Iterator<Item = String> {
     let calls = turn.calls.iter().flatten();
     calls

@@ -163,9 +163,9 @@ impl McpHost {
         self.servers.iter().map(|server| server.status()).collect()
     }
 
-    /// Calls a tool by the name that its server uses, instead of the catalog name. Returns
-    /// [`ToolCallError::UnknownTool`] for a tool that the configuration excludes. Otherwise works
-    /// like [`ToolHost::call_tool`].
+    /// Calls a tool by the name that its server uses, instead of the catalog name that models use.
+    /// Returns [`ToolCallError::UnknownTool`] for a tool that the configuration excludes. Otherwise
+    /// works like [`ToolHost::call_tool`].
     pub async fn call_server_tool(
         &self,
         server: &str,
@@ -269,8 +269,8 @@ impl McpHost {
         Ok(accepted)
     }
 
-    /// Saves the pins of tools that were first listed in this run. Returns the handle of the
-    /// blocking task that writes the file, or `None` without a pin store.
+    /// Saves the fingerprints (pins) of the tool definitions that were first listed in this run.
+    /// Returns the handle of the blocking task that writes the file, or `None` without a pin store.
     fn save_new_tool_pins(&self) -> Option<JoinHandle<()>> {
         let store = self.options.tool_pin_store.clone()?;
         let known = &self.options.tool_pins;
@@ -308,7 +308,8 @@ impl McpHost {
             self.kill_servers().await;
         }
         if let Some(saving) = saving {
-            // The task fails only if it panicked, and the pins are then not stored.
+            // An error is ignored: the task fails only if it panicked. The new tool pins are then
+            // not stored.
             let _ = saving.await;
         }
         self.watchdog.stop_shell().await;
@@ -366,7 +367,8 @@ impl McpHost {
     }
 
     /// Returns the time limits of a call. The first configured limit applies, in this order: call,
-    /// tool, server, host options. `tool` is the tool's original name or its catalog name.
+    /// tool, server, host options. `tool` is the name of the tool on its server, or its catalog
+    /// name, by which models call it.
     fn call_limits(
         &self,
         server: &Server,
@@ -391,15 +393,16 @@ impl McpHost {
         }
     }
 
-    /// Finds a tool and its server by the catalog name of the tool.
+    /// Finds a tool and its server by the catalog name of the tool, by which models call it.
+    /// Returns `None` if no server has the tool now.
     fn find_tool(&self, name: &str) -> Option<(&Arc<Server>, Arc<CatalogTool>)> {
         let mut servers = self.servers.iter();
         servers.find_map(|server| Some((server, server.find_tool(name)?)))
     }
 
-    /// Finds a tool by its catalog name after the servers that may own this name have started.
-    /// Returns an error if no server has the tool when these starts have ended or the deadline has
-    /// passed.
+    /// Finds the tool with the catalog name `name`. Waits while servers that may have this tool are
+    /// starting, but at most until the deadline. Returns an error if no server has the tool after
+    /// this wait.
     async fn wait_for_tool(
         &self,
         name: &str,
@@ -465,7 +468,8 @@ impl McpHost {
                 report(message.clone());
             }
             for tool in snapshot.tools.model_tools().map(|tool| &tool.definition) {
-                // Ambiguous names get a hash, so two tools very rarely have the same name.
+                // Two tools have one catalog name only if the hashes in their names are equal,
+                // which is very rare. Then only the first tool is available.
                 if names.insert(tool.name.as_str()) {
                     catalog.tools.push(tool.clone());
                 } else {
@@ -493,8 +497,8 @@ impl ToolHost for McpHost {
         self.build_catalog()
     }
 
-    /// Calls a tool by catalog name. If the server is starting, the call first waits until the
-    /// server is ready or the deadline has passed.
+    /// Calls a tool by its catalog name, the name that models use. If the server is starting, the
+    /// call first waits until the server is ready or the deadline has passed.
     async fn call_tool(&self, tool_call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let started = Instant::now();
         let (server, tool) = match self.find_tool(&tool_call.name) {

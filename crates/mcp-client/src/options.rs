@@ -9,7 +9,8 @@ use crate::{
     tools::tool_pinning::{fingerprint::ToolPins, store::ToolPinFile},
 };
 
-/// Default maximum total time of a call with progress ([`HostOptions::max_call_time`]).
+/// Default of [`HostOptions::max_call_time`], the maximum total time of a call that reports
+/// progress.
 const DEFAULT_MAX_CALL_TIME: Duration = Duration::from_mins(10);
 
 /// Options that apply to all servers of an MCP host.
@@ -30,8 +31,9 @@ pub struct HostOptions {
     /// ([`ServerConfig::call_timeout`](crate::ServerConfig::call_timeout)). Each progress report
     /// restarts this limit, until [`max_call_time`](Self::max_call_time) is reached.
     pub call_timeout: Duration,
-    /// Maximum total time of a call with the limit `call_timeout`, including its restarts by
-    /// progress reports. A value below `call_timeout` has the effect of `call_timeout`.
+    /// Maximum total time of a call whose time limit is [`call_timeout`](Self::call_timeout).
+    /// Progress reports restart `call_timeout`, but not this limit. A value below `call_timeout`
+    /// has the effect of `call_timeout`.
     pub max_call_time: Duration,
     /// Maximum number of retries of a call that the server did not process, or of a call to a
     /// read-only or idempotent tool whose connection broke. All attempts share the call's deadline.

@@ -17,12 +17,13 @@ const CATALOGUE: &[BundledServer] = &[
     workspace::IDENTITY,
 ];
 
-/// Returns the bundled servers, in the order in which lists show them.
+/// Returns all bundled servers, in a fixed order. Error messages list the names in this order.
 pub fn catalogue() -> &'static [BundledServer] {
     CATALOGUE
 }
 
-/// Opens the bundled server with this name, together with its data.
+/// Creates the bundled server `name` and opens the data file that `options` names, if any. Returns
+/// [`ServerError::UnknownServer`] if no bundled server has this name.
 pub(crate) async fn open_server(
     name: &str,
     options: &ServerOptions,

@@ -78,7 +78,8 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// Returns whether the caller caused the error with a wrong name, setting, file or address.
+    /// Returns `true` if wrong input of the caller caused the error: a server name, a setting, a
+    /// data file or an address. Returns `false` for all other errors.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::UnknownServer { .. }

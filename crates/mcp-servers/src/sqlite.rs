@@ -30,8 +30,8 @@ pub(crate) struct Layout {
 
 /// A database with one connection, which all clones share.
 ///
-/// A database in memory ends with its connection, and SQLite executes one writing transaction at a
-/// time, so more connections would have no advantage.
+/// An in-memory database exists only as long as its connection. For a file, more connections would
+/// not write faster, because SQLite executes one write transaction at a time.
 #[derive(Clone)]
 pub(crate) struct Database {
     connection: Arc<Mutex<Connection>>,
@@ -84,8 +84,9 @@ impl Database {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
-        // An immediate transaction acquires the write lock at its start. Otherwise, the first write
-        // would acquire the lock, and SQLite could refuse it after some of the work.
+        // An immediate transaction acquires the write lock before `work` runs. A deferred
+        // transaction would acquire the lock at the first write, and could fail in the middle of
+        // `work` because another process holds the lock.
         self.run_transaction(TransactionBehavior::Immediate, work)
             .await
     }
@@ -114,8 +115,8 @@ fn refuse_file(problem: impl Into<String>) -> Result<Connection, DataProblem> {
 }
 
 fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataProblem> {
-    // SQLite reports a missing folder and a folder in place of the file with the same message,
-    // "unable to open database file".
+    // SQLite reports "unable to open database file" both for a missing folder and for a folder in
+    // place of the file. The checks below return a separate message for each case.
     if path.is_dir() {
         return refuse_file("it is a folder; name a file in it");
     }
@@ -156,8 +157,8 @@ fn init_database(layout: &Layout, mut connection: Connection) -> Result<Connecti
                 layout.version
             ));
         }
-        // SQLite opens a write-protected file without an error. This write of the unchanged version
-        // fails for such a file, so that the user gets the error at the start.
+        // SQLite opens a write-protected file without an error. This statement writes the unchanged
+        // version, so it fails for such a file when the server starts, not at a later tool call.
         transaction.pragma_update(None, "user_version", version)?;
     } else {
         let tables: i64 =

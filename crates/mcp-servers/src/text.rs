@@ -11,7 +11,8 @@ pub(crate) fn format_quantity(count: usize, noun: &str) -> String {
     }
 }
 
-/// Joins at most `max` items in one text: `a, b and 3 more`.
+/// Joins the first `max` items with commas, and states the number of the other items:
+/// `a, b and 3 more`.
 pub(crate) fn join_first_items<T: AsRef<str>>(items: &[T], max: usize) -> String {
     let shown: Vec<&str> = items.iter().take(max).map(AsRef::as_ref).collect();
     let shown = shown.join(", ");
@@ -21,8 +22,8 @@ pub(crate) fn join_first_items<T: AsRef<str>>(items: &[T], max: usize) -> String
     }
 }
 
-/// Returns ` Did you mean X?` for the most similar known name, or an empty text if no name is
-/// similar.
+/// Returns ` Did you mean X?`, where `X` is the known name that is most similar to `name`. Returns
+/// an empty text if no known name is similar.
 pub(crate) fn suggest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     find_nearest(name, known).map_or_else(String::new, |meant| format!(" Did you mean {meant}?"))
 }

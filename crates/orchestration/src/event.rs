@@ -183,8 +183,8 @@ pub enum RunEventKind {
         finish_raw: Option<String>,
         /// Token usage of the model call.
         usage: Box<Usage>,
-        /// How the provider treated the tool choice of the request: supported by its API, enforced
-        /// by the adapter, or not enforced.
+        /// Whether the tool choice of the request was enforced: by the provider's API, by this
+        /// program's adapter for the provider, or not at all.
         tool_choice: ToolChoiceOutcome,
     },
     /// An attempt of a model call failed before it emitted output. The call is attempted again
@@ -223,8 +223,8 @@ pub enum RunEventKind {
         server: Option<String>,
         /// Name of the tool on its server.
         tool: String,
-        /// Input of the call as a JSON object. If the model's text is not a JSON object, a JSON
-        /// string with this text.
+        /// Input of the call, normally a JSON object. If the model wrote a text that is not a JSON
+        /// object, the input is a JSON string with this text.
         input: Arc<Value>,
     },
     /// The run repaired the input of a tool call, or a person edited the input.
@@ -301,10 +301,11 @@ pub enum RunEventKind {
     ToolFinished {
         /// Id of the tool use that received the result.
         id: String,
-        /// Whether the result is an error: the tool did not run, or it returned an error.
+        /// Whether the model gets an error as the result, because the tool returned an error or
+        /// because the call has no output, for example after a denial or a time-out.
         is_error: bool,
-        /// Why the call has no usable result, such as `denied` or `timeout`. `None` if the tool
-        /// succeeded.
+        /// Why the tool failed or did not run, such as `denied`, `timeout` or `repeated`. `None` if
+        /// the tool succeeded or the result came from the cache.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<ToolFailure>,
         /// Whether the result came from the result cache, so that the tool did not run.

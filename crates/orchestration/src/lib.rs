@@ -1,11 +1,12 @@
 //! The loop of model calls and tool calls that answers a question.
 //!
 //! [`Run`] is the loop as a serializable state machine that never awaits. It returns the next
-//! action ([`RunStep`]), accepts its result, and enforces the rules: every tool use gets exactly
-//! one result, malformed input is never executed, limits hold. [`Agent`] drives a run with the
-//! ports of the domain (a model, a tool host, an approver). It emits one numbered stream of
-//! [`RunEvent`]s, which all user interfaces and APIs consume. Durable runs ([`persistence`]) store
-//! each event before it is emitted, and another process can resume them.
+//! action ([`RunStep`]), accepts the result of the action, and enforces the rules: every tool use
+//! gets exactly one result, malformed input is never executed, and no limit is exceeded. [`Agent`]
+//! drives a run with implementations of the domain's traits (a model, a tool host, an approver). It
+//! emits one numbered stream of [`RunEvent`]s, which all user interfaces and APIs consume. Durable
+//! runs ([`persistence`]) store each event before it is emitted, and another process can resume
+//! them.
 //!
 //! ```no_run
 //! # async fn example(model: std::sync::Arc<dyn switchboard_domain::ChatModel>,

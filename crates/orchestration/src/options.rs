@@ -89,11 +89,12 @@ pub struct ResponseRetries {
     pub empty_answer: u32,
     /// Maximum number of repeated model calls after tool calls that the provider could not parse.
     pub malformed_call: u32,
-    /// Maximum number of continuations of responses that the model's output limit cut off. A
-    /// response that reaches [`RunOptions::max_output_tokens`] is not continued.
+    /// Maximum number of model calls that continue a response which the model's own output limit
+    /// cut off. A response that reaches [`RunOptions::max_output_tokens`] is not continued.
     pub cut_off: u32,
-    /// Whether the run calls the fallback model if the model refused to answer, or a content filter
-    /// withheld the answer, and the response has no content.
+    /// Whether the run calls the next fallback model after a refusal of the model, or after a
+    /// content filter withheld the answer. The run does not switch if it already has content of the
+    /// answer.
     pub switch_after_refusal: bool,
 }
 

@@ -27,9 +27,9 @@ pub struct RunReport {
     pub outcome: Outcome,
     /// Why the model stopped writing the last response.
     pub finish_reason: Option<FinishReason>,
-    /// Number of model calls in the run, without calls for summaries.
+    /// Number of model calls in the run. Calls that summarize older messages are not counted.
     pub steps: u32,
-    /// Token usage of all model calls.
+    /// Token usage of all model calls, including calls that summarize older messages.
     pub usage: Usage,
     /// Records of the tool calls, in the order in which the model requested them.
     pub tool_calls: Vec<ToolCallRecord>,
@@ -205,13 +205,14 @@ pub struct ToolCallRecord {
     pub server: Option<String>,
     /// Name of the tool on its server.
     pub tool: String,
-    /// Input of the call as a JSON object. If the model's text is not a JSON object, a JSON string
-    /// with this text.
+    /// Input of the call, normally a JSON object. If the model wrote a text that is not a JSON
+    /// object, the input is a JSON string with this text.
     pub input: Arc<Value>,
-    /// Whether the result is an error: the tool did not run, or it returned an error.
+    /// Whether the model gets an error as the result, because the tool returned an error or because
+    /// the call has no output, for example after a denial or a time-out.
     pub is_error: bool,
-    /// Why the call has no usable result, such as `denied` or `timeout`. `None` if the tool
-    /// succeeded.
+    /// Why the tool failed or did not run, such as `denied`, `timeout` or `repeated`. `None` if the
+    /// tool succeeded or the result came from the cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ToolFailure>,
     /// Whether the result came from the result cache, so that the tool did not run.

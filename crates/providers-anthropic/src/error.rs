@@ -19,7 +19,8 @@ pub(crate) static ERRORS: ErrorTable = ErrorTable {
 };
 
 const RULES: &[ErrorRule] = &[
-    // Spend limits may have status 429, which would be retried without this rule.
+    // An error about a spend limit may have HTTP status 429. Without this rule, such a request
+    // would be retried like a rate-limited request.
     ErrorRule::match_codes(&["*_spend_limit_reached"], ErrorClass::QuotaExhausted),
     ErrorRule::match_codes(&["organization_on_hold"], ErrorClass::Permission),
     ErrorRule::match_messages(
@@ -91,7 +92,8 @@ fn field_in_message(message: &str) -> Option<String> {
 }
 
 /// Returns whether `error` shows that the API refused thinking blocks of earlier answers: the
-/// blocks were changed, or their signature belongs to a conversation with another start.
+/// blocks were changed, or their signature was created for a conversation with other first
+/// messages.
 pub(crate) fn refuses_thinking_blocks(error: &ModelError) -> bool {
     const MESSAGES: [&str; 3] = [
         "bound to a different conversation",
@@ -101,10 +103,10 @@ pub(crate) fn refuses_thinking_blocks(error: &ModelError) -> bool {
     is_invalid_request(error) && MESSAGES.iter().any(|text| error.message().contains(text))
 }
 
-/// Returns whether the API refuses a forced tool choice for this model or together with thinking:
-/// "`tool_choice`: type "tool" and "any" are not supported for this model", "`tool_choice` forces
-/// tool use is not compatible with this model", "Thinking may not be enabled when `tool_choice`
-/// forces tool use".
+/// Returns whether `error` shows that the API refused a forced tool choice, for this model or
+/// together with thinking. The messages of such errors are: "`tool_choice`: type "tool" and "any"
+/// are not supported for this model", "`tool_choice` forces tool use is not compatible with this
+/// model", "Thinking may not be enabled when `tool_choice` forces tool use".
 pub(crate) fn refuses_forced_tool_choice(error: &ModelError) -> bool {
     let message = error.message();
     is_invalid_request(error)

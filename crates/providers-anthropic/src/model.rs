@@ -38,8 +38,8 @@ pub type AnthropicModel = HttpModel<Messages>;
 #[derive(Debug)]
 pub struct Messages;
 
-/// Adjustments of a request after a refused attempt: the parts that are dropped, because the API
-/// refused them.
+/// State of the retries of a request: which parts the next attempt omits, because the API refused
+/// them in an earlier attempt.
 #[derive(Debug, Default)]
 pub struct Adaptation {
     without_thinking_blocks: bool,

@@ -65,7 +65,8 @@ pub struct MessagesOptions {
     /// the turn.
     pub interleaved_thinking: bool,
     /// Whether the `anthropic-beta` header automatically contains the values that options and
-    /// request fields require. Turn it off for servers that refuse unknown values.
+    /// request fields require. The value `false` is for servers that refuse unknown values of the
+    /// header.
     pub automatic_betas: bool,
 }
 
@@ -82,7 +83,8 @@ pub enum CachePolicy {
     /// No cache breakpoints are set, so that nothing is cached.
     #[default]
     None,
-    /// Cache breakpoints are set after the tools and after the leading instructions.
+    /// Cache breakpoints are set after the tools and after the instructions that precede the
+    /// conversation.
     Prefix {
         /// Lifetime of the cache entries of tools and instructions.
         #[serde(default)]
@@ -94,8 +96,9 @@ pub enum CachePolicy {
         /// Lifetime of the cache entries of the conversation.
         #[serde(default)]
         lifetime: CacheLifetime,
-        /// Lifetime of the cache entry of tools and instructions. The default is `lifetime`, which
-        /// is also the minimum: the API refuses a shorter lifetime before a longer one.
+        /// Lifetime of the cache entry of tools and instructions. The default is `lifetime`. A
+        /// shorter lifetime is replaced by `lifetime`, because the API requires that earlier parts
+        /// of a request live at least as long as later parts.
         #[serde(default)]
         prefix_lifetime: Option<CacheLifetime>,
     },
@@ -115,7 +118,8 @@ pub enum CacheLifetime {
 
 impl CachePolicy {
     /// Returns the cache lifetime of the prefix (tools and instructions) and of the conversation.
-    /// The second is `None` if the conversation is not cached. Returns `None` if nothing is cached.
+    /// The lifetime of the conversation is `None` if only the prefix is cached. Returns `None` if
+    /// nothing is cached.
     pub(crate) fn cache_lifetimes(self) -> Option<(CacheLifetime, Option<CacheLifetime>)> {
         match self {
             Self::None => None,

@@ -27,7 +27,8 @@ pub struct Rules {
     /// The values of `output_config.effort` that the model accepts, from low to high. Empty if the
     /// model refuses the field.
     pub efforts: &'static [Effort],
-    /// Whether the model accepts a `tool_choice` of type `any` or `tool`. `None` if reports differ.
+    /// Whether the model accepts a `tool_choice` of type `any` or `tool`. `None` (unknown) if
+    /// reports about the model contradict each other.
     pub forced_tool_choice: Option<bool>,
     /// Whether the model supports `output_config.format` and `strict` tools.
     pub structured_output: bool,
@@ -241,7 +242,8 @@ const MYTHOS_PREVIEW: Rules = Rules {
     ..OPUS_4_7
 };
 const GENERATION_5: Rules = OPUS_4_8;
-/// Rules of the first Fable and Mythos models. A field is `None` if reports about it differ.
+/// Rules of the first Fable and Mythos models. Reports about their support for a forced tool choice
+/// contradict each other, so this field is `None`.
 const FABLE_5: Rules = Rules {
     thinking: PERMANENT_THINKING,
     forced_tool_choice: None,
@@ -334,7 +336,8 @@ fn parse_family_and_version(model: &str) -> Option<(Family, (u32, u32))> {
     match numbers.as_slice() {
         [major, minor, ..] => Some((family, (*major, *minor))),
         [major] => Some((family, (*major, 0))),
-        // The name `claude-mythos-preview` contains no version. (4, 9) sorts before generation 5.
+        // The name `claude-mythos-preview` contains no version. The version (4, 9) selects the
+        // rules for models before version 5.0.
         [] if family == Family::Mythos => Some((family, (4, 9))),
         [] => None,
     }

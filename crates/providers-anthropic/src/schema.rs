@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 use switchboard_providers_common::schema::{Change, ChangeKind, CompiledSchema};
 
-/// Returns the changes in a strict schema that make the API enforce less than the original schema.
-/// Omits encoded values, because the response decoder restores them.
+/// Returns the changes because of which the API enforces less with the strict schema than the
+/// original schema requires. Omits the change `Encoded` (a value is written as JSON text in a
+/// string), because the response decoder restores such values.
 pub(crate) fn unenforced_changes<'c>(
     strict: &'c CompiledSchema<'_>,
 ) -> impl Iterator<Item = &'c Change> {
@@ -14,7 +15,7 @@ pub(crate) fn unenforced_changes<'c>(
 }
 
 /// Returns whether the strict schema accepts fewer values than the original. For example, the
-/// strict form excludes objects with arbitrary keys, and recursion.
+/// strict form (which the API enforces) cannot express objects with arbitrary keys or recursion.
 pub(crate) fn accepts_fewer_values(original: &Value, strict: &CompiledSchema<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = properties.is_none_or(Map::is_empty);

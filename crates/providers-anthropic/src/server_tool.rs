@@ -84,8 +84,9 @@ impl ServerTool {
         }
     }
 
-    /// Returns the tool's entry for the request field `tools`. `rules` are the rules of the model.
-    /// With `None`, a web search without a configured version has the oldest version.
+    /// Returns the tool's entry for the request field `tools`. `rules` are the features of the
+    /// model, or `None` for an unknown model. For an unknown model, a web search without a
+    /// configured version gets the oldest version.
     pub(crate) fn to_declaration(&self, rules: Option<&Rules>) -> JsonObject {
         let search = match self {
             Self::WebSearch(search) => search,

@@ -89,9 +89,9 @@ pub struct Prices {
 /// - `litellm` and `openrouter`, with the vendor before a slash in `model`, such as
 ///   `anthropic/claude-sonnet-4.5`. The entry has the vendor's prices.
 ///
-/// `model` is the provider's name. If it is not listed, the function looks for the base of a
-/// fine-tuned model (`ft:BASE:…`), then for the name without its date, `-latest` or `-001`, and
-/// then for the newest dated version.
+/// `model` is the name of the model at the provider. If it is not listed, the function looks for
+/// the base of a fine-tuned model (`ft:BASE:…`), then for the name without its date, `-latest` or
+/// `-001`, and then for the newest dated version.
 pub fn lookup(provider: &str, model: &str) -> Option<ModelEntry> {
     let (provider, model) = names::to_catalog_name(provider, model)?;
     let find = |name: &str| table::find_row(provider, name);

@@ -60,9 +60,9 @@ const MAX_PASSES: usize = 6;
 /// property tests causes it.
 pub const NO_STABLE_FORM: &str = "the schema has no stable form: any object is allowed";
 
-/// Message of the [`Change`] that is reported when schemas are merged, for example the members of
-/// an `allOf`, and the `additionalProperties` of one schema excludes properties of another. The
-/// merged schema allows these properties.
+/// Message of the [`Change`] for merged schemas, such as the members of an `allOf`, of which one
+/// excludes properties of another with `additionalProperties`. The merged schema allows these
+/// properties.
 const OPENED: &str = "closed objects are opened for the properties of other schemas";
 
 /// Subset of JSON Schema that one provider API accepts. `rules.rs` lists the source of each rule.
@@ -133,8 +133,9 @@ pub struct CompiledSchema<'a> {
 }
 
 impl CompiledSchema<'_> {
-    /// Returns whether every [restored](restore()) answer that is valid against
-    /// [`schema`](Self::schema) is valid against the original schema.
+    /// Returns whether the compiled schema lost no constraint: every answer that is valid against
+    /// [`schema`](Self::schema) is valid against the original schema after [`restore()`] was
+    /// applied.
     pub fn is_exact(&self) -> bool {
         self.unenforced_changes().next().is_none()
     }
@@ -205,7 +206,8 @@ pub fn compile(schema: &Value, dialect: Dialect) -> CompiledSchema<'_> {
         first.changes.extend(next.changes);
         first.root_description = first.root_description.or(next.root_description);
     }
-    // Only hostile schemas need more passes: return the smallest schema that the dialect accepts.
+    // Even the last pass changed the schema, which only hostile input can cause. The result is the
+    // smallest schema that the dialect accepts.
     first.schema = Cow::Owned(Value::Object(root::smallest_schema(rules)));
     let change = Change::new("", ChangeKind::Truncated, NO_STABLE_FORM);
     first.changes.push(change);

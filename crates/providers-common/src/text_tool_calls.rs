@@ -95,7 +95,8 @@ const MAX_MARKS_BYTES: usize = 16 * 1024;
 pub struct Recovery {
     tools: Arc<OfferedTools>,
     forms: RecoveryForms,
-    /// Maximum size of a call in bytes. A longer call counts as incomplete.
+    /// Maximum size in bytes of one call in the text. A longer call counts as incomplete and is not
+    /// executed.
     limit: usize,
     ids: LocalIds,
     outcome: Option<ToolChoiceOutcome>,
@@ -127,8 +128,8 @@ impl Recovery {
         self
     }
 
-    /// Sets the outcome of the tool choice and the warnings, which are emitted at the beginning of
-    /// the answer.
+    /// Sets the outcome of the request's tool choice and the warnings about the request.
+    /// [`recover`] emits both at the beginning of the answer.
     pub(crate) fn with_outcome(
         mut self,
         outcome: ToolChoiceOutcome,
@@ -139,7 +140,8 @@ impl Recovery {
         self
     }
 
-    /// Returns whether the search would leave every answer unchanged.
+    /// Returns whether [`recover`] can return the stream unchanged: it would search for no calls
+    /// and emit no outcome or warning.
     fn is_idle(&self) -> bool {
         let finds_nothing = self.forms.is_empty() || self.tools.is_empty();
         finds_nothing && self.outcome.is_none() && self.warnings.is_empty()

@@ -28,7 +28,8 @@ impl ToolMapping {
         self.names = Some(names).filter(ToolNames::has_aliases);
     }
 
-    /// Adds a tool whose schema was changed for `dialect`, so that its input can be restored.
+    /// Adds a tool whose schema was changed for `dialect`. [`input_restorer`](Self::input_restorer)
+    /// then restores the inputs of its calls.
     pub fn add_tool(&mut self, tool: &ToolDefinition, dialect: Dialect) {
         let restorer = ShapeRestorer::new(&tool.input_schema, dialect);
         self.tools.insert(tool.name.clone(), restorer);

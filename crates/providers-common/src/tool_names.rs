@@ -11,10 +11,12 @@ use std::{
 use sha2::{Digest as _, Sha256};
 use switchboard_domain::{ChatRequest, Part, ToolChoice};
 
-/// Lengths of the hash in an alias, in hexadecimal digits. A longer hash is used only if the
-/// shorter alias is the name of another tool.
+/// Lengths, in hexadecimal digits, of the hash at the end of an alias, which replaces a tool name
+/// that the provider does not accept. A longer hash is used only if the alias with the shorter hash
+/// is the name of another tool.
 const HASH_DIGITS: [usize; 4] = [8, 16, 32, 64];
-/// Beginning of the alias for a tool name without any character that the provider accepts.
+/// Beginning of the alias for a tool name that consists only of `_` and of characters that the
+/// provider does not accept.
 const DEFAULT_NAME: &str = "tool";
 
 /// Rule for the tool names that a provider API accepts: ASCII letters, digits, `_` and `-`.
@@ -126,8 +128,8 @@ impl ToolNames {
             let mut aliases = HASH_DIGITS
                 .iter()
                 .map(|digits| rule.build_alias(name, *digits));
-            // The search finds an alias: the last candidate contains nearly the whole SHA-256, so
-            // it is unique.
+            // The `else` branch is not expected: the last candidate contains nearly the whole
+            // SHA-256 of the name, so no other name of the request equals it.
             let Some(alias) = aliases.find(|alias| taken.insert(alias.clone())) else {
                 continue;
             };

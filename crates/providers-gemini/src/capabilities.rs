@@ -8,8 +8,8 @@ use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog;
 
 /// Returns the capabilities of a Google model. `model` is its name with or without the prefix
-/// `models/`. The values of the model catalog take precedence over those of the model series.
-/// Unknown capabilities are `None`.
+/// `models/`. The model catalog takes precedence over the rules for the model's series, such as
+/// Gemini 2.5 Flash. Unknown capabilities are `None`.
 pub fn capabilities(model: &str) -> ModelCapabilities {
     let known = catalog::lookup("gemini", model).map(|entry| entry.capabilities);
     let of_series = series_capabilities(model);
@@ -70,7 +70,8 @@ enum ModelLine {
     Gemma,
 }
 
-/// The request field that controls a model's thinking, with its limits.
+/// The request field that controls how much a model thinks, and the values that the model accepts
+/// in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThinkingControl {
     /// A request controls thinking with the field `thinkingLevel`.
@@ -92,7 +93,8 @@ pub(crate) enum ThinkingControl {
 }
 
 impl ThinkingControl {
-    /// The thinking control that is assumed for an unknown model, because it is probably new.
+    /// The thinking control of the newest model series. It is also assumed for a model with an
+    /// unknown name, because such a model is probably new.
     pub(crate) const NEWEST: Self = Self::Levels {
         least: "LOW",
         medium: true,
@@ -180,8 +182,8 @@ impl ModelSeries {
         }
     }
 
-    /// Returns whether the API refuses a request if, after the last user message, the first tool
-    /// call of a model message has no thought signature.
+    /// Returns whether the API requires a thought signature on the first tool call of every model
+    /// message after the last user message. The API refuses a request without these signatures.
     pub(crate) fn requires_signatures(self) -> bool {
         self.line != ModelLine::Gemma && self.version >= (3, 0)
     }

@@ -24,8 +24,8 @@ pub(crate) struct AnswerSource {
     pub(crate) continuation: Continuation,
 }
 
-/// Returns the bytes of an answer as one stream of server-sent events: the events of the response
-/// `first`, and then those of its continuations.
+/// Returns the bytes of an answer as one stream of server-sent events. The events of the response
+/// `first` are followed by the events of the responses that continue the answer.
 pub(crate) fn continue_answer(source: AnswerSource, first: HttpAnswer) -> ByteStream {
     let parts = AnswerParts {
         current: Some(answer_events(source.model.provider(), first)),

@@ -1,4 +1,4 @@
-//! Gemini models, and servers that speak the Gemini API, as a
+//! Gemini models, and models of other servers with the Gemini API, as a
 //! [`ChatModel`](switchboard_domain::ChatModel).
 //!
 //! | module | content |

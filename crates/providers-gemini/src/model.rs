@@ -138,9 +138,9 @@ impl Wire for GenerateContent {
     }
 }
 
-/// Returns whether `error` means that the API refused a missing or invalid thought signature. Its
-/// messages are "Function call is missing a `thought_signature`…" and "Corrupted thought
-/// signature."
+/// Returns whether `error` means that the API refused a missing or invalid thought signature. The
+/// API's messages for this case are "Function call is missing a `thought_signature`…" and
+/// "Corrupted thought signature."
 fn refuses_signature(error: &ModelError) -> bool {
     let message = error.message().to_ascii_lowercase();
     matches!(error.kind, ModelErrorKind::InvalidRequest { .. })

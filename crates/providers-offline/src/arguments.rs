@@ -313,7 +313,8 @@ impl ArgumentFiller<'_> {
         if let Some(group) = values.ids.iter().find(|group| is_id || named_before(group)) {
             return group.values.clone();
         }
-        // In a phrase like "with subject test", the value "test" follows the parameter's name.
+        // In a phrase like "with subject test", the value "test" follows the name of the parameter
+        // `subject`.
         let name = parameter.stems.last();
         let at = values
             .tokens

@@ -23,11 +23,11 @@ pub(crate) struct TurnCall<'a> {
 /// The last user question, and the tool calls and assistant texts after it.
 #[derive(Debug, Clone)]
 pub(crate) struct ConversationTurn<'a> {
-    /// Text of the last user message. If the message answers a question of the demo model, the
-    /// original question precedes it.
+    /// Text of the last user message. If this message answers a question that the demo model asked,
+    /// the text starts with the original question of the user.
     pub(crate) question: String,
-    /// The question as text for the tool selection. If the question starts with "and", the previous
-    /// question precedes it.
+    /// Text that selects the tool: the field `question`. If the question starts with "and", the
+    /// previous question of the user precedes it.
     pub(crate) topic: String,
     pub(crate) calls: Vec<TurnCall<'a>>,
     /// The texts of the assistant since the last user question.

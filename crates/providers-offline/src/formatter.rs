@@ -12,13 +12,12 @@ use crate::{
 /// Name of the tool through which the model returns a formatted answer: the input of the tool call
 /// is the answer.
 pub(crate) const NAME: &str = "response_formatter";
-/// Prefix of a text that asks for more tool results. A system message
-/// that contains this prefix shows that the host is in the gathering phase, which collects tool
-/// results before the answer is formatted.
+/// Prefix of a text that asks for more tool results. If a system message contains this prefix, the
+/// host is in the gathering phase, which collects tool results before the answer is formatted.
 const MARKER: &str = "NEED MORE DATA:";
 
-/// Returns the text that precedes the planned tool calls in the host's gathering phase. Returns
-/// `None` in other phases, or if the plan contains no tool call.
+/// Returns the text that precedes the planned tool calls while the host gathers tool results.
+/// Returns `None` if no system message contains [`MARKER`], or if the plan contains no tool call.
 pub(crate) fn gathering_phase_text(request: &ChatRequest, plan: &Plan) -> Option<String> {
     let is_prompt =
         |message: &Message| message.role == Role::System && message.text().contains(MARKER);

@@ -16,8 +16,8 @@ pub const MODEL: &str = "planner";
 
 /// The demo model `offline/planner`.
 ///
-/// It stores nothing between requests and never fails. A JSON Schema for the answer and stop
-/// sequences are ignored with a warning. Temperature, `top_p`, seed and reasoning effort have no
+/// It stores nothing between requests and never fails. Stop sequences and a JSON Schema for the
+/// answer are ignored with a warning. Temperature, `top_p`, seed and reasoning effort have no
 /// effect.
 #[derive(Debug, Clone)]
 pub struct DemoModel {
@@ -27,7 +27,8 @@ pub struct DemoModel {
 }
 
 impl DemoModel {
-    /// Creates a demo model. It resolves "yesterday" with the clock and time zone of the system.
+    /// Creates a demo model. It resolves relative dates such as "yesterday" with the clock and the
+    /// time zone of the system.
     pub fn new() -> Self {
         Self {
             id: ModelId::new(PROVIDER, MODEL),

@@ -16,8 +16,8 @@ use crate::{
     word_stems::stem_words,
 };
 
-/// Maximum length of a question in bytes. The demo model declines longer questions, because
-/// arguments from a part of the text would be wrong.
+/// Maximum length of a question in bytes. The demo model declines longer questions and does not cut
+/// them, because the arguments from a part of the text could be wrong.
 const MAX_QUESTION_BYTES: usize = 64 * 1024;
 /// Maximum number of tool names in the answer to a question that matches no tool.
 const MAX_LISTED_TOOLS: usize = 10;
@@ -158,7 +158,7 @@ fn no_match_message(tools: &[Arc<ToolDefinition>]) -> String {
     format!("No connected tool matches the words of this question. The tools are {names}{more}.")
 }
 
-/// The data for planning the next step with the tool that matches the question best.
+/// Data for planning the next step, which uses the tool that matches the question best.
 struct ToolStep<'a> {
     request: &'a ChatRequest,
     turn: &'a ConversationTurn<'a>,

@@ -111,8 +111,8 @@ fn tool_choice_outcome(choice: &ToolChoice, plan: &Plan) -> ToolChoiceOutcome {
     }
 }
 
-/// Returns a warning for each of two ignored options that the request sets: a JSON Schema for the
-/// answer, and stop sequences.
+/// Returns the warnings about ignored options: one if the request sets a JSON Schema for the
+/// answer, and one if it sets stop sequences.
 fn collect_warnings(request: &ChatRequest) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut dropped = |option: &str| {

@@ -77,8 +77,8 @@ impl QuestionValues {
     }
 
     /// Returns the words from the token at index `start` up to punctuation or a line end. An
-    /// article at the start is omitted if further words follow. Returns `None` if there is no such
-    /// token.
+    /// article at the start is omitted if further words follow. Returns `None` if `start` is not
+    /// the index of a token.
     pub(crate) fn phrase_from_token(&self, start: usize) -> Option<String> {
         let rest = self.tokens.get(start..)?;
         let end = rest.iter().position(|token| token.ends_phrase);

@@ -11,14 +11,15 @@ use crate::{
 };
 
 /// Minimum share (0 to 1) of the question's word stems that a tool's name, title, description and
-/// parameters must contain. A tool below this share is called only if the tool choice is forced.
+/// parameters must contain. A tool below this share is called only if the `tool_choice` of the
+/// request forces a call.
 const MIN_COVERAGE: f64 = 0.3;
-/// Minimum number of words that a question and a tool must share if none is in the tool's name or
-/// title. In a question with fewer words, all words must match.
+/// Minimum number of words that a question and a tool must share if none of these words is in the
+/// tool's name or title. A question with fewer words must share all its words with the tool.
 const MIN_SHARED_WORDS: usize = 2;
 
-/// Weight of a word in a tool's name. A word in the title, the description or a parameter has the
-/// weight 1.
+/// Weight, in the ranking of tools, of a word in a tool's name. A word in the title, the
+/// description or a parameter has the weight 1.
 const NAME_WEIGHT: usize = 3;
 
 /// Tokenizer for documents that consist of word stems separated by spaces.

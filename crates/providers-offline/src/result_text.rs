@@ -78,7 +78,8 @@ fn describe_data(data: &Value, asked: &[String]) -> String {
     shorten(text.trim_end())
 }
 
-/// Formats a value, followed by the field `currency` or `unit` of its object if there is one.
+/// Formats a value. If `object`, which contains the value, has a field `currency` or `unit`,
+/// appends the text of this field.
 fn format_with_unit(value: &Value, object: &Map<String, Value>) -> String {
     let units = ["currency", "unit"].into_iter();
     let unit = units

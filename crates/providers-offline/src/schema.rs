@@ -8,8 +8,8 @@ use crate::word_stems::{split_words, stem_word};
 #[derive(Debug, Clone)]
 pub(crate) struct Parameter<'a> {
     pub(crate) name: String,
-    /// The JSON Schema of the parameter. For an `anyOf` or `oneOf`, its first alternative whose
-    /// type is not `null`.
+    /// The JSON Schema of the parameter. If the property has `anyOf` or `oneOf`, this is the first
+    /// alternative whose type is not `null`.
     pub(crate) schema: &'a Value,
     pub(crate) is_required: bool,
     /// The word stems of the parameter's name, for comparisons with words of a question.

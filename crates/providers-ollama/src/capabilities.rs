@@ -31,9 +31,9 @@ fn is_cloud_model(model: &str) -> bool {
     })
 }
 
-/// Returns the capabilities `known`, with those that the server reports in its list `abilities`. A
-/// capability that is not in the list becomes `Some(false)`. Without a list, the capabilities for
-/// tools, reasoning, images and audio are `None`.
+/// Returns the capabilities `known`, completed with the server's report. Tools, reasoning, images
+/// and audio become `Some(true)` if the server's list `abilities` names them, `Some(false)` if it
+/// does not, and `None` without a list. The context window is replaced.
 pub(crate) fn add_reported_capabilities(
     known: &ModelCapabilities,
     abilities: Option<&[String]>,

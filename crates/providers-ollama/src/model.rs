@@ -59,7 +59,7 @@ pub struct OllamaOptions {
     pub own_stop: Option<Vec<String>>,
 }
 
-/// Changes to a request after the server refused the original request.
+/// Changes that are applied to a request because the server refused an earlier attempt.
 #[derive(Debug, Default)]
 pub struct Simplified {
     think: ThinkForm,
@@ -170,9 +170,9 @@ fn needs_prompted_tools(model: &OllamaModel) -> bool {
     }
 }
 
-/// Describes the tools in the prompt and converts the calls of the history to text. If `format`
-/// must constrain the answer to a call, only converts the history: [`to_wire`] then describes the
-/// tools and creates the schema.
+/// Describes the tools in the prompt and converts the calls of the history to text. If the request
+/// field `format` must constrain the answer to a call, only converts the history: [`to_wire`] then
+/// describes the tools and creates the schema.
 ///
 /// Fails as [`to_wire`] does if the tools or the tool choice are invalid.
 fn describe_tools_in_prompt<'a>(

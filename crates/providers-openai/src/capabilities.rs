@@ -38,8 +38,9 @@ fn series_capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
         parallel_tools: Some(!matches!(series, Series::O(_))),
         forced_tool_choice: Some(true),
         structured_output: Some(true),
-        // `None` if the reasoning of the series can be turned off: the API then accepts
-        // `temperature` and `top_p` only in requests without reasoning.
+        // Support for `temperature` and `top_p`. It is `None` (unknown) if the reasoning of the
+        // series can be turned off, because the API then accepts these fields only in requests
+        // without reasoning.
         sampling: match series.reasoning_rules() {
             None => Some(true),
             Some(reasoning) if !reasoning.can_be_off => Some(false),
@@ -60,7 +61,8 @@ pub(crate) enum Series {
     Gpt {
         /// Major and minor version of the series, such as (5, 4).
         version: (u32, u32),
-        /// Whether this variant of the series always reasons: it refuses `reasoning_effort: none`.
+        /// Whether this variant of the series, such as `-pro`, always reasons. The API then refuses
+        /// `reasoning_effort: none`.
         always_reasons: bool,
     },
     /// A series of reasoning models such as `o1`, `o3` or `o4-mini`. The value is the number after
@@ -73,7 +75,7 @@ pub(crate) enum Series {
 pub(crate) struct Reasoning {
     /// Whether the model accepts `reasoning_effort: none`, which turns reasoning off.
     pub(crate) can_be_off: bool,
-    /// Whether a request without `reasoning_effort` turns reasoning off. Always `false` if
+    /// Whether the model does not reason if the request omits `reasoning_effort`. Always `false` if
     /// `can_be_off` is `false`.
     pub(crate) off_by_default: bool,
     /// Whether Chat Completions refuses function tools in a request with reasoning: "Function tools
@@ -101,7 +103,7 @@ impl Series {
             let end = rest.find('-').unwrap_or(rest.len());
             let (version, variant) = rest.split_at(end);
             let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
-            // The version of `gpt-4o` counts as 4.0.
+            // The text `4o` in `gpt-4o` counts as version 4.0.
             let major: u32 = major.trim_end_matches('o').parse().ok()?;
             let version = (major, minor.parse().ok()?);
             let always_reasons = variant.starts_with("-pro")

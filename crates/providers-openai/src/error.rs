@@ -15,8 +15,8 @@ pub(crate) static ERRORS: ErrorTable = ErrorTable {
 fn ignore_error_details(_fields: &Map<String, Value>, _error: &mut ApiError) {}
 
 const RULES: &[ErrorRule] = &[
-    // Parts of the messages with which servers that send no error code report a prompt that is too
-    // long: vLLM, llama.cpp, xAI, proxies to Gemini, Anthropic and Bedrock.
+    // Texts in error messages about a prompt that is too long. These servers send such messages
+    // without an error code: vLLM, llama.cpp, xAI, and proxies to Gemini, Anthropic and Bedrock.
     ErrorRule::match_messages(
         &[
             "maximum context length",
@@ -102,8 +102,8 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::Overloaded,
     ),
-    // Codes of the stream event `response.failed`. The event has no HTTP status and no field name,
-    // so only the code shows that the request was invalid.
+    // Error codes in the stream event `response.failed`. This event has no HTTP status and does not
+    // name an invalid request field, so only the code shows that the request was invalid.
     ErrorRule::match_codes(
         &[
             "invalid_prompt",

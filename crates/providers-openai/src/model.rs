@@ -88,8 +88,9 @@ impl Wire for Chat {
         let profile = &model.config().profile;
         if needs_prompted_tools(model, request) {
             check_tool_choice(request, model.provider())?;
-            // With `constrained`, a forced call is requested as an answer with a JSON Schema. The
-            // schema may have `anyOf` at its root, which not every server supports.
+            // With `constrained`, a forced tool call is requested as an answer that must match a
+            // JSON Schema. The root of this schema may be `anyOf`, so the server must support
+            // combinators at the root.
             let constrained =
                 model.capabilities().structured_output == Some(true) && profile.root_combinators;
             let prompted = PromptedTools { constrained }.prepare_request(request);
@@ -146,8 +147,8 @@ fn prepare_chat(
 #[derive(Debug)]
 pub struct Responses;
 
-/// Adjustment of a request after a refused attempt: whether the reasoning of earlier answers is
-/// removed, because the API refused it.
+/// State of the retries of a request. `true` if the next attempt omits the reasoning of earlier
+/// answers, because the API refused this reasoning.
 #[derive(Debug, Default)]
 pub struct WithoutReasoning(bool);
 

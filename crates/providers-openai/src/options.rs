@@ -58,7 +58,8 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
             && reasoning.can_be_off
             && with_tools
         {
-            // A model that reasons by default needs an explicit `none`, else the API refuses tools.
+            // The API refuses a request that has both functions and reasoning. A model that reasons
+            // by default therefore needs an explicit `none`.
             let is_sent = requested.is_some() || !reasoning.off_by_default;
             if is_sent && requested != Some("none") {
                 self.warn_dropped_option(&format!(
@@ -131,7 +132,8 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
     pub(crate) fn parallel_tool_calls(&mut self, with_tools: bool) -> Option<bool> {
         let requested = self.request.parallel_tool_use.filter(|_| with_tools)?;
         if self.capabilities.parallel_tools == Some(false) {
-            // The field is omitted, because a model that calls one tool at a time refuses it.
+            // A model that calls one tool at a time refuses the field, so it is omitted. A warning
+            // is necessary only if the caller asked for parallel calls.
             if requested {
                 self.warn_dropped_option(&format!("{} calls one tool at a time", self.model.name));
             }
@@ -160,14 +162,14 @@ fn effort_name(effort: ReasoningEffort) -> &'static str {
         ReasoningEffort::None => "none",
         ReasoningEffort::Low => "low",
         ReasoningEffort::High => "high",
-        // This arm maps `Medium`, and effort levels that were added to the domain later.
+        // This arm maps `Medium`, and levels that are added to `ReasoningEffort` later.
         _ => "medium",
     }
 }
 
 /// Returns the name and the schema of the structured answer that the request asks for, or `None`
-/// for an answer without a schema. If the sent schema changes the shape of the answer, sets up
-/// `tool_mapping` to restore the shape.
+/// for an answer without a schema. If the sent schema gives the answer another shape than the
+/// requested schema, configures `tool_mapping` so that it restores the requested shape.
 ///
 /// Fails with `ModelErrorKind::InvalidRequest` if the name is not valid; the error names `field`,
 /// the path of the schema name in the request body. Fails with `ModelErrorKind::Unsupported` if the

@@ -43,8 +43,8 @@ pub struct Profile {
     /// Whether the server supports the request field `stream_options.include_usage`. If `false`,
     /// the field is omitted, and the token usage of a streamed answer may be unknown.
     pub stream_options: bool,
-    /// Whether the server can stream an answer with a schema. If `false`, such an answer is
-    /// requested as one document.
+    /// Whether the server can stream an answer that must match a JSON Schema. If `false`, such an
+    /// answer is requested without streaming.
     pub streams_schemas: bool,
     /// Request fields that set the reasoning effort and turn reasoning off.
     pub reasoning_control: ReasoningControl,
@@ -57,8 +57,8 @@ pub struct Profile {
     pub result_media: bool,
     /// Responses API only: whether an assistant message without an id is sent with `type: message`
     /// and content of the type `output_text`. llama.cpp requires this form ("Cannot determine type
-    /// of 'item'"). In this form, the types of OpenAI's SDK require an id, which messages of other
-    /// models do not have.
+    /// of 'item'"). Other servers get the short form without a type, because OpenAI's SDK requires
+    /// an id in the typed form, and messages of other models have no id.
     pub typed_answers: bool,
     /// Responses API only: whether `text.format` is supported. Otherwise the schema is sent as
     /// `response_format`, the field of Chat Completions (llama.cpp, tested in 2026).
@@ -73,9 +73,9 @@ pub struct Profile {
     /// Chat Completions only: if a model writes a tool call as text in one of these forms, the text
     /// becomes a tool use. Empty for servers that parse such text themselves.
     pub recovery: RecoveryForms,
-    /// Chat Completions only: whether, for every model, tools are described in the instructions and
-    /// calls are parsed from the text of the answer. For a model without tool use, this is done
-    /// with every profile.
+    /// Chat Completions only: whether tools are described in the instructions and tool calls are
+    /// parsed from the text of the answer, for all models of the server. If `false`, this is done
+    /// only for models without tool use.
     pub tools_by_prompt: bool,
 }
 
@@ -208,9 +208,10 @@ impl Profile {
     /// Returns the profile of `DeepSeek` V4 and later, which reasons by default.
     ///
     /// Source: the guide "Thinking Mode" (api-docs.deepseek.com/guides/thinking_mode). After tool
-    /// calls the server requires the reasoning of earlier answers. `thinking` disables reasoning.
-    /// Public issue threads report that a forced tool choice is refused with reasoning, and that
-    /// `response_format` of type `json_schema` is refused (litellm#31466, llm-exe#662).
+    /// calls the server requires the reasoning of earlier answers. The request field `thinking` can
+    /// disable reasoning. Public issue threads report that a forced tool choice is refused with
+    /// reasoning, and that `response_format` of type `json_schema` is refused (litellm#31466,
+    /// llm-exe#662).
     pub fn deepseek() -> Self {
         Self {
             forced_tool_choice: ForcedToolChoice::RefusedWhileReasoning,
@@ -375,20 +376,21 @@ pub enum ForcedToolChoice {
     /// The server accepts a forced tool choice without enforcing it (llama.cpp). The choice is
     /// sent, and its outcome is [`Relaxed`](switchboard_domain::ToolChoiceOutcome::Relaxed).
     Unenforced,
-    /// The server refuses a forced tool choice while the model reasons, so the request turns
-    /// reasoning off. If the request asks for reasoning, `auto` is sent instead, and the outcome of
-    /// the choice is [`Relaxed`](switchboard_domain::ToolChoiceOutcome::Relaxed).
+    /// The server refuses a forced tool choice while the model reasons. The request then turns
+    /// reasoning off, unless the caller asked for reasoning. In that case `auto` is sent instead of
+    /// the forced choice, and the outcome of the choice is
+    /// [`Relaxed`](switchboard_domain::ToolChoiceOutcome::Relaxed).
     RefusedWhileReasoning,
 }
 
-/// Rule for valid ids of tool calls. An id that is not valid, such as one of another provider, is
-/// replaced by a hash of the id, in the call and in its result.
+/// Rule for valid ids of tool calls. An id that breaks the rule, for example because another
+/// provider created it, is replaced by a hash of the id, both in the call and in its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolIdRule {
     /// Ids of tool calls may be any text.
     Any,
-    /// Ids of tool calls have at most this number of bytes. A longer id is replaced by one of 18
-    /// bytes.
+    /// Ids of tool calls have at most this number of bytes. A longer id is replaced by `call_` and
+    /// a hash, together 18 bytes.
     MaxLength(usize),
     /// Ids of tool calls have exactly this number of ASCII letters and digits (Mistral: 9). The
     /// number must not exceed 13, the length of the hash that replaces other ids.

@@ -218,8 +218,8 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    /// Returns the name by which `tool_choice` selects the tool with the declared name `name`. The
-    /// tool is a provider tool or a function.
+    /// Returns the name that `tool_choice` must contain to select the tool `name`: the name of a
+    /// provider tool, or the name under which the request declares the function.
     fn name_on_wire(&self, name: &'a str) -> ToolName<'a> {
         let mut provider_tools = self.provider_tools.iter();
         match provider_tools.find(|it| self.selects_tool(&[name], it)) {
@@ -228,8 +228,8 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    /// Returns whether one of `names` selects the provider tool `tool`. A name that a function also
-    /// has selects only the function.
+    /// Returns whether one of `names` selects the provider tool `tool`. If a function has the same
+    /// name, the name selects the function and not the provider tool.
     fn selects_tool(&self, names: &[&str], tool: &ProviderTool<'_>) -> bool {
         let is_function = |name: &str| self.functions.iter().any(|it| it.name == name);
         let mut matching = names.iter().filter(|name| tool.has_name(name));
@@ -282,8 +282,8 @@ impl<'a> ToolBuilder<'a, '_> {
 }
 
 /// Returns whether the request must turn reasoning off, because it forces a tool call and the
-/// server refuses that with reasoning. Returns `false` if the request sets a reasoning effort. If
-/// that effort allows reasoning, the tool choice is relaxed instead.
+/// server refuses a forced call while the model reasons. Returns `false` if the caller set a
+/// reasoning effort. If that effort is not `none`, the tool choice is relaxed to `auto` instead.
 pub(crate) fn choice_disables_reasoning(request: &ChatRequest, profile: &Profile) -> bool {
     let is_forced = matches!(
         request.tool_choice,

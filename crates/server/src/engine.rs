@@ -17,9 +17,9 @@ use crate::openapi::schema;
 /// program that embeds the server implements this trait.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
-    /// Builds an agent for the settings of a request. The server adds approver, session and
-    /// checkpoints to the agent. The server calls this method for every run, so an engine should
-    /// share expensive parts between calls.
+    /// Builds an agent for the settings of a request. The server adds its own approver, the session
+    /// and the checkpoints to the returned agent. The server calls this method for every run, so an
+    /// engine should share expensive parts between calls.
     ///
     /// `session` is the id of the run's session, or `None` for an ephemeral run. A new session is
     /// stored only after this call. An agent that is shared between calls must not contain values
@@ -218,7 +218,8 @@ pub enum RunSettingsError {
     Unknown {
         /// The path of the field in the request, such as `parameters.tool_choice`.
         field: String,
-        /// The text for the client: the unknown name, and how to find the existing names.
+        /// The error text for the client. It names the model, recipe, tool or other value that does
+        /// not exist, and can state how to find the existing ones.
         message: String,
     },
     /// A field of the request has an invalid value.
@@ -233,7 +234,8 @@ pub enum RunSettingsError {
     /// A model or MCP server that the run needs is unavailable.
     #[error("{message}")]
     Unavailable {
-        /// The text for the client: why the model or MCP server is unavailable, and a remedy.
+        /// The error text for the client. It states why the model or MCP server is unavailable, and
+        /// a remedy.
         message: String,
         /// The delay after which a retry may succeed, if it is known.
         retry_after: Option<Duration>,

@@ -1,8 +1,9 @@
-//! The HTTP server and the web page. It runs agents for clients of five HTTP protocols.
+//! The HTTP server and its web page. Clients run agents through the server's own routes, or through
+//! the protocols of OpenAI, Anthropic, the AI SDK and AG-UI.
 //!
 //! A [`Server`] consists of an [`Engine`], which builds agents, and of the stores for sessions and
-//! runs. A run continues without readers: its events are stored and then emitted, and any number
-//! of readers can follow, disconnect and reconnect.
+//! runs. A run in a session continues when no client reads its events. Each of its events is stored
+//! before clients receive it, so that any number of clients can read, disconnect and reconnect.
 //!
 //! | module | content |
 //! |---|---|

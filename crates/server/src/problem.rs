@@ -62,8 +62,8 @@ fn serialize_status<S: Serializer>(status: &StatusCode, serializer: S) -> Result
 }
 
 impl Problem {
-    /// Creates a problem without field and run. For the statuses 429 and 503, the client may retry
-    /// after one second.
+    /// Creates a problem that names no request field and no run. With the status 429 or 503, the
+    /// response asks the client to retry after one second.
     pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         let (status, kind, title) = kind.status_name_and_title();
         let is_temporary = matches!(status.as_u16(), 429 | 503);
@@ -133,7 +133,8 @@ impl Problem {
         Self::new(ProblemKind::SessionBusy, detail).with_run(run)
     }
 
-    /// Creates a problem with status 409 for an operation that the current state does not allow.
+    /// Creates a problem with status 409 for an operation that the current state of a run or
+    /// session does not allow.
     pub(crate) fn state_conflict(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Conflict, detail)
     }

@@ -161,7 +161,8 @@ async fn observe_request(State(app): State<App>, request: Request, next: Next) -
     }
     let nosniff = HeaderValue::from_static("nosniff");
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
-    // Browsers must not resolve the hosts of links in model output, which could leak data.
+    // Without `X-DNS-Prefetch-Control: off`, browsers may resolve the host names of links in model
+    // output before a click. Such DNS requests could leak data.
     let off = HeaderValue::from_static("off");
     headers.insert(header::X_DNS_PREFETCH_CONTROL, off);
     let no_store = HeaderValue::from_static("no-store");

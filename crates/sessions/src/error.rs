@@ -16,7 +16,8 @@ pub enum OpenError {
         #[source]
         source: io::Error,
     },
-    /// The URL of the server is invalid. The message omits it, since it may contain a password.
+    /// The URL of the PostgreSQL server is invalid. The error message omits the URL, because it may
+    /// contain a password.
     #[error(
         "the URL of the PostgreSQL server is invalid. Write it as postgres://user@host/database"
     )]

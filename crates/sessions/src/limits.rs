@@ -11,7 +11,8 @@ use switchboard_domain::{
 const RUN_PARAMETERS: &str = "the parameter object of a run";
 
 /// Returns the error `TooLarge` if a JSON document has more than [`MAX_DOCUMENT_DEPTH`] nesting
-/// levels, because it could not be parsed when it is read. `what` names the document in the error.
+/// levels, because the store could not parse it again after reading it. `what` names the document
+/// in the error.
 pub(crate) fn check_nesting(what: &'static str, json: &str) -> Result<(), SessionStoreError> {
     let checked = check_document_depth(json.as_bytes());
     checked.map_err(|_| nesting_error(what, MAX_DOCUMENT_DEPTH))
@@ -33,7 +34,8 @@ pub(crate) fn serialize_messages(
     texts.collect()
 }
 
-/// Serializes the parameters of a run to JSON. Returns `None` for missing or `null` parameters.
+/// Serializes the parameters of a run to JSON. Returns `None` for missing or `null` parameters, and
+/// the error `TooLarge` for parameters that are too large or nested too deeply.
 pub(crate) fn serialize_parameters(
     parameters: Option<&Value>,
 ) -> Result<Option<String>, SessionStoreError> {

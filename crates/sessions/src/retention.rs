@@ -14,16 +14,16 @@ pub struct Retention {
     /// Maximum time since the last write to a session. Sessions whose last write is older are
     /// removed.
     pub unused_for: Option<Duration>,
-    /// Maximum number of sessions of each principal. If a principal has more, those whose last
-    /// write is the oldest are removed.
+    /// Maximum number of sessions of each principal. If a principal has more, the sessions with the
+    /// oldest last write are removed.
     pub at_most: Option<u64>,
 }
 
 /// Maximum number of sessions that one transaction removes, so that other writes wait only briefly.
 const BATCH: u64 = 50;
 
-// The outer `DELETE` compares `used_us` again, because another process may have used a session
-// after the inner query selected it.
+// The column `used_us` contains the time of the last use of a session. The outer `DELETE` compares
+// it again, because another process may have used the session after the inner query selected it.
 const DELETE_UNUSED: &str = "DELETE FROM sessions WHERE (key, used_us) IN (
     SELECT s.key, s.used_us FROM sessions s WHERE s.used_us < $1
     AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session = s.key AND r.state <> 'finished')

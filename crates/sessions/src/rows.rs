@@ -9,8 +9,8 @@ use crate::database::{DatabaseError, Row};
 /// Builds SQL that selects the columns of a [`StoredRun`] from the runs of one principal.
 /// `$condition` is the rest of the `WHERE` clause, and may contain `ORDER BY` and `LIMIT`.
 ///
-/// The SQL joins the last row of `run_events` of each run, because the time of its last event may
-/// be later than `updated_at` in the row of the run.
+/// The SQL joins the last row of `run_events` of each run. The time in this row may be later than
+/// `updated_at` in the row of the run.
 macro_rules! select_runs {
     ($condition:literal) => {
         concat!(
@@ -29,8 +29,8 @@ pub(crate) use select_runs;
 /// SQL that selects one run of a principal by its id.
 pub(crate) const RUN: &str = select_runs!("r.id = $3");
 
-/// SQL that selects one session of a principal by its id. The columns are those of [`read_session`]
-/// and the row key.
+/// SQL that selects one session of a principal by its id. Its columns are the ones that
+/// [`read_session`] reads, followed by the row key.
 pub(crate) const SESSION: &str = "SELECT id, title, created_at, messages, key FROM sessions
     WHERE id = $1 AND tenant = $2 AND person = $3";
 
@@ -115,9 +115,9 @@ pub(crate) fn read_message(row: &Row) -> Result<Arc<Message>, DatabaseError> {
         .map_err(DatabaseError::unreadable_data)
 }
 
-/// Parses the events in a row with the columns (last number, first number, events as lines).
-/// Returns each event as JSON text with its number. Fails if the number of lines does not match the
-/// first and last number.
+/// Parses the events in a row with three columns: the number of the last event, the number of the
+/// first event, and a text with one event per line. Returns each event as JSON text with its
+/// number. Fails if the text has another number of lines than the first two columns declare.
 pub(crate) fn read_events(row: &Row) -> Result<Vec<(u64, String)>, DatabaseError> {
     let (last, first) = (row.read_count(0)?, row.read_count(1)?);
     let text = row.read_text(2)?;

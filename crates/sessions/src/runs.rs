@@ -323,8 +323,9 @@ impl Store {
         let dead = self.find_dead_instances(&found).await;
         let dead = dead.map_err(|error| error.into_store_error(operation))?;
         if !dead.is_empty() {
-            // The runs are read again: after the first read, an instance may have closed normally.
-            // Then it has released its runs, and another instance may execute them.
+            // The runs are read again, because an instance that closed normally after the first
+            // read also counts as dead. It has released its runs by then, and another instance may
+            // execute them.
             found = runs().await?;
             for run in &mut found {
                 if run.instance.as_ref().is_some_and(|it| dead.contains(it)) {
@@ -335,7 +336,7 @@ impl Store {
         Ok(found.into_iter().map(|run| run.record).collect())
     }
 
-    /// Returns the ids of the dead instances that are recorded as executing these runs.
+    /// Returns the ids of dead instances that execute a run in `runs` according to the database.
     async fn find_dead_instances(
         &self,
         runs: &[StoredRun],
@@ -392,8 +393,9 @@ async fn acquire_stored_run(
         "UPDATE runs SET state = 'running', instance = $2, updated_at = $3, outcome = NULL
         WHERE id = $1 AND state IN ('waiting', 'interrupted')";
     let session = find_run(tx, owner, run).await?.record.session;
-    // The session is locked, so that no other process deletes the session and its runs meanwhile.
-    // If the session does not exist, `find_run` returns the error below.
+    // The session is locked, so that no other process deletes the session and its runs meanwhile. A
+    // missing session is not an error here: its runs are then missing too, and `find_run` below
+    // returns `NoSuchRun`.
     if let Err(Refusal::Failed(error)) = tx.lock_session(owner, &session).await {
         return Err(error.into());
     }
@@ -403,8 +405,8 @@ async fn acquire_stored_run(
     match record.state {
         RunState::Finished => return Err(run_conflict(run, "it is finished").into()),
         RunState::Running => {
-            // `is_alive` removes a dead instance. This happens before the `UPDATE` below locks the
-            // row of the run, which avoids deadlocks.
+            // `is_alive` also removes the row of a dead instance and interrupts its runs. This
+            // happens before the `UPDATE` below locks the row of the run, which avoids deadlocks.
             let is_alive = match &instance {
                 Some(instance) => tx.is_alive(instance).await?,
                 None => true,

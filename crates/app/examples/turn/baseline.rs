@@ -100,7 +100,8 @@ impl Baseline {
             .spawn()?;
         let pipes = server.stdout.take().zip(server.stdin.take());
         let (stdout, stdin) = pipes.ok_or("the pipes are missing")?;
-        // Uses the protocol version that `McpHost` also negotiates, for a fair comparison.
+        // `McpHost` also negotiates this protocol version. The baseline uses it too, so that the
+        // comparison is fair.
         let mode = ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::LATEST],
         };

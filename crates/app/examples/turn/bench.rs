@@ -23,7 +23,8 @@ use super::{
 /// Number of turns in one batch, the unit whose CPU time is measured.
 const BATCH: usize = 256;
 
-/// Kinds of measurement: name, whether answers are streamed, and number of concurrent turns.
+/// Kinds of measurement. Each entry contains its name, whether answers are streamed, and the number
+/// of concurrent turns.
 const KINDS: [(&str, bool, usize); 4] = [
     ("stream-1", true, 1),
     ("stream-64", true, 64),
@@ -140,8 +141,8 @@ pub(crate) async fn measure_turns(batches: u32) -> Outcome<()> {
         answer: script::answer_words().concat(),
     };
     pin_thread_to_cpu(own_cpu)?;
-    // Every round measures all kinds, so that other load on the machine affects all of them. Round
-    // 0 is the warm-up, which is not counted.
+    // Each round measures every kind of measurement, so that other load on the machine affects all
+    // of them. Round 0 is a warm-up, and its results are not printed.
     for round in 0..=batches {
         for (name, streamed, concurrency) in KINDS {
             let mut times = [0.0; 2];

@@ -5,8 +5,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Outcome;
 
-/// Returns the numbers of the CPUs on which the two sides of a benchmark run. Both numbers are
-/// equal if only one CPU is available.
+/// Returns two CPU numbers: one for the benchmark process and one for the servers that it starts.
+/// Both numbers are equal if only one CPU is available.
 #[cfg(target_os = "linux")]
 pub(crate) fn choose_cpus() -> Outcome<[usize; 2]> {
     let allowed = sched_getaffinity(None)?;

@@ -22,7 +22,8 @@ mod script;
 #[cfg(unix)]
 mod servers;
 
-/// Both sides of the benchmark use the allocator of the `switchboard` program.
+/// The `switchboard` program also uses this allocator. The baseline runs in this process too, so
+/// both sides of the comparison use it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

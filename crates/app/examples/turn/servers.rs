@@ -72,7 +72,8 @@ pub(crate) async fn serve_tools() -> Outcome<()> {
     Ok(())
 }
 
-/// Response bodies of the model server. Index 0 is an event stream, index 1 one JSON document.
+/// Response bodies of the model server: `call` requests a tool call, and `text` is the final
+/// answer. Index 0 of each array is an event stream, and index 1 is one JSON document.
 struct PreparedResponses {
     call: [Bytes; 2],
     text: [Bytes; 2],

@@ -50,8 +50,9 @@ impl Chat<'_> {
         }
     }
 
-    /// Returns a copy of the agent with the current list of redefined tools: tools whose definition
-    /// differs from the stored one. The agent checks approvals of these tools more strictly.
+    /// Returns a copy of the agent with the current list of redefined tools. The definition of such
+    /// a tool differs from the stored definition. Approval checks therefore do not trust its
+    /// annotations, such as read-only.
     pub(super) fn current_agent(&self) -> Agent {
         let redefined = self.resources.host.redefined_tools();
         self.agent.clone().with_redefined_tools(redefined)
@@ -65,8 +66,9 @@ impl Chat<'_> {
         ChatFlow::Continue
     }
 
-    /// Prints the events of a run until it ends. The first Ctrl-C cancels the run, and a second one
-    /// stops waiting for its end. The conversation continues after both.
+    /// Prints the events of a run until it ends. The first Ctrl-C cancels the run. After a second
+    /// Ctrl-C, the function does not wait until the run has ended. The conversation continues in
+    /// both cases.
     pub(super) async fn follow_run(&mut self, run: PersistedRun) -> Result<ChatFlow, Failure> {
         let mut run = ActiveRun::Persisted(Box::new(run));
         self.is_running.store(true, Ordering::Relaxed);

@@ -96,7 +96,8 @@ impl Chat<'_> {
         if self.has_line_editor() {
             return Ok(output::print_lines(text)?);
         }
-        // If standard output is a pipe or file, it contains only the answers of the model.
+        // Standard output may be a pipe or a file that must contain only the answers of the model.
+        // The list is therefore printed on standard error.
         print_line(text.trim_end());
         Ok(())
     }

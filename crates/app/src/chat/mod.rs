@@ -169,7 +169,8 @@ async fn start_chat(
         None => Arc::new(StdinLineReader),
     };
     let is_running = Arc::new(AtomicBool::new(false));
-    // Without a terminal, all input lines go to the model, so a server cannot ask the user.
+    // Without a terminal, every line of standard input is a question to the model. An MCP server
+    // therefore cannot ask the user.
     let can_ask = editor.is_some() || terminal::is_interactive();
     let elicitor = can_ask.then(|| {
         Arc::new(RunOnlyElicitor {

@@ -39,7 +39,8 @@ impl RawMode {
             raw_mode
                 .local_modes
                 .remove(LocalModes::ECHO | LocalModes::ICANON);
-            // An error is ignored: then characters that the user types appear in the output.
+            // An error is ignored. In this case, characters that the user types appear in the
+            // output.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &raw_mode);
         }
         Self { before }

@@ -24,7 +24,8 @@ const LISTED: u32 = 12;
 
 impl Chat<'_> {
     /// Opens the session with the id of `--session`, or the newest session for `--resume`. If no
-    /// session has the requested id, the first question creates a session with this id.
+    /// session has the requested id, the first question creates a session with this id. Does
+    /// nothing if neither option is set.
     pub(super) async fn open_session(
         &mut self,
         session: Option<&str>,
@@ -155,7 +156,8 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Executes the slash commands `/continue` and `/abandon`.
+    /// Executes the slash commands `/continue`, which resumes the unfinished run of the session,
+    /// and `/abandon`, which discards it.
     pub(super) async fn execute_run_command(
         &mut self,
         command: SlashCommand,
@@ -206,7 +208,8 @@ impl Chat<'_> {
             agent = agent.with_tools(Arc::new(ToolSet::new()));
         }
         if !taken.lacks_run_settings() {
-            // The run restores its approvals, limits and other options from its stored state.
+            // The run restores its approvals, limits and other options from its stored state, so
+            // they are not set here.
             return Ok(agent);
         }
         let ask_again = |why: &str| {
@@ -238,8 +241,8 @@ impl Chat<'_> {
     }
 
     /// Executes the slash command `/resume`. Opens the stored session that `named` selects: by its
-    /// id, the beginning of its id, or its number in the last list. Without `named`, lists the
-    /// newest sessions.
+    /// id, the beginning of its id, or its number in the list that `/resume` printed last. Without
+    /// `named`, lists the newest sessions.
     pub(super) async fn resume_session(&mut self, named: Option<String>) -> Result<(), Failure> {
         let Some(named) = named else {
             return self.list_sessions().await;

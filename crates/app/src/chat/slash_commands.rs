@@ -72,7 +72,7 @@ pub(crate) enum ParsedLine {
     Question(String),
     /// A slash command with its argument, if the line has one.
     Command(SlashCommand, Option<String>),
-    /// An invalid slash command, as the error message for the user.
+    /// Error message for the user about an invalid slash command.
     Invalid(String),
 }
 

@@ -62,7 +62,8 @@ struct Finding {
     about: &'static str,
     state: FindingState,
     what: String,
-    /// Advice on how the user can solve the problem. `None` if the check found no problem.
+    /// Advice on how the user can solve the problem. `None` if the check found no problem or
+    /// has no advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
 }
@@ -178,7 +179,7 @@ fn list_config_files(context: &Context) -> Vec<Finding> {
     findings
 }
 
-/// Checks the recipe and the models that a plain `switchboard ask` would use.
+/// Checks the recipe and the models that `switchboard ask` uses if the user gives no options.
 async fn check_recipe_and_models(context: &Context) -> Vec<Finding> {
     let command = AgentArgs::augment_args(clap::Command::new("doctor"));
     let parsed = ignore_empty_variables(command).try_get_matches_from(["doctor"]);

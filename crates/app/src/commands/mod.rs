@@ -79,7 +79,7 @@ enum Command {
     McpServer(mcp::mcp_server::McpServerArgs),
 }
 
-/// Runs the command of the command line and returns the exit code of the process.
+/// Runs the command that the command line names, and returns the exit code of the process.
 pub fn main() -> Code {
     let matches = match ignore_empty_variables(Cli::command()).try_get_matches() {
         Ok(matches) => matches,
@@ -97,7 +97,8 @@ pub fn main() -> Code {
     let parsed = Cli::from_arg_matches(&matches).map_err(Failure::usage_error);
     match parsed.and_then(start_runtime) {
         Ok(code) => code,
-        // The reader of standard output has exited, as in `switchboard tools list | head -1`.
+        // The reader of standard output has exited, as in `switchboard tools list | head -1`. This
+        // is not an error.
         Err(failure) if failure.is_broken_pipe() => Code::Success,
         Err(failure) => {
             terminal::print_error(&failure.error);
@@ -185,8 +186,8 @@ async fn dispatch_command(
     }
 }
 
-/// Prints items as JSON or as a table. If there are no items, prints the text `none` as a note
-/// instead of the table. An empty `none` prints no note.
+/// Prints items as JSON or as a table. Instead of a table without items, prints the text `none` as
+/// a note, unless `none` is empty.
 fn print_table<T: Serialize, const N: usize>(
     form: ListFormat,
     items: &[T],

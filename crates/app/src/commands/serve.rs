@@ -75,8 +75,8 @@ pub(crate) async fn execute(
         ))
     })?;
     let address = listener.local_addr()?;
-    // The recording is opened after these checks, because the first recorded response replaces an
-    // older recording in the file.
+    // The recording is opened after the checks of the options and the address, because the first
+    // recorded response replaces an older recording in the file.
     let recording = args
         .recording
         .open_recording(&context.config, &context.environment)?;
@@ -149,8 +149,9 @@ pub(crate) async fn execute(
 const KILL_TIME: Duration = Duration::from_millis(700);
 
 /// Saves the approval decisions and closes the MCP servers, the session store and the audit file.
-/// Kills the MCP servers if this does not finish [`KILL_TIME`] before `end`. Then the process may
-/// exit, because everything that was reported to clients as stored is already in the store.
+/// `end` is the time at which the shutdown must be complete. If closing takes longer than until
+/// [`KILL_TIME`] before `end`, kills the MCP servers. No stored data is lost, because everything
+/// that was reported to clients as stored is already in the store.
 async fn close_server(
     engine: &Arc<AppEngine>,
     sessions: &Sessions,
@@ -173,7 +174,7 @@ async fn close_server(
         }
         observe::finish_export().await;
     };
-    // A `limit` in the past is valid: `timeout_at` still polls `closing` once.
+    // `limit` may be in the past. `timeout_at` then still polls `closing` once.
     let limit = end.checked_sub(KILL_TIME).unwrap_or(end);
     if timeout_at(limit, closing).await.is_err() {
         terminal::print_warning(

@@ -21,7 +21,8 @@ const FOREIGN: [&str; 2] = ["mcpServers", "servers"];
 /// Configuration sections that are maps. The same section of several files is merged key by key.
 const MAPS: [&str; 4] = ["limits", "approvals", "sessions", "serve"];
 const PROVIDERS: &str = "providers";
-/// Configuration sections that are not parsed as settings: providers and MCP servers.
+/// Configuration sections that are not parsed as fields of [`Config`] but separately: providers and
+/// MCP servers.
 const SEPARATE_SECTIONS: [&str; 4] = [PROVIDERS, OURS, FOREIGN[0], FOREIGN[1]];
 
 /// Expands the variables in the parsed content of the configuration file `file`, and converts the
@@ -125,7 +126,8 @@ fn read_servers(document: &Value) -> Result<Option<Vec<ServerConfig>>, Problem> 
     Ok(Some(servers))
 }
 
-/// Makes the paths in a configuration absolute. They are relative to the folder of its file.
+/// Makes the paths in a configuration absolute. A relative path in a configuration file is relative
+/// to the folder of this file.
 fn make_paths_absolute(config: &mut Config, folder: &Path) {
     let audit = match &mut config.audit {
         Some(AuditPlace::File(path)) => Some(path),

@@ -27,14 +27,15 @@ pub(crate) const CONFIG_FILE_NAMES: [&str; 4] = [
     "switchboard.json",
 ];
 
-/// Configuration files that options of the command line name.
+/// Configuration files that command-line options select.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConfigSources {
     /// File to read instead of the project's configuration file. The user's file is still read.
     pub(crate) config: Option<PathBuf>,
     /// Additional files that list MCP servers, in any supported format.
     pub(crate) mcp_configs: Vec<PathBuf>,
-    /// Whether a recording is replayed. A replay needs no servers and providers, so it reads none.
+    /// Whether a recording is replayed. If so, MCP servers and providers in the files are ignored,
+    /// because a replay does not need them.
     pub(crate) is_replay: bool,
 }
 
@@ -91,8 +92,8 @@ pub(crate) fn load_servers(
 }
 
 /// Expands the variables in the parsed configuration file `file`. Returns the values of the used
-/// environment variables, which may be secrets. An error in an MCP server in the format of another
-/// MCP host makes only this server unusable.
+/// environment variables, which may be secrets. If an MCP server in the format of another MCP host
+/// contains an error, only this server becomes unusable, and the function returns no error for it.
 pub(super) fn expand_document_variables(
     value: &mut Value,
     file: &Path,
@@ -119,8 +120,8 @@ fn workspace_folder<'a>(file: &'a Path, environment: &'a Environment) -> &'a Pat
     workspace.unwrap_or(&environment.working_dir)
 }
 
-/// Parses MCP servers in the format of `mcp_servers`. They come from a file that is not a
-/// configuration file, such as a suite.
+/// Parses MCP servers in the format of the configuration key `mcp_servers`. They come from a file
+/// that is not a configuration file, such as the suite of an evaluation.
 pub(crate) fn parse_servers(
     value: &mut Value,
     environment: &Environment,
@@ -138,7 +139,8 @@ pub(crate) fn parse_servers(
 
 fn find_config_file(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
     let files = CONFIG_FILE_NAMES.iter().map(|name| folder.join(name));
-    // A broken link or a folder also counts as found, so that reading it reports the problem.
+    // A broken link or a folder with the name of a configuration file also counts, so that an
+    // attempt to read it reports the problem.
     let mut found = files.filter(|file| file.symlink_metadata().is_ok());
     match (found.next(), found.next()) {
         (Some(first), Some(second)) => Err(ConfigError::Ambiguous { first, second }),
@@ -177,7 +179,7 @@ fn parse_by_extension(file: &Path, text: &str) -> Result<Value, Problem> {
         .extension()
         .map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     match ending.as_deref() {
-        // A YAML file that contains only comments is valid: an empty configuration.
+        // A YAML file that contains only comments is valid and gives an empty configuration.
         Some("yaml" | "yml") => parse_yaml(text),
         Some("toml") => parse_toml(text),
         Some("json") => parse_json(text),

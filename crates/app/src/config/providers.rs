@@ -42,13 +42,13 @@ pub(crate) struct ProviderEntry {
     /// Parsed options of the provider's API format, such as built-in tools and prompt caching.
     #[serde(skip)]
     pub(crate) adapter_options: Option<AdapterOptions>,
-    /// Formats in which tool calls are recognized in the answer text. `None` uses the default of
-    /// the profile or adapter.
+    /// Formats that are recognized as tool calls in the answer text. `None` uses the default of the
+    /// profile or of the API format.
     #[serde(deserialize_with = "deserialize_recovery_forms")]
     pub(crate) text_calls: Option<RecoveryForms>,
     /// Whether tools are described in the prompt instead of in the tool list of the request:
     /// always, never, or only for models without tool support. `None` uses the default of the
-    /// profile or adapter.
+    /// profile or of the API format.
     #[serde(deserialize_with = "deserialize_tools_by_prompt")]
     pub(crate) tools_by_prompt: Option<ToolsByPrompt>,
     /// Whether the provider's server can stream answers. `None` means that it can.
@@ -69,8 +69,8 @@ pub(crate) enum ProviderKind {
     Ollama,
 }
 
-/// Values of the key `type`. Their order is also the order of the built-in providers: without a
-/// named model, the first provider with an API key and a default model is used.
+/// Values of the key `type`. Their order is also the order of the built-in providers: if the user
+/// names no model, the first provider with an API key and a default model is used.
 pub(crate) const KINDS: [(&str, ProviderKind); 6] = [
     ("anthropic", ProviderKind::Anthropic),
     ("openai", ProviderKind::OpenAi),
@@ -92,8 +92,8 @@ impl ProviderKind {
         known.map(|(_, kind)| kind)
     }
 
-    /// Returns whether the key `profile` is allowed for this API format, because servers of other
-    /// vendors use the format with differences.
+    /// Returns whether the key `profile` is allowed for this API format. Several vendors use such a
+    /// format, and the profile describes how a server differs from OpenAI.
     fn accepts_profile(self) -> bool {
         matches!(self, Self::OpenAiCompatible | Self::OpenAiResponses)
     }
@@ -159,7 +159,8 @@ fn parse_provider_entry(name: &str, value: &Value) -> Result<ProviderEntry, Prob
     check_is_map(&path, value)?;
     let mut fields = value.clone();
     if fields["type"].is_null() {
-        // The default API format of a provider named `gemini`, for example, is `gemini`.
+        // Without the key `type`, a provider whose name is an API format, such as `gemini`, uses
+        // this format.
         let kind = ProviderKind::from_name(name).unwrap_or_default();
         fields["type"] = kind.name().into();
     }

@@ -34,9 +34,9 @@ pub(crate) struct LimitsConfig {
 }
 
 impl LimitsConfig {
-    /// Copies the configured limits to the limits of a run. If `max_calls_per_response` or
-    /// `max_answer_bytes` is not configured, the run keeps its default. Without a configured value,
-    /// the other limits do not apply.
+    /// Copies the configured limits to the limits of a run. A limit without a configured value is
+    /// removed from `limits`. Exceptions are `max_calls_per_response` and `max_answer_bytes`, which
+    /// then keep their values in `limits`.
     pub(crate) fn apply_to_limits(&self, limits: &mut Limits) {
         let responses = self.max_calls_per_response.map(NonZero::get);
         let answer_bytes = self.max_answer_bytes.map(NonZero::get);

@@ -41,9 +41,10 @@ impl<'a> VariableScope<'a> {
         }
     }
 
-    /// Returns the value for `inside`, the text in `${…}`: `NAME`, `NAME:-default` or a variable of
-    /// an editor. The default replaces an unset or empty variable, as in a shell. Without a
-    /// default, such a variable is an error. Adds the values of environment variables to `used`.
+    /// Returns the value for `inside`, the text in `${…}`: `NAME`, `NAME:-default` or an editor
+    /// variable such as `workspaceFolder`. The default replaces an unset or empty variable, as in a
+    /// shell. Returns an error for such a variable without a default. Adds the values of
+    /// environment variables to `used`.
     fn resolve_variable(
         self,
         inside: &str,
@@ -87,7 +88,7 @@ impl<'a> VariableScope<'a> {
 
 /// Removes the MCP servers in the format of other hosts from a document, expands their variables
 /// and passes each server to `finish`. A server with an error is marked as unusable. Returns the
-/// servers for [`insert_foreign_servers`].
+/// servers, so that [`insert_foreign_servers`] can insert them again.
 pub(super) fn expand_foreign_servers(
     document: &mut Value,
     scope: VariableScope<'_>,
@@ -110,7 +111,7 @@ pub(super) fn expand_foreign_servers(
 }
 
 /// Inserts the servers that [`expand_foreign_servers`] returned at their places in the document.
-/// Callers expand the rest of the document before, so that the values of the servers are not
+/// Callers first expand the rest of the document, so that the values of the servers are not
 /// expanded twice.
 pub(super) fn insert_foreign_servers(document: &mut Value, servers: Vec<Value>) {
     for (place, server) in foreign_servers_mut(document).into_iter().zip(servers) {

@@ -32,8 +32,9 @@ impl DocumentPositions {
             .map(Self)
     }
 
-    /// Returns the line number of a path such as `scenarios[2].turns[0]`, starting at 1. If the
-    /// value is missing, returns the line of the value that should contain it.
+    /// Returns the line number, starting at 1, of the value at a path such as
+    /// `scenarios[2].turns[0]`. If the value is missing, returns the line of the value that should
+    /// contain it. Returns `None` if the line is unknown.
     pub(super) fn find_line(&self, place: &str) -> Option<u64> {
         let (mut node, mut rest) = (&self.0, place);
         while let Some(next) = node.value.find_child(rest) {

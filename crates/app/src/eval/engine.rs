@@ -57,7 +57,8 @@ pub(crate) struct Evaluator<'c> {
     pub(crate) background: BackgroundWork,
 }
 
-/// Work for running conversations: tasks that close servers, and audit recorders.
+/// Background work of an evaluation: the tasks that close the MCP servers of finished
+/// conversations, and the audit recorders of the current runs.
 #[derive(Default)]
 pub(crate) struct BackgroundWork {
     closing: Closing,
@@ -106,8 +107,8 @@ impl Evaluator<'_> {
     }
 
     /// Returns the tools of a conversation: the tools that the scenario declares, or the tools of
-    /// MCP servers. With `fresh_servers`, new servers are started for this conversation. Returns an
-    /// error if a server that the scenario names does not accept calls.
+    /// MCP servers. If the scenario sets `fresh_servers`, starts new servers for this conversation.
+    /// Returns an error if a server that the scenario names does not accept calls.
     async fn start_conversation_tools(
         &self,
         settings: &Conversation<'_>,
@@ -167,7 +168,8 @@ impl Engine for Evaluator<'_> {
             }
         };
         let parameters = parse_parameters(settings.parameters)?;
-        // No fallback models, because their calls would count as calls of the evaluated model.
+        // The plan has no fallback models, because their calls would count as calls of the
+        // evaluated model.
         let plan = self
             .args
             .build_plan(self.context, recipe, chosen, Vec::new());
@@ -205,7 +207,8 @@ impl Engine for Evaluator<'_> {
             return Some(0.0);
         }
         let cost = find_list_price(model)?.compute_cost(usage);
-        // Provider tools have no list price, so the cost of a response that used them is unknown.
+        // Tools that the provider runs, such as a web search, have no list price. The cost of a
+        // response that used them is therefore unknown.
         (cost.unpriced_requests == 0).then_some(cost.usd)
     }
 

@@ -47,8 +47,8 @@ pub(crate) struct ServerPlan {
 pub(crate) struct StartedServers {
     pub(crate) host: Arc<McpHost>,
     files: Option<SuiteFolder>,
-    /// Task list to which a drop of this value adds the closing of its servers. `None` for servers
-    /// that several conversations share.
+    /// List of background tasks. When this value is dropped, it adds a task that closes its
+    /// servers. `None` for servers that several conversations share.
     closing: Option<Closing>,
 }
 

@@ -39,7 +39,7 @@ impl SuiteOrigin {
     /// Creates an error message with the file, the line and the path `place` of a suite's field.
     pub(crate) fn field_error(&self, place: &str, reason: impl fmt::Display) -> anyhow::Error {
         let reason = reason.to_string();
-        // If the message already begins with the path of the field, the path is not added.
+        // If `reason` already begins with the path of the field, the path is not added again.
         let place_said = if reason.starts_with(&format!("`{place}")) {
             String::new()
         } else {

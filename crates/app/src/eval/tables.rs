@@ -179,8 +179,8 @@ fn list_run_faults(run: &RunResult) -> Vec<String> {
     let mut faults: Vec<String> = run.error.iter().cloned().collect();
     let is_long = run.turns.len() > 1;
     for (at, turn) in run.turns.iter().enumerate() {
-        // If an expected call is missing, the wrong calls of the turn are listed too, because they
-        // may explain why it is missing.
+        // If an expected call is missing, the wrong calls of the turn are listed too, because the
+        // model may have made one of them instead.
         let instead = turn.score.calls.iter().filter_map(|call| {
             let is_near = matches!(
                 call.verdict,

@@ -61,7 +61,8 @@ fn sdk_variable_names(kind: ProviderKind) -> (&'static [&'static str], Option<&'
 pub(crate) fn api_key_variables(entry: &ProviderEntry) -> Vec<&str> {
     match &entry.api_key_env {
         Some(variable) => vec![variable],
-        // Ollama, and servers that do not belong to the vendor, work without an API key.
+        // Ollama needs no API key. A server that does not belong to the vendor does not receive the
+        // API key in the variable of the vendor.
         None if entry.kind == ProviderKind::Ollama || !is_vendor_server(entry) => Vec::new(),
         None => sdk_variable_names(entry.kind).0.to_vec(),
     }
@@ -236,8 +237,8 @@ fn build_openai_profile(entry: &ProviderEntry) -> Profile {
         profile.recovery = forms;
     }
     if let Some(tools_by_prompt) = entry.tools_by_prompt {
-        // `Auto` means `false` here, because the adapter always describes tools in the prompt for a
-        // model without tool support.
+        // With `Auto`, tools are described in the prompt only for models without tool support. The
+        // adapter always does this, so `Auto` is `false` here.
         profile.tools_by_prompt = tools_by_prompt == ToolsByPrompt::Always;
     }
     profile

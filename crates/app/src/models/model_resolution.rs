@@ -61,6 +61,7 @@ impl Providers {
     }
 
     /// Returns the first provider that has the model by rules 2 to 4 of [`Self::resolve_model`].
+    /// Considers only providers for which `is_usable` returns `true`.
     fn model_owner(&self, name: &str, is_usable: impl Fn(&Provider) -> bool) -> Option<&Provider> {
         let usable = || self.iter().filter(|provider| is_usable(provider));
         let configured = || {
@@ -85,7 +86,7 @@ impl Providers {
     }
 
     /// Returns the only provider with an API key. If no provider has a key, returns the only
-    /// provider with a configured address. Returns `None` if there are several, if `name` is
+    /// provider with a configured address. Returns `None` if several providers remain, if `name` is
     /// similar to a provider name, or if the model belongs to another vendor.
     fn find_only_provider(&self, name: &str) -> Option<&Provider> {
         if self.suggest_provider(name).is_some() {
@@ -102,7 +103,8 @@ impl Providers {
             }
         }
         let candidates = if keys.is_empty() { addresses } else { keys };
-        // Providers with the same key are API formats of one vendor, so they count as one.
+        // Providers that share an API key variable or an address are API formats of one vendor, so
+        // they count as one provider.
         let (access, provider) = candidates.first()?;
         let is_only = candidates.iter().all(|(other, _)| other == access);
         (is_only && !self.is_foreign_model(provider, name)).then_some(*provider)
@@ -117,8 +119,8 @@ impl Providers {
         is_foreign && self.configured_address(provider).is_none()
     }
 
-    /// Returns the provider whose name is most similar to `name`. A name that contains digits is a
-    /// model name and not a misspelled provider.
+    /// Returns the provider whose name is most similar to `name`. Returns `None` if `name` contains
+    /// digits, because such a name is a model name and not a misspelled provider.
     fn suggest_provider(&self, name: &str) -> Option<&str> {
         if name.contains(|c: char| c.is_ascii_digit()) {
             return None;

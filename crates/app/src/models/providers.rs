@@ -169,7 +169,7 @@ impl Providers {
     }
 
     /// Returns the first local provider whose server responds, with its configured default model or
-    /// else its first installed model.
+    /// else its first installed model. Returns `None` if no such provider has a model.
     pub(crate) async fn find_local_model(&self) -> Option<(&Provider, String)> {
         for provider in &self.providers {
             if !provider.is_local() {
@@ -271,20 +271,22 @@ impl Provider {
         }
     }
 
-    /// Returns the entry of the model catalogue for a model of this provider.
+    /// Returns the entry of the model catalogue for a model of this provider. Returns `None` if the
+    /// catalogue does not contain the model.
     pub(crate) fn find_catalogue_entry(&self, model: &str) -> Option<catalog::ModelEntry> {
         let entry = self.entry.as_ref()?;
         match (self.catalogue_vendor(), &entry.profile) {
             (Some(vendor), _) => catalog::lookup(vendor, model),
-            // Profiles of compatible servers are named like their vendors in the model catalogue.
+            // The profile of an OpenAI-compatible server has the name of its vendor in the model
+            // catalogue.
             (None, Some(profile)) => catalog::lookup(&profile.name, model),
             (None, None) => None,
         }
     }
 
-    /// Returns the name under which the catalogue lists `model`, which may be an alias. Returns
-    /// `None` if the catalogue does not list the model, or if the model supports only the Responses
-    /// API and the provider uses Chat Completions.
+    /// Returns the name under which the catalogue lists `model`. `model` may be an alias of this
+    /// name. Returns `None` if the catalogue does not list the model, or if the model supports only
+    /// the Responses API and the provider uses Chat Completions.
     pub(crate) fn find_catalogue_name(&self, model: &str) -> Option<&'static str> {
         let serves_chat_only = self.entry.as_ref()?.kind == ProviderKind::OpenAi;
         let entry = self.find_catalogue_entry(model)?;

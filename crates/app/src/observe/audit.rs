@@ -128,7 +128,8 @@ impl AuditRecorder {
 }
 
 /// Returns a function that computes the cost of a model call from list prices. The function returns
-/// `None` for models without a list price and for calls that used provider tools.
+/// `None` for models without a list price and for calls that used tools of the provider, such as a
+/// web search.
 pub(crate) fn build_cost_function() -> CostFunction {
     Arc::new(|model, usage: &Usage| {
         let pricing = find_list_price(model)?;
@@ -141,7 +142,8 @@ pub(crate) fn build_cost_function() -> CostFunction {
 }
 
 /// Returns the path of the audit file and whether the user configured it. The variable
-/// `SWITCHBOARD_AUDIT` (a file, `on` or `off`) takes precedence over configuration files.
+/// `SWITCHBOARD_AUDIT` (a file, `on` or `off`) takes precedence over configuration files. Returns
+/// `None` if no audit is written.
 fn find_audit_path(config: &Config, environment: &Environment) -> Option<(PathBuf, bool)> {
     let configured = match environment.get("SWITCHBOARD_AUDIT").map(str::trim) {
         Some("off" | "false" | "0") => Some(AuditPlace::Off),
@@ -154,7 +156,8 @@ fn find_audit_path(config: &Config, environment: &Environment) -> Option<(PathBu
         Some(AuditPlace::Off) => None,
         None => default.map(|path| (path, false)),
         Some(AuditPlace::File(path)) => Some((path, true)),
-        // A platform without a state folder uses a file in the working directory.
+        // If the user has switched the audit on and the platform has no state folder, the audit
+        // file is in the working directory.
         Some(AuditPlace::Default) => Some((
             default.unwrap_or_else(|| environment.working_dir.join(FILE)),
             true,
@@ -162,7 +165,8 @@ fn find_audit_path(config: &Config, environment: &Environment) -> Option<(PathBu
     }
 }
 
-/// An append-only file. Each record is a single write, so that processes do not mix their records.
+/// An append-only file. Each record is a single write, so that the records of several processes do
+/// not mix.
 #[derive(Debug)]
 struct AuditFile {
     path: PathBuf,

@@ -44,7 +44,7 @@ const ATTRIBUTE_LIMITS: SizeLimits = SizeLimits {
     total: 64_000,
 };
 /// Span attribute that OpenTelemetry defines as a list. A `tracing` field cannot be a list, so the
-/// exporter converts the text of the field.
+/// exporter converts the text of the field to a list with one item.
 const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 
 /// The running export of spans to a collector. Cheap to clone.
@@ -204,7 +204,8 @@ struct RedactingExporter {
 impl SpanExporter for RedactingExporter {
     async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
         for span in &mut batch {
-            // Moves message content from events to span attributes, as OpenTelemetry defines it.
+            // `tracing` records message content as events of the span. OpenTelemetry defines it as
+            // span attributes, so the content is moved there.
             let events = std::mem::take(&mut span.events);
             let events = events.events.into_iter();
             let content = events.flat_map(|event| event.attributes);
@@ -272,7 +273,8 @@ impl HttpClient for CollectorClient {
             }
         }
         let transport = self.transport.clone();
-        // The exporter calls this function on its own thread, which has no Tokio runtime.
+        // The exporter calls this function on a thread without a Tokio runtime, so the request runs
+        // on `self.runtime`.
         let sending = self.runtime.spawn(async move {
             let response = transport.post(&request, &StatusClassifier).await?;
             read_to_end(COLLECTOR, response.body, MAX_RESPONSE_BYTES).await

@@ -6,7 +6,7 @@ use switchboard_mcp_client::config::ServerConfig;
 
 use crate::config::{Config, environment::Environment};
 
-/// Builds the redactor of output: it removes known secrets and text that looks like a secret.
+/// Builds the redactor for all output. It removes known secrets and text that looks like a secret.
 pub(crate) fn build_redactor(config: &Config, environment: &Environment) -> Redactor {
     Redactor::default().with_secrets(collect_known_secrets(config, environment))
 }

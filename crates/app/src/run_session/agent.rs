@@ -136,9 +136,9 @@ fn apply_approval_option(approvals: &mut Approvals, approve: Approve, in_person:
 }
 
 impl ResumedRunArgs {
-    /// Returns whether the run is stored again if it needs another approval (`later`). For a
-    /// resumed run, only this value of `SWITCHBOARD_APPROVE` has an effect, so that no approval
-    /// request is lost.
+    /// Returns whether the run is stored again if another call needs an approval, as `--approve
+    /// later` requests. Of the values of `SWITCHBOARD_APPROVE`, only `later` has an effect on a
+    /// resumed run, so that no approval request is lost.
     pub(crate) fn stores_approval_requests(&self, environment: &Environment) -> bool {
         match self.approve {
             Some(approve) => approve == Approve::Later,
@@ -256,8 +256,9 @@ pub(crate) fn load_recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, 
 /// Everything that an agent needs except running servers, resolved before servers start.
 pub(crate) struct AgentPlan {
     pub(crate) chosen: ChosenModel,
-    /// Model for sampling requests of MCP servers. Its responses are not recorded: they are part of
-    /// tool results, and `--match order` would confuse them with answers of the run.
+    /// Model for sampling requests of MCP servers. Its responses are not recorded, because they are
+    /// part of tool results. A replay with `--match order` would confuse them with answers of the
+    /// run.
     pub(crate) sampled: Arc<dyn ChatModel>,
     pub(crate) fallbacks: Vec<Arc<dyn ChatModel>>,
     pub(crate) recipe: Option<Arc<Recipe>>,
@@ -401,7 +402,8 @@ impl AgentPlan {
         }
     }
 
-    /// Builds the agent of a terminal command. The user's approval decisions come from `lines`.
+    /// Builds the agent of a terminal command. Its approver reads the user's decisions from
+    /// `lines`.
     pub(crate) fn build_terminal_agent(
         mut self,
         context: &Context,

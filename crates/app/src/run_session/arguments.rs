@@ -45,8 +45,8 @@ pub(crate) enum Approve {
     Later,
 }
 
-/// Environment variable for `--approve`. clap does not read it, because only the flag itself
-/// approves calls in advance.
+/// Environment variable for `--approve`. clap does not read it, because the value `all` approves
+/// calls in advance only if the user types the flag.
 pub(crate) const APPROVE: &str = "SWITCHBOARD_APPROVE";
 
 impl Approve {

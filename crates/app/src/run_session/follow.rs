@@ -43,8 +43,8 @@ pub(crate) enum RunStart {
     Resumed(SavedConversations, Box<LeasedRun>),
 }
 
-/// Resumes a stored run. The decision in `answer` applies to all pending approval requests. If it
-/// is `None`, the user is asked.
+/// Resumes a stored run. The decision in `answer` applies to all pending approval requests. If
+/// `answer` is `None`, the user is asked.
 pub(crate) async fn resume_run(
     conversations: &SavedConversations,
     mut taken: LeasedRun,
@@ -111,8 +111,8 @@ pub(crate) async fn execute_run(
         .await
     {
         Ok(()) => {
-            // The agent is built after the servers have started, because only then are the changed
-            // tools known.
+            // The agent is built after the servers have started, because the tools with changed
+            // definitions are unknown before.
             let lines = Arc::new(StdinLineReader) as Arc<dyn LineReader>;
             let agent = plan.build_terminal_agent(context, &resources, &screen, &lines);
             match start_run(&agent, start, context).await {
@@ -149,7 +149,8 @@ impl RunStart {
         }
     }
 
-    /// Releases the lease of a resumed run, so that another process can resume the run.
+    /// Releases the lease of a resumed run, so that another process can resume the run. Does
+    /// nothing for a new question.
     async fn release_lease(self) {
         if let Self::Resumed(_, taken) = self {
             taken.release_run().await;
@@ -296,8 +297,8 @@ pub(crate) enum StopReason {
 /// reason why it stopped. While a question is on the screen, events are delayed, so that their
 /// output does not appear inside the question.
 ///
-/// The first interruption cancels the run, and the second one returns immediately. Captured presses
-/// of Ctrl-C have the same effects without ending the program.
+/// The first interruption cancels the run. After the second one, the function returns immediately.
+/// Captured presses of Ctrl-C have these effects too, but do not end the program.
 pub(crate) async fn process_events(
     run: &mut ActiveRun,
     recorder: &mut AuditRecorder,

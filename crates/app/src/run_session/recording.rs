@@ -276,8 +276,9 @@ impl RecordingMode {
         };
         match (recorder.finish_recording(), result) {
             (Ok(()), result) => result,
-            // The error becomes text, because a broken pipe of the recording is a failure, while
-            // the program ignores a broken pipe of standard output.
+            // The error is converted to text, so that the caller does not recognize a broken pipe.
+            // The program ignores a broken pipe of standard output, but a broken pipe of the
+            // recording is a failure.
             (Err(error), Ok(Code::Success)) => Err(Failure::runtime_error(anyhow!("{error}"))),
             (Err(error), result) => {
                 terminal::print_warning(&error.to_string());

@@ -70,7 +70,7 @@ impl RunResources {
     }
 
     /// Waits for required servers as long as necessary, and for optional servers at most
-    /// `startup_wait`. A run uses a server that starts later from its next step on.
+    /// `startup_wait`. If an optional server starts later, the run uses it from its next step on.
     pub(crate) async fn wait_for_servers(
         &self,
         context: &Context,
@@ -100,7 +100,8 @@ impl RunResources {
         }
     }
 
-    /// Saves the approval decisions, and closes the MCP servers and the audit.
+    /// Saves the approval decisions, closes the MCP servers and writes the last audit records to
+    /// disk.
     pub(crate) async fn close_resources(&self, interrupts: &Interrupts) {
         self.save_decisions();
         tokio::join!(

@@ -44,7 +44,8 @@ impl AgentCache {
         let mut agents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         agents.retain(|_, (created_at, _)| created_at.elapsed() < LIFETIME);
         if agents.len() >= MAX_AGENTS {
-            // Removes all agents. The cache is rarely full, because unknown names are rejected.
+            // The cache is full, so all agents are removed. This is rare, because requests with an
+            // unknown model or recipe are rejected.
             agents.clear();
         }
         agents.insert(key, (Instant::now(), cached));

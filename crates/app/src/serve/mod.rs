@@ -38,14 +38,15 @@ pub(crate) struct AppEngine {
     /// Number of runs started so far, from which each run gets its name in a recording.
     started_runs: AtomicU64,
     agents: AgentCache,
-    /// Future that completes when all MCP servers have started or the time to wait has passed.
+    /// Future that completes when all MCP servers have started or the configured `startup_wait` has
+    /// passed.
     settled: Shared<BoxFuture<'static, ()>>,
 }
 
 /// Components of [`AppEngine`] that the command `serve` creates.
 pub(crate) struct EngineParts {
-    /// Loaded configuration. Its own `recording` is a replay or off. With `--record`, each run
-    /// records to its part of the field `recording` below.
+    /// Loaded configuration. Its own field `recording` is a replay or off. With `--record`, runs
+    /// use the field `recording` of this struct instead.
     pub(crate) context: Context,
     /// Recording from which each run gets its own part.
     pub(crate) recording: RecordingMode,
@@ -64,7 +65,7 @@ impl AppEngine {
         let startup_wait = startup_wait_time(&parts.context);
         let host = Arc::clone(&parts.host);
         let settled = async move {
-            // A time-out is ignored: runs use a server that starts later from their next step on.
+            // A time-out is ignored. If a server starts later, a run uses it from its next step on.
             let _ = tokio::time::timeout(startup_wait, host.wait_for_startup()).await;
         };
         Self {
@@ -161,7 +162,8 @@ impl Engine for AppEngine {
                 });
             }
         }
-        // The default model is added, because a provider's list may not contain it.
+        // The default model is added to the list, because the model list of its provider may not
+        // contain it.
         if let Some(id) = default
             && !models.iter().any(|model| model.default)
         {
@@ -210,7 +212,8 @@ impl Engine for AppEngine {
             if !server.state.takes_calls() {
                 continue;
             }
-            // An error means that the server does not provide app pages, so it is skipped.
+            // An error means that the server does not provide MCP app pages, so the server is
+            // skipped.
             let Ok(apps) = self.parts.host.list_apps(&server.name).await else {
                 continue;
             };
@@ -244,7 +247,8 @@ impl Engine for AppEngine {
         }
         let providers = &self.parts.context.providers;
         providers.get(&model.provider).is_some_and(|provider| {
-            // The catalogue lookup accepts aliases, so only an entry with the same name is used.
+            // The catalogue lookup also accepts aliases. Only an entry whose name equals the name
+            // of `model` counts.
             let entry = provider.find_catalogue_entry(&model.name);
             let known = || provider.known_models().into_iter();
             entry.is_some_and(|entry| entry.name == &*model.name)

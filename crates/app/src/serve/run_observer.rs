@@ -32,7 +32,8 @@ impl Observer for RunObserver {
             RunEventKind::ToolApproved {
                 scope, remembered, ..
             } => *scope == ApprovalScope::Always && !remembered,
-            // The event does not show whether the denial is remembered, so decisions are saved.
+            // The event does not show whether the denial is remembered, so decisions are saved in
+            // any case.
             RunEventKind::ToolDenied { .. } => true,
             _ => false,
         };

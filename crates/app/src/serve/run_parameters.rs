@@ -184,7 +184,8 @@ impl AppEngine {
     }
 }
 
-/// Adds the context values that a client sent for one run. Returns an error for unknown names.
+/// Adds the context values that a client sent for one run. Returns an error for a value whose name
+/// the server does not accept.
 fn add_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, RunSettingsError> {
     let context = agent
         .context_injection()
@@ -244,7 +245,8 @@ pub(crate) fn apply_client_parameters(parameters: &Parameters, options: &mut Run
     if policy_strictness(wanted) > policy_strictness(approval.policy) {
         approval.policy = wanted;
     }
-    // If a client requests `none`, approval rules of configuration files allow no calls.
+    // If a client requests the policy `none`, approval rules of configuration files cannot allow
+    // calls.
     approval.policy_overrides_rules |= wanted == ApprovalPolicy::None;
 }
 

@@ -18,7 +18,8 @@ pub(crate) struct SavedDecisions {
     /// Current approval decisions, which the agents use and change.
     pub(crate) shared: SharedDecisions,
     path: Option<PathBuf>,
-    /// Content of the file after this process last read or wrote it, to find later changes.
+    /// Decisions that were in the file when this process last read or wrote it. Later changes are
+    /// found by a comparison with them.
     before: Mutex<Decisions>,
 }
 

@@ -67,7 +67,8 @@ pub(crate) fn find_recipe_by_name(
 ) -> anyhow::Result<FoundRecipe> {
     let mut entries = list_recipes(environment)?;
     let has_file_name = |entry: &RecipeEntry| entry.name == name;
-    // The `name` in a recipe file may differ from the file name. Invalid files are skipped here.
+    // The `name` in a recipe file may differ from the file name. An invalid file is found only by
+    // its file name.
     let has_own_name = |entry: &RecipeEntry| {
         let found = entry.recipe.as_ref();
         found.is_ok_and(|found| found.recipe.name == name)
@@ -92,7 +93,8 @@ pub(crate) struct RecipeEntry {
     pub(crate) source: RecipeSource,
 }
 
-/// Lists all recipes. If several have the same name, only the one that is used is listed.
+/// Lists all recipes. If several have the same name, only the recipe that this name selects is
+/// listed.
 pub(crate) fn list_recipes(environment: &Environment) -> anyhow::Result<Vec<RecipeEntry>> {
     let mut entries: Vec<RecipeEntry> = Vec::new();
     for folder in recipe_folders(environment) {

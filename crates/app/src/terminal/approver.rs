@@ -65,6 +65,7 @@ impl Approver for TerminalApprover {
                 return preset.decision;
             }
             // The tool has changed after the user allowed the call, so the user must decide again.
+            // Without a terminal, the decision is postponed.
             if !self.lines.is_interactive() {
                 return ApprovalDecision::Later;
             }

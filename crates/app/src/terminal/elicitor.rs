@@ -150,8 +150,9 @@ impl<'s> FormField<'s> {
         self.schema["type"].as_str().unwrap_or("string")
     }
 
-    /// Returns the choices of a field. Its schema has them in `enum` with `enumNames`, or in
-    /// `oneOf` or `anyOf` as constants with titles. A list has them in the schema of its items.
+    /// Returns the choices of a field. They are in its schema: in `enum` with titles in
+    /// `enumNames`, or in `oneOf` or `anyOf` as constants with titles. For a list, they are in the
+    /// schema of its items.
     fn list_choices(&self) -> Vec<Choice<'s>> {
         let options = self.schema.get("items").unwrap_or(self.schema);
         let titled = options["oneOf"].as_array().or(options["anyOf"].as_array());

@@ -52,7 +52,8 @@ impl AnswerWriter {
         }
     }
 
-    /// Writes an event to standard output and shows it on `screen`. Fails if the output is closed.
+    /// Writes an event to standard output and shows it on `screen`. Returns an error if standard
+    /// output is closed.
     pub(crate) fn show_event(&mut self, event: &RunEvent, screen: &Screen) -> io::Result<()> {
         // The order matters: `screen` removes its spinner before text is written, and prints other
         // messages after `write_event` has ended the line of the answer.
@@ -122,7 +123,7 @@ fn write_text(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Escapes characters that control a terminal as `\uXXXX`. The parsed JSON stays equal, because
+/// Escapes characters that control a terminal as `\uXXXX`. The JSON value does not change, because
 /// these characters occur only in strings.
 fn escape_control_characters(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + 1);

@@ -237,7 +237,7 @@ impl Drop for ScreenState {
     }
 }
 
-/// Returns the message about a failed model call that is repeated after a pause.
+/// Returns the message about a model call that has failed and is repeated after a pause.
 fn format_retry(reason: &str, delay_ms: u64, attempt: u32) -> String {
     let pause = match delay_ms {
         0..1000 => String::new(),

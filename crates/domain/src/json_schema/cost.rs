@@ -6,24 +6,26 @@ use serde_json::Value;
 
 use super::references::References;
 
-/// Maximum recursion depth of a check. A deeper check is refused, because the validator uses the
-/// same recursion depth and must not overflow a stack of 2 MiB.
+/// Maximum recursion depth of the check of a value against a schema. A deeper check is refused,
+/// because the validator recurses equally deeply and must not overflow a stack of 2 MiB.
 const MAX_NESTING: usize = 400;
-/// Number of bytes of a text that count as one step.
+/// Number of bytes of a text that count as one step of a check.
 const BYTES_PER_STEP: usize = 64;
 /// Number of steps that `uniqueItems` takes for each JSON value in the array, including nested
 /// values. The validator compares up to 15 items pairwise and hashes the items of longer arrays.
 const UNIQUE_STEPS: u64 = 16;
 
-/// Returns an upper bound of the steps of a check of `value` against `schema`. Returns `None` if it
-/// exceeds `max` steps, or if the check is nested more than [`MAX_NESTING`] levels deep. The
-/// computation itself takes at most `max` steps.
+/// Returns an upper bound of the number of steps that a check of `value` against `schema` takes.
+/// Returns `None` if this bound exceeds `max`, or if the check is nested more than [`MAX_NESTING`]
+/// levels deep. The computation of the bound itself takes at most `max` steps.
 pub(super) fn count_check_steps(schema: &Value, value: &Value, max: u64) -> Option<u64> {
     Some(total_cost(schema, value, max, false)?.check)
 }
 
-/// Returns an upper bound of the steps to list all errors of `value`. It may exceed `max`. Returns
-/// `None` if the check without its errors, or the computation itself, takes more than `max` steps.
+/// Returns an upper bound of the number of steps that listing all errors of `value` takes: the
+/// steps of the check, and the steps of copying values into errors. Only the steps of the check are
+/// limited to `max`, so the result may exceed `max`. Returns `None` if the check or the computation
+/// of the bound takes more than `max` steps, or if the check is nested too deeply.
 pub(super) fn count_error_steps(schema: &Value, value: &Value, max: u64) -> Option<u64> {
     let total = total_cost(schema, value, max, true)?;
     Some(total.check.saturating_add(total.copies))
@@ -54,8 +56,8 @@ struct Cost {
     copies: u64,
 }
 
-/// Position of the computation: the nesting of the current subschema, and how the computation
-/// reached the subschema and the value.
+/// Context of the cost computation for one pair of a subschema and a value: the nesting depth, and
+/// how the computation reached the pair.
 #[derive(Clone, Copy, Default)]
 struct VisitContext {
     nesting: usize,
@@ -73,13 +75,14 @@ struct CostCounter<'s> {
     max: u64,
     counts_copies: bool,
     steps: u64,
-    /// Costs of earlier pairs of a schema and a value. The key contains the two addresses.
+    /// Costs of earlier pairs of a schema and a value. The key consists of the addresses of the
+    /// schema and of the value.
     known: HashMap<(*const Value, *const Value), Cost>,
 }
 
 impl<'s> CostCounter<'s> {
-    /// Returns the cost of checking a value against a schema. Returns `None` if it exceeds the
-    /// maximum number of steps or [`MAX_NESTING`].
+    /// Returns the cost of checking a value against a schema. Returns `None` if the check or this
+    /// computation exceeds the maximum number of steps, or if the nesting exceeds [`MAX_NESTING`].
     fn estimate_cost(
         &mut self,
         schema: &'s Value,
@@ -214,7 +217,8 @@ impl<'s> CostCounter<'s> {
             ("pattern", Value::String(pattern), Value::String(text)) => {
                 self.add_pattern_cost(cost, pattern, [text])
             }
-            // A check of a format counts one step per byte, like a pattern with eight states.
+            // A `format` costs one step for each byte of the text, as much as a pattern whose
+            // automaton has eight states.
             ("format", _, Value::String(text)) => self.add_check_steps(cost, to_u64(text.len())),
             ("enum" | "const", _, _) | ("required" | "dependentRequired", _, Value::Object(_)) => {
                 self.add_counted_steps(cost, count_json_values(part))
@@ -338,7 +342,7 @@ pub(super) fn pattern_size(pattern: &str) -> u64 {
                 let text: String = chars.by_ref().take_while(|it| *it != '}').collect();
                 let counts = text.split(',').filter_map(|it| it.trim().parse().ok());
                 added = last.saturating_mul(counts.max().unwrap_or(1_u64).saturating_sub(1));
-                // A second repetition, as in `a{2}{3}`, repeats the repeated atom.
+                // In `a{2}{3}`, the second repetition applies to the atom that is already repeated.
                 last = last.saturating_add(added);
             }
             _ => {}

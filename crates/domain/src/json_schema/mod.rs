@@ -122,8 +122,8 @@ impl SchemaValidator {
 
     /// Returns every validation error of the value. The list is empty for a valid value.
     ///
-    /// Fails if [`Self::is_valid`] fails, or if the errors of an invalid value take too many steps,
-    /// because errors contain copies of values.
+    /// Fails if [`Self::is_valid`] fails, or if listing the errors of an invalid value takes too
+    /// many steps. Listing takes more steps than a check, because errors contain copies of values.
     pub fn list_errors<'i>(
         &'i self,
         value: &'i Value,

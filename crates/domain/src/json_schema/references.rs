@@ -5,8 +5,8 @@ use std::{collections::HashMap, rc::Rc};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-/// The root of a schema, and the parts that references can name without a JSON pointer: by an
-/// anchor or by the last path segment of an `$id`.
+/// The root of a schema, and the subschemas that a reference such as `$ref` can name without a JSON
+/// pointer: by an anchor or by the last path segment of an `$id`.
 pub(super) struct References<'s> {
     root: &'s Value,
     named: Vec<(&'s str, &'s Value)>,
@@ -40,9 +40,9 @@ impl<'s> References<'s> {
         }
     }
 
-    /// Returns the subschemas that `reference` may point to, and the number of names that the
-    /// search compared. If several subschemas have the same name, all of them are returned. Returns
-    /// no subschema if the reference leaves the schema.
+    /// Returns the subschemas that `reference` may point to, and the number of name comparisons,
+    /// which the caller counts as steps. If several subschemas have the same name, all of them are
+    /// returned. Returns no subschema if the reference points to another document.
     pub(super) fn find_targets(&mut self, reference: &'s str) -> (Rc<[&'s Value]>, usize) {
         if let Some(targets) = self.resolved.get(reference) {
             return (Rc::clone(targets), 0);

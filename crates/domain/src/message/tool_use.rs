@@ -17,8 +17,8 @@ pub struct ToolUse {
     /// It is generated locally if the provider sends no ids.
     pub id: String,
     /// The tool's name as in [`ToolDefinition::name`](crate::ToolDefinition::name). If the provider
-    /// received an alias for the tool, the adapter restores this name. Another name is one that the
-    /// model invented.
+    /// received an alias for the tool, the adapter converts the alias back to this name. If no
+    /// declared tool has this name, the model invented it.
     pub name: String,
     /// The input that the model wrote for the tool.
     pub input: ToolInput,

@@ -82,8 +82,8 @@ impl ResponseAccumulator {
         }
     }
 
-    /// Adds the next event. Fails if the event violates the grammar of [`ModelEvent`] or nests JSON
-    /// too deeply.
+    /// Adds the next event. Fails if the event is not allowed at this position (see the grammar at
+    /// [`ModelEvent`]) or nests JSON too deeply.
     pub fn push(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
         check_event_depth(event)?;
         let at = self.grammar.check_and_find_part(event)?;
@@ -207,7 +207,8 @@ fn check_event_depth(event: &ModelEvent) -> Result<(), GrammarViolation> {
 }
 
 impl PartBuffer {
-    /// Adds an event to this part. The grammar has already accepted the event.
+    /// Adds an event to this part. [`EventGrammar`] has already checked that the event is allowed
+    /// for this part.
     fn push(&mut self, event: &ModelEvent, max_tool_input: usize) {
         match (&mut self.content, event) {
             (PartContent::Text(content), ModelEvent::TextDelta { text, .. })
@@ -218,8 +219,8 @@ impl PartBuffer {
                 PartContent::ToolUse { json, too_long, .. },
                 ModelEvent::ToolInputDelta { json: delta, .. },
             ) => {
-                // A too long input is truncated at the limit, not at the last delta that fits. The
-                // result does not depend on how the input is split into deltas.
+                // An input that is too long is truncated exactly at the limit. The result therefore
+                // does not depend on how the provider splits the input into deltas.
                 let room = max_tool_input.saturating_sub(json.len());
                 if !*too_long {
                     *too_long = delta.len() > room;
@@ -232,7 +233,8 @@ impl PartBuffer {
         }
     }
 
-    /// Returns the complete part, or `None` for empty text or reasoning without provider state.
+    /// Returns the complete part. Returns `None` for a text or reasoning part that has neither text
+    /// nor provider state.
     fn into_part(self, max_tool_input: usize) -> Option<Part> {
         let provider_state = self.state;
         match self.content {

@@ -28,8 +28,9 @@ struct ErrorContext {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The HTTP transport's advice about a retry. `is_worthwhile` overrides the default of the error
-/// kind. `after` applies if the error kind contains no delay.
+/// The HTTP transport's advice about a retry. `is_worthwhile` is whether a retry may succeed. It
+/// overrides the default of the error kind. `after` is the delay before the retry. It is used only
+/// if the error kind contains no delay.
 #[derive(Debug, Clone, Copy)]
 struct RetryHint {
     is_worthwhile: bool,
@@ -152,8 +153,8 @@ impl ModelError {
     }
 
     /// Adds the HTTP transport's advice about a retry. `is_worthwhile` is whether a retry may
-    /// succeed and overrides the default of the error kind. `after` is the delay that the provider
-    /// requests. It applies if the error kind contains no delay.
+    /// succeed. It overrides the default of the error kind. `after` is the delay that the provider
+    /// requests. It is used only if the error kind contains no delay.
     #[must_use]
     pub fn with_retry_hint(mut self, is_worthwhile: bool, after: Option<Duration>) -> Self {
         self.context.retry = Some(RetryHint {
@@ -242,9 +243,9 @@ impl ModelError {
         by_kind.or(self.context.retry.and_then(|hint| hint.after))
     }
 
-    /// Returns an error for a violation of the grammar of [`ModelEvent`](crate::ModelEvent). Its
-    /// kind is [`ModelErrorKind::Interrupted`] if `Finished` is missing, otherwise
-    /// [`ModelErrorKind::Protocol`].
+    /// Returns an error for events that violate the grammar of [`ModelEvent`](crate::ModelEvent).
+    /// The error kind is [`ModelErrorKind::Interrupted`] if the stream ended without `Finished`,
+    /// otherwise [`ModelErrorKind::Protocol`].
     pub fn from_violation(provider: impl Into<String>, violation: GrammarViolation) -> Self {
         let kind = match violation {
             GrammarViolation::NoFinish => ModelErrorKind::Interrupted,

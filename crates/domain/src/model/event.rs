@@ -81,7 +81,8 @@ pub enum ModelEvent {
     /// An attempt failed before it showed output, and the request is repeated after a delay. The
     /// event is emitted before the delay. All events before it are invalid.
     Retrying {
-        /// Number and delay of the next attempt, and the reason for it.
+        /// Number of the next attempt, the delay before it, and the reason why the previous attempt
+        /// failed.
         retry: Box<ModelRetry>,
     },
     /// End of the answer. A stream that ends without this event was interrupted.

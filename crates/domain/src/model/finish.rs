@@ -29,7 +29,7 @@ pub enum FinishReason {
     MalformedToolCall,
     /// The answer is incomplete: an error occurred after its start, or its stream ended early.
     Interrupted,
-    /// The model stopped for another reason, for which the text is the provider's name.
+    /// The model stopped for another reason. The text is the provider's name for this reason.
     Other(String),
 }
 
@@ -48,8 +48,8 @@ impl FinishReason {
         }
     }
 
-    /// Returns the name used in configuration, JSON and HTTP. For [`FinishReason::Other`], returns
-    /// the provider's own name.
+    /// Returns the name of the reason in configuration, JSON and HTTP. For [`FinishReason::Other`],
+    /// returns the provider's own name for the reason.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stop => "stop",

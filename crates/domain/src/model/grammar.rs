@@ -33,8 +33,9 @@ pub enum GrammarViolation {
     NoFinish,
 }
 
-/// Checker of the order of an answer's events, which does not store the content of the events.
-/// [`ResponseAccumulator`](crate::ResponseAccumulator) also assembles the answer.
+/// Checker of the order of the events of one answer. It does not store their content.
+/// [`ResponseAccumulator`](crate::ResponseAccumulator) makes the same checks and also assembles the
+/// answer.
 #[derive(Debug, Clone, Default)]
 pub struct EventGrammar {
     started: bool,
@@ -165,7 +166,8 @@ impl EventGrammar {
         }
     }
 
-    /// Returns the position in `parts` of the open part with this index.
+    /// Returns the position in `parts` of the open part with this index. Fails with
+    /// [`GrammarViolation::NotOpen`] if no part with this index is open.
     fn find_open_part(&self, index: u32, event: &ModelEvent) -> Result<usize, GrammarViolation> {
         // The search starts at the end, because nearly all deltas belong to the last part.
         self.parts

@@ -37,8 +37,9 @@ pub struct ChatRequest {
     /// Whether the answer is streamed or sent as one document.
     #[serde(default, skip_serializing_if = "Delivery::is_streamed")]
     pub delivery: Delivery,
-    /// Additional fields of the request body, with the names of the provider's API. They override
-    /// all other fields.
+    /// Additional fields of the request body, with the names of the provider's API. They replace
+    /// fields with equal names that the adapter sets, except `stream`. For some fields, the adapter
+    /// merges both lists or objects instead.
     #[serde(default)]
     pub extra: JsonObject,
 }
@@ -80,7 +81,7 @@ pub enum Delivery {
     Streamed,
     /// The answer arrives as one document, when it is complete. This is less work for both sides,
     /// and some servers and models support nothing else. The time limit for the first byte then
-    /// applies to the whole answer. Servers that stream regardless are supported.
+    /// applies to the whole answer. An answer that the server streams nevertheless is accepted.
     Whole,
 }
 

@@ -71,7 +71,7 @@ pub enum WarningKind {
     /// The conversation exceeds its token limit and cannot be shortened further, or the summary of
     /// its omitted messages failed.
     HistoryTooLong,
-    /// A checkpoint of a run was not stored.
+    /// The state of the run could not be written to the run store.
     NotStored,
     /// An MCP server requested input from a person, but it was unclear which run the request
     /// belongs to. No person saw it.

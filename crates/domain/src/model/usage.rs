@@ -35,8 +35,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Replaces the counts that `later`, a later report about the *same* answer, contains. Counts
-    /// that `later` does not contain stay.
+    /// Replaces each count that `later` contains. `later` is a later report about the *same*
+    /// answer. Counts that are `None` in `later` do not change.
     pub fn update_counts(&mut self, later: Self) {
         self.combine_counts(later, |_, new| new);
     }

@@ -56,7 +56,8 @@ pub struct ApprovalRequest {
     /// The description of the tool. It is untrusted, because the server supplies it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The repaired input that will run, if it differs from the one in `tool_use`.
+    /// The input that the tool will receive if the call is approved, after the repair of faults in
+    /// the model's input. `None` if the tool will receive the input in `tool_use`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<SharedObject>,
     /// The SHA-256 of the tool's definition in hexadecimal. A remembered approval is valid only for
@@ -88,7 +89,8 @@ impl ApprovalRequest {
         }
     }
 
-    /// Returns the input for display: the repaired or original object, or the malformed text.
+    /// Returns the input to show to the person: the repaired input if it exists, otherwise the
+    /// original object or the text of malformed input.
     pub fn displayed_input(&self) -> Arc<Value> {
         let mended = self.input.as_ref();
         mended.map_or_else(
@@ -139,7 +141,8 @@ pub enum ApprovalScope {
     Once,
     /// The decision applies to all calls of this tool in this session.
     Session,
-    /// The decision applies to all calls of this tool, in all sessions of the same principal.
+    /// The decision applies to all calls of this tool, in all sessions of the same principal
+    /// (tenant and user).
     Always,
 }
 

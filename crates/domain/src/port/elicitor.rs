@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::JsonObject;
 
-/// Requests input from the person for an MCP server that needs it during a tool call.
+/// Requests input from a person for an MCP server that needs the input during a tool call.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Elicitor: Send + Sync {
@@ -24,8 +24,8 @@ pub struct Elicitation {
     /// see the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The tool calls that the request may belong to, for a request with `call` set to `None`. They
-    /// are not shown to the person.
+    /// If `call` is `None`, the tool calls that the request may belong to. The person does not see
+    /// them.
     #[serde(skip)]
     pub candidates: CandidateCalls,
     /// The form that the person fills in, or the address that the person opens.
@@ -33,7 +33,7 @@ pub struct Elicitation {
     pub form: ElicitationForm,
 }
 
-/// The tool calls that an elicitation without a call id may belong to.
+/// The tool calls that an elicitation may belong to if [`Elicitation::call`] is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CandidateCalls {
     /// The [`ToolCall::idempotency_key`](super::ToolCall)s of the calls. They include cancelled and
@@ -49,7 +49,7 @@ pub struct CandidateCalls {
 #[serde(tag = "form", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ElicitationForm {
-    /// A form with fields. Secrets use [`Url`](Self::Url) instead.
+    /// A form with fields. Servers request secrets with [`Url`](Self::Url) instead.
     Fields {
         /// A JSON Schema: an object of strings, numbers, booleans and enumerations, one level deep,
         /// with defaults. The answer conforms to it.

@@ -51,7 +51,8 @@ pub struct RunRecord {
     pub events_before: u64,
     /// Number of the run's last event. It is 0 before the first event.
     pub last_event: u64,
-    /// The outcome of a finished run: `completed`, `limited`, `failed` or `cancelled`.
+    /// The outcome of a finished run: `completed`, `limited` (a limit ended it), `failed` or
+    /// `cancelled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// The parameters of the run, for the process that continues it. [`RunStore::begin_run`] stores
@@ -63,7 +64,8 @@ pub struct RunRecord {
     pub parameters: Option<Value>,
 }
 
-/// Maximum size of [`RunRecord::parameters`] as JSON, in bytes, because lists of runs contain them.
+/// Maximum size of [`RunRecord::parameters`] as JSON, in bytes. The size is limited, because lists
+/// of runs contain the parameters of every run.
 pub const MAX_RUN_PARAMETERS_BYTES: usize = 64 << 10;
 
 /// One event of a run. The store does not interpret it.
@@ -112,7 +114,7 @@ pub trait RunStore: Send + Sync {
         after: u64,
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError> {
-        // The prefix is the whole session, so no message is removed.
+        // All `after` messages of the session are kept, so no message is removed.
         self.begin_run_after_prefix(owner, run, after, after, messages)
             .await
     }
@@ -148,9 +150,9 @@ pub trait RunStore: Send + Sync {
     /// Acquires the exclusive right to execute a waiting or interrupted run, sets it to
     /// [`RunState::Running`] and returns its record.
     ///
-    /// Two processes never execute the same run. Fails with [`SessionStoreError::Busy`] if a live
-    /// process, including this one, has acquired it, and with [`SessionStoreError::RunConflict`] if
-    /// it is finished.
+    /// Two processes never execute the same run. Fails with [`SessionStoreError::Busy`] if a
+    /// running process, including this one, has acquired the run, and with
+    /// [`SessionStoreError::RunConflict`] if the run is finished.
     async fn acquire_run(
         &self,
         owner: &Principal,
@@ -175,8 +177,8 @@ pub trait RunStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, SessionStoreError>;
 
-    /// Stores a checkpoint of a run of this process, after appending `events` in the same
-    /// transaction. `events` may be empty.
+    /// Appends `events`, which may be empty, to a run that this process executes, and stores a
+    /// checkpoint of the run in the same transaction.
     async fn save_snapshot_with_events(
         &self,
         run: &str,
@@ -184,7 +186,7 @@ pub trait RunStore: Send + Sync {
         snapshot: &RunSnapshot,
     ) -> Result<(), SessionStoreError>;
 
-    /// Stores a checkpoint of a run of this process, without new events.
+    /// Stores a checkpoint of a run that this process executes, without new events.
     async fn save_snapshot(
         &self,
         run: &str,
@@ -233,8 +235,8 @@ pub trait RunStore: Send + Sync {
             .await
     }
 
-    /// Returns a run, or `None` if this principal has no run with this id. A run whose process died
-    /// has the state [`RunState::Interrupted`].
+    /// Returns a run, or `None` if this principal has no run with this id. If the process that
+    /// executed the run ended without releasing it, the state is [`RunState::Interrupted`].
     async fn find_run(
         &self,
         owner: &Principal,

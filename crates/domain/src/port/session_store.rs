@@ -28,8 +28,8 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// The secret key with which a store derives session ids from names that clients choose. `Debug`
-/// does not print the key.
+/// A secret key from which session ids are derived, together with names that clients choose.
+/// Without the key, another client cannot compute such an id. `Debug` does not print the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdKey(String);
 
@@ -65,7 +65,8 @@ pub struct Session {
     pub messages: u64,
 }
 
-/// Stores conversations (sessions). To other principals than its owner, a session does not exist.
+/// Stores conversations (sessions). Only the owner of a session, which is a principal (tenant and
+/// user), can access it. For other principals, the session does not exist.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait SessionStore: Send + Sync {
@@ -99,7 +100,8 @@ pub trait SessionStore: Send + Sync {
         from: u64,
     ) -> Result<Vec<Arc<Message>>, SessionStoreError>;
 
-    /// Appends messages to a session with `after` messages and returns the new number of messages.
+    /// Appends messages to a session that has exactly `after` messages, and returns the new number
+    /// of messages.
     ///
     /// The messages are durable when this method returns. Fails with
     /// [`SessionStoreError::Conflict`] and writes nothing if the session has another number of
@@ -131,8 +133,8 @@ pub trait SessionStore: Send + Sync {
         id: &SessionId,
     ) -> Result<(), SessionStoreError>;
 
-    /// Returns the key from which this store derives session ids. It is random, created at its
-    /// first use, and equal for all processes that share the store.
+    /// Returns the secret key from which session ids are derived. The key is random. The store
+    /// creates it at the first call and returns it to all processes that share the store.
     async fn load_id_key(&self) -> Result<IdKey, SessionStoreError>;
 
     /// Checks that the store can be read and written. The default implementation only reads.
@@ -160,13 +162,16 @@ pub enum SessionStoreError {
         expected: u64,
         actual: u64,
     },
-    /// The operation is refused, because the session has an unfinished run.
+    /// The operation is refused, because the run `run` of the session is not finished. A session is
+    /// not deleted while a process executes one of its runs.
     #[error("run `{run}` of session `{session}` is not over")]
     Busy { session: SessionId, run: String },
     /// The principal has no run with this id.
     #[error("run `{run}` does not exist")]
     NoSuchRun { run: String },
-    /// The write does not follow the stored state, or another process has acquired the run.
+    /// The operation does not match the stored run: the id of a new run already exists, the run is
+    /// finished, the numbers of new events do not follow the stored ones, or this process does not
+    /// execute the run.
     #[error("run `{run}` was changed meanwhile: {reason}")]
     RunConflict { run: String, reason: String },
     /// The item that `what` names exceeds a limit of the store. `actual` is its size and `most` is

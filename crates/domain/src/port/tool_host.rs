@@ -11,12 +11,13 @@ use crate::{SharedObject, ToolContent, ToolDefinition, ToolResult, message::chec
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ToolHost: Send + Sync {
-    /// Returns the current tools, and the servers whose tools are unavailable. One dead server does
-    /// not affect the tools of others.
+    /// Returns the current tools, and the servers whose tools are unavailable. An unavailable
+    /// server does not affect the tools of other servers.
     async fn list_tools(&self) -> ToolCatalog;
 
-    /// Runs a tool. A failure that the tool reports is `Ok` with [`ToolOutput::is_error`]. `Err`
-    /// means that the tool did not answer. Dropping the future cancels the call.
+    /// Runs a tool. If the tool reports a failure, returns `Ok` with [`ToolOutput::is_error`] set.
+    /// Returns `Err` if the call has no valid result, for example after a time-out. Dropping the
+    /// future cancels the call.
     async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError>;
 
     /// Returns a stream of the future changes of servers and tools. The stream ends when the tool
@@ -89,7 +90,8 @@ pub struct ToolCall {
     pub name: String,
     /// The input of the tool.
     pub input: SharedObject,
-    /// Maximum duration of the call. `None` means the limit of the host.
+    /// Maximum duration of the call. `None` means the time limit that the tool host applies by
+    /// default.
     pub deadline: Option<Duration>,
     /// A key that is the same for all attempts of one call. A server can recognize a repeated call
     /// by this key.
@@ -137,8 +139,8 @@ impl ToolOutput {
 }
 
 impl ToolOutput {
-    /// Returns the output, or an error message for the model if a JSON value in the output exceeds
-    /// the limit of [`check_depth`](crate::check_depth).
+    /// Returns the output unchanged. If a JSON value in the output is nested more deeply than
+    /// [`check_depth`](crate::check_depth) allows, returns an error message for the model instead.
     #[must_use]
     pub fn replace_if_too_deep(self) -> Self {
         match check_result_depth(&self.content, self.structured.as_ref()) {
@@ -194,7 +196,7 @@ pub struct ProgressSink {
 }
 
 impl ProgressSink {
-    /// Returns a sink that calls `listener` for progress. `listener` must not block.
+    /// Returns a sink that calls `listener` for each progress report. `listener` must not block.
     pub fn new(listener: impl Fn(ToolProgress) + Send + Sync + 'static) -> Self {
         Self {
             progress: Some(Arc::new(listener)),

@@ -10,24 +10,25 @@ use aho_corasick::AhoCorasick;
 
 use super::{secret_names::is_secret_name, spellings::list_spellings};
 
-/// Minimum size of a secret in bytes. Shorter values are placeholders and settings such as `8080`.
+/// Minimum size of a secret in bytes. Shorter values are not redacted, because they are usually
+/// placeholders or settings such as `8080`.
 const MIN_SECRET_BYTES: usize = 8;
 
 /// Minimum size in bytes of a secret whose name suggests a secret, such as `api_key`.
 const MIN_NAMED_SECRET_BYTES: usize = 4;
 
-/// Maximum size in bytes of a text of letters and `_` that counts as a word. A longer text is
-/// treated as a key.
+/// Maximum size in bytes of a secret that counts as a word, such as `postgres`: it consists of
+/// ASCII letters and `_`. A longer secret is redacted inside longer words too.
 const MAX_WORD_BYTES: usize = 15;
 
 /// Minimum size in bytes of an incomplete secret that is redacted directly before a truncation
-/// mark. Shorter beginnings of secrets stay.
+/// mark. Shorter beginnings of secrets are not redacted.
 const MIN_CUT_BYTES: usize = 4;
 
 /// The character that marks where a text was truncated.
 const CUT: char = '…';
 
-/// Maximum number of truncation marks examined in one text, which bounds the time.
+/// Maximum number of truncation marks that are examined in one text, to limit the run time.
 const MAX_CUTS: usize = 100;
 
 /// The kind of a searched text. Secrets that look like words are redacted in a text, but not in the
@@ -66,7 +67,8 @@ impl KnownSecrets {
         self.secrets.len()
     }
 
-    /// Adds a secret. A secret that is already known becomes the newest one.
+    /// Adds a secret of at least [`MIN_SECRET_BYTES`] bytes, and ignores a shorter one. A secret
+    /// that is already known becomes the newest one.
     pub(super) fn insert(&mut self, secret: &str) {
         for text in secret_and_bare_token(secret) {
             if text.len() >= MIN_SECRET_BYTES {
@@ -79,7 +81,9 @@ impl KnownSecrets {
         }
     }
 
-    /// Adds a secret that is redacted inside longer words too.
+    /// Adds a secret with its name. The secret is redacted inside longer words too. If the name
+    /// suggests a secret, the minimum size is [`MIN_NAMED_SECRET_BYTES`] instead of
+    /// [`MIN_SECRET_BYTES`].
     pub(super) fn insert_named_secret(&mut self, name: &str, secret: &str) {
         let min_bytes = if is_secret_name(name) || name.to_ascii_lowercase().contains("key") {
             MIN_NAMED_SECRET_BYTES
@@ -199,7 +203,7 @@ fn is_whole_word(text: &str, range: &Range<usize>) -> bool {
 }
 
 /// Returns the length in bytes of the longest incomplete beginning of `secret` with which `text`
-/// ends. Returns `None` if it is shorter than [`MIN_CUT_BYTES`].
+/// ends. Returns `None` if this beginning is shorter than [`MIN_CUT_BYTES`].
 fn find_cut_secret_length(text: &str, secret: &str) -> Option<usize> {
     let mut lengths = (MIN_CUT_BYTES..secret.len()).rev();
     lengths.find(|length| {

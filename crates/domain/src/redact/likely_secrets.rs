@@ -140,14 +140,16 @@ fn find_named_value(after: &str) -> Option<(usize, usize)> {
     (length > 0).then_some((after.len() - secret.len(), length))
 }
 
-/// Returns the length in bytes of a value that starts with [`REDACTED`], or 0 for other values.
+/// Returns the length in bytes of a value that starts with [`REDACTED`], because a secret in it was
+/// replaced before. Returns 0 for other values.
 fn partly_redacted_length(value: &str) -> usize {
     value.strip_prefix(REDACTED).map_or(0, |rest| {
         REDACTED.len() + matching_prefix_length(rest, |c| is_value_char(c) && c != '\\')
     })
 }
 
-/// Returns the length in bytes of a JSON array or object, which may be truncated.
+/// Returns the length in bytes of the JSON array or object with which `json` starts. Returns the
+/// length of the whole text if the closing bracket is missing.
 fn bracketed_length(json: &str) -> usize {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (at, c) in json.char_indices() {

@@ -56,8 +56,8 @@ fn escape_json(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// Returns the text with the characters that `is_escaped` selects written as `\uXXXX`, in UTF-16
-/// code units. `capital` selects upper-case hexadecimal digits.
+/// Replaces each character for which `is_escaped` returns `true` by `\uXXXX`, once for each UTF-16
+/// code unit. `capital` selects upper-case hexadecimal digits.
 fn escape_as_unicode(text: &str, capital: bool, is_escaped: impl Fn(char) -> bool) -> String {
     let mut result = String::with_capacity(text.len());
     for c in text.chars() {

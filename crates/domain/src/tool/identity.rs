@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::ToolDefinition;
 
-/// First line of every canonical text. Increase its number with every change of the format: stored
-/// hashes then differ from new ones, and the tools need a new approval.
+/// First line of every canonical text. Increase the number in it with every change of the format:
+/// stored hashes then differ from new ones, and the tools need a new approval.
 const VERSION_PREFIX: &str = "switchboard tool definition 1\n";
 
 impl ToolDefinition {

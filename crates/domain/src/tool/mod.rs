@@ -63,7 +63,7 @@ pub struct ToolOrigin {
     pub tool: String,
 }
 
-/// A tool's statements about its effects, as in MCP's `ToolAnnotations`. `None` is unknown.
+/// A tool's statements about its effects, as in MCP's `ToolAnnotations`. `None` means unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ToolAnnotations {
     /// Whether the tool only reads and changes nothing.

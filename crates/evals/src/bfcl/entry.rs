@@ -11,8 +11,8 @@ use crate::suite::{
     Scenario, ScoringRules, Turn,
 };
 
-/// An entry of a question file of the BFCL data. Fields that only unsupported categories have are
-/// ignored.
+/// An entry of a question file of the Berkeley Function Calling Leaderboard (BFCL). Fields that
+/// occur only in unsupported categories are ignored.
 #[derive(Debug, Deserialize)]
 pub(super) struct BenchmarkQuestion {
     pub(super) id: String,
@@ -20,7 +20,8 @@ pub(super) struct BenchmarkQuestion {
     /// the user.
     #[serde(rename = "question")]
     turns: Vec<Vec<QuestionMessage>>,
-    /// Functions that the model may call. `None` in categories that are not supported.
+    /// Functions that the model may call. `None` if the entry has no functions, as in some
+    /// unsupported categories.
     #[serde(rename = "function")]
     functions: Option<Vec<FunctionDefinition>>,
 }

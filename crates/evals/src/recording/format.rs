@@ -49,11 +49,11 @@ impl RecordingHeader {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum RecordingLine {
-    /// A message of one or more model requests. The lines of these requests refer to it by
-    /// `number`.
+    /// A message that one or more model requests contain. The lines of these requests contain only
+    /// its `number`.
     Message { number: usize, message: Value },
-    /// The list of tools of one or more model requests. The lines of these requests refer to it by
-    /// `number`.
+    /// A list of tools that one or more model requests contain. The lines of these requests contain
+    /// only its `number`.
     Tools { number: usize, tools: Value },
     /// A model request with the recorded response.
     ModelCall(Box<ModelCall>),
@@ -70,14 +70,16 @@ pub(super) struct ModelCall {
     /// Name of the conversation that sent the model request. `None` for a recorder without a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<Arc<str>>,
-    /// Number of tool catalogs in the recording when the request was sent. The last of them
-    /// contains the tools of the request.
+    /// Number of tool catalogs that were recorded before the request was sent. The last of these
+    /// catalogs contains the tools of the request.
     pub(super) catalogs: usize,
     pub(super) model: ModelId,
     pub(super) capabilities: ModelCapabilities,
-    /// Numbers of the request's messages. Earlier lines of the recording contain the messages.
+    /// References to the request's messages. Each is the `number` of an earlier line that contains
+    /// the message.
     pub(super) messages: Vec<usize>,
-    /// Number of the request's tool list. An earlier line of the recording contains the list.
+    /// Reference to the request's tool list: the `number` of an earlier line that contains the
+    /// list.
     pub(super) tools: usize,
     /// Settings of the request: the request as JSON without its messages and tools.
     pub(super) settings: Value,

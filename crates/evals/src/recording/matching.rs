@@ -26,8 +26,9 @@ pub enum Matching {
 pub(super) enum MatchQuality {
     /// The requests are equal except where the recording is redacted.
     Equal,
-    /// All messages before the first tool use with redacted input are equal. Later messages may
-    /// differ, because the tool call of a replay has the redacted input and may be rejected.
+    /// All messages before the first message with a redacted tool input are equal. Later messages
+    /// may differ, because a replay calls the tool with the redacted input, which the tool may
+    /// reject.
     AfterRedactedInput,
 }
 

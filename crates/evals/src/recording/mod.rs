@@ -37,9 +37,9 @@ pub use recorder::Recorder;
 pub(crate) use redacted::{is_redacted, may_match_redacted};
 pub(crate) use redaction::Redaction;
 
-/// Removes from the input of a tool call the arguments that the host adds itself (`hidden`). The
-/// definition of the tool in `catalogs` determines which arguments these are. If no catalog has the
-/// tool, every argument with a name in `hidden` is removed.
+/// Removes the arguments that the host, not the model, adds to tool calls (`hidden`) from the input
+/// of a call. The definition of the tool in `catalogs` determines which arguments the host adds to
+/// this tool. If no catalog has the tool, every argument with a name in `hidden` is removed.
 fn remove_hidden_arguments<'a>(
     hidden: &ContextInjection,
     catalogs: impl Iterator<Item = &'a ToolCatalog>,

@@ -43,7 +43,8 @@ pub struct Player {
     shared: Arc<SharedRecording>,
     matching: Matching,
     selection: ConversationSelection,
-    /// Tool arguments that the recording omits, because the host adds them to tool calls.
+    /// Tool arguments that the recording omits, because the host and not the model adds them to
+    /// tool calls.
     hidden: ContextInjection,
 }
 
@@ -88,8 +89,9 @@ enum ConversationSelection {
     /// Responses of the conversation with this name, and responses that were recorded without a
     /// conversation name.
     Named(Arc<str>),
-    /// The conversation that was detected from the replayed responses, see
-    /// [`Player::detect_conversation`]. `None` before the first of these responses.
+    /// The recorded conversation that the player detected from the responses that it replayed, see
+    /// [`Player::detect_conversation`]. `None` before the first replayed response with a
+    /// conversation name.
     Found(Arc<Mutex<Option<Arc<str>>>>),
 }
 
@@ -168,7 +170,7 @@ impl Player {
     /// Returns a player for one conversation whose name in the recording is not known. Create one
     /// such player for each of several concurrent conversations. With [`Matching::Exact`], the
     /// player prefers responses of the recorded conversation from which it took its last response.
-    /// With [`Matching::Order`], it uses only this conversation.
+    /// With [`Matching::Order`], it uses only the recorded conversation of its first response.
     #[must_use]
     pub fn detect_conversation(&self) -> Self {
         Self {
@@ -249,7 +251,8 @@ impl Player {
 
     /// Returns the rank of a response, where the smallest rank is preferred: 0 in the selected
     /// conversation, or 1 in another conversation. Returns `None` if the player must not replay the
-    /// response. `used` contains the conversations with replayed responses.
+    /// response. `used` contains the conversations from which a player has already replayed a
+    /// response.
     fn rank_response<T>(
         &self,
         response: &RecordedResponse<T>,
@@ -264,8 +267,8 @@ impl Player {
             ConversationSelection::Found(own) => match &*lock_mutex(own) {
                 Some(own) if own == conversation => Some(0),
                 _ if self.matching == Matching::Exact => Some(1),
-                // With `Matching::Order`, a new conversation may only start with a response of a
-                // recorded conversation from which no response was replayed.
+                // With `Matching::Order`, the first response of a player must come from a recorded
+                // conversation from which no player has replayed a response yet.
                 None => (!used.contains(conversation)).then_some(0),
                 Some(_) => None,
             },
@@ -388,7 +391,7 @@ impl Player {
         let used = &mut state.used_conversations;
         let recorded = self.take_response(&mut state.tool_calls, used, compare)?;
         // A resumed run may call a tool before it calls a model. Therefore a tool result also
-        // selects the recorded conversation, if no response has selected one yet.
+        // selects the recorded conversation, if no model response has selected one yet.
         if let ConversationSelection::Found(own) = &self.selection {
             let mut own = lock_mutex(own);
             *own = own.take().or_else(|| recorded.conversation.clone());

@@ -43,8 +43,8 @@ fn may_match_redacted_text(recorded: &str, text: &str) -> bool {
     let Some(mut rest) = inside.and_then(|rest| rest.strip_suffix(end)) else {
         return false;
     };
-    // `between` is split into the texts between the placeholders. Each of them is matched at its
-    // first occurrence, which leaves the most text for the later ones.
+    // The texts between the placeholders must occur in `rest` in their order. Each text is matched
+    // at its first occurrence, which leaves the most of `rest` for the later texts.
     between.split(REDACTED).all(|piece| match rest.find(piece) {
         Some(at) => {
             rest = &rest[at + piece.len()..];

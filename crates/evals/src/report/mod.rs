@@ -97,8 +97,8 @@ pub struct RunResult {
     /// an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished_turn: Option<UnfinishedTurn>,
-    /// Required calls of the turns without a result in `turns`, each as text. The run did not reach
-    /// or not finish these turns.
+    /// Required calls of the turns that the run did not reach or did not finish, each as text.
+    /// These turns have no result in `turns`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_reached: Vec<String>,
 }

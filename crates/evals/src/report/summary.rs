@@ -117,8 +117,8 @@ pub struct ModelSummary {
     pub counts: CallCounts,
     /// Number of turns of this model that ended, including failed turns.
     pub turns: u64,
-    /// Median and 95th percentile of the turn durations in milliseconds (nearest rank). Concurrent
-    /// runs may increase the durations. `None` without turns.
+    /// Median and 95th percentile of the turn durations in milliseconds, by the nearest-rank
+    /// method. Concurrent runs may increase the durations. `None` without turns.
     pub turn_ms: Option<(u64, u64)>,
     /// Sum of the tokens that the provider reported for all turns.
     pub usage: Usage,
@@ -139,8 +139,8 @@ pub struct ModelSummary {
 pub struct ToolSummary {
     /// Numbers of the tool's calls by outcome and verdict.
     pub counts: CallCounts,
-    /// Median and 95th percentile of the durations of executed calls in milliseconds (nearest
-    /// rank). `None` if no call was executed.
+    /// Median and 95th percentile of the durations of executed calls in milliseconds, by the
+    /// nearest-rank method. `None` if no call was executed.
     pub call_ms: Option<(u64, u64)>,
 }
 
@@ -216,7 +216,8 @@ impl ModelSummary {
     }
 }
 
-/// Returns median and 95th percentile of the values (nearest rank). `None` without values.
+/// Returns the median and the 95th percentile of the values, by the nearest-rank method. Returns
+/// `None` if the list is empty.
 fn median_and_percentile_95(mut values: Vec<u64>) -> Option<(u64, u64)> {
     values.sort_unstable();
     let percentile = |percent: usize| {

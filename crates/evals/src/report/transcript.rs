@@ -15,14 +15,15 @@ use crate::recording::Redaction;
 /// Maximum size in bytes of one text of the model. Longer texts are cut.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Maximum size in bytes of a tool input, a tool result or an event note. Longer ones are cut.
+/// Maximum size in bytes of each tool input, tool result and note (an event as text). Longer texts
+/// are cut.
 const MAX_DETAIL_BYTES: usize = 16 << 10;
 
 /// Maximum size in bytes of all texts in the transcript of one turn. Further texts are omitted.
 const MAX_TURN_BYTES: usize = 256 << 10;
 
-/// Maximum number of events in the transcript of a turn, and of notes about one tool call. Further
-/// events and notes are omitted.
+/// Maximum number of events in the transcript of a turn. Also the maximum number of notes (events
+/// as text) about one tool call. Further events and notes are omitted.
 const MAX_ENTRIES: usize = 2_000;
 
 /// Maximum size in bytes of a model, tool or server name. Longer names are cut.
@@ -106,8 +107,9 @@ impl<'a> TranscriptBuilder<'a> {
         }
     }
 
-    /// Returns the finished transcript, in which each `call` entry has the index of its tool call
-    /// in `calls` as `scored_call`. `calls` must have the order of the turn's scored calls.
+    /// Returns the finished transcript. Sets the field `scored_call` of each entry with the type
+    /// `call` to the index of the tool call in `calls`. `calls` must have the order of the turn's
+    /// scored calls.
     pub(crate) fn finish_transcript(mut self, calls: &[ToolCallRecord]) -> Transcript {
         self.finish_text();
         for entry in &mut self.transcript.entries {
@@ -227,7 +229,8 @@ impl<'a> TranscriptBuilder<'a> {
         }
     }
 
-    /// Adds an event as a note. If the event is about a tool call, the note is added to the call.
+    /// Adds an event as a note: the kind of the event and its other fields as text. If the event is
+    /// about a tool call, the note is added to the transcript entry of this call.
     fn add_note(&mut self, event: &RunEventKind, at_ms: u64) {
         let Ok(Value::Object(mut fields)) = serde_json::to_value(event) else {
             return;

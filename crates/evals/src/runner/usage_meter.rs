@@ -23,8 +23,9 @@ impl UsageMeter {
         }
     }
 
-    /// Adds the cost of a model response if the event ends one. `price` returns the cost of a
-    /// response in US dollars from its model and token counts, or `None` if the cost is unknown.
+    /// Adds the cost of a model response if `event` is the end of a response. `price` returns the
+    /// cost of a response in US dollars from its model and token counts, or `None` if the cost is
+    /// unknown.
     pub(crate) fn add_run_event(
         &mut self,
         event: &RunEventKind,

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::{CallInfo, CallMatcher, CallOutcome};
 use crate::suite::{ExpectedCall, MatchResult, Turn, find_maximum_matching};
 
-/// Assignment of the model's calls in a turn to the expected calls. Numbers are indexes: of a call
-/// in the turn's list of calls, or of an expected call in the scenario's list.
+/// Assignment of the model's calls in a turn to the expected calls. A call has its index in the
+/// list of calls that the model made in the turn. An expected call has its index in the list of the
+/// turn's expected calls.
 pub(super) struct CallAssignment {
     /// Calls at the right position: maps the index of the call to the index of the expected call
     /// that it matches.
@@ -64,8 +65,8 @@ pub(super) fn assign_calls(
 }
 
 /// Matches as many expected calls as possible with calls in any order, and prefers required calls.
-/// `ones` are indexes of expected calls. Returns the index of the matching call for each of them,
-/// or `None` if no call matches.
+/// `ones` are the indexes of the expected calls, and `calls` is the number of calls. Returns the
+/// index of the matching call for each expected call in `ones`, or `None` if no call matches.
 fn match_calls_in_any_order(
     ones: &[usize],
     expected: &[ExpectedCall],
@@ -91,8 +92,9 @@ pub(super) fn match_calls_in_order(
     is_optional: impl Fn(usize) -> bool,
     matches: impl Fn(usize, usize) -> bool,
 ) -> Vec<Option<usize>> {
-    // Dynamic programming: `best[one][call]` are the maximum numbers of required matches and of all
-    // matches between the expected calls from index `one` and the calls from index `call`.
+    // Dynamic programming: `best[one][call]` is the best result for the expected calls from index
+    // `one` on and the calls from index `call` on. The result is a pair: the number of matched
+    // required calls, and the number of all matched calls.
     let mut best = vec![vec![(0_usize, 0_usize); calls + 1]; ones + 1];
     let with =
         |one: usize, rest: (usize, usize)| (rest.0 + usize::from(!is_optional(one)), rest.1 + 1);

@@ -9,9 +9,9 @@ use super::{
 };
 use crate::suite::{MatchResult, Turn};
 
-/// Compares the tool calls of the first model response with the expected calls, by the benchmark's
-/// rules. `is_redacted` returns whether a call comes from a recording in which secrets of its input
-/// were redacted.
+/// Compares the tool calls of the first model response with the expected calls, by the rules of the
+/// Berkeley Function Calling Leaderboard. `is_redacted` returns whether a call comes from a
+/// recording in which secrets of its input were redacted.
 pub(crate) fn score_turn(
     turn: &Turn,
     calls: &[ToolCallRecord],
@@ -89,7 +89,7 @@ pub(crate) fn score_turn(
         calls: scored.collect(),
         missing,
         attempted,
-        // The list stays empty, because the benchmark does not execute calls.
+        // The benchmark does not execute calls, so no call is reported as not executed.
         not_executed: Vec::new(),
     }
 }
@@ -107,7 +107,8 @@ pub(crate) fn find_faults(turn: &Turn, report: &RunReport, score: &TurnScore) ->
     let mut faults: Vec<String> = describe_missing_response(report).into_iter().collect();
     let missing = score.missing.iter();
     faults.extend(missing.map(|call| format!("missing call: {call}")));
-    // The benchmark treats malformed tool input as no call, which is right if no call is expected.
+    // In the benchmark, a response with malformed tool input counts as a response without calls.
+    // Such a response is right if no call is expected.
     let expects_none = turn.calls.as_ref().is_none_or(Vec::is_empty);
     if expects_none && score.calls.iter().any(|call| !call.input.is_object()) {
         return faults;

@@ -32,8 +32,8 @@ impl<'a> CallMatcher<'a> {
         }
     }
 
-    /// Creates a matcher for which an additional argument violates `exactly` even if it is null, as
-    /// in the benchmark.
+    /// Creates a matcher for the rules of the Berkeley Function Calling Leaderboard: an additional
+    /// argument violates `exactly` even if the argument is null.
     pub(super) fn with_null_as_value(call: &'a ExpectedCall) -> Self {
         Self {
             counts_null: true,
@@ -140,8 +140,9 @@ pub(crate) fn describe_expected_call(call: &ExpectedCall) -> String {
     text
 }
 
-/// Returns an expected argument as messages show it: a `$bfcl` matcher as its accepted value or as
-/// `$one_of` with the accepted values, and every other value unchanged.
+/// Returns a readable form of an expected argument, for messages. A `$bfcl` matcher with one
+/// accepted value becomes this value, and one with several accepted values becomes `$one_of` with
+/// these values. Every other argument is returned unchanged.
 fn readable_argument(expected: &Value) -> Value {
     match expected.pointer("/$bfcl/allowed") {
         Some(Value::Array(allowed)) => match allowed.as_slice() {

@@ -17,7 +17,8 @@ impl FirstResponse {
     pub(crate) fn add_run_event(&mut self, event: &RunEventKind) {
         match event {
             RunEventKind::ModelCallFinished { .. } => self.has_ended = true,
-            // A failed attempt has no response, so the next attempt may be the first response.
+            // A second response has started only if a response has ended before. A failed model
+            // call has no response and therefore does not count.
             RunEventKind::ModelCallStarted { .. } => self.has_second = self.has_ended,
             RunEventKind::ToolPlanned { id, input, .. } if !self.has_second => {
                 self.calls.push((id.clone(), Arc::clone(input)));

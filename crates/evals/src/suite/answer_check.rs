@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub struct AnswerCheck {
     /// Texts that must all occur in the answer.
     pub contains: Vec<String>,
-    /// Texts. At least one of them must occur in the answer.
+    /// Texts of which at least one must occur in the answer.
     pub contains_any: Vec<String>,
     /// Texts that must not occur in the answer.
     pub lacks: Vec<String>,

@@ -10,8 +10,8 @@ use super::python_value::{
     PythonType, is_empty_text, is_in_list, normalize_text, normalize_value, python_equal,
 };
 
-/// Type and accepted values of one argument, from the BFCL data. In a suite, this is the value of a
-/// `$bfcl` matcher.
+/// Type and accepted values of one argument, from the data of the Berkeley Function Calling
+/// Leaderboard (BFCL). In a suite, this is the value of a `$bfcl` matcher.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BfclParameter {
@@ -68,8 +68,8 @@ impl BfclType {
     }
 }
 
-/// How the type of an argument matches: the declared type of the parameter, or the type of the
-/// accepted values in the benchmark's answer.
+/// Result of comparing the type of an argument with two types: the declared type of the parameter,
+/// and the type of the accepted values. In the benchmark data, these two types may differ.
 enum TypeMatch {
     Declared,
     /// The parameter and its accepted values have different types, and the argument has one of
@@ -115,9 +115,9 @@ impl BfclParameter {
     }
 }
 
-/// Returns how the type of the value matches the type `expected` of the parameter, or else the type
-/// of the accepted values. Returns `None` if it matches neither. `items` is the type that the items
-/// of a list must have.
+/// Compares the type of `value` with `expected`, the declared type of the parameter, and with the
+/// type of the accepted values in `allowed`. Returns `None` if the value has neither type. `items`
+/// is the type that the items of a list must have.
 fn match_value_type(
     value: &Value,
     allowed: &[Value],
@@ -137,8 +137,9 @@ fn match_value_type(
         let (Some(items), Value::Array(list)) = (items, value) else {
             return declared();
         };
-        // All items must have the right type for one of the accepted lists. An accepted value that
-        // is not a list does not restrict the items.
+        // For at least one of the accepted lists, each item must have the type `items` or the type
+        // of the values in that list. An accepted value that is not a list allows items of any
+        // type.
         let suits = |answer: &Value| match answer {
             Value::Array(answer) => list
                 .iter()
@@ -224,7 +225,8 @@ fn is_accepted_field(value: &Value, allowed: &Value) -> bool {
 fn is_optional_field(allowed: &Value) -> bool {
     match allowed {
         Value::Array(items) => items.iter().any(is_empty_text),
-        // The checker tests `"" in text`, which is true for every string in Python.
+        // The benchmark's checker tests `"" in text`, which is true for every string in Python, so
+        // the field counts as optional.
         Value::String(_) => true,
         Value::Object(fields) => fields.contains_key(""),
         _ => false,

@@ -186,7 +186,8 @@ impl Matcher {
     }
 }
 
-/// Returns whether each matcher can get a different item that it accepts.
+/// Returns whether the matchers can be assigned to different items so that each matcher accepts its
+/// item.
 fn matches_in_any_order(expected: &[Matcher], items: &[Value]) -> bool {
     let matches = |one: usize, item: usize| expected[one].matches(Some(&items[item]));
     find_maximum_matching(expected.len(), items.len(), matches)

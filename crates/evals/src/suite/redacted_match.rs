@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::matcher::Matcher;
 use crate::recording::{is_redacted, may_match_redacted};
 
-/// Result of comparing an argument, which may be redacted, with a matcher. The variants are
-/// ordered: the minimum is the result of several comparisons that must all match, and the maximum
-/// is the result of alternatives.
+/// Result of comparing an argument, which may be redacted, with a matcher. The variants are ordered
+/// from bad to good. The minimum combines comparisons that must all match, and the maximum combines
+/// alternatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MatchResult {
     /// The argument does not match, for every possible value of the redacted secret.

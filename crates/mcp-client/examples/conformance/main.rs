@@ -174,8 +174,8 @@ fn expected_calls(
     match scenario {
         // The MCP server of this scenario does not support `tools/call`, so no call is sent.
         "json-schema-ref-no-deref" => Ok(Vec::new()),
-        // The client calls `json_schema_echo` with the schema that it received for another tool.
-        // The suite checks that the client has not changed the schema.
+        // The client calls `json_schema_echo` with the input schema of another tool as an argument.
+        // The suite checks that the client has not changed this schema.
         "json-schema-2020-12-preservation" => {
             let focal = tools
                 .iter()

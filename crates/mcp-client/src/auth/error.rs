@@ -64,7 +64,7 @@ pub enum AuthError {
         what: &'static str,
         /// Issuer of the authorization server that the client selected.
         expected: String,
-        /// Issuer in the metadata or the redirect, or `(none)`.
+        /// Issuer in the metadata or the redirect. `(none)` if the issuer is missing there.
         found: String,
     },
     /// The MCP server names another authorization server, but the configured OAuth client belongs
@@ -101,7 +101,7 @@ pub enum AuthError {
         /// Login time-out, [`AuthOptions::login_timeout`](crate::auth::AuthOptions::login_timeout).
         after: Duration,
     },
-    /// Other login failure, such as no answer or missing metadata. The text describes it.
+    /// Other login failure, such as no answer or missing metadata. The text is the error message.
     #[error("{0}")]
     Failed(String),
     /// The store for OAuth tokens returned an error.
@@ -111,8 +111,8 @@ pub enum AuthError {
 
 impl AuthError {
     /// Returns whether discovery or the redirect named an unexpected authorization server or
-    /// resource, which may indicate an attack. Other discovery errors are ignored for a server
-    /// without known OAuth settings, but such an error always fails the request.
+    /// resource, which may indicate an attack. Such a mismatch always fails the request. Other
+    /// discovery errors are ignored for a server without known OAuth settings.
     pub(crate) fn is_identity_mismatch(&self) -> bool {
         matches!(
             self,

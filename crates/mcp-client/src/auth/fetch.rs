@@ -66,8 +66,9 @@ impl AuthClient {
         })
     }
 
-    /// Fetches a JSON object and follows at most three redirects, whose targets the guard checks
-    /// too. Returns `None` for HTTP status 4xx and for a body that is not a JSON object.
+    /// Fetches a JSON object. Follows at most three redirects. [`NetworkGuard`] checks the URL and
+    /// the target of each redirect. Returns `None` for HTTP status 4xx and for a body that is not a
+    /// JSON object.
     pub(super) async fn get_json(
         &self,
         what: &'static str,

@@ -82,8 +82,9 @@ pub(crate) fn parse_headers(
         .collect()
 }
 
-/// Returns a policy that follows only redirects with status 307 or 308 to the same origin, because
-/// another origin would receive the configured headers with their secrets.
+/// Returns a policy that follows only redirects with status 307 or 308, which repeat the request
+/// with its body. The redirects must have the same origin, because another origin would receive the
+/// configured headers with their secrets.
 fn same_origin_redirects() -> Policy {
     Policy::custom(|attempt| {
         let keeps_message = matches!(

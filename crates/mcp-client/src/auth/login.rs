@@ -149,8 +149,8 @@ impl Login<'_> {
         server.parse_endpoint(self.fetch, TOKEN, server.token_endpoint.as_deref())
     }
 
-    /// Starts the redirect listener on the configured port. Without it, uses the port of the
-    /// redirect URI that an earlier login registered, or else any free port.
+    /// Starts the redirect listener on the configured port. Without a configured port, uses the
+    /// port of the redirect URI that an earlier login registered, or else any free port.
     async fn start_redirect_listener(&self) -> Result<RedirectListener, AuthError> {
         let registered = self
             .before
@@ -163,8 +163,8 @@ impl Login<'_> {
     }
 
     /// Returns the scopes to request: the scopes of the previous login, of the configuration and of
-    /// the `WWW-Authenticate` challenge. If the first two are missing, adds the scopes that the
-    /// protected-resource metadata propose.
+    /// the `WWW-Authenticate` challenge. The scopes that the protected-resource metadata propose
+    /// are used only if the previous login, the configuration and the challenge name no scopes.
     fn requested_scopes(&self, may_be_offline: bool) -> Vec<String> {
         let proposed = if self.challenged.is_empty() {
             self.discovered.scopes.as_deref().unwrap_or_default()
@@ -180,7 +180,8 @@ impl Login<'_> {
         add(before);
         match &self.config.scopes {
             Some(configured) => add(configured),
-            // Scopes that the server proposes are used only by the first login.
+            // Only the first login requests the proposed scopes. Later logins request the scopes of
+            // the previous login.
             None if before.is_empty() => add(proposed),
             None => {}
         }
@@ -312,7 +313,8 @@ impl Login<'_> {
         let secret = text("client_secret")
             .filter(|secret| !secret.is_empty())
             .map(SecretString::from);
-        // An authentication method that needs a secret is ignored if the response has no secret.
+        // The authentication method in the response is ignored if it needs a secret and the
+        // response contains no secret.
         let given = answer.json.get("token_endpoint_auth_method");
         let given = given
             .and_then(|method| ClientAuth::deserialize(method).ok())
@@ -366,8 +368,8 @@ fn select_auth_method(server: &ServerMetadata, has_secret: bool, has_key: bool) 
         .unwrap_or(best)
 }
 
-/// Returns the credentials of a client. The token store does not contain configured secrets, so
-/// these come from the configuration.
+/// Returns the credentials of a client. The token store does not contain the secret and the private
+/// key of a configured client, so both come from the configuration.
 pub(super) fn build_credentials<'a>(
     client: &'a StoredClient,
     config: &'a AuthConfig,

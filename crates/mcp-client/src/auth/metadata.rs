@@ -57,8 +57,8 @@ pub(super) struct DiscoveredAuthServer {
 }
 
 impl ServerMetadata {
-    /// Parses an endpoint URL from the metadata. Returns an error if the URL is missing or if the
-    /// network guard forbids it.
+    /// Parses an endpoint URL from the metadata. Returns an error if the URL is missing or violates
+    /// a rule for OAuth requests, such as the required use of `https`.
     pub(super) fn parse_endpoint(
         &self,
         fetch: &AuthClient,
@@ -86,8 +86,8 @@ impl ServerMetadata {
 }
 
 /// Discovers the authorization server of the MCP server at `url`. If the protected-resource
-/// metadata list several, uses the configured `issuer`, or else an issuer in `known` (the issuers
-/// of earlier logins), or else the first one.
+/// metadata list several authorization servers, uses the configured `issuer`, or else an issuer in
+/// `known` (the issuers of earlier logins), or else the first one.
 pub(super) async fn discover_auth_server(
     fetch: &AuthClient,
     url: &Url,
@@ -118,8 +118,9 @@ pub(super) async fn discover_auth_server(
         let servers = found.authorization_servers.unwrap_or_default();
         choose_issuer(&servers, config, known)?.to_owned()
     } else {
-        // No protected-resource metadata exist, so the MCP server is its own authorization server.
-        // It has metadata at its root, or default endpoints (MCP 2025-03-26, basic/authorization).
+        // No protected-resource metadata exist, so the MCP server is its own authorization server,
+        // unless an `issuer` is configured. If the MCP server has no authorization-server metadata
+        // either, the default endpoints of MCP 2025-03-26 (basic/authorization) are assumed.
         discovered.assumed = config.issuer.is_none();
         config.issuer.clone().unwrap_or_else(|| origin.clone())
     };

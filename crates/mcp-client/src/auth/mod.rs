@@ -119,8 +119,8 @@ pub async fn logout(server: &ServerConfig, options: &AuthOptions) -> Result<bool
     Ok(any)
 }
 
-/// Sends a request without a token and returns the challenge in the response. Without a challenge,
-/// returns an empty one: discovery then uses the well-known URLs.
+/// Sends a request without a token and returns the challenge in the response. Returns an empty
+/// challenge if the response contains none. Discovery then uses the well-known URLs of the server.
 async fn request_challenge(server: &ServerConfig) -> Result<Challenge, AuthError> {
     let ServerTransport::StreamableHttp { url, headers } = &server.transport else {
         return Ok(Challenge::default());

@@ -45,8 +45,8 @@ pub struct StoredGrant {
     /// URL of the endpoint that revokes tokens, if the authorization server has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revocation_endpoint: Option<String>,
-    /// Access and refresh token. `None` after the refresh token became invalid: the next login then
-    /// still uses the client and the scopes.
+    /// Access and refresh token. `None` after the refresh token became invalid. The record is kept,
+    /// because the next login uses its client and scopes again.
     #[serde(flatten)]
     pub tokens: Option<StoredTokens>,
     /// Scopes that the login requested.
@@ -122,8 +122,8 @@ pub struct StoredTokens {
 /// same time.
 #[async_trait]
 pub trait TokenStore: fmt::Debug + Send + Sync {
-    /// Returns the grants for the URL of an MCP server and a principal, the latest first. There is
-    /// one grant per issuer and resource.
+    /// Returns the stored logins (grants) for the URL of an MCP server and a principal, the latest
+    /// first. The store has at most one grant per issuer and resource for them.
     async fn find_grants(
         &self,
         server: &str,
@@ -136,9 +136,9 @@ pub trait TokenStore: fmt::Debug + Send + Sync {
     /// Removes the grant with a key. Returns `false` if there was none.
     async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError>;
 
-    /// Locks the grant with a key, and waits while another caller holds the lock. A session holds
-    /// the lock while it changes the tokens, because a refresh token works only once. Dropping the
-    /// returned lock releases it.
+    /// Locks the grant with a key, and waits while another caller holds the lock. The OAuth session
+    /// of a server holds the lock while it changes the tokens, because a refresh token works only
+    /// once. Dropping the returned lock releases it.
     async fn lock_grant(&self, key: &GrantKey) -> Result<StoreLock, StoreError>;
 }
 
@@ -157,11 +157,11 @@ pub enum StoreError {
         /// Error of the operating system for this file.
         source: std::io::Error,
     },
-    /// Another process, or another task of this process, held the lock of a grant for longer than
-    /// the time-out (one minute).
+    /// Another process, or another task of this process, held the lock of a stored login for longer
+    /// than the time-out (one minute).
     #[error("another process has held the lock of the tokens for too long (`{}`)", path.display())]
     Busy {
-        /// Path of the lock file of this grant.
+        /// Path of the lock file of the stored login.
         path: PathBuf,
     },
     /// A [`TokenStore`] outside of this crate failed.

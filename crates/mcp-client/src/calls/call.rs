@@ -32,7 +32,8 @@ const MAX_RETRY_DELAY: Duration = Duration::from_millis(6400);
 
 /// Request to a server, with its deadline and retry settings.
 pub(crate) struct CallRequest {
-    /// Original name of the called tool, or the method name of a request that is not a tool call.
+    /// Name of the called tool on its server, or the method name of a request that is not a tool
+    /// call.
     pub(crate) name: String,
     pub(crate) request: ClientRequest,
     pub(crate) context: Arc<CallContext>,
@@ -91,7 +92,8 @@ pub(crate) async fn send_with_retries(
     };
     let name = call.name.clone();
     let circuits = call.is_tool_call.then_some(&server.circuits);
-    // An open circuit breaker rejects the call here, before the call waits for a permit.
+    // An open circuit breaker rejects the call here, so that the call does not first wait until
+    // fewer calls are running.
     if let Some(circuits) = circuits {
         circuits.check_call_allowed(&name).map_err(unavailable)?;
     }
@@ -267,7 +269,8 @@ fn circuit_outcomes(
     }
 }
 
-/// Returns the reason in a call error, without the names of the server and the tool if possible.
+/// Returns the reason in a call error, without the names of the server and the tool. Returns the
+/// whole error message if the error has no separate reason.
 fn error_reason(error: &ToolCallError) -> String {
     match error {
         ToolCallError::Timeout { after, .. } => format!("no answer within {after:?}"),

@@ -27,8 +27,8 @@ pub(crate) struct CallTimeLimits {
 pub(crate) struct Deadline {
     started: Instant,
     limits: CallTimeLimits,
-    /// Time of the last activity of the call, such as a progress report. `None` if the call has no
-    /// idle limit.
+    /// Time of the last activity of the call, such as a progress report. `None` if the time without
+    /// progress is not limited.
     last_activity: Option<Arc<Mutex<Instant>>>,
 }
 
@@ -48,13 +48,14 @@ impl Deadline {
         self.started + self.limits.total
     }
 
-    /// Returns the shorter of the total and the idle time limit, for error messages.
+    /// Returns the maximum time without progress, or the total time limit if the call has no such
+    /// maximum. For error messages.
     pub(crate) fn idle_limit(&self) -> Duration {
         self.limits.idle.unwrap_or(self.limits.total)
     }
 
-    /// Returns the time at which a wait must end if it starts at the time of this call and no
-    /// progress is reported.
+    /// Returns the time at which a wait must end that starts now. Progress reports during the wait
+    /// do not change this time.
     pub(crate) fn wait_deadline(&self) -> Instant {
         match self.limits.idle {
             Some(idle) => self.end_time().min(Instant::now() + idle),
@@ -62,7 +63,8 @@ impl Deadline {
         }
     }
 
-    /// Wraps a progress sink, so that every progress report restarts the idle limit.
+    /// Wraps a progress sink, so that every progress report restarts the idle limit, the maximum
+    /// time without progress.
     pub(crate) fn track_progress(&self, sink: ProgressSink) -> ProgressSink {
         if self.last_activity.is_none() {
             return sink;
@@ -111,8 +113,9 @@ impl Deadline {
         }
     }
 
-    /// Restarts the idle limit. Callers use it after progress, after an answer about a task, and
-    /// after a wait before or during the call that the server did not cause.
+    /// Restarts the idle limit. Callers use it when the server has reported progress or the state
+    /// of a task, and after a wait for a free call permit, for a connection, or for a person or a
+    /// model.
     pub(crate) fn record_activity(&self) {
         if let Some(last_activity) = &self.last_activity {
             *lock_mutex(last_activity) = Instant::now();
@@ -125,8 +128,8 @@ impl Deadline {
     }
 }
 
-/// Waits until at least one request from the server is pending if `is_pending` is `true`, or until
-/// no request is pending if it is `false`. Never returns if `requests` is `None`.
+/// If `is_pending` is `true`, waits until at least one server request of the call is pending. If
+/// `is_pending` is `false`, waits until none is pending. Never returns if `requests` is `None`.
 async fn wait_until_pending(requests: &mut Option<PendingForCall>, is_pending: bool) {
     match requests {
         Some(requests) => requests.wait_for_pending_state(is_pending).await,

@@ -39,7 +39,8 @@ pub(crate) enum RequestFailure {
 }
 
 impl RequestFailure {
-    /// Converts an error of rmcp. Marks an unusable connection as stale, so that it is replaced.
+    /// Converts an error of rmcp. Marks an unusable connection as stale, so that the supervisor
+    /// task replaces the connection.
     pub(crate) async fn from_service_error(
         server: &Server,
         connection: &Connection,

@@ -85,8 +85,8 @@ async fn collect_required_input(
     Some(input.map_err(RequestFailure::Refused))
 }
 
-/// Adds the collected input to a request, which is then sent again. If the server requested no
-/// input, only waits for [`ROUND_INTERVAL`] and adds the server's state.
+/// Adds the collected input and the opaque `requestState` of the server to a request, which is then
+/// sent again. If the server requested no input, first waits for [`ROUND_INTERVAL`].
 async fn add_input(request: &mut ClientRequest, input: CollectedInput) {
     let CollectedInput { responses, state } = input;
     if responses.is_none() {

@@ -45,9 +45,9 @@ impl ConfigError {
         }
     }
 
-    /// Converts a serde error message, such as "unknown field `a`, expected `b` or `c`". Omits the
-    /// quoted value in messages such as "invalid type: string "secret", expected a boolean",
-    /// because it may be a secret.
+    /// Creates the error for a message of serde, such as "unknown field `a`, expected `b` or `c`".
+    /// Omits the quoted value in messages such as "invalid type: string "secret", expected a
+    /// boolean", because the value may be a secret.
     pub(super) fn from_serde(path: &str, message: &str) -> Self {
         if let Some(rest) = message.strip_prefix("unknown field `") {
             let mut names = rest.split('`').step_by(2).map(str::to_owned);

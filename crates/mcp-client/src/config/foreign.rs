@@ -17,8 +17,9 @@ const URLS: [&str; 3] = ["httpUrl", "serverUrl", "url"];
 /// Key in Claude Code for a command that prints HTTP headers. The command is not run, and the
 /// server gets a warning.
 pub(super) const HEADERS_HELPER: &str = "headersHelper";
-/// Key in VS Code and Cursor for a file with environment variables. The parsers do not read this
-/// file: they add a warning, unless the caller has replaced the key before.
+/// Key in VS Code and Cursor for a file with environment variables. The parsers of this crate do
+/// not read this file. They add a warning if the key is present, so an application that reads the
+/// file removes the key first.
 pub const ENV_FILE: &str = "envFile";
 /// Internal key for the reason why a server entry cannot be used. A file cannot set it, because
 /// [`select_used_parts`](super::select_used_parts) removes it.
@@ -230,7 +231,7 @@ fn timeout_to_seconds(timeout: &Value) -> Value {
 }
 
 /// Returns the tool names in a tool filter, or `None` if the filter allows every tool. Returns an
-/// error for an unsupported filter and for a name with a pattern.
+/// error for an unsupported filter, and for a name that contains a pattern such as `*`.
 fn parse_tool_names(
     filter: ToolFilter,
     value: &Value,

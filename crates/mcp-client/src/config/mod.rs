@@ -67,9 +67,9 @@ pub struct ServerConfig {
     /// Redactor for additional secrets. The application can add secrets to it while the server
     /// runs, and they are then redacted too.
     pub redactor: Redactor,
-    /// Original names of the available tools. `None` makes all tools available.
+    /// Tools that are available, by their names on the server. `None` makes all tools available.
     pub allowed_tools: Option<Vec<String>>,
-    /// Original names of the tools that are hidden from models and applications.
+    /// Tools that are hidden from models and applications, by their names on the server.
     pub exclude_tools: Vec<String>,
     /// Required MCP protocol version, one of [`PROTOCOL_VERSIONS`]. `None` negotiates the version.
     pub protocol_version: Option<String>,
@@ -78,10 +78,11 @@ pub struct ServerConfig {
     pub required: bool,
     /// Whether the tool calls of this server run one at a time.
     pub sequential: bool,
-    /// Time limit of a call without progress reports. Defaults to the configured total time limit,
-    /// or to [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
+    /// Maximum time of a call since its last progress report. Defaults to the configured total time
+    /// limit, or to [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
     pub idle_timeout: Option<Duration>,
-    /// Total time limits of individual tools by original name. They override `call_timeout`.
+    /// Total time limits of individual tools, by their names on the server. They override
+    /// `call_timeout`.
     pub tool_timeouts: Vec<(String, Duration)>,
     /// Maximum number of concurrent calls to the server. Further calls wait. Defaults to 64.
     pub max_concurrent_calls: Option<usize>,

@@ -119,6 +119,7 @@ fn escape_editor_variables(value: &mut Value) {
 }
 
 /// Returns the first variable in a text that only an editor can substitute, such as `${input:x}`.
+/// Returns `None` if the text contains no such variable.
 pub(super) fn editor_variable(text: &str) -> Option<&str> {
     let start = EDITOR_VARIABLES
         .iter()

@@ -32,8 +32,8 @@ pub(crate) fn find_argument_secrets(args: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Splits each argument into a text that may be shown, with `…` in place of probable secrets, and
-/// the list of these secrets.
+/// Splits each argument into a text that may be shown and the list of its probable secrets. The
+/// text contains `…` in place of these secrets.
 fn split_argument_secrets(args: &[String]) -> impl Iterator<Item = (String, Vec<String>)> {
     let mut after_secret_flag = false;
     args.iter().map(move |arg| {

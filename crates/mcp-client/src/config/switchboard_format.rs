@@ -249,7 +249,8 @@ fn deserialize_protocol_version<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Deserializes sampling limits. `true` means the default limits, and `false` no sampling.
+/// Deserializes sampling limits. `true` gives the default limits. `false` gives `None`, which
+/// forbids sampling.
 fn deserialize_sampling<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SamplingLimits>, D::Error> {

@@ -27,7 +27,7 @@ pub struct App {
     pub uri: String,
     /// Whether models may call the tool.
     pub for_model: bool,
-    /// Whether pages of the same server may call the tool.
+    /// Whether HTML pages of MCP Apps from the same server may call the tool.
     pub for_app: bool,
 }
 
@@ -45,7 +45,8 @@ pub struct AppPage {
 
 /// Methods for applications that display pages of MCP Apps.
 impl McpHost {
-    /// Returns the tools of a server that have a page, including tools that models may not call.
+    /// Returns the tools of a server that have an HTML page of MCP Apps, including tools that
+    /// models may not call.
     pub async fn list_apps(&self, server: &str) -> Result<Listing<App>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client.connect(Capability::TOOLS).await?;
@@ -64,8 +65,8 @@ impl McpHost {
         })
     }
 
-    /// Returns the tools of a server that only its pages may call. The tool catalog does not
-    /// contain these tools. Returns an empty list for an unknown server.
+    /// Returns the tools of a server that only its HTML pages of MCP Apps may call. The tool
+    /// catalog does not contain these tools. Returns an empty list for an unknown server.
     pub fn app_tools(&self, server: &str) -> Vec<Arc<ToolDefinition>> {
         let Some(server) = self.get_server(server) else {
             return Vec::new();
@@ -75,8 +76,9 @@ impl McpHost {
         tools.map(|tool| tool.definition.clone()).collect()
     }
 
-    /// Calls a tool by its original name, on behalf of a page of the same server. Returns an error
-    /// if pages may not call the tool. Otherwise works like [`McpHost::call_server_tool`].
+    /// Calls a tool by its name on the server, on behalf of an HTML page of MCP Apps from the same
+    /// server. Returns an error if pages may not call the tool. Otherwise works like
+    /// [`McpHost::call_server_tool`].
     pub async fn call_from_app(
         &self,
         server: &str,

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// First protocol version with the capability `completions`. Servers of older versions can support
-/// completions without declaring it.
+/// completions without declaring this capability.
 const FIRST_WITH_COMPLETIONS: &str = "2025-03-26";
 
 /// Error of a request for resources, prompts, completions or HTML pages of MCP Apps. Configured

@@ -189,7 +189,7 @@ impl Watch {
     async fn subscribe(&self) -> Result<UpdateSource, RequestFailure> {
         let connection = &self.connection;
         let error = if connection.is_legacy() {
-            // The receiver is created before the request, so that no update is missed.
+            // The receiver is created before the subscribe request, so that no update is missed.
             let updates = self.server.resource_updates.subscribe();
             match SubscriptionShare::new(connection, &self.uri).await {
                 Ok(registration) => return Ok(UpdateSource::Notifications(updates, registration)),

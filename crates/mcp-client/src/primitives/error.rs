@@ -66,7 +66,7 @@ pub(crate) enum StartError {
     Handshake {
         reason: String,
         /// Whether the connection broke during the handshake. The exit status of the process then
-        /// explains the failure better.
+        /// explains the failure better than `reason`.
         broke: bool,
         /// Whether the server answered the handshake with `Method not found`. As an answer to
         /// `initialize`, this means that the server supports only protocol versions without

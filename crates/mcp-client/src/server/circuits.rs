@@ -34,7 +34,7 @@ pub(crate) struct Circuits {
 #[derive(Default)]
 struct Breakers {
     server: Breaker,
-    /// Circuit breakers of the tools that were called, by original tool name.
+    /// Circuit breakers of the tools that were called, by the name of the tool on its server.
     tools: HashMap<String, Breaker>,
 }
 
@@ -58,7 +58,8 @@ struct Open {
 }
 
 /// Permission of the circuit breakers for one call. Dropping it reports the outcomes of the call to
-/// the breakers: [`Outcome::Unknown`], unless they were set before.
+/// the breakers. The outcomes are [`Outcome::Unknown`] unless [`Self::record_outcomes`] has set
+/// them.
 pub(crate) struct CallAdmission<'a> {
     circuits: &'a Circuits,
     tool: &'a str,
@@ -165,7 +166,8 @@ impl Breaker {
         Err(format!("{calls} had no answer ({reason}); {retry}"))
     }
 
-    /// Marks an admitted call as the probe if the breaker is open. Returns whether it is open.
+    /// Marks an admitted call as the probe if the breaker is open. Returns whether the breaker is
+    /// open.
     fn start_probe_if_open(&mut self) -> bool {
         if let Some(open) = &mut self.open {
             open.is_probed = true;
@@ -203,7 +205,8 @@ impl Breaker {
                 open.is_probed = false;
                 return;
             }
-            // Not counted: the call started before the breaker opened, or its outcome is unknown.
+            // The outcome does not count, because the call started before the breaker opened or
+            // because the outcome is unknown.
             (Outcome::NoAnswer | Outcome::Unknown, _) => return,
         };
         let pause = pause.min(max_pause);

@@ -30,8 +30,9 @@ use crate::{
 /// Method of the MCP 2025-11-25 notification that a URL elicitation is complete.
 const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-/// Handler of the messages that a server sends on one connection. The client does not declare a
-/// capability without a handler, and declines requests that need one.
+/// Handler of the messages that a server sends on one connection. The client declares only the
+/// capabilities that the application and the configuration of the server support, and rejects
+/// requests that need another capability.
 pub(crate) struct ConnectionHandler {
     pub(crate) server: Arc<Server>,
     /// Requests of the client on this connection that the server has not answered.

@@ -34,9 +34,9 @@ use crate::{
     },
 };
 
-/// Time limit of `server/discover` over HTTP. If a third of the connect time-out is shorter, it
-/// applies instead. Without an answer the client sends `initialize`. Most older servers answer with
-/// an error immediately.
+/// Time limit of `server/discover` over HTTP. A shorter limit applies if a third of the connect
+/// time-out is shorter. If no answer arrives in time, the client sends `initialize` instead. Most
+/// older servers answer `server/discover` with an error immediately.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum size in bytes of a line from a stdio server. Longer lines are dropped. The default of
 /// rmcp, 16 MiB, is too small for a large image in base64.
@@ -60,8 +60,8 @@ type Handshake = (ClientLifecycleMode, ProtocolVersion);
 const NEWEST: ProtocolVersion = ProtocolVersion::LATEST;
 const NEWEST_LEGACY: ProtocolVersion = ProtocolVersion::LATEST_WITH_INITIALIZE;
 
-/// Returns the handshake for an unknown version: `server/discover`, and if that fails, `initialize`
-/// on the same connection.
+/// Returns the handshake for a server whose protocol version is not known: `server/discover`, and
+/// if that fails, `initialize` on the same connection.
 fn auto_handshake() -> Handshake {
     let mode = ClientLifecycleMode::Auto {
         preferred_versions: vec![NEWEST],
@@ -80,7 +80,8 @@ fn initialize_handshake() -> Handshake {
     (ClientLifecycleMode::Initialize, NEWEST_LEGACY)
 }
 
-/// Returns the handshake for the configured protocol version. Returns `None` if none is set.
+/// Returns the handshake for the configured protocol version. Returns `None` if the configuration
+/// sets no version.
 fn configured_handshake(server: &Server) -> Option<Handshake> {
     let configured = server.config.protocol_version.as_deref()?;
     let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();

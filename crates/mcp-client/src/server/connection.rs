@@ -35,7 +35,8 @@ pub(crate) struct Connection {
     /// Signal that a call on this connection timed out, which starts the hang detection.
     pub(crate) timed_out: Notify,
     /// Number of watchers by resource URI, for servers of versions up to 2025-11-25. The lock is
-    /// held during a request, so that the server receives subscriptions in order.
+    /// held during a subscribe or unsubscribe request, so that the server receives these requests
+    /// in order.
     pub(crate) watchers: tokio::sync::Mutex<HashMap<String, usize>>,
     /// Reason why the connection ended. `None` while the connection is open.
     end: watch::Sender<Option<String>>,
@@ -77,7 +78,7 @@ impl Connection {
         }
         let handle = self.peer.send_request_with_option(request, options).await?;
         let mut guard = self.cancel_on_drop(Cancellation::Request(handle.id));
-        // `await_response` would do the same, but its future is large.
+        // The method `await_response` of rmcp waits for this answer too, but its future is large.
         let answer = handle.rx.await;
         guard.disarm();
         answer.map_err(|_| ServiceError::TransportClosed)?

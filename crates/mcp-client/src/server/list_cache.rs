@@ -61,7 +61,7 @@ struct Pages {
 }
 
 impl ListCache {
-    /// Returns a page from the cache if it has not expired.
+    /// Returns a page from the cache. Returns `None` if the page is not cached or has expired.
     pub(crate) fn get(&self, key: &PageKey) -> Option<Value> {
         let pages = lock_mutex(&self.pages);
         let (page, freshness) = pages.cached.get(key)?;
@@ -110,8 +110,8 @@ impl ListCache {
         std::mem::take(&mut lock_mutex(&self.pages).changed)
     }
 
-    /// Returns the freshness of each list that has unexpired pages in the cache. Of several pages,
-    /// the page that expires first counts.
+    /// Returns the time to live of each list that has unexpired pages in the cache. For a list with
+    /// several pages, this is the time to live of the page that expires first.
     pub(crate) fn list_freshness(&self) -> Vec<ListFreshness> {
         let pages = lock_mutex(&self.pages);
         let lists = [

@@ -38,7 +38,8 @@ pub struct LogMessage {
     pub text: String,
 }
 
-/// Buffer for the last `max` items of a sequence. A new item replaces the oldest.
+/// Buffer for the last `max` items of a sequence. If the buffer is full, a new item replaces the
+/// oldest item.
 pub(crate) struct Tail<T> {
     max: usize,
     items: Mutex<VecDeque<T>>,

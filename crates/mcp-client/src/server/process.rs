@@ -158,7 +158,8 @@ impl ServerProcess {
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.group.kill();
-        // The id is cleared, because the operating system may reuse it for an unrelated group.
+        // The id of the process group is cleared, because the operating system may reuse the id for
+        // an unrelated group.
         self.group.clear_leader();
         self.stderr_reader.abort();
     }

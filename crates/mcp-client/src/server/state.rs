@@ -265,7 +265,8 @@ impl Server {
         }
     }
 
-    /// Replaces known secrets of the server in a text.
+    /// Replaces the known secrets of the server, such as configured tokens, in a text by a
+    /// placeholder.
     pub(crate) fn redact(&self, text: impl AsRef<str>) -> String {
         self.redactor.redact_known(text.as_ref()).into_owned()
     }
@@ -420,7 +421,8 @@ impl Server {
         let _ = self.changes.send(change);
     }
 
-    /// Returns the fingerprints of the tools that `pins` does not contain, by original tool name.
+    /// Returns the pinned fingerprints of the tools that `pins` does not contain, by the name of
+    /// the tool on its server.
     pub(crate) fn new_tool_pins(&self, pins: &ToolPins) -> BTreeMap<String, String> {
         let pinned = self.pinned_tools.pinned_fingerprints().into_iter();
         let new = pinned.filter(|(tool, _)| pins.get(&self.config.name, tool).is_none());

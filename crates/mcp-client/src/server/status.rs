@@ -31,7 +31,8 @@ pub struct ServerStatus {
     pub lists: Vec<ListFreshness>,
     /// Problems that do not prevent the use of the server, such as an invalid tool.
     pub warnings: Vec<String>,
-    /// Original names of the tools whose [definition has changed](crate::McpHost::changed_tools).
+    /// Names, on the server, of the tools whose [definition has
+    /// changed](crate::McpHost::changed_tools).
     pub changed_tools: Vec<String>,
     /// Process id of a stdio server while its process runs.
     pub pid: Option<u32>,

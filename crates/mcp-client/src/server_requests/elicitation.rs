@@ -30,7 +30,8 @@ pub(crate) struct Params {
     #[serde(default)]
     requested_schema: Value,
     pub(super) url: Option<String>,
-    /// Id of a URL elicitation, which the completion notification repeats. Absent since 2026-07-28.
+    /// Id of a URL elicitation. The server repeats the id in the notification that the elicitation
+    /// is complete. Empty for servers of version 2026-07-28, which send no id.
     #[serde(default)]
     pub(super) elicitation_id: String,
 }

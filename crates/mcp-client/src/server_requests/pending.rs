@@ -53,7 +53,8 @@ pub(super) fn register_pending<'a>(
     is_registered.then_some(PendingGuard { requests, context })
 }
 
-/// Guard that registers a pending request. Dropping the guard removes the request.
+/// Guard of a registered pending request. Dropping the guard removes the request from the pending
+/// requests.
 pub(super) struct PendingGuard<'a> {
     requests: &'a watch::Sender<PendingRequests>,
     context: Arc<RequestContext>,

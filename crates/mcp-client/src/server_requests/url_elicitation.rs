@@ -82,8 +82,8 @@ impl RequestResponder {
         let mut completed = self.completed.subscribe();
         let all_completed =
             completed.wait_for(|completed| ids.iter().all(|id| completed.contains(id)));
-        // Waiting fails only after the sender was dropped, but the sender is a field of this
-        // responder. The call is repeated after the time limit too.
+        // The result is ignored: the call is repeated after the time limit too, and waiting cannot
+        // fail, because the sender is a field of this responder.
         let _ = timeout(Duration::from_secs(wait), all_completed).await;
         // The ids are removed, because a later call with these ids needs a new completion.
         self.completed

@@ -100,13 +100,15 @@ impl ServerTools {
         self.tools.iter().filter(|tool| !tool.visibility.model)
     }
 
-    /// Finds a tool by its catalog name, among the tools that models may call.
+    /// Finds a tool by its catalog name, by which models call it. Ignores tools that only pages of
+    /// MCP Apps may call.
     pub(crate) fn find_tool(&self, name: &str) -> Option<Arc<CatalogTool>> {
         let mut tools = self.model_tools();
         tools.find(|tool| tool.definition.name == name).cloned()
     }
 
-    /// Finds a tool by its original name, including tools that only pages of MCP Apps may call.
+    /// Finds a tool by its name on the server, including tools that only pages of MCP Apps may
+    /// call.
     pub(crate) fn find_by_original_name(&self, name: &str) -> Option<Arc<CatalogTool>> {
         let mut tools = self.tools.iter();
         tools.find(|tool| tool.original_name() == name).cloned()
@@ -141,7 +143,7 @@ fn check_filters(config: &ServerConfig, listed: &[ListedTool], problems: &mut Ve
     }
 }
 
-/// Returns the name of a tool on its server, or the catalog name of a tool without a server.
+/// Returns the name of a tool on its server. Returns the field `name` for a tool without a server.
 pub(crate) fn original_name(tool: &ToolDefinition) -> &str {
     let origin = tool.origin.as_ref();
     origin.map_or(&tool.name, |origin| &origin.tool)

@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 use crate::tools::tool_pinning::fingerprint::to_hex;
 
-/// Maximum length in bytes of a catalog name. Every supported model provider accepts tool names of
-/// this length.
+/// Maximum length in bytes of a catalog name, by which models call a tool. Every supported model
+/// provider accepts tool names of this length.
 const MAX_LEN: usize = 64;
 const SEPARATOR: &str = "__";
 /// Number of hexadecimal digits of the hash at the end of a catalog name.
@@ -17,8 +17,8 @@ const HASH_LEN: usize = 8;
 /// Maximum length in bytes of the server name in a catalog name that was shortened.
 const MAX_SERVER_LEN: usize = 20;
 
-/// Returns the catalog name of a tool. It matches `[A-Za-z0-9_-]{1,64}`, so that every model
-/// provider accepts it.
+/// Returns the catalog name of a tool, by which models call it. The name matches
+/// `[A-Za-z0-9_-]{1,64}`, so that every model provider accepts it.
 pub(crate) fn catalog_name(server: &str, tool: &str) -> String {
     let plain = format!("{server}{SEPARATOR}{tool}");
     if is_unambiguous_name(server, tool, &plain) {
@@ -37,8 +37,9 @@ pub(crate) fn catalog_name(server: &str, tool: &str) -> String {
     )
 }
 
-/// Returns whether `name` may be the catalog name of a tool of `server`. If no tool has this name,
-/// this distinguishes a tool of an unavailable server from an unknown tool.
+/// Returns whether `name` may be the catalog name of a tool of `server`. If no available tool has
+/// this name, the host uses this function to find the starting or unavailable servers that may have
+/// the tool.
 pub(crate) fn may_belong_to_server(name: &str, server: &str) -> bool {
     let part = sanitize_name(server);
     let begins = |part: &str| {
@@ -48,8 +49,9 @@ pub(crate) fn may_belong_to_server(name: &str, server: &str) -> bool {
     begins(&part) || begins(&part[..part.len().min(MAX_SERVER_LEN)])
 }
 
-/// Returns whether a catalog name without a hash is unambiguous: its first `__` must end the server
-/// name. A name that ends like a hash is not, because it could be the hashed name of another tool.
+/// Returns whether `plain`, a name without a hash, identifies exactly one tool of one server. The
+/// first `__` in it must end the server name. It must not end like a hash, because it could then be
+/// the hashed name of another tool.
 fn is_unambiguous_name(server: &str, tool: &str, plain: &str) -> bool {
     !server.is_empty()
         && !tool.is_empty()

@@ -13,7 +13,8 @@ use crate::primitives::error::shorten;
 /// Maximum number of validation errors in the note about an invalid structured result.
 const MAX_ERRORS: usize = 3;
 
-/// JSON Schema that a tool declares for its structured results. It is compiled on first use.
+/// JSON Schema that a tool declares for its structured results. The validator is created when the
+/// first result is checked.
 pub(crate) struct OutputSchema {
     tool: Arc<ToolDefinition>,
     /// Validator of the schema. `None` if the schema is invalid: results are then not checked.

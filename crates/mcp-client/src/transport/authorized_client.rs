@@ -135,8 +135,8 @@ fn redact_token(error: HttpError, token: Option<&SecretString>) -> HttpError {
     }
 }
 
-/// Returns whether an answer proves that the server accepted the token. A server error does not
-/// prove it, because a gateway may fail before it checks the token.
+/// Returns whether an answer proves that the server accepted the token. A server error (HTTP status
+/// 5xx) does not prove it, because a gateway may fail before it checks the token.
 fn is_token_accepted<T>(answer: &Result<T, HttpError>, refusal: Option<&TokenRejection>) -> bool {
     match (answer, refusal) {
         (_, Some(refusal)) => matches!(refusal, TokenRejection::InsufficientScope(_)),

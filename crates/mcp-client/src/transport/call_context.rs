@@ -32,7 +32,8 @@ impl CallContext {
     }
 }
 
-/// Calls that a request from a server may belong to. Exactly one call if the call is identified.
+/// Calls that a request from a server may belong to. If the call is known, `calls` contains only
+/// this call and `others` is `false`.
 #[derive(Clone, Default)]
 pub(crate) struct RequestContext {
     pub(crate) calls: Vec<CandidateCall>,
@@ -43,9 +44,9 @@ pub(crate) struct RequestContext {
 /// Call that a request from a server may belong to.
 #[derive(Clone)]
 pub(crate) struct CandidateCall {
-    /// Id of the client request that was open when the server sent its request. `None` if the
-    /// server sent its request in the result of a call (2026-07-28), because the call itself then
-    /// waits for the answer.
+    /// Id of the client request that had no answer yet when the server sent its request. `None` if
+    /// the server sent its request in the result of a call (2026-07-28), so that no request of the
+    /// client is open.
     pub(crate) request: Option<RequestId>,
     pub(crate) call: Arc<CallContext>,
 }

@@ -43,7 +43,7 @@ impl TransportFailure {
         let error = &error.error;
         match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
             Some(error) => Self::from_http_error(error),
-            // An error of another type comes from a broken pipe to a server process.
+            // An error that is not an HTTP error comes from a broken pipe to a server process.
             None => Self::disconnected(root_cause(error.as_ref())),
         }
     }

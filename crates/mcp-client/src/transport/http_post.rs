@@ -136,7 +136,7 @@ impl Post {
     }
 
     /// Reads a response with an error status. Returns a JSON-RPC error in the body as the answer to
-    /// the message. Without one, returns an error with the HTTP status.
+    /// the message. Without a JSON-RPC error, returns an error with the HTTP status.
     async fn read_error(response: Response) -> Result<StreamableHttpPostResponse, HttpError> {
         let status = response.status();
         let is_json = has_content_type(&response, JSON);

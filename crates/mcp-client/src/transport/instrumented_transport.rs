@@ -28,8 +28,8 @@ use crate::transport::{
     open_requests::{OpenRequests, is_same_id},
 };
 
-/// Receiver of progress reports for one request. Before the transport sends the request, it removes
-/// the receiver from the rmcp extensions of the request.
+/// Receiver of progress reports for one request. The caller adds it to the rmcp extensions of the
+/// request. The transport takes it from there when it sends the request.
 #[derive(Clone)]
 pub(crate) struct ProgressListener(pub(crate) ProgressSink);
 
@@ -50,7 +50,8 @@ pub(crate) struct InstrumentedTransport<T> {
     /// receive the level once, after the handshake.
     log_level: LoggingLevel,
     server_logs: bool,
-    /// Request id of the last `server/discover`, until `initialize` is sent.
+    /// Request id of the last `server/discover`. `None` before that request, and after `initialize`
+    /// was sent.
     discovery: Option<RequestId>,
     /// Request id of a `server/discover` without an answer, after which rmcp sent `initialize`.
     /// rmcp would mistake a late answer to it for the answer to `initialize`.
@@ -67,8 +68,9 @@ fn allows_server_requests(request: &ClientRequest) -> bool {
     )
 }
 
-/// Returns whether the request is recorded as open. Subscriptions are not, because their answer
-/// arrives only when they end. Neither is `logging/setLevel`, whose answer is ignored.
+/// Returns whether the request is recorded as open until its answer arrives. Subscriptions are not
+/// recorded, because their answer arrives only when they end. `logging/setLevel` is not recorded,
+/// because its answer is ignored.
 fn is_awaited(request: &ClientRequest) -> bool {
     !matches!(
         request.method(),

@@ -41,11 +41,13 @@ pub(crate) fn recover(text: &[u8], error: &serde_json::Error) -> Recovered {
 /// Finds the id of the request that an invalid answer belongs to, or the id of an invalid request.
 fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
     let fields = TopLevel::scan_fields(text);
-    // Some programs print log objects that have an id. Only JSON-RPC messages are answers.
+    // A JSON object with an id is not always an answer, because some programs print log objects
+    // with an id. An answer has a `result` or an `error`, and no `method`.
     let is_answer = fields.has_outcome && !fields.has_method;
     match fields.id {
         Some(id) if is_answer && fields.has_version => to_error_message(error, Some(id)),
-        // The answer has no readable id, because the id may come after the syntax error.
+        // The id of the answer is unknown, because it may come after the syntax error. The error
+        // message then has no id either.
         None if is_answer && fields.is_cut && text.windows(9).any(|it| it == br#""jsonrpc""#) => {
             to_error_message(error, None)
         }

@@ -86,7 +86,8 @@ impl OpenRequests {
     }
 
     /// Records that the client cancelled a request, for example after a time-out. A cancelled call
-    /// stays a candidate for server requests during [`ABANDONED_TIME`].
+    /// stays recorded for [`ABANDONED_TIME`], because the server may still send requests for it.
+    /// Other requests are removed.
     pub(crate) fn mark_abandoned(&self, id: &RequestId) {
         self.0.send_modify(|requests| {
             let now = Instant::now();
@@ -113,12 +114,13 @@ impl OpenRequests {
         open.next().is_none().then(|| only.id.clone())
     }
 
-    /// Returns the open call whose client request has this id.
+    /// Returns the open call whose client request has this id. Returns `None` if the call is not
+    /// open.
     pub(crate) fn find_call(&self, id: &RequestId) -> Option<CandidateCall> {
         self.find_open_call(|request, _| request.id == *id)
     }
 
-    /// Returns the open call that has this idempotency key.
+    /// Returns the open call that has this idempotency key. Returns `None` if the call is not open.
     pub(crate) fn find_call_by_key(&self, key: &str) -> Option<CandidateCall> {
         self.find_open_call(|_, call| call.idempotency_key.as_deref() == Some(key))
     }
@@ -150,7 +152,9 @@ impl OpenRequests {
         }
     }
 
-    /// Waits until all calls that a server request may belong to have been answered or abandoned.
+    /// Waits until all calls in `context` have been answered or abandoned. Never returns if the
+    /// server sent its request in the result of a call, because no request of the client is open
+    /// then.
     pub(crate) async fn wait_until_calls_end(&self, context: &RequestContext) {
         for candidate in &context.calls {
             match &candidate.request {

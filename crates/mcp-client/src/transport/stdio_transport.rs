@@ -54,12 +54,14 @@ pub(crate) struct StdioTransport<R> {
     writer: Arc<LineWriter>,
     /// Permits for unsent answers to invalid requests.
     refusals: Arc<Semaphore>,
-    /// Guard that ends the writing when the transport is dropped, which closes the pipe.
+    /// Guard that stops all writes when the transport is dropped, so that the pipe to the server
+    /// closes.
     _close_on_drop: DropGuard,
 }
 
-/// Writer of lines to the input of a server. The lines are written in the order in which they were
-/// queued. Whoever waits for a line writes all lines that are queued, so several need one write.
+/// Writer of lines to the input of a server. The lines are written in the order of the queue. A
+/// task that waits for its line also writes the queued lines of other tasks, so several lines need
+/// only one write.
 struct LineWriter {
     /// The pipe to the server. `None` after it failed or was closed.
     pipe: AsyncMutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>,
@@ -69,7 +71,7 @@ struct LineWriter {
 
 #[derive(Default)]
 struct LineQueue {
-    /// Queued bytes that are not written.
+    /// Queued bytes that are not written yet.
     bytes: BytesMut,
     /// Number of bytes that were ever queued.
     queued: u64,
@@ -78,7 +80,8 @@ struct LineQueue {
 }
 
 impl LineWriter {
-    /// Queues a message. Returns the number of bytes that were queued up to its end.
+    /// Queues a message. Returns the total number of bytes that were ever queued, including this
+    /// message. [`Self::write_until`] takes this number as `end`.
     fn queue_message(&self, message: &ClientJsonRpcMessage) -> io::Result<u64> {
         let line = serde_json::to_vec(message)?;
         let mut queue = lock_mutex(&self.queue);
@@ -88,8 +91,9 @@ impl LineWriter {
         Ok(queue.queued)
     }
 
-    /// Writes queued bytes until `end` bytes were written. An error means that the server has not
-    /// received the line that ends there. Dropping the future keeps the queue complete.
+    /// Writes queued bytes until `end` bytes were ever written. An error means that the server has
+    /// not received the line that ends there. If the future is dropped, the bytes that are not
+    /// written stay in the queue.
     async fn write_until(&self, end: u64) -> io::Result<()> {
         let writing = async {
             let mut pipe = self.pipe.lock().await;
@@ -147,8 +151,8 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
     }
 
     /// Reads up to the end of a line or up to the maximum line size. Returns `None` if this part
-    /// does not complete a valid message, and an error at the end of the output. Cancel-safe,
-    /// because the field `line` stores the bytes that were read.
+    /// does not complete a valid message, and an error at the end of the server's output.
+    /// Cancel-safe, because the field `line` stores the bytes that were read.
     async fn read_line_part(&mut self) -> io::Result<Option<ServerJsonRpcMessage>> {
         let room = self.max_line + 1 - self.line.len();
         let mut reader = (&mut self.reader).take(room as u64);

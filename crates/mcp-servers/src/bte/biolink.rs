@@ -13,12 +13,12 @@ pub(super) const PREDICATES: [&str; 6] = [
     "biolink:derives_into",
 ];
 
-/// The predicate for names that occur together in one text. Edges with it are ignored, because they
-/// would outnumber all others.
+/// The predicate of edges that state only that two names occur in the same text. Such edges are
+/// ignored, because they would outnumber all others.
 pub(super) const CO_OCCURRENCE: &str = "biolink:occurs_together_in_literature_with";
 
-/// The categories that the tool `query_bte_getall` searches, in the order in which its queries
-/// contain them.
+/// The categories that the tool `query_bte_getall` searches. It splits the list into several
+/// queries, in this order. The tool `query_bte_by_categories` accepts only these categories.
 pub(super) const CATEGORIES: [&str; 11] = [
     "biolink:BiologicalProcessOrActivity",
     "biolink:Gene",

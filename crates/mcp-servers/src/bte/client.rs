@@ -31,7 +31,7 @@ const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// as the error text of the service.
 const MAX_REASON_CHARS: usize = 300;
 
-/// An HTTP client for one service. Clones share its connections.
+/// An HTTP client for one TRAPI service or one name resolver. Clones share its connections.
 #[derive(Debug, Clone)]
 pub(super) struct ServiceClient {
     http: Client,
@@ -74,12 +74,12 @@ impl ServiceClient {
         let base = parse_base_url(url)?;
         let mut builder = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            // Redirects are refused, because they could change the method or the host that the user
-            // chose.
+            // A redirect is an error, because following it could change the HTTP method or lead to
+            // a host that the user did not configure.
             .redirect(redirect::Policy::none())
             .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
         if is_loopback(&base) {
-            // A proxy cannot reach a service on this machine.
+            // The URL names the loopback interface, which a proxy on another machine cannot reach.
             builder = builder.no_proxy();
         }
         Ok(Self {

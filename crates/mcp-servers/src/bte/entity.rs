@@ -18,9 +18,9 @@ use crate::{
     tool::{BundledTool, ToolResult, number},
 };
 
-/// Maximum number of categories in one query. A call with more categories sends several queries,
-/// because a single query for all categories would be slow, return a large response, and fail as a
-/// whole.
+/// Maximum number of categories in one query. A call with more categories sends several smaller
+/// queries. If one of them fails, the call still returns the results of the others. A single large
+/// query would also be slow and return a large response.
 const MAX_CATEGORIES: usize = 4;
 
 const ADVICE: &str = "Check that the id has the prefix that BioThings Explorer uses (genes: \

@@ -22,16 +22,16 @@ use crate::{
 /// Value of the field `data.source` of all nodes and edges from this server. It marks the origin of
 /// their data.
 const SOURCE: &str = "bte";
-/// Maximum number of alternative ids, and of alternative names, of a node. Some nodes have
-/// hundreds.
+/// Maximum number of alternative ids of a node. The same maximum applies to its alternative names.
+/// Some nodes have hundreds of both, and further ones are dropped.
 const MAX_NAMES: usize = 20;
 /// Maximum number of publications of one edge. Further publications are dropped.
 const MAX_PUBLICATIONS: usize = 100;
-/// Maximum number of sources and of qualifiers of an edge, and of categories of a node. Others are
-/// dropped.
+/// Maximum length of each of three lists: the sources of an edge, the qualifiers of an edge, and
+/// the categories of a node. Further items are dropped.
 const MAX_DETAILS: usize = 10;
-/// Maximum length of a category or of an attribute value, in characters. Longer ones are dropped.
-/// Longer warnings are truncated.
+/// Maximum length, in characters, of a category, an attribute value or a warning. Longer categories
+/// and attribute values are dropped, and longer warnings are truncated.
 const MAX_VALUE_CHARS: usize = 200;
 /// Maximum number of warnings from the service that the model receives.
 const MAX_WARNINGS: usize = 5;
@@ -66,8 +66,8 @@ pub(super) struct QueryResult {
 }
 
 impl Findings {
-    /// Adds the response to one query. `known` is the key of the first query node that has ids. The
-    /// nodes that match this query node come first in each result.
+    /// Adds the response to one query. `known` is the key of the first node of the query graph that
+    /// has ids. Each result lists the nodes that match this query node first.
     pub(super) fn add_response(&mut self, response: Response, known: &str) {
         let knowledge = response.message.knowledge_graph.unwrap_or_default();
         for (id, value) in knowledge.nodes {
@@ -78,8 +78,9 @@ impl Findings {
                 None => self.unreadable += 1,
             }
         }
-        // Maps the keys of the edges in this response, which its results contain, to the ids of the
-        // edges in `self.graph`. Ignored edges map to `None`.
+        // The results of a response refer to edges by their keys in this response. This map
+        // contains, for each key, the id of the edge in `self.graph`, or `None` for an ignored
+        // edge.
         let mut edge_ids: IndexMap<String, Option<String>> = IndexMap::new();
         for (key, value) in knowledge.edges {
             let raw: Option<KnowledgeEdge> = parse_part(value);
@@ -121,9 +122,9 @@ impl Findings {
         nodes.contains_key(&edge.source) && nodes.contains_key(&edge.target)
     }
 
-    /// Adds a result of the response. Returns `false` if the result is invalid, because one of its
-    /// nodes or all of its edges are missing in the response. A result with only ignored edges is
-    /// valid, but is not added.
+    /// Adds a result of the response. Returns `false` and adds nothing if the result is invalid:
+    /// one of its nodes, or all of its edges, are missing or invalid. Returns `true` but adds
+    /// nothing if the result has only ignored edges.
     fn add_bound_result(
         &mut self,
         mut result: ResultEntry,
@@ -229,8 +230,8 @@ impl Findings {
         )
     }
 
-    /// Returns the nodes that have edges in `self.graph`. Other nodes are, for example, the ends of
-    /// ignored edges.
+    /// Returns the nodes that are an end of at least one edge in `self.graph`. The graph also
+    /// contains nodes of ignored edges, which the counts in the output exclude.
     pub(super) fn related_nodes(&self) -> Vec<&Node> {
         let edges = self.graph.edges.values();
         let ends: HashSet<&String> = edges.flat_map(|it| [&it.source, &it.target]).collect();

@@ -93,7 +93,7 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }
 
-/// The state of the query tools: the client of the service, and the store for results, which is
+/// The state of the query tools. `graph` is the store that query results can be added to. It is
 /// `None` if the server was started without a data file.
 #[derive(Clone)]
 struct Bte {

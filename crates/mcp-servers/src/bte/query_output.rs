@@ -21,15 +21,17 @@ use crate::{
     tool::{ToolError, ToolOutput},
 };
 
-/// Maximum number of nodes in the structured content. `add_nodes` has the same limit.
+/// Maximum number of nodes in the structured content of a query result. The tool `add_nodes` of the
+/// server `graph` accepts this number in one call.
 pub(super) const MAX_NODES: usize = 1000;
-/// Maximum number of edges in the structured content. `add_edges` has the same limit.
+/// Maximum number of edges in the structured content of a query result. The tool `add_edges` of the
+/// server `graph` accepts this number in one call.
 pub(super) const MAX_EDGES: usize = 2000;
 /// Maximum number of edge ids that one result lists.
 const MAX_EDGE_IDS: usize = 100;
-/// Maximum number of publications that one line of the summary lists.
+/// Maximum number of publications that the text for the model lists for one result.
 const MAX_PUBLICATIONS: usize = 3;
-/// Maximum number of knowledge sources that one line of the summary lists.
+/// Maximum number of knowledge sources that the text for the model lists for one result.
 const MAX_SOURCES: usize = 4;
 
 /// The structured content of a query result.

@@ -138,7 +138,7 @@ pub(super) struct Analysis {
     pub(super) score: Option<f64>,
 }
 
-/// A reference to a node or an edge by its key in the knowledge graph.
+/// A reference to a node or an edge by its key in the knowledge graph of the response.
 #[derive(Debug, Deserialize)]
 pub(super) struct Binding {
     pub(super) id: String,

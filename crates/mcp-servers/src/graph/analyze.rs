@@ -136,7 +136,8 @@ fn analyze(graph: &KnowledgeGraph, node: &Node, limit: usize) -> Output {
     }
 }
 
-/// Returns the neighbours of a node, sorted by number of edges and then of publications.
+/// Returns the neighbours of a node. `edges` are the edges of the node. Neighbours with more edges
+/// to or from the node come first, and with equally many edges, neighbours with more publications.
 fn rank_neighbours<'a>(
     graph: &'a KnowledgeGraph,
     node: &Node,

@@ -17,7 +17,8 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
 };
 
-/// Maximum number of edges listed between two neighbours. There may be hundreds.
+/// Maximum number of edges that are listed for one pair of adjacent nodes. A pair may have hundreds
+/// of edges.
 const MAX_EDGES_PER_STEP: usize = 10;
 
 #[derive(Deserialize, JsonSchema)]
@@ -296,7 +297,8 @@ fn to_relations(edges: Vec<&Edge>) -> Vec<Relation> {
         .collect()
 }
 
-/// Formats edges as `–affects→`, `←affects–` or both, with each label once.
+/// Formats the edges between a node and the node `to`: `–affects→` for edges to `to`, `←affects–`
+/// for edges from `to`, or both. Contains each label once for each direction.
 fn format_arrow(edges: &[Relation], to: &NodeRef) -> String {
     let labels = |forward: bool| {
         let mut labels: Vec<&str> = Vec::new();

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 
-/// Conversation id for tool calls without a `databaseContext`. All such calls share one graph.
+/// Conversation id for tool calls without the argument `databaseContext`. All such calls share one
+/// graph.
 pub(crate) const DEFAULT_CONVERSATION: &str = "default";
 
 /// Context that the host adds to a call. Only the conversation id is used. The other fields are for
@@ -32,7 +33,8 @@ pub(crate) struct DatabaseContext {
     access_token: IgnoredAny,
 }
 
-/// Returns the conversation id of a call, or [`DEFAULT_CONVERSATION`] if it contains none.
+/// Returns the conversation id in the argument `databaseContext` of a call, or
+/// [`DEFAULT_CONVERSATION`] if the call does not have this argument.
 pub(crate) fn conversation_id(context: Option<&DatabaseContext>) -> &str {
     context.map_or(DEFAULT_CONVERSATION, |context| &context.conversation_id)
 }

@@ -218,7 +218,8 @@ pub(crate) fn count_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<C
     counts
 }
 
-/// Formats counts as a list: `Gene 12, Disease 3 and 2 more`.
+/// Formats the first `max` counts as a list: `Gene 12, Disease 3 and 2 more`. Returns `none` for an
+/// empty list.
 pub(crate) fn describe_counts(counts: &[Count], max: usize) -> String {
     if counts.is_empty() {
         return "none".to_owned();

@@ -11,14 +11,15 @@ use crate::text::{to_single_line, truncate};
 
 /// Maximum length of a node id, in characters. Longer ids are refused.
 pub(crate) const MAX_NODE_ID: usize = 200;
-/// Maximum length of an edge id, in characters. An edge id contains two node ids, a label, a source
-/// and qualifiers.
+/// Maximum length of an edge id, in characters. Longer ids are refused. A default id contains two
+/// node ids, a label, a source and qualifiers.
 pub(crate) const MAX_EDGE_ID: usize = 1500;
 /// Maximum length of a label or type, in characters. Longer ones are truncated.
 pub(crate) const MAX_LABEL: usize = 500;
 /// Maximum size of the field `data` of a node or edge as JSON, in bytes. Larger data is refused.
 pub(crate) const MAX_DATA: usize = 32 * 1024;
-/// Maximum number of items in a list of the field `data` after merging. Further items are dropped.
+/// Maximum number of items in each list of the field `data`, such as `synonyms`, when two versions
+/// of a node or edge are merged. Further items are dropped.
 pub(crate) const MAX_LIST: usize = 200;
 
 /// A thing, such as a gene, a disease or a drug.
@@ -142,8 +143,9 @@ impl Node {
         Ok(self)
     }
 
-    /// Merges a newer version of the node: its label, type and other values replace the older ones
-    /// if they are present, and lists are combined.
+    /// Merges a newer version of the node into this one. The label, the type and other single
+    /// values of the newer version replace the older values, unless the newer value is missing.
+    /// Lists contain the items of both versions.
     pub(crate) fn merge_node(mut self, newer: Self) -> Self {
         replace_if_some(&mut self.label, newer.label);
         replace_if_some(&mut self.kind, newer.kind);

@@ -6,14 +6,15 @@ use indexmap::IndexMap;
 
 use super::{knowledge_graph::KnowledgeGraph, model::Edge};
 
-/// Maximum number of steps in a path search. A search that reaches this limit is incomplete.
+/// Maximum number of steps in a path search. Each step extends a path by one node. A search that
+/// reaches this limit returns only the paths that it has found so far.
 const MAX_STEPS: usize = 200_000;
 
 /// An index of the links between the nodes of a [`KnowledgeGraph`]. A node is identified by its
 /// position in `KnowledgeGraph::nodes`.
 pub(super) struct Network<'a> {
-    /// For each node, its neighbours with the edges to and from them. The neighbours are in the
-    /// order of their first edges.
+    /// For the node at each position, its neighbours, each with the edges between the two nodes.
+    /// The neighbours are in the order of their first edges in the graph.
     links: Vec<IndexMap<usize, Vec<(Direction, &'a Edge)>>>,
 }
 
@@ -166,8 +167,8 @@ impl<'a> Network<'a> {
 }
 
 impl Search<'_> {
-    /// Collects in `found` every path that continues from the node `here` with exactly `length`
-    /// more edges to the end node. Returns `false` if a limit ended the search.
+    /// Adds to `found` every path that consists of `path`, which ends at the node `here`, and
+    /// exactly `length` more edges to the end node. Returns `false` if a limit ended the search.
     fn collect_paths(&mut self, here: usize, length: usize) -> bool {
         if length == 0 {
             if here == self.to {

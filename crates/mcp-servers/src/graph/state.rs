@@ -18,7 +18,8 @@ use crate::{
     tool::{BundledTool, ToolOutput, ToolResult, number},
 };
 
-/// Maximum number of node types, and of edge labels, in the structured content of a result.
+/// Maximum number of node types in the structured content of a result. The same maximum applies to
+/// edge labels.
 const MAX_TYPES: usize = 50;
 /// Maximum number of types or labels that one line of the result text lists.
 const MAX_SHOWN_TYPES: usize = 20;

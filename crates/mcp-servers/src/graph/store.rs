@@ -74,9 +74,10 @@ impl GraphStore {
         self.database.read_in_transaction(read).await
     }
 
-    /// Adds validated nodes and edges, or merges them with existing ones. Returns the effects on
-    /// nodes and on edges, and the size of the graph. Returns an error and changes nothing if an
-    /// end of an edge is not in the graph or the graph would become too large.
+    /// Adds validated nodes and edges, or merges them with existing ones. Returns three values: the
+    /// counts of new, updated and unchanged nodes, these counts for edges, and the size of the
+    /// graph. Returns an error and changes nothing if an end of an edge is not in the graph or the
+    /// graph would become too large.
     pub(crate) async fn upsert_nodes_and_edges(
         &self,
         conversation: &str,
@@ -214,7 +215,7 @@ fn upsert_in_transaction(
 }
 
 /// Sets the time of the last change of a conversation to the current time. Creates the conversation
-/// if it is new. Returns its row number in the table `conversations`.
+/// if it is new. Returns the row number of the conversation in the table `conversations`.
 fn set_update_time(
     transaction: &Transaction<'_>,
     conversation: &str,

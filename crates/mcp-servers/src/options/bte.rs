@@ -8,10 +8,11 @@ pub struct BteOptions {
     /// Base URL of a TRAPI service, without `/query`, such as `https://bte.transltr.io/v1`.
     pub url: String,
     /// Base URL of a name resolver, without `/lookup`, such as `https://name-lookup.transltr.io`.
-    /// With a name resolver, the server has a tool that finds the CURIEs of a name.
+    /// With a name resolver, the server has the tool `lookup_name`, which finds the ids (CURIEs) of
+    /// things with a name.
     pub name_resolver: Option<String>,
-    /// Time-out of a tool call including all attempts. The default is 50 seconds, because many MCP
-    /// clients wait for one minute.
+    /// Time-out of the requests of a tool call, including all attempts. The default is 50 seconds,
+    /// because many MCP clients have a time-out of one minute for a tool call.
     pub timeout: Duration,
     /// Maximum size of a response from the service, in bytes. The default is 32 MiB.
     pub max_answer_bytes: usize,

@@ -36,9 +36,9 @@ impl ServerOptions {
     }
 
     /// Accepts HTTP requests whose `Host` header contains this host name or address
-    /// (`tools.example.com`, or `tools.example.com:8443` for one port). Also accepts requests that
-    /// web pages of this host send. Without a port, such a page must have the port of the server or
-    /// the default port of its scheme.
+    /// (`tools.example.com`, or `tools.example.com:8443` for one port). Also accepts requests from
+    /// web pages of this host. If `host` has no port, the URL of the page must have the port of
+    /// this server or the default port of its scheme.
     ///
     /// The server always accepts `localhost`, `127.0.0.1`, `::1` and its own address. It refuses
     /// other hosts, because a web page could point its own host name at this machine (DNS

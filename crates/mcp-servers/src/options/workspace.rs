@@ -9,10 +9,11 @@ pub struct WorkspaceOptions {
     pub root: PathBuf,
     /// Whether the server omits all tools that change files or run commands.
     pub read_only: bool,
-    /// The commands of `compile` and `test_run`, such as `cargo check` or `npm test`. Spaces
-    /// separate words, quotes (`'` or `"`) group them, without a shell. The prefix `compile:` or
-    /// `test:` selects the tool; without it, a command with `test` in a word is for `test_run`.
-    /// With the last word `{args}`, the model may add arguments: no options, no URLs, and no paths
+    /// The commands that the tools `compile` and `test_run` may run, such as `npm test` or
+    /// `cargo check`. No shell runs them: white space separates words, and quotes (`'` or `"`)
+    /// group words. The prefix `compile:` or `test:` selects the tool. Without a prefix, a command
+    /// with `test` in one of its words belongs to `test_run`, and any other command to `compile`.
+    /// If the last word is `{args}`, the model may add arguments: no options, no URLs, and no paths
     /// that leave the folder, contain a link or name a secret file.
     pub commands: Vec<String>,
     /// Names of hidden or secret files and folders that the server may access, such as `.github` or

@@ -23,8 +23,8 @@ const LIST_TTL_MS: u64 = 60 * 60 * 1000;
 /// time-outs of clients.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Maximum time for completing a running tool call after a shutdown request. rmcp waits for the
-/// response for the same time.
+/// Maximum time for completing a running tool call after a shutdown request. The MCP library rmcp
+/// also waits two seconds for pending responses before it closes the connection.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An MCP server with a fixed list of tools. Clones share the tools.
@@ -130,7 +130,8 @@ impl ServerHandler for ToolServer {
         {
             return Ok(result.into());
         }
-        // The client has cancelled the request, or the call took too long after a shutdown request.
+        // The client has cancelled the request, or the call did not complete within
+        // `SHUTDOWN_TIMEOUT` after a shutdown request.
         Err(ErrorData::internal_error("cancelled", None))
     }
 }

@@ -8,10 +8,11 @@ use crate::{catalogue, error::ServerError, options::ServerOptions, tool::server:
 
 /// Serves one client on standard input and output.
 ///
-/// Returns when the input is closed or `shutdown` completes (`std::future::pending()` for never).
-/// First writes the responses to received requests, for at most five seconds after the end of the
-/// input or two seconds after `shutdown`. Standard output contains only the protocol. Input lines
-/// longer than 16 MiB (rmcp 3.9) and lines that are not JSON are ignored.
+/// Runs until the input is closed or `shutdown` completes (`std::future::pending()` never
+/// completes). Then writes the responses to received requests before it returns, for at most five
+/// seconds after the end of the input or two seconds after `shutdown`. Standard output contains
+/// only the protocol. Input lines longer than 16 MiB (rmcp 3.9) and lines that are not JSON are
+/// ignored.
 ///
 /// After `shutdown`, a thread may still block in a read of standard input. A tokio runtime waits
 /// for this thread without limit when the runtime is dropped, so end the runtime with
@@ -89,8 +90,8 @@ where
     }
 }
 
-/// Describes why a session could not start. Omits the message of the client, which may contain
-/// anything.
+/// Describes why a session could not start. The description does not contain the message that the
+/// client sent, because this message may contain arbitrary data.
 fn handshake_failure(error: &ServerInitializeError) -> String {
     match error {
         ServerInitializeError::ExpectedInitializeRequest(_) => {

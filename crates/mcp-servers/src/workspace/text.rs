@@ -26,7 +26,7 @@ pub(super) fn decode(path: &RelativePath, bytes: Vec<u8>) -> Result<String, Tool
     text.ok_or_else(|| ToolError::Refused(format!("{path} is not a text file in UTF-8.")))
 }
 
-/// Counts the lines of a text. The last line may have no line break.
+/// Counts the lines of a text. A last line without a line break counts too.
 pub(super) fn count_lines(text: &str) -> usize {
     text.split_inclusive('\n').count()
 }

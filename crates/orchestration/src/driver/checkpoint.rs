@@ -4,9 +4,10 @@ use async_trait::async_trait;
 
 use crate::Run;
 
-/// A store for runs at checkpoints. It stores a run as a whole ([`Run`] is serializable) or
-/// incrementally ([`Run::take_snapshot`]). [`Agent::resume_run`](crate::Agent::resume_run)
-/// continues the latest stored run.
+/// A store that saves runs at checkpoints. An implementation saves the whole run ([`Run`] is
+/// serializable) or the state and the new messages ([`Run::take_snapshot`]).
+/// [`Agent::resume_run`](crate::Agent::resume_run) continues a run that the caller loaded from the
+/// store.
 #[async_trait]
 pub trait CheckpointStore: Send + Sync {
     /// Stores the run at a checkpoint. An error does not end the run; it becomes a warning.

@@ -30,7 +30,7 @@ pub(super) struct Driver {
     pub(super) publisher: EventPublisher,
     /// Time at which the run reaches its wall-time limit; `None` without a limit.
     pub(super) deadline: Option<Instant>,
-    /// The recipe that the run started with, if any.
+    /// The recipe (agent settings from a file) that the run started with. `None` without a recipe.
     pub(super) recipe: Option<Arc<Recipe>>,
     selection: Option<RecipeTools>,
     resumed: bool,
@@ -38,7 +38,8 @@ pub(super) struct Driver {
     trace: Option<AgentTrace>,
 }
 
-/// The action of the driver after a step: continue, stop or park the run.
+/// The action of the driver after a step of the run: execute the next step, end the run, or park
+/// the run until approval decisions arrive.
 pub(super) enum StepOutcome {
     Continue,
     Stopped(StopReason),
@@ -114,9 +115,10 @@ impl Driver {
         let mut parked = false;
         if resumed && !run.unstarted_tool_names().is_empty() {
             self.set_deadline(&run);
-            // The next step may be a tool call, whose approval and hidden values depend on the
-            // current tools. If the run is cancelled before the tools are listed, it is parked. If
-            // it reaches its time limit, it ends.
+            // The tools are listed before the first step, because the approval and the hidden input
+            // values of an open call depend on the current tools. A run that is cancelled during
+            // the listing is parked and keeps its calls. A run that reaches its time limit ends in
+            // the loop below.
             if self.refresh_tools(&mut run).await {
                 self.suspend_unavailable_calls(&mut run).await;
             } else {
@@ -167,7 +169,7 @@ impl Driver {
                 .map(|request| request.tool_use.id.clone())
                 .collect();
             // `RunParked` is published before the checkpoint, because the checkpoint stores the
-            // number of the event after it.
+            // number of the event that follows `RunParked`.
             self.publisher
                 .publish_event(RunEventKind::RunParked { waiting });
             run.set_next_event_number(self.publisher.next_event_number());
@@ -284,7 +286,8 @@ impl Driver {
         }
     }
 
-    /// Stores the capabilities of the model in the run, and returns the start event of the run.
+    /// Stores the capabilities and the price of the model in the run. Returns the start event of
+    /// the run.
     fn create_start_event(&self, run: &mut Run) -> RunEventKind {
         let id = run.model_id().clone();
         if let Some(model) = self.find_model(&id) {
@@ -314,6 +317,7 @@ impl Driver {
     }
 
     /// Returns the model with this id, or the first configured model if the id is not configured.
+    /// Returns `None` if the agent has no models.
     pub(super) fn find_model(&self, id: &ModelId) -> Option<Arc<dyn ChatModel>> {
         let models = &self.agent.models;
         let found = models.iter().find(|model| model.id() == id);
@@ -337,8 +341,8 @@ impl Driver {
     }
 
     /// Selects the tools that the recipe allows, and stores their definitions in the run. Returns
-    /// the definitions for the model, without the hidden input properties, and the problems of the
-    /// recipe's tool selection.
+    /// the definitions for the model, without the input properties whose values the driver adds,
+    /// and a message for each tool name in the recipe that matches no tool.
     pub(super) fn declare_and_hide_arguments(
         &self,
         run: &mut Run,
@@ -372,9 +376,9 @@ impl Driver {
         true
     }
 
-    /// Sets calls of a resumed run back to waiting if their tool is unavailable, for example
-    /// because its server is down. Publishes a warning about these tools. A person can still deny
-    /// the calls.
+    /// Makes ready calls of a resumed run wait for approval if their tool is unavailable, for
+    /// example because its server is down. Publishes a warning about these tools. A person can
+    /// still deny the calls.
     async fn suspend_unavailable_calls(&self, run: &mut Run) {
         let mut missing = run.unstarted_tool_names();
         missing.retain(|name| run.declared_tool(name).is_none());
@@ -390,8 +394,8 @@ impl Driver {
         let warning = Warning::new(WarningKind::ToolUnavailable, message);
         let mut events = run.add_warning(warning.clone());
         if events.is_empty() {
-            // If the stored report already has this warning, no event was created. The reader of
-            // this stream needs one, because it did not receive the earlier event.
+            // `add_warning` returns no event if the stored run already has this warning. The reader
+            // of this stream still needs the event, because it did not receive the earlier one.
             events.push(RunEventKind::Warning { warning });
         }
         self.publish_events(events).await;
@@ -430,7 +434,8 @@ impl Driver {
                     reason: Some(reason),
                     ..
                 } => {
-                    // The server's reason may contain hidden input values.
+                    // The reason can contain input values that are hidden from the model, because
+                    // the server received them and may repeat them.
                     *reason = self.context.redact_text(reason).into_owned();
                 }
                 _ => {}
@@ -459,8 +464,9 @@ impl Driver {
         }
     }
 
-    /// Requests approval decisions and applies them to the run, until no request is open. If a
-    /// decision will come later, the run is parked, unless storing the run failed.
+    /// Requests approval decisions and applies them to the run, until no request is open. If the
+    /// approver returns [`ApprovalDecision::Later`], returns [`StepOutcome::Parked`], unless the
+    /// run could not be stored.
     async fn request_approvals(
         &self,
         run: &mut Run,
@@ -510,9 +516,9 @@ impl Driver {
         }
     }
 
-    /// Waits for a decision about one of the open approval requests, or for an early decision about
-    /// another call. Returns the decision with the id of its call, or `None` if the run is
-    /// cancelled.
+    /// Waits for a decision about one of the open approval requests, or about a call whose approval
+    /// is not requested yet (an early decision). Returns the decision with the id of its call, or
+    /// `None` if the run is cancelled.
     async fn wait_for_decision(
         &self,
         run: &mut Run,
@@ -546,7 +552,8 @@ impl Driver {
         }
     }
 
-    /// Returns whether the run was resumed and its tool host no longer offers this tool.
+    /// Returns whether the run was resumed and its tool host no longer offers the tool of the
+    /// request.
     fn is_tool_unavailable(&self, run: &Run, request: &ApprovalRequest) -> bool {
         self.resumed && run.declared_tool(&request.tool_use.name).is_none()
     }

@@ -148,8 +148,8 @@ impl Agent {
         self.change_settings(|settings| settings.checkpoints = Some(checkpoints))
     }
 
-    /// Publishes questions of tool servers as events of the run. The tool host needs the same
-    /// `questions` value as its elicitor.
+    /// Sets the registry that publishes questions of tool servers as events of the run. The tool
+    /// host must use the same value as its [`Elicitor`](switchboard_domain::Elicitor).
     #[must_use]
     pub fn with_questions(self, questions: Questions) -> Self {
         self.change_settings(|settings| settings.questions = Some(questions))
@@ -205,8 +205,9 @@ impl Agent {
         self.settings.tools.as_ref()
     }
 
-    /// Adds tools of the server `server`. Each of their calls needs an approval, even if a rule or
-    /// an earlier decision allows the tool. Hidden input values are not added to their inputs.
+    /// Adds tools of the server `server`. Each call of these tools needs an approval, even if a
+    /// rule or an earlier decision allows the tool. The values of [`Agent::with_context`] are not
+    /// added to the inputs of these tools.
     #[must_use]
     pub fn with_tools_requiring_approval(self, server: &str, tools: Arc<dyn ToolHost>) -> Self {
         self.change_settings(|settings| {
@@ -224,8 +225,9 @@ impl Agent {
         })
     }
 
-    /// Uses the gather-format strategy with this answer schema, even if the recipe or the options
-    /// set another strategy.
+    /// Makes runs gather data with tools first and then write the answer in the format of this
+    /// schema ([`Strategy::GatherFormat`]). Replaces another strategy that the run options set
+    /// earlier.
     #[must_use]
     pub fn with_answer_schema(self, form: &AnswerSchema) -> Self {
         self.change_settings(|settings| {

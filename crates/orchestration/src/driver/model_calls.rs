@@ -50,8 +50,9 @@ struct OutputMapper {
     /// Whether the run is in the gathering phase. The response text of this phase is not the
     /// answer, so it is published as reasoning.
     gathers: bool,
-    /// Formatting mode and parser of the streamed answer. `None` outside the formatting phase.
-    /// Boxed, because the parser is large and rarely used.
+    /// How the model is made to write the answer in the required format, and the parser of the
+    /// streamed answer. `None` unless the run is in the phase that formats the answer. Boxed,
+    /// because the parser is large and rarely used.
     formatter: Option<Box<(FormatterMode, PartialFormatter)>>,
 }
 
@@ -168,8 +169,9 @@ impl Driver {
                     run.set_pricing(self.find_model_price(run.model_id()));
                     events.extend(switched);
                 }
-                // The rest of a formatted answer is emitted even if the response was cut off,
-                // because the events and the report must contain the same answer.
+                // The part of a formatted answer that the parser did not emit during the stream is
+                // emitted here, even if the response was cut off. The text events and the report
+                // then contain the same answer.
                 if let Some((_, formatter)) = mapper.formatter.as_deref()
                     && let Some(report) = run.build_report()
                     && let Some(rest) = formatter.remaining_text(&report.answer)
@@ -267,9 +269,9 @@ impl Driver {
             if self.publisher.publish_events(kinds) {
                 yield_to_reader().await;
             }
-            // A stop of the run takes precedence over an end of the call in these events. It is
-            // checked here too, because `select!` does not poll `stopped` while events are always
-            // available.
+            // A stop of the run takes precedence over an error in `events` that ends the call. The
+            // stop is checked here too, because `select!` does not poll `stopped` while `stream`
+            // always has events.
             let stop = self.stop_reason().map(ModelCallEnd::Stopped);
             if let Some(end) = stop.or(taken.err()) {
                 break Some(end);
@@ -319,7 +321,8 @@ impl OutputMapper {
         let event = event.map_err(ModelCallEnd::Failed)?;
         let provider = &*run.model_id().provider;
         match &event {
-            // The retry is invalid, because the run already published output of the failed attempt.
+            // The run already published output of the failed attempt and cannot withdraw it. The
+            // model call therefore fails instead of continuing with the next attempt.
             ModelEvent::Retrying { retry } if self.has_output => {
                 let kind = ModelErrorKind::Interrupted;
                 let error = ModelError::new(provider, kind, retry.reason.clone());
@@ -350,8 +353,8 @@ impl OutputMapper {
     fn convert_event(&mut self, event: ModelEvent, run: &Run) -> Option<RunEventKind> {
         let kind = match event {
             ModelEvent::Retrying { retry } => {
-                // The next attempt starts with a new id generator, so that its events have the same
-                // tool use ids as the complete response.
+                // The next attempt starts with a new id generator. Its tool uses then get the ids
+                // in the events that they get in the complete response.
                 *self = Self {
                     answer: std::mem::take(&mut self.answer),
                     meter: std::mem::take(&mut self.meter),
@@ -368,8 +371,8 @@ impl OutputMapper {
                 Some((FormatterMode::Native, formatter)) => {
                     return parse_formatted_text(formatter, &text);
                 }
-                // In the formatting phase, text outside the call of the formatter tool is not part
-                // of the answer, so it is published as reasoning.
+                // The model must write the answer as the input of the formatter tool. Other text is
+                // not part of the answer, so it is published as reasoning.
                 Some(_) => RunEventKind::ReasoningDelta { text },
                 None if self.gathers => RunEventKind::ReasoningDelta { text },
                 None => RunEventKind::TextDelta { text },
@@ -412,8 +415,8 @@ impl OutputMapper {
     }
 }
 
-/// Returns whether an event shows model output. Tool input does not count, because it can be
-/// withdrawn.
+/// Returns whether an event contains model output that cannot be withdrawn. Tool input does not
+/// count, because clients discard it if the call is retried or fails.
 fn is_output_event(kind: &RunEventKind) -> bool {
     match kind {
         RunEventKind::TextDelta { text } | RunEventKind::ReasoningDelta { text } => {

@@ -23,13 +23,14 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 const MAX_PER_PERIOD: u32 = 10;
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Number of unread events from which on progress is delayed and questions of tool servers are
-/// refused, for example while the reader writes slowly.
+/// Number of unread events at which the publisher delays further progress events and refuses
+/// further questions of tool servers. It is reached, for example, if the reader writes to a slow
+/// client.
 const MAX_UNREAD: usize = 256;
 
-/// The publisher of a run's events. One lock protects the number, the order and the rate limits of
-/// events, because progress callbacks publish from other threads and possibly after the end of
-/// their tool call.
+/// The publisher of a run's events. One lock protects the sequence numbers, the order and the rate
+/// limits of the events, because progress callbacks publish from other threads, possibly after the
+/// end of their tool call.
 #[derive(Clone)]
 pub(crate) struct EventPublisher {
     cancellation: CancellationToken,
@@ -43,8 +44,8 @@ struct PublisherState {
     clock: Clock,
     /// Running tool calls, by id of the tool use. Only these calls may publish progress.
     running: HashMap<String, CallEvents>,
-    /// Events that the reader has not taken. The queue has no limit, because the driver yields to
-    /// the reader after its events, and events of tools and servers have their own rate limits.
+    /// Events that the reader has not taken. The queue needs no maximum length: the driver waits
+    /// for the reader after it publishes events, and progress and questions have rate limits.
     unread: VecDeque<RunEvent>,
     /// Waker of the reader's task. `None` unless the reader waits for the next event.
     waiting: Option<Waker>,
@@ -86,15 +87,17 @@ impl RateLimit {
 pub(super) struct EventReader(Arc<Mutex<PublisherState>>);
 
 impl EventReader {
-    /// Returns the next unread event, if there is one. Later events do not wake the reader's task
-    /// before it waits in [`poll_next`](Self::poll_next), so the driver does not wake itself.
+    /// Returns the next unread event, or `None` without one. Also removes the waker that
+    /// [`poll_next`](Self::poll_next) stored. The reader's task also runs the driver, so events
+    /// that the driver publishes need not wake this task.
     pub(super) fn next(&mut self) -> Option<RunEvent> {
         let mut inner = lock_state(&self.0);
         inner.waiting = None;
         inner.unread.pop_front()
     }
 
-    /// Returns the next unread event. Without one, wakes the task when an event arrives.
+    /// Returns the next unread event. If all events are read, returns `Pending` and wakes the
+    /// reader's task when an event arrives.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<RunEvent> {
         let mut inner = lock_state(&self.0);
         match inner.unread.pop_front() {
@@ -159,8 +162,9 @@ impl EventPublisher {
         true
     }
 
-    /// Publishes progress of a running tool call. Above the limits of the rate and of unread
-    /// events, the latest progress is delayed until the call ends or later progress is published.
+    /// Publishes progress of a running tool call. Above [`MAX_PER_PERIOD`] or [`MAX_UNREAD`],
+    /// stores only the latest progress. It is published at the end of the call, unless newer
+    /// progress was published before.
     pub(super) fn publish_progress(&self, id: &str, progress: ToolProgress) {
         let inner = &mut *self.lock_state();
         let is_below_limit = inner.is_below_unread_limit();

@@ -36,8 +36,8 @@ fn needs_stored_intent(call: &PlannedCall) -> bool {
     !is_read_only(call.annotations) && call.annotations.idempotent != Some(true)
 }
 
-/// Returns whether the driver stores the run before its next step anyway: for an approval request,
-/// or for a tool call that is not safe to repeat.
+/// Returns whether the next step of the run starts with a checkpoint: an approval request, or a
+/// tool call that is not safe to repeat. [`Checkpoint::Settled`] is then omitted.
 fn is_stored_before_next_step(run: &mut Run) -> bool {
     match run.next_step() {
         RunStep::AskApproval(_) => true,
@@ -67,8 +67,9 @@ impl Driver {
         calls: Vec<PlannedCall>,
     ) -> Result<StepOutcome, UnexpectedInput> {
         if calls.is_empty() {
-            // No call is ready to start, and this driver started none. An earlier process started
-            // the calls of this stored run, and the caller did not call `Run::recover_run`.
+            // No call is ready to start, and this driver started none: an earlier process started
+            // the open calls of this stored run, and the caller did not call `Run::recover_run`.
+            // The error ends the run.
             let reason = "calls are under way that this driver did not start";
             return Err(UnexpectedInput(reason.to_owned()));
         }
@@ -188,7 +189,8 @@ impl Driver {
         planned: &PlannedCall,
     ) -> Result<SharedObject, ToolCallError> {
         let Some(declared) = run.declared_tool(&planned.name) else {
-            // Without the tool's definition, its hidden values and permissions are unknown.
+            // The call fails, because the hidden values and permissions of a tool without a
+            // definition are unknown.
             let available = run.declared_tools().iter().map(|tool| tool.name.clone());
             return Err(ToolCallError::UnknownTool {
                 name: planned.name.clone(),
@@ -230,7 +232,8 @@ impl Driver {
             let (publisher, context) = (&self.publisher, &self.context);
             questions.register_call(&call_key, &id, principal, publisher, context)
         });
-        // The cache guard is dropped at the end of the call, even if the call is cancelled.
+        // A call that may change data invalidates the cached results of its server before it
+        // starts, and again when `change` is dropped at the end or cancellation of the call.
         let cache = self.agent.cache.as_deref();
         let changing = cache.filter(|_| !is_read_only(planned.annotations));
         let change = changing.zip(server.as_deref()).map(|(cache, server)| {

@@ -11,14 +11,14 @@ use crate::{Run, SnapshotMark};
 
 /// Channel between the driver of a run and the stream that writes its checkpoints.
 ///
-/// A single writer keeps the order: a snapshot is stored after the events that were emitted before
-/// it.
+/// The stream is the only writer to the store, so a snapshot is stored after the events that were
+/// emitted before the snapshot.
 #[derive(Clone)]
 pub(super) struct CheckpointChannel(Arc<Mutex<ChannelState>>);
 
 struct ChannelState {
-    /// Position in the run's messages. When the pending checkpoint is stored, the store has all
-    /// messages before it.
+    /// Position in the run's messages. The store has the messages before this position, or receives
+    /// them with `pending`, so the next snapshot omits them.
     mark: SnapshotMark,
     /// Sequence number of the first event that is stored in one transaction with the end of the
     /// run. `None` before the run ends.

@@ -10,7 +10,7 @@ use switchboard_domain::{Message, RunState, RunStore, SessionStoreError, StoredE
 
 /// Registry of the runs that tasks of this process acquire, by run id.
 ///
-/// A store knows which process has a run, but not which task.
+/// A store records which process executes a run, but not which task of the process.
 #[derive(Clone, Default)]
 pub(super) struct LocalRuns(Arc<Mutex<HashMap<String, Weak<LocalRun>>>>);
 
@@ -36,7 +36,8 @@ pub(super) struct LocalRun {
     leases: Mutex<LeaseState>,
 }
 
-/// Lease state of one run. Only the lease with the latest generation is valid.
+/// Lease state of one run. Each new lease increments `generation` and stores its value. An earlier
+/// lease with a lower value can no longer release the run.
 #[derive(Default)]
 struct LeaseState {
     generation: u64,
@@ -81,8 +82,8 @@ struct ActiveLease {
 }
 
 impl RunLease {
-    /// Creates a lease with the next generation. `session_messages` is the number of messages in
-    /// the session.
+    /// Creates a lease, which makes an earlier lease of this run in this process invalid.
+    /// `session_messages` is the number of messages in the session.
     pub(super) fn new(
         runs: Arc<dyn RunStore>,
         local_runs: &LocalRuns,
@@ -169,8 +170,8 @@ impl ActiveLease {
         let local = Arc::clone(&self.local);
         let _transition = local.lock_transition().await;
         if lock_mutex(&local.leases).generation != self.generation {
-            // The lease is outdated: an earlier release succeeded, but its reply was lost, and
-            // another task has acquired the run since.
+            // An earlier release succeeded, but its reply was lost, and another task has acquired
+            // the run since. A release here would take the run from this other task.
             return;
         }
         let (run, state) = (&self.run, self.release_state);
@@ -193,8 +194,8 @@ const MAX_ATTEMPTS: u32 = 6;
 /// Calls `write` until it returns another result than [`SessionStoreError::Unavailable`], at most
 /// `MAX_ATTEMPTS` times. Returns the last result.
 ///
-/// The total wait is longer than for a client's request, because a failure would lose work of the
-/// run.
+/// Writes for a client's request make only one attempt. Here, the write is repeated, because a
+/// failure would lose work of the run.
 pub(super) async fn retry_until_available<'w>(
     write: impl Fn() -> BoxFuture<'w, Result<(), SessionStoreError>>,
 ) -> Result<(), SessionStoreError> {

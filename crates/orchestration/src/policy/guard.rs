@@ -34,7 +34,8 @@ pub enum GuardCondition {
         /// Value that stops the later calls.
         equals: Value,
     },
-    /// A condition with a name. `error` is met if the tool returned an error or has no result.
+    /// A condition that a configuration writes as one word: `error`. It is met if the tool returned
+    /// an error or has no result.
     Word(NamedGuardCondition),
 }
 

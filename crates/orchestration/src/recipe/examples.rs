@@ -17,7 +17,8 @@ use super::tools::matches_tool;
 pub struct Example {
     /// Question that the user asks in the example.
     pub user: String,
-    /// Tool calls of the example, in steps. The calls of one step are parallel.
+    /// Tool calls of the example. Each inner list contains the parallel calls of one model
+    /// response.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Vec<ExampleCall>>,
     /// Answer that the model gives in the example.

@@ -49,8 +49,8 @@ impl ToolPolicy {
     /// Adds the approvals that the recipe requires to the configured approval rules.
     ///
     /// The configured rules precede the added rules and are not changed, so a recipe cannot allow a
-    /// call that they deny. If [`ApprovalPolicy::None`] is configured, it still denies the calls
-    /// that it denies without the recipe.
+    /// call that they deny. With the policy [`ApprovalPolicy::None`], the added rules match only
+    /// read-only tools, so for other tools the recipe does not replace the denial of the policy.
     pub fn tighten_approvals(&self, approvals: &mut Approvals) {
         let mut rules = Vec::new();
         match &self.requires_approval {
@@ -129,7 +129,8 @@ impl RecipeLimits {
         *self == Self::default()
     }
 
-    /// Applies the limits of the recipe. All limits except `max_steps` can only be lowered.
+    /// Applies the limits of the recipe to `limits`. `max_steps` replaces the earlier value. Every
+    /// other limit is only lowered: a higher value in the recipe has no effect.
     pub fn apply_limits(&self, limits: &mut Limits) {
         if let Some(steps) = self.max_steps {
             limits.max_steps = steps;

@@ -13,7 +13,8 @@ use crate::strategy::{GatherFormat, Strategy};
 
 const MAX_NAME_BYTES: usize = 64;
 
-/// Key that marks a recipe of another program (`uniqueId` in its file).
+/// Key that marks a recipe of another program. The file contains it as `uniqueId`, which
+/// [`normalize_value`] converts to `snake_case`.
 const FOREIGN_KEY: &str = "unique_id";
 
 /// Keys whose values [`normalize_value`] does not change, because they contain a schema, a tool
@@ -72,10 +73,11 @@ fn resolve_strategy(
     Ok(Some(Strategy::GatherFormat(settings)))
 }
 
-/// Converts a recipe of another program to this program's form. Also returns the ignored keys.
+/// Converts a recipe of another program to this program's form. Also returns the keys of the recipe
+/// that this program does not support and ignores.
 ///
-/// In the input, `name` is the title, and `strategy` contains the tools, their policy and rules for
-/// answers.
+/// In the recipe of the other program, `uniqueId` is the name, `name` is the title, and `strategy`
+/// contains the tools, their policy and rules for answers.
 fn convert_foreign_recipe(written: &Value) -> Result<(JsonObject, Vec<String>), RecipeError> {
     let mut recipe = Map::new();
     let mut ignored = Vec::new();
@@ -169,8 +171,8 @@ fn expand_short_forms(document: &mut JsonObject) -> Result<(), RecipeError> {
                 }
             }
             "reasoning" if value.is_string() => *value = json!({"style": value}),
-            // The value is the schema itself, which has the key `type`, or a map with the schema in
-            // the key `schema`.
+            // A value with the key `type` is the schema itself. Another value can be a map that
+            // contains the schema under the key `schema`.
             "formatter" if value.get("type").is_none() => {
                 if let Some(schema) = value.get_mut("schema") {
                     *value = schema.take();

@@ -24,8 +24,8 @@ pub struct ToolRules {
     /// Patterns of the tools that the model does not get.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// Pairs of a tool name or pattern and a description. The description replaces that of the
-    /// matching tools.
+    /// Pairs of a tool name or pattern and a description. The description replaces the original
+    /// descriptions of the matching tools.
     ///
     /// If several pairs match a tool, an exact name takes precedence over a pattern, and an earlier
     /// pair over a later one.
@@ -36,7 +36,8 @@ pub struct ToolRules {
     )]
     pub descriptions: Vec<(String, String)>,
     /// Tools under the key `tools` of a recipe file, with optional descriptions: a short form of
-    /// `allow` and `descriptions`. [`ToolRules::merge_listed_tools`] moves them there.
+    /// `allow` and `descriptions`. [`ToolRules::merge_listed_tools`] moves the names to `allow` and
+    /// the descriptions to `descriptions`.
     #[serde(rename = "tools", skip_serializing)]
     listed: Option<Vec<ListedTool>>,
 }
@@ -107,9 +108,9 @@ pub fn matches_tool(pattern: &str, tool: &ToolDefinition) -> bool {
         .any(|name| pattern.matches(&name))
 }
 
-/// Converts a pattern of [`matches_tool`] to the text of a [`Pattern`]. Special characters and `_`
-/// become `?`, because a [`Pattern`] compares them exactly. The converted pattern can match more
-/// tools than the original.
+/// Converts a pattern of [`matches_tool`] to the text of a [`Pattern`]. For [`matches_tool`],
+/// special characters are equal to `_`, but a [`Pattern`] compares them exactly, so they become
+/// `?`. The converted pattern can match more tools than the original.
 pub(super) fn exact_pattern(pattern: &str) -> String {
     replace_special_characters(pattern).replace('_', "?")
 }

@@ -81,8 +81,8 @@ impl Run {
         Ok(events)
     }
 
-    /// Ends the tool call at index `position` of the batch without running it. `reason` becomes its
-    /// result for the model.
+    /// Ends a tool call without running it. `position` is the index of the call in the batch, which
+    /// contains the tool calls of the last model response. The model reads `reason` as the result.
     pub(super) fn deny_call(
         &mut self,
         position: usize,
@@ -153,7 +153,8 @@ impl Run {
     }
 
     /// Returns the scope and the edited input of a decision that lets a tool call run. If the
-    /// decision denies the call, the error contains the reason for the model.
+    /// decision denies the call or the edited input is invalid, the error contains the reason for
+    /// the model.
     fn resolve_permission(
         &self,
         decision: ApprovalDecision,
@@ -204,7 +205,8 @@ impl Run {
     }
 
     /// Returns the approval requests of the waiting calls in `range`, a range of indices into the
-    /// batch. Sets the expiry of requests that have none, because the driver shows them next.
+    /// batch. The driver shows these requests next, so the time for a decision starts here:
+    /// requests without an expiry get one.
     pub(super) fn prepare_approval_requests(
         &mut self,
         range: std::ops::Range<usize>,

@@ -118,7 +118,8 @@ impl Run {
         self
     }
 
-    /// Returns the recipe that the run started with. A new run stores `recipe` and returns it.
+    /// Returns the recipe of the run. A run without a recipe that has not called a model yet stores
+    /// `recipe` first; otherwise `recipe` is ignored.
     pub(crate) fn resolve_recipe(&mut self, recipe: Option<Arc<Recipe>>) -> Option<Arc<Recipe>> {
         if self.state.recipe.is_none() && self.step_count() == 0 {
             self.state.recipe = recipe;
@@ -189,8 +190,9 @@ impl Run {
             .or_else(|| self.find_tool_definition(name))
     }
 
-    /// Marks the tools with these names as changed since a person last saw their definitions.
-    /// Approval checks of their calls take the change into account.
+    /// Marks the tools with these names as changed since a person last saw their definitions. The
+    /// approval checks of their calls then use the stricter of two verdicts: with the annotations
+    /// of the tool and without them.
     pub fn mark_redefined_tools(&mut self, names: impl IntoIterator<Item = String>) {
         self.state.redefined.extend(names);
     }
@@ -206,8 +208,9 @@ impl Run {
         }
     }
 
-    /// Sets the steady time by which approval requests expire in this process. Without a steady
-    /// time, they expire by [`Run::set_time`], which follows changes of the system clock.
+    /// Sets the current time of the monotonic clock by which approval requests expire in this
+    /// process. If this time was never set, they expire by the time of [`Run::set_time`], which
+    /// follows changes of the system clock.
     pub fn set_steady_time(&mut self, now: SteadyTime) {
         self.caches.steady = Some(now);
     }
@@ -272,7 +275,7 @@ impl Run {
     }
 
     /// Returns the names of the tools of planned calls that have not started: calls that wait for
-    /// approval or are ready.
+    /// approval or are ready to start.
     pub fn unstarted_tool_names(&self) -> BTreeSet<String> {
         let calls = self.state.batch_calls().iter();
         let open = calls.filter(|call| call.is_unstarted());
@@ -329,11 +332,13 @@ impl Run {
         }
     }
 
-    /// Checks the limits and the answer schema before a model call.
+    /// Returns an error if a limit forbids the next model call or the JSON Schema of the answer is
+    /// invalid.
     ///
-    /// The formatting phase ignores the limits of model calls and tool calls; otherwise the
-    /// gathered data would be lost. The gathering phase does not fail at these limits:
-    /// [`Run::begin_model_call`] starts the formatting phase instead.
+    /// In the gathering phase and the formatting phase, the limits of model calls and tool calls do
+    /// not cause an error here, so that the gathered data becomes an answer: when the gathering
+    /// phase reaches one of them, [`Run::begin_model_call`] starts the formatting phase, which
+    /// ignores both. Only a limit of 0 model calls is an error.
     fn check_before_model_call(&self) -> Result<(), RunError> {
         let limits = &self.state.options.limits;
         if self.is_formatting() || (self.is_gathering() && limits.max_steps > 0) {
@@ -381,7 +386,8 @@ impl Run {
         })
     }
 
-    /// Returns the records of all tool calls. Their inputs and results come from the conversation.
+    /// Returns the records of all tool calls, completed with inputs and results from the
+    /// conversation. A record with a repaired or edited input keeps this input.
     fn build_call_records(&self) -> Vec<ToolCallRecord> {
         let mut records = self.state.records.clone();
         let positions = records.iter().enumerate();
@@ -408,8 +414,8 @@ impl Run {
         records
     }
 
-    /// Returns the text of the last response that has text. A response with tool calls counts only
-    /// if no later response has text.
+    /// Returns the text of the last response that has text. The text of an interrupted response
+    /// takes precedence. Returns an empty string if no response has text.
     fn last_response_text(&self) -> String {
         if let Some(partial) = &self.state.partial_answer {
             return partial.clone();
@@ -432,8 +438,8 @@ impl Run {
             .collect()
     }
 
-    /// Returns the definition of the tool with this name for the model. Also finds tools that were
-    /// not offered to the model.
+    /// Returns the definition of the tool `name` as the model sees it. Also finds tools of the
+    /// catalog that requests did not offer. Returns `None` for an unknown tool.
     fn find_tool_definition(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         let offered = self.state.turn.tools.iter().find(|tool| tool.name == name);
         offered.or_else(|| self.caches.index.find_tool(name))
@@ -455,8 +461,9 @@ impl Run {
         Arc::make_mut(&mut self.state.options).delivery = delivery;
     }
 
-    /// Copies the step limit, the approval rules and the delivery of `other`, each only if it
-    /// differs from the default options.
+    /// Copies three settings of `other` to this run: the maximum number of model calls, the
+    /// approval rules, and whether responses are streamed. A setting is not copied if `other` uses
+    /// the default value.
     pub(crate) fn apply_changed_settings(&mut self, other: &Self) {
         let (changed, default) = (other.run_options(), RunOptions::default());
         if changed.limits.max_steps != default.limits.max_steps {
@@ -493,7 +500,8 @@ fn next_concurrent_calls(calls: &[PendingCall]) -> Range<usize> {
     first..barrier.map_or(calls.len(), |barrier| first + barrier)
 }
 
-/// Returns the server of a tool and the tool's name on this server, for display to people.
+/// Returns the server of a tool and the tool's name on this server, for display to people. Without
+/// an origin, returns `None` and `name`.
 fn server_and_tool_name(origin: Option<&ToolOrigin>, name: &str) -> (Option<String>, String) {
     match origin {
         Some(origin) => (Some(origin.server.clone()), origin.tool.clone()),

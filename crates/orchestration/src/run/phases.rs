@@ -22,8 +22,9 @@ use crate::{
     tools::arguments,
 };
 
-/// Maximum number of times that the provider may pause one formatted answer. The limit of steps
-/// does not apply to the formatting phase.
+/// Maximum number of times that the provider may pause one formatted answer. The limit of model
+/// calls does not apply to the formatting phase, so this maximum prevents an endless series of
+/// pauses.
 const MAX_PAUSES: u32 = 8;
 
 /// The current phase of a run's strategy, stored with the run.
@@ -41,7 +42,8 @@ pub(super) enum StrategyPhase {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct GatheringPhase {
     state: GatherState,
-    /// Decision after the last response, which is applied when its tool calls have results.
+    /// Next action after the last response, such as a further model call. It is applied when all
+    /// tool calls of this response have results.
     next: Option<GatherContinuation>,
     /// Repeated calls of the last response: the tool use id of each call, and the id of the earlier
     /// call that it repeats.
@@ -110,7 +112,8 @@ impl Run {
         })
     }
 
-    /// Starts the gathering phase. Returns `true` if this call started it.
+    /// Marks the gathering phase as started. Returns `false` if it started before or if the run is
+    /// not in the gathering phase.
     pub(super) fn begin_gathering(&mut self) -> bool {
         match &mut self.state.stage {
             StrategyPhase::Gather(gathering) => !mem::replace(&mut gathering.has_begun, true),
@@ -293,9 +296,10 @@ impl Run {
         vec![started]
     }
 
-    /// Switches to the next formatting mode if the error states that the provider rejected the
-    /// request. Returns the event of the switch. Returns `None` for other errors, after the last
-    /// mode, and outside the formatting phase.
+    /// Switches to the next formatting mode, a less strict way to request the answer format, if the
+    /// error states that the provider rejected the request. Returns the event that reports the new
+    /// mode. Returns `None` for other errors, after the last mode, and outside the formatting
+    /// phase.
     pub(super) fn use_next_formatter_mode(&mut self, error: &ModelError) -> Option<RunEventKind> {
         let StrategyPhase::Format(formatting) = &mut self.state.stage else {
             return None;
@@ -304,7 +308,8 @@ impl Run {
         has_next.then(|| formatting_start_event(&formatting.state))
     }
 
-    /// Processes a model response of the formatting phase.
+    /// Processes a model response of the formatting phase. The run then ends with the answer or an
+    /// error, or the model is called again.
     pub(super) fn finish_formatting(&mut self, message: Message, finish: &FinishReason) -> Events {
         let StrategyPhase::Format(formatting) = &mut self.state.stage else {
             return Vec::new();
@@ -408,7 +413,7 @@ impl Run {
 
 impl FormattingPhase {
     /// Joins the parts that the provider sent before a pause and the parts of the message `last`.
-    /// Removes the former from the state.
+    /// Removes the parts before the pause from the state.
     fn join_paused_parts(&mut self, last: &Message) -> Message {
         let mut parts = mem::take(&mut self.paused);
         parts.extend(last.parts.iter().cloned());

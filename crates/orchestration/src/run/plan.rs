@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl Run {
-    /// Adds the call of one tool use to the batch. If no call of this response may run, `withheld`
-    /// is the reason.
+    /// Adds the call of one tool use to the batch of the current model response. If no call of this
+    /// response may run, `withheld` is the reason, which becomes the error result of the call.
     pub(super) fn plan_call(
         &mut self,
         tool_use: ToolUse,
@@ -96,8 +96,9 @@ impl Run {
     /// Plans the call of an existing tool: validates and repairs its input, then applies limits and
     /// approval rules.
     ///
-    /// Returns the state of the call, and the repaired input if there was a repair. An error is the
-    /// end of a call that was rejected, or that the run executed itself.
+    /// Returns the state of the call, and the repaired input if there was a repair. Returns an
+    /// error for a call that the driver must not execute: its end, because the call was rejected or
+    /// the run executed a built-in tool.
     fn plan_known_tool_call(
         &mut self,
         tool_use: &ToolUse,
@@ -170,9 +171,9 @@ impl Run {
         }
     }
 
-    /// Returns the result of [`Run::find_approval_verdict`] for a new call. If an approval is
-    /// necessary or was given earlier, stores the fingerprint of the tool's definition, so that the
-    /// run notices a later change.
+    /// Returns the result of [`Run::find_approval_verdict`] for a new call. Unless the rules alone
+    /// allow the call, also stores the fingerprint of the tool's definition at the first check, so
+    /// that a later change of the definition is detected.
     pub(super) fn review_new_call(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
         let (verdict, is_allowed) = self.find_approval_verdict(definition);
         if verdict != Verdict::Run || is_allowed {

@@ -93,15 +93,16 @@ impl Run {
             };
             events.push(self.store_call_result(position, end));
         }
-        // The run ends, so a formatting phase that starts here makes no model call, and its start
-        // event is omitted.
+        // When all calls of a batch have results, `finish_batch_if_complete` may start the
+        // formatting phase. The run ends here, so the phase is never executed and its start event
+        // is omitted.
         let closed = self.finish_batch_if_complete().into_iter();
         events.extend(closed.filter(|event| !is_phase_start_event(event)));
         events
     }
 
     /// Ends the run with an internal error, because the driver called a method in the wrong state.
-    /// `fault` is the error that this method returned.
+    /// `fault` is the error that the called method returned.
     pub fn abort_run(&mut self, fault: &UnexpectedInput) -> Events {
         let events = self.cancel_run(None, &HashMap::new());
         self.end_with_error(RunError::new(RunErrorKind::Internal, fault.to_string()));
@@ -240,8 +241,8 @@ impl Run {
         }
     }
 
-    /// Sets ready calls back to waiting if their tool is missing. They wait until the tool is
-    /// available again or a person denies them.
+    /// Changes calls that are ready to start to calls that wait for approval, if their tool is
+    /// missing. They wait until the tool is available again or a person denies them.
     pub(crate) fn suspend_calls_without_tool(&mut self) -> Events {
         let mut events = Vec::new();
         for position in 0..self.state.batch_calls().len() {
@@ -261,8 +262,8 @@ impl Run {
         events
     }
 
-    /// Returns events about the unfinished calls, for a client that did not receive the earlier
-    /// events.
+    /// Returns the events for the plan and the approval request of each unfinished call again, for
+    /// a client of a resumed run that did not receive the original events.
     pub(crate) fn replay_open_calls(&self) -> Events {
         let mut events = Vec::new();
         for call in self

@@ -19,7 +19,8 @@ use crate::{
 const WINDOW_PERCENT: u64 = 80;
 
 impl Run {
-    /// Starts the next model call, with the tools that are available now.
+    /// Returns the next model call for the driver: a call for the next response, or first a call
+    /// for a summary of omitted messages. `tools` are the tools that are available now.
     ///
     /// The request shares unchanged messages with the run through `Arc`, so it costs one pointer
     /// per message.

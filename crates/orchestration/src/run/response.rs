@@ -21,8 +21,8 @@ impl Run {
         for problem in problems {
             let message = format!("{}: {}", problem.server, problem.message);
             let warning = Warning::new(WarningKind::ToolUnavailable, message);
-            // Tools are listed before each model call, so an earlier call may already have reported
-            // the problem.
+            // Tools are listed before each model call, so the problem may already have been
+            // reported before an earlier model call.
             if !self.state.warnings.contains(&warning) {
                 self.state.warnings.push(warning);
                 events.push(RunEventKind::ToolsUnavailable {
@@ -115,8 +115,8 @@ impl Run {
         }
         let closed = self.finish_batch_if_complete();
         if withheld.is_some() {
-            // The run ends, so a formatting phase that starts here makes no model call, and its
-            // start event is omitted.
+            // `finish_batch_if_complete` may have started the formatting phase. The run ends here,
+            // so the phase is never executed and its start event is omitted.
             events.extend(
                 closed
                     .into_iter()
@@ -258,8 +258,8 @@ impl Run {
                      object as its input, or answer without a tool.",
                 )
             }
-            // The caller limited the output tokens, so a response that reaches the limit is not
-            // continued.
+            // A response that was cut off at the model's output limit is continued. If the caller
+            // set the limit with `max_output_tokens`, it is not continued.
             FinishReason::Length
                 if has_content
                     && self.state.options.max_output_tokens.is_none()
@@ -275,7 +275,8 @@ impl Run {
             }
             other => {
                 if self.is_gathering() {
-                    // The response is unusable, but the gathered data is sufficient for an answer.
+                    // The response is unusable, but the run does not fail, because the data
+                    // gathered so far can become an answer.
                     return self.finish_gather_step();
                 }
                 self.end_by_finish_reason(other);
@@ -300,8 +301,9 @@ impl Run {
         }
     }
 
-    /// Continues with the fallback model after a refused or filtered response without content.
-    /// Otherwise returns `None`.
+    /// Switches the run to the fallback model `next` if the model refused the request or a filter
+    /// withheld the response, and the response had no content. Returns `None`, without a switch, in
+    /// all other cases, without a fallback model, and if the options disable this switch.
     pub(crate) fn switch_after_refusal(
         &mut self,
         next: Option<(ModelId, ModelCapabilities)>,
@@ -450,8 +452,8 @@ fn reason_to_withhold_calls(finish: &FinishReason) -> Option<&'static str> {
         FinishReason::ContentFilter => Some("the answer was withheld by a content filter"),
         FinishReason::ContextOverflow => Some("the conversation no longer fits the model"),
         FinishReason::Interrupted => Some("the answer broke off"),
-        // After `Length`, complete tool calls may run. An incomplete call has malformed input and
-        // is rejected later.
+        // After `Length` (the output limit was reached), complete tool calls may run. An incomplete
+        // call is rejected later, because its input is malformed.
         _ => None,
     }
 }

@@ -70,7 +70,8 @@ impl Run {
             return Err(UnexpectedInput(reason));
         }
         let end = CallEnd::from(outcome);
-        // The guard checks the complete output, before the output is truncated for the model.
+        // Guards, which can stop later calls because of this result, check the complete output,
+        // before the output is truncated for the model.
         let is_stopped = self.is_stopped_by_guard(position, &end.output);
         let mut events = vec![self.store_call_result(position, end)];
         if is_stopped {
@@ -80,15 +81,17 @@ impl Run {
         Ok(events)
     }
 
-    /// Ends a tool call that did not run. Skips later calls after a denial or because of a guard.
+    /// Ends a tool call that did not run. Also ends the later calls of the batch if
+    /// [`Run::skip_calls_after_denial_or_guard`] requires it.
     pub(super) fn end_call(&mut self, position: usize, end: CallEnd) -> Events {
         let mut events = vec![self.store_call_result(position, end)];
         events.extend(self.skip_calls_after_denial_or_guard(position));
         events
     }
 
-    /// Skips the later calls of the batch if the call at `position` was denied and a denial stops
-    /// later calls, or if a guard stops them because of the result of this call.
+    /// Ends the later calls of the batch without running them in two cases: the call at index
+    /// `position` was denied and the option `stop_after_denial` is set, or its result meets the
+    /// condition of a configured guard.
     pub(super) fn skip_calls_after_denial_or_guard(&mut self, position: usize) -> Events {
         let call = &self.state.batch_calls()[position];
         let CallState::Settled { result } = &call.state else {
@@ -111,7 +114,8 @@ impl Run {
         guards.any(|guard| guard.stops_later_calls(name, output))
     }
 
-    /// Ends later calls of the batch that have not started. The model reads `why` as their result.
+    /// Ends the calls after index `position` of the batch that have not started. The model reads
+    /// `why` as their result.
     fn skip_later_calls(&mut self, position: usize, why: &str) -> Events {
         let mut events = Vec::new();
         for later in position + 1..self.state.batch_calls().len() {

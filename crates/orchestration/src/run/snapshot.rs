@@ -38,7 +38,8 @@ struct StoredRun<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotMark {
     messages: usize,
-    /// Number of messages before the run's first message. Inserted examples change this number.
+    /// Number of messages before the run's first message. Inserted examples change this number, and
+    /// the next snapshot then contains all messages.
     initial_messages: usize,
 }
 
@@ -78,8 +79,9 @@ impl Run {
     /// Returns a snapshot for a store that already has the messages before `since`: the state of
     /// the run and the later messages. Also returns the mark for the next snapshot.
     ///
-    /// The size of the state does not depend on the length of the earlier conversation. If messages
-    /// were inserted before those of the run after `since`, the snapshot has all messages.
+    /// The size of the state does not depend on the length of the earlier conversation. If examples
+    /// were inserted before the messages of the run since the previous snapshot, the snapshot
+    /// contains all messages.
     pub fn take_snapshot(
         &self,
         since: SnapshotMark,
@@ -141,8 +143,8 @@ impl Run {
         Self::from_stored(stored.state, snapshot.messages)
     }
 
-    /// Returns the messages to store: the conversation with complete tool results between its
-    /// messages.
+    /// Returns the messages to store: the conversation, and between its messages the complete texts
+    /// of truncated tool results.
     pub(super) fn stored_messages(&self) -> Cow<'_, [Arc<Message>]> {
         let results = &self.state.complete_results;
         if results.is_empty() {
@@ -151,7 +153,8 @@ impl Run {
         Cow::Owned(results.insert_into_messages(&self.messages))
     }
 
-    /// Copies the state without the data that the conversation contains.
+    /// Returns a copy of the state without the inputs of tool uses, which the conversation
+    /// contains, and without tool definitions that are listed again.
     fn stored_state(&self) -> RunState {
         let mut state = self.state.clone();
         for call in state.batch_calls_mut() {
@@ -234,11 +237,12 @@ impl Run {
         std::mem::take(&mut self.caches.replayed_events)
     }
 
-    /// Sets the next event number of a restored run whose store has its events separately.
+    /// Sets the next event number of a restored run. The run's events are stored separately from
+    /// its snapshot, and the event store can be more recent.
     ///
-    /// `last` is the number of the last stored event. `stored` contains the stored events from
-    /// [`Run::next_event_number`] on. Pending events of the snapshot that are not in `stored` are
-    /// emitted again.
+    /// `last` is the number of the last event in the event store. `stored` contains its events from
+    /// number [`Run::next_event_number`] on. Pending events of the snapshot that are not in
+    /// `stored` are emitted when the run continues.
     pub fn continue_event_numbers<'e>(
         &mut self,
         last: u64,

@@ -174,7 +174,8 @@ pub(super) struct PendingCall {
     /// Fingerprint of the tool definition that the approval request shows; `None` if no approval
     /// was requested.
     pub(super) fingerprint: Option<String>,
-    /// Expiry of the approval request, on the steady clock of the process that made the request.
+    /// Expiry of the approval request, on the monotonic clock of the process that made the request.
+    /// `None` before the request is shown, and if it does not expire.
     pub(super) deadline: Option<SteadyTime>,
 }
 
@@ -228,7 +229,8 @@ impl PendingCall {
         matches!(self.state, CallState::Settled { .. })
     }
 
-    /// Returns whether the call waits or is ready, so that it can still start.
+    /// Returns whether the call has not started but may still start: it waits for approval or is
+    /// ready.
     pub(super) fn is_unstarted(&self) -> bool {
         matches!(self.state, CallState::Waiting { .. } | CallState::Ready)
     }

@@ -11,8 +11,9 @@ use crate::RunEventKind;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum RunStep {
-    /// Call the model: first [`Run::begin_model_call`](crate::Run::begin_model_call), then the
-    /// method that the [`CallPurpose`] of the call names.
+    /// Call [`Run::begin_model_call`](crate::Run::begin_model_call), send the returned request to
+    /// the model, and pass the response to the method that the documentation of its [`CallPurpose`]
+    /// names.
     CallModel,
     /// Obtain a decision about each approval request, and pass it to
     /// [`Run::apply_decision`](crate::Run::apply_decision).

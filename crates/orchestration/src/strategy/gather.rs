@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{GatherFormat, marker, repeats::RepeatedCalls};
 pub use super::{prompt::system_prompt, repeats::GatherCall};
 
-/// State of the gather phase, which is stored with the run.
+/// State of the gather phase, during which the model only collects data with tools. The state is
+/// stored with the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatherState {
     max_steps: u32,
@@ -17,7 +18,8 @@ pub struct GatherState {
     calls: RepeatedCalls,
 }
 
-/// Decision after a model response in the gather phase.
+/// Result of [`GatherState::decide_after_response`] for one model response: which of its tool calls
+/// are repetitions, and how the run continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherDecision {
     /// For each tool call of the response, in order: the id of the earlier equal call, or `None`
@@ -33,8 +35,8 @@ pub struct GatherDecision {
 pub enum GatherContinuation {
     /// The model is called again, and the gather phase continues.
     Think {
-        /// User message for the end of the next request. `None` if the response had tool calls.
-        /// Without the message, the request would end with an assistant message.
+        /// User message at the end of the next request, which would otherwise end with an assistant
+        /// message. `None` if the response had tool calls, because their results are at the end.
         nudge: Option<String>,
     },
     /// The gather phase ends, and the formatting phase starts.

@@ -75,7 +75,7 @@ impl fmt::Display for Strategy {
     NAMES.join(", ")
 )]
 pub struct UnknownStrategy {
-    /// The unknown name.
+    /// The unknown strategy name.
     pub name: String,
 }
 
@@ -129,8 +129,9 @@ impl<'de> Deserialize<'de> for Strategy {
 pub struct GatherFormat {
     /// Maximum number of model responses in the gather phase.
     pub max_thinking_steps: u32,
-    /// Maximum number of tools that the system prompt of the gather phase describes. It states only
-    /// the number of further tools, because the request contains the definitions of all tools.
+    /// Maximum number of tools that the system prompt of the gather phase describes. For further
+    /// tools, the prompt states only their number. The request contains the definitions of all
+    /// tools.
     pub described_tools: usize,
     /// Whether to call the model once more after the tool results of a response without the marker
     /// `NEED MORE DATA:`, so that the model can request further data. Such a response ends the

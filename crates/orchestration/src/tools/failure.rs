@@ -21,8 +21,8 @@ pub enum ToolFailure {
     Denied,
     /// The call needs an approval, and no person was available or answered in time.
     NotApproved,
-    /// The call did not run, because an earlier call of the same response was denied, or because a
-    /// guard stopped the later calls because of the result of an earlier call.
+    /// The call did not run. An earlier call of the same response was denied, or its result met the
+    /// condition of a configured guard, which stops the later calls.
     Skipped,
     /// A limit of the run on tool calls was reached, so the call did not run.
     LimitReached,

@@ -11,7 +11,8 @@ use switchboard_domain::JsonObject;
 use super::wire;
 use crate::{CacheLifetime, MessagesOptions, ServerTool};
 
-/// Values of the `anthropic-beta` header, by the type of a server tool that requires them.
+/// Pairs of a server tool's type and the value of the `anthropic-beta` header that this tool
+/// requires.
 const TOOL_BETAS: [(&str, &str); 5] = [
     ("code_execution_20250522", "code-execution-2025-05-22"),
     ("code_execution_20250825", "code-execution-2025-08-25"),
@@ -19,7 +20,8 @@ const TOOL_BETAS: [(&str, &str); 5] = [
     ("web_search_20260209", "code-execution-web-tools-2026-02-09"),
     ("web_fetch_20260209", "code-execution-web-tools-2026-02-09"),
 ];
-/// Values of the `anthropic-beta` header, by an additional request field that requires them.
+/// Pairs of an additional request field and the value of the `anthropic-beta` header that this
+/// field requires.
 const FIELD_BETAS: [(&str, &str); 2] = [
     ("context_management", "context-management-2025-06-27"),
     ("speed", "fast-mode-2026-02-01"),

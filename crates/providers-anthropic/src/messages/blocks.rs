@@ -19,11 +19,12 @@ pub(crate) enum OpenBlock {
     ToolUse {
         part: u32,
         /// The tool input in the event `content_block_start`: `{}` in a stream, the complete input
-        /// in a response without streaming.
+        /// in a response without streaming. `None` after the first delta with input.
         input: Option<Value>,
         restorer: ShapeRestorer,
     },
-    /// A block without an equivalent in the domain. It becomes one opaque part when it is complete.
+    /// A block for which the domain has no type of message part, such as a call of a server tool.
+    /// It becomes one opaque part when it is complete.
     Opaque {
         block: JsonObject,
         input: String,
@@ -84,9 +85,9 @@ pub(crate) fn apply_delta(block: &mut JsonObject, delta: JsonObject) {
     }
 }
 
-/// Converts a block without an equivalent in the domain into an opaque part, which every model of
-/// the provider accepts in later requests. `input` is the streamed input of a tool call as JSON
-/// text, or "".
+/// Converts a block for which the domain has no type of message part into an opaque part. Every
+/// model of the provider accepts this part in later requests. `input` is the streamed input of a
+/// tool call as JSON text, or "".
 pub(crate) fn opaque_part(model: &ModelId, mut block: JsonObject, input: &str) -> Part {
     if let Ok(Value::Object(input)) = serde_json::from_str(input) {
         block.insert("input".to_owned(), Value::Object(input));

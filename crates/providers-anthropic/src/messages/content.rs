@@ -37,7 +37,8 @@ pub(crate) struct ContentMapper<'m> {
     pub(crate) replay_reasoning: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
     pub(crate) dropped_reasoning: usize,
-    /// Number of texts and tool calls whose provider state is dropped: another model created it.
+    /// Number of texts and tool calls whose provider state is dropped, because another model
+    /// created it.
     pub(crate) dropped_states: usize,
     unpaired: UnpairedBlocks<'m>,
 }
@@ -274,7 +275,8 @@ impl ContentMapper<'_> {
         None
     }
 
-    /// Returns the provider state of a part if the requested model may receive it.
+    /// Returns the data of a part's provider state. Returns `None` without a state, and for a state
+    /// that must not be sent to the requested model.
     fn state_for_model<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
         state?.data_for_model(self.model)
     }
@@ -305,9 +307,10 @@ fn citation_without_file_id(citation: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// Returns the id of the code execution container that the request continues: code of the model
-/// waits there for tool results, or the turn is paused. Returns `None` after another user message,
-/// because the container may have expired.
+/// Returns the id of the code execution container that the last answer used. The request continues
+/// this container, because code in it waits for tool results or because the API paused the turn.
+/// Returns `None` if the user has sent a new message since then, because the container may have
+/// expired.
 pub(crate) fn container_id<'a>(request: &'a ChatRequest, model: &ModelId) -> Option<&'a str> {
     let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
     let mut messages = request.messages.iter().rev();

@@ -216,8 +216,8 @@ struct SamplingMapper<'a, 'm> {
 
 impl<'a> SamplingMapper<'a, '_> {
     /// Returns the values of `temperature` and `top_p` to send. `refusing` is the name of the model
-    /// or the API version if it refuses both fields. `thinks` is whether thinking is on. A dropped
-    /// or changed value emits a warning, except the default 1.
+    /// or API version that refuses both fields, or `None`. `thinks` is whether thinking is on. A
+    /// dropped or changed value emits a warning, except the default 1.
     fn map_temperature_and_top_p(
         &mut self,
         rules: Option<&Rules>,
@@ -309,8 +309,8 @@ fn map_response_format<'a>(
     };
     let strict = compile(schema, Dialect::AnthropicStrict);
     let optional = measure_schema(&strict.schema).optional;
-    // The caller reads the answer unchanged, so the API must not enforce a schema that gives it
-    // another shape.
+    // The text of the answer is returned to the caller as it is. The API must therefore not enforce
+    // a schema that gives the answer another shape than the requested schema.
     if strict.changes_shape()
         || schema::accepts_fewer_values(schema, &strict)
         || optional > MAX_OPTIONAL

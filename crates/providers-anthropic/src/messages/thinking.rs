@@ -44,8 +44,8 @@ impl ThinkingFields {
     }
 
     /// Sets the effort to `configured`, or to the next lower level that the model supports, with a
-    /// warning. `None` changes nothing. If the request turns thinking off, the API refuses an
-    /// effort above `high`.
+    /// warning. Does nothing if `configured` is `None`. In a request that turns thinking off, the
+    /// highest level is `high`, because the API refuses a higher effort.
     pub(crate) fn with_effort(
         mut self,
         configured: Option<Effort>,
@@ -172,7 +172,7 @@ fn map_effort(effort: ReasoningEffort) -> Effort {
     match effort {
         ReasoningEffort::None | ReasoningEffort::Low => Effort::Low,
         ReasoningEffort::High => Effort::High,
-        // This arm maps `Medium`, and levels that were added to the domain later.
+        // This arm maps `Medium`, and levels that are added to `ReasoningEffort` later.
         _ => Effort::Medium,
     }
 }

@@ -144,7 +144,8 @@ pub(crate) fn map_tools<'a>(
     if allowed.is_empty() || all.all(|name| allowed.contains(&name)) {
         return Ok(builder.build_tools(&[], choice, native));
     }
-    // The API cannot restrict the choice to several tools, so only the allowed tools are sent.
+    // The API can force one tool or any tool, but not one of several tools. Therefore only the
+    // allowed tools are sent.
     let outcome =
         emulated_tool_choice("only the allowed tools were sent, and one of them was required");
     Ok(builder.build_tools(&allowed, choice, outcome))
@@ -187,7 +188,7 @@ struct ToolBuilder<'a, 'm> {
     names: &'m ToolNames,
     server: Vec<&'a ServerTool>,
     strict: bool,
-    /// The rest of [`STRICT_LIMITS`] that is available to the next tools.
+    /// The part of [`STRICT_LIMITS`] that the earlier tools of the request have not used.
     left: (usize, usize, usize),
     tool_mapping: ToolMapping,
     schemas: &'m ToolSchemas,
@@ -272,7 +273,8 @@ impl<'a> ToolBuilder<'a, '_> {
     }
 
     /// Returns the strict schema of a tool. Returns `None` if strict tools are off, if the API
-    /// cannot enforce the schema, or if the rest of its limits is too small.
+    /// cannot enforce the schema, or if the schema exceeds what earlier tools have left of the
+    /// API's limits per request.
     fn strict_schema(&mut self, tool: &Arc<ToolDefinition>) -> Option<ToolSchema> {
         if !self.strict {
             return None;

@@ -14,7 +14,8 @@ const VENDORS: [(&str, &str); 4] = [
 ];
 
 /// Converts a provider's or gateway's model name into the catalog's provider and model names.
-/// Returns `None` if the catalog does not have the provider.
+/// Returns `None` if the catalog does not have the provider, or if a gateway's model name lacks the
+/// vendor.
 pub(super) fn to_catalog_name<'m>(
     provider: &str,
     model: &'m str,
@@ -25,7 +26,8 @@ pub(super) fn to_catalog_name<'m>(
             let (vendor, name) = model.split_once('/')?;
             let alias = VENDORS.iter().find(|(alias, _)| *alias == vendor);
             let provider = find_provider(alias.map_or(vendor, |(_, name)| name))?;
-            // OpenRouter writes a dot where Anthropic's model names have a hyphen.
+            // OpenRouter writes a dot where Anthropic's model names have a hyphen
+            // (`claude-sonnet-4.5`), so dots become hyphens.
             let name = if provider == "anthropic" && name.contains('.') {
                 Cow::Owned(name.replace('.', "-"))
             } else {
@@ -33,7 +35,8 @@ pub(super) fn to_catalog_name<'m>(
             };
             Some((provider, name))
         }
-        // Gemini lists models with full resource names, which begin with `models/`.
+        // Gemini lists models with full resource names, which begin with `models/`. The catalog's
+        // names lack this prefix.
         "gemini" => Some((
             "gemini",
             Cow::Borrowed(model.strip_prefix("models/").unwrap_or(model)),

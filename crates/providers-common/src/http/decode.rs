@@ -67,7 +67,8 @@ pub fn decode_ndjson(
 
 /// Assembles the events of one answer of `provider` into a response.
 ///
-/// Fails with [`ModelError::from_violation`] if the events violate the event grammar.
+/// Fails with [`ModelError::from_violation`] if the events are not in a valid order, for example if
+/// `Finished` is missing.
 pub fn assemble_response(
     provider: &str,
     events: &[ModelEvent],
@@ -130,9 +131,9 @@ impl<R: FrameReader, D: WireDecoder> DecodedEvents<R, D> {
         self.frames.close();
     }
 
-    /// Decodes the current frame for `Ok(true)`, or the end of the body for `Ok(false)`. An error
-    /// in `frame` ends the stream. Only the first error is reported, because later errors are its
-    /// consequences.
+    /// Processes the result of reading a frame: `Ok(true)` is a frame to decode, `Ok(false)` is the
+    /// end of the body, and an error ends the stream. Only the first error is reported, because
+    /// later errors are its consequences.
     fn decode_next(&mut self, frame: Result<bool, ModelError>) {
         let is_frame = matches!(frame, Ok(true));
         let result = match frame {
@@ -169,8 +170,8 @@ impl<R: FrameReader, D: WireDecoder> DecodedEvents<R, D> {
     }
 
     /// Returns the next decoded event. After the last event, returns the error that ended the
-    /// stream, if there is one. An event that violates the event grammar is a bug in the adapter:
-    /// the violation is always returned as an error and ends the stream.
+    /// stream, if there is one. An event that [`EventGrammar`] does not allow at this point is a
+    /// bug in the adapter: the violation is always returned as an error and ends the stream.
     fn next_event(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         let error = match self.events.pop_front() {
             Some(event) => match self.grammar.check_event(&event) {

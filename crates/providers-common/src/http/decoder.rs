@@ -11,7 +11,8 @@ pub trait WireDecoder: Send {
     /// Converts one frame into domain events and appends them to `events`.
     ///
     /// `name` is the SSE event name (empty if the event has none, and for NDJSON), `data` the
-    /// payload. An error that the provider reports in a frame is an `Err`; no frame follows it.
+    /// payload. If the provider reports an error in the frame, this error is returned, and no
+    /// further frame is decoded.
     fn decode_frame(
         &mut self,
         name: &str,
@@ -19,10 +20,10 @@ pub trait WireDecoder: Send {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError>;
 
-    /// Returns whether the last frame left the state of the decoder unchanged. The result is used
-    /// only if the only event of the frame was a text or reasoning delta. If it is `true`,
-    /// following frames that differ from that frame only in the text are converted without the
-    /// decoder. Default: `false`.
+    /// Returns whether the last frame left the state of the decoder unchanged. If so, following
+    /// frames that differ from that frame only in their text are converted without the decoder. The
+    /// result is used only after a frame whose only event was a text or reasoning delta. Default:
+    /// `false`.
     fn allows_repeated_text(&self) -> bool {
         false
     }

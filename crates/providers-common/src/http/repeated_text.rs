@@ -3,8 +3,9 @@
 use serde_json::Value;
 use switchboard_domain::ModelEvent;
 
-/// Number of different frames in a row after which the comparison ends. Some servers write a new
-/// number or time into each frame, so their frames never repeat.
+/// Maximum number of consecutive frames that differ in more than their text. After that, the
+/// decoder converts every frame without a comparison. Some servers write a new number or time into
+/// each frame, so their frames never repeat.
 const MAX_DIFFERENT: u8 = 16;
 
 /// Reader of frames that differ from the last decoded frame only in their text.
@@ -21,8 +22,8 @@ pub(super) struct RepeatedText {
     /// Event of the last decoded frame, with an empty text. `None` if the next frames cannot be
     /// compared with that frame, for example because it had other events.
     event: Option<ModelEvent>,
-    /// Number of frames that the decoder converted since the last frame that was converted by
-    /// comparison.
+    /// Number of text and reasoning frames that the decoder had to convert since the last frame
+    /// that was converted by comparison.
     different: u8,
 }
 
@@ -64,8 +65,9 @@ impl RepeatedText {
             return;
         };
         let (before, after) = (&data[..at], &data[at + literal.len()..]);
-        // The literal must occur only once, and the rest of the frame must not contain escapes.
-        // Otherwise another string of the frame could have the same content as the text.
+        // The JSON string of the text must occur only once in the frame, and the rest of the frame
+        // must not contain escapes. Otherwise another string of the frame could have the same
+        // content as the text.
         if data.rfind(&literal) == Some(at)
             && !before.contains('\\')
             && !after.contains('\\')

@@ -57,14 +57,15 @@ pub async fn stream_with_retry<M: SingleAttempt>(
     Ok(Box::pin(retrying))
 }
 
-/// Stream of the events of an answer and of the attempts before it. It implements `poll_next`
-/// itself, because `stream::unfold` would move the whole state for every token.
+/// Stream of the events of an answer. It repeats failed attempts and emits [`ModelEvent::Retrying`]
+/// before each repetition. It implements `poll_next` itself, because `stream::unfold` would move
+/// the whole state for every token.
 struct Retrying<M> {
     model: M,
     request: ChatRequest,
     /// Counter of attempts. `None` after output or a complete answer, so that no retry follows.
     attempts: Option<Attempts>,
-    /// Event that is emitted before the first step.
+    /// [`ModelEvent::Retrying`] event to emit first, if the first attempt failed before its answer.
     announced: Option<ModelEvent>,
     step: Step,
 }
@@ -117,7 +118,7 @@ impl<M: SingleAttempt> Stream for Retrying<M> {
 
 impl<M: SingleAttempt> Retrying<M> {
     /// Prepares the next attempt and returns the event that announces the pause before it. Returns
-    /// `error` if no attempt is left.
+    /// `error` as the error if no further attempt is allowed.
     fn schedule_retry(&mut self, error: ModelError) -> Result<ModelEvent, ModelError> {
         let Some(attempts) = &mut self.attempts else {
             return Err(error);

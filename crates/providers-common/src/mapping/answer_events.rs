@@ -95,8 +95,8 @@ pub struct AnswerSummary {
 
 impl AnswerSummary {
     /// Emits [`ModelEvent::Finished`], and before it a warning if there are calls without a name.
-    /// `reason` is corrected if it contradicts the content. `raw` is the provider's own name of the
-    /// reason.
+    /// `reason` is corrected if it contradicts the content: for example, `Stop` becomes `Refusal`
+    /// for a refused answer. `raw` is the provider's own name of the reason.
     pub fn emit_finish(
         self,
         mut reason: FinishReason,

@@ -18,7 +18,8 @@ pub fn unsupported_feature(provider: &str, feature: &str) -> ModelError {
     ModelError::new(provider, ModelErrorKind::Unsupported { feature }, "")
 }
 
-/// Returns the outcome of a tool choice that the API lacks. `how` describes the emulation.
+/// Returns the outcome of a tool choice that the API does not support and that the adapter
+/// emulates. `how` describes the emulation.
 pub fn emulated_tool_choice(how: &str) -> ToolChoiceOutcome {
     let how = how.to_owned();
     ToolChoiceOutcome::Emulated { how }
@@ -47,8 +48,8 @@ pub fn requested_schema<'a>(
 /// Returns the names of the tools of which the model must call one, without duplicates. An empty
 /// list allows all tools. Returns `None` if no call is required.
 ///
-/// `server_tools` returns whether the provider itself runs a tool of this name. For `None`, it
-/// returns whether the provider runs any tool.
+/// `server_tools` gets the name of a tool and returns whether the provider itself runs that tool.
+/// If it gets `None`, it returns whether the provider runs any tool.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] for `field` if the choice allows no tool or names
 /// an undeclared one.

@@ -13,8 +13,8 @@ use crate::{
 /// Table that describes how the errors of one provider are read and classified.
 #[derive(Debug)]
 pub struct ErrorTable {
-    /// Function that reads the fields of an error object that only this provider uses, and stores
-    /// them in the [`ApiError`].
+    /// Function that reads the provider-specific fields of an error object and stores their values
+    /// in the [`ApiError`].
     pub details: fn(&Map<String, Value>, &mut ApiError),
     /// Classification rules in order: the first match decides. Without a match, the HTTP status
     /// decides.
@@ -35,7 +35,7 @@ pub struct ErrorRule {
     class: ErrorClass,
 }
 
-/// HTTP statuses of a classification rule.
+/// HTTP statuses to which a classification rule applies.
 #[derive(Debug, Clone, Copy)]
 enum Scope {
     Any,
@@ -155,7 +155,8 @@ pub struct ApiError {
     pub codes: Vec<String>,
     /// Request field that caused the error.
     pub field: Option<String>,
-    /// HTTP status in the error object. It classifies an error within a stream.
+    /// HTTP status that the error object contains. It classifies an error within a stream, where
+    /// the response itself has status 200.
     pub status: Option<u16>,
     /// Pause before a retry that the provider requests.
     pub retry_after: Option<Duration>,

@@ -121,7 +121,8 @@ pub(super) fn describe_keyword(keyword: &str, value: &Value) -> Option<String> {
     })
 }
 
-/// Returns the elements of an array as a text list, with "and N more" if it is long.
+/// Returns the elements of an array as a text list. A list of more than `MAX_JSON_BYTES` bytes ends
+/// with "and N more".
 fn list_values(values: &Value) -> String {
     let Value::Array(values) = values else {
         return compact_json(values);

@@ -99,8 +99,9 @@ pub(super) fn is_annotation(keyword: &str) -> bool {
     ) || keyword.starts_with("x-")
 }
 
-/// Returns whether the value of a keyword contains subschemas, or refers to one, that the compiler
-/// converts. Other keywords with subschemas, such as `not`, are only described as text.
+/// Returns whether the compiler converts the subschemas that a keyword contains or refers to, as
+/// for `properties` and `$ref`. Other keywords with subschemas, such as `not`, are only described
+/// as text.
 pub(super) fn is_structural(keyword: &str) -> bool {
     matches!(
         keyword,
@@ -228,8 +229,9 @@ pub(super) fn listed_values(schema: &Map) -> Option<Vec<&Value>> {
     }
 }
 
-/// Returns the value for the missing keyword `type` of a schema: the types of its listed values, or
-/// the first type that its keywords constrain. Returns `None` if neither shows a type.
+/// Returns a value for the keyword `type` of a schema that lacks it: the types of the values in
+/// `enum` or `const`, or else the first type that the other keywords constrain. Returns `None` if
+/// neither shows a type.
 pub(super) fn implied_types(schema: &Map) -> Option<Value> {
     let values = listed_values(schema).unwrap_or_default();
     let names = TYPES

@@ -40,8 +40,9 @@ pub(super) fn lower_to_dialect(
     let mut lowering = Lowering {
         rules,
         recursive: match rules.references {
-            // Only cycles of references that apply to one value, such as a definition that contains
-            // itself in `allOf`, are inlined, because no provider accepts them.
+            // The dialect keeps references, also recursive ones. Only a definition that contains
+            // itself for the same value, for example in `allOf`, is inlined, because no provider
+            // accepts it.
             ReferenceRule::Keep => normal.cyclic_definitions(references_in_place),
             ReferenceRule::KeepFinite => normal.cyclic_definitions(collect_references),
             ReferenceRule::Inline => HashSet::new(),
@@ -72,7 +73,8 @@ pub(super) fn lower_to_dialect(
 struct Lowering<'n, 'c> {
     rules: &'static Rules,
     normal: &'n NormalSchema,
-    /// Names of the recursive definitions that are inlined.
+    /// Names of the recursive definitions that are inlined, although the dialect keeps other
+    /// references.
     recursive: HashSet<String>,
     /// Names of the definitions that the compiled schema refers to, in the order of the first
     /// reference.
@@ -143,11 +145,13 @@ impl Lowering<'_, '_> {
                 return Some(self.truncated_schema(&schema, at, excess));
             }
         }
-        // At the root, `$defs` would be a sibling of the `$ref`, which no provider accepts.
+        // A `$ref` at the root is not kept: `$defs` would be its sibling, which no provider
+        // accepts.
         if !is_root && let Some(reference) = self.keep_reference(&schema, at) {
             return Some(reference);
         }
-        // The `$ref` target's size is checked before a copy, because many copies would take long.
+        // The number of properties in the `$ref` target is checked before the target is copied,
+        // because many copies of a large target would take long.
         let target = schema
             .get_text("$ref")
             .and_then(|it| self.normal.find_target(it));

@@ -56,7 +56,7 @@ pub(super) fn expand_schema(normal: &NormalSchema, schema: Map) -> Expanded {
                 }
             }
         }
-        // Each target is merged only once, because a cycle of references would not end.
+        // Each target is merged only once, because a cycle of references would otherwise never end.
         if let Some(Value::String(reference)) = reference
             && !expanded.references.contains(&reference)
         {
@@ -80,8 +80,8 @@ pub(super) fn intersect_schemas(one: Map, other: &Map) -> Expanded {
     both
 }
 
-/// Intersects an expanded schema with `other` in place. If both have the same annotation, that of
-/// `expanded` stays. At most one of the schemas has a `$ref`.
+/// Intersects an expanded schema with `other` in place. If both have the same annotation, such as
+/// `title`, the annotation of `expanded` stays. At most one of the two schemas has a `$ref`.
 fn intersect(expanded: &mut Expanded, other: &Map) {
     expanded.is_never |= is_never(&expanded.schema) || is_never(other);
     let schema = &mut expanded.schema;

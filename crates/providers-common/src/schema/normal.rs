@@ -43,9 +43,9 @@ impl NormalSchema {
         self.defs.get_object(def_name(reference))
     }
 
-    /// Returns the names of the recursive definitions: those that refer to themselves, directly or
-    /// through others, and those on a path of references between two of these. `references` returns
-    /// the references of a schema that are followed.
+    /// Returns the names of the recursive definitions, which refer to themselves directly or
+    /// through others. Definitions on a path of references from one recursive definition to another
+    /// are included. `references` returns the references of a schema to follow.
     pub(super) fn cyclic_definitions(&self, references: fn(&Map) -> Vec<&str>) -> HashSet<String> {
         let mut targets: Edges<'_> = HashMap::new();
         let mut users: Edges<'_> = HashMap::new();

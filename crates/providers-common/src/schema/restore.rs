@@ -12,24 +12,27 @@ use super::{
     rules::{AnyValue, Rules},
 };
 
-/// Constant part of the work budget for one answer. One unit of work is roughly the visit of one
-/// JSON value. The budget limits the search among nested alternatives, which could take exponential
-/// time.
+/// Constant part of the work budget for restoring one answer. The budget limits the search among
+/// nested alternatives, which could take exponential time. One unit of work is roughly the visit of
+/// one JSON value.
 const MIN_WORK: usize = 500_000;
-/// Variable part of the work budget: the number of times that all values of the answer may be
-/// visited in addition to [`MIN_WORK`].
+/// Variable part of the work budget: number of units of work that each JSON value of the answer
+/// adds to [`MIN_WORK`].
 const PASSES: usize = 32;
 /// Maximum nesting depth at which values are restored. Deeper values stay unchanged.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of schemas that are considered for one value. Further ones are ignored.
+/// Maximum number of schemas (`$ref` targets, `allOf` members and chosen alternatives) that are
+/// considered for one value of an answer. Further schemas are ignored.
 const MAX_SCHEMAS: usize = 64;
 /// Number of bytes of text that cost as much of the work budget as one value.
 const BYTES_PER_WORK: usize = 32;
 
-/// Converts an answer for [`compile`](super::compile)`(original, dialect)` into one for `original`.
+/// Reverses the effects of [`compile`](super::compile)`(original, dialect)` in an answer of the
+/// model, so that the answer has the shape that the schema `original` describes.
 ///
-/// Takes a tool's input or a structured output as the provider sent it. Unwraps the root, restores
-/// the keys, reads JSON text and removes each null that means "absent". A valid answer for
+/// `answer` is a tool's input or a structured output, as the provider sent it. The function moves
+/// the content of the added property `value` to the root, restores renamed keys, parses values that
+/// are written as JSON text, and removes each null that means "absent". A valid answer for
 /// `original` is returned unchanged, with one exception: where any value is allowed and the dialect
 /// has no schema for that, a string that is valid JSON is read as JSON text. Invalid parts are
 /// returned unchanged, for the validator.
@@ -126,7 +129,8 @@ impl<'n> AppliedSchemas<'n> {
 
 struct Restorer<'n> {
     normal: &'n NormalSchema,
-    /// Whether a null may represent a missing property.
+    /// Whether the dialect requires every property, so that a null may represent a missing
+    /// property.
     removes_nulls: bool,
     work_left: Cell<usize>,
 }
@@ -231,8 +235,8 @@ impl<'n> Restorer<'n> {
         }
     }
 
-    /// Parses a string as JSON text. Returns the parsed content if the schemas describe this
-    /// content and not the string. Otherwise returns `None`.
+    /// Parses a string as JSON text. Returns the parsed content if the schemas expect this content
+    /// and not the string. Otherwise, or if the string is not JSON text, returns `None`.
     fn json_content(
         &self,
         applied: &AppliedSchemas<'n>,
@@ -258,9 +262,9 @@ impl<'n> Restorer<'n> {
     }
 
     /// Returns whether a value matches the schemas, approximately. Lengths, bounds and patterns are
-    /// ignored, because the tool's own schema is validated before a call. Returns `true` if the
-    /// budget is exceeded. `is_sent` means that the value is not restored yet: nulls may mean
-    /// "absent", and a string may be JSON text.
+    /// ignored, because the input is validated against the tool's original schema before the call.
+    /// Returns `true` if the budget is exceeded. `is_sent` means that the value is not restored
+    /// yet: nulls may mean "absent", and a string may be JSON text.
     fn matches_schemas(
         &self,
         schemas: Vec<&'n Map>,

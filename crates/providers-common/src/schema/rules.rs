@@ -122,7 +122,8 @@ pub(super) const MAX_NODES: usize = 20_000;
 /// Maximum number of subschemas in the compiled schema. It is lower than `MAX_NODES`, so that the
 /// compiled schema can be compiled again.
 const MAX_WRITTEN: usize = 10_000;
-/// Maximum nesting depth of subschemas. Deeper ones are truncated.
+/// Maximum nesting depth of subschemas. A deeper subschema is replaced by a description, or by a
+/// schema that allows any value.
 pub(super) const MAX_DEPTH: usize = 48;
 /// Maximum number of nested copies of a recursive definition that is inlined. Instead of the next
 /// copy, a description is written.

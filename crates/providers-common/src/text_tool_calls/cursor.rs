@@ -127,8 +127,8 @@ impl<'t> Cursor<'t> {
         is_closed
     }
 
-    /// Consumes and returns the text before the first of `marks`. Without a mark, consumes the
-    /// whole text and fails with [`CallParseError::End`].
+    /// Consumes and returns the text before the first of `marks`. Without a mark, consumes the rest
+    /// of the text and fails with [`CallParseError::End`].
     pub(crate) fn read_until(&mut self, marks: &[&str]) -> Result<&'t str, CallParseError> {
         let rest = self.remaining_text();
         let end = marks.iter().filter_map(|mark| rest.find(mark)).min();

@@ -14,7 +14,9 @@ use crate::{AnswerEvents, LocalIds};
 /// Converter of the calls in an answer's text into tool uses, event by event.
 /// [`recover`](super::recover) converts a whole stream with it.
 ///
-/// The output follows the event grammar if the input does. Parts get new indices.
+/// If the input events are in an order that [`EventGrammar`](switchboard_domain::EventGrammar)
+/// allows, the output events are too. Parts get new indices, because a text with calls becomes
+/// several parts.
 #[derive(Debug)]
 pub struct EventRecovery {
     recovery: Recovery,
@@ -133,7 +135,8 @@ impl EventRecovery {
                 | ModelEvent::PartState { index, .. }
                 | ModelEvent::PartFinished { index } = &mut other
                 {
-                    // An unknown index stays unchanged, so that the accumulator reports it.
+                    // The index of a part that was not started stays unchanged, so that
+                    // `ResponseAccumulator` reports the invalid event.
                     *index = self.indices.get(index).copied().unwrap_or(*index);
                 }
                 other
@@ -168,8 +171,8 @@ impl EventRecovery {
         answer.emit_start(response_id, model, events);
     }
 
-    /// Starts the output parts of open texts before another part begins, so that buffered text
-    /// keeps its place.
+    /// Starts the output parts of open texts before another part begins, so that the buffered text
+    /// stays before that part.
     fn open_texts(&mut self, events: &mut Vec<ModelEvent>) {
         for text in self.texts.values_mut() {
             open_text(&mut text.index, &mut self.next_index, events);

@@ -9,8 +9,8 @@
 pub enum RecoveryForm {
     /// A Markdown block that contains only calls as JSON:
     /// ```` ```json {"name": …, "arguments": {…}} ``` ````.
-    /// Small models without a form of their own
-    /// write it, such as Qwen2.5-Coder. If the answer has other text, the block is an example.
+    /// Small models that have no special form for calls write it, such as Qwen2.5-Coder. If the
+    /// answer also has other text, the block counts as an example and is not executed.
     FencedJson,
     /// `<tool_call>…</tool_call>`, with any of these inside: JSON (`{"name": …, "arguments": …}`,
     /// Hermes 2 and 3, Qwen 2.5 and 3, Granite 4), a list of them (Granite 3.1),

@@ -96,8 +96,8 @@ fn unmarked_call_reader(tools: &OfferedTools) -> JsonCalls<'_> {
     }
 }
 
-/// Reads the JSON calls that follow a marker such as `<|tool_call|>`, and then one of the marks
-/// `closers` if there is one.
+/// Reads the JSON calls that follow a marker such as `<|tool_call|>`. Consumes one of the closing
+/// marks `closers` too, if one follows the calls.
 fn read_marked_calls(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
@@ -113,7 +113,8 @@ fn read_marked_calls(
     Ok(calls)
 }
 
-/// Reads a Markdown code block that contains only calls. A block with other content is an example.
+/// Reads a Markdown code block that contains only calls. Fails for a block with other content,
+/// which stays text.
 fn read_fenced_calls(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,

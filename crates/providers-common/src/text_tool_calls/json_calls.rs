@@ -86,7 +86,7 @@ impl JsonCalls<'_> {
         }
     }
 
-    /// Reads a call or a list of calls. A list with an element that is not a call is not a call.
+    /// Reads a call or a list of calls. Fails for a list with an element that is not a call.
     pub(crate) fn read_value(
         self,
         cursor: &mut Cursor<'_>,
@@ -218,7 +218,8 @@ fn call_keys() -> impl Iterator<Item = &'static str> {
     all.copied()
 }
 
-/// Returns whether a text may begin with a JSON call: its first key is one of the keys of a call.
+/// Returns whether a text may begin with a JSON call: its first key is a key of a call, or may
+/// become one when more text arrives.
 pub(crate) fn may_begin_call(text: &str) -> bool {
     let first = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '{' | '['));
     if first.is_empty() {
@@ -233,9 +234,9 @@ pub(crate) fn may_begin_call(text: &str) -> bool {
     }
 }
 
-/// Reads the input of a call whose tool is known. If the input cannot be read, it ends at the next
-/// of the marks `closers`, and the call is incomplete, so that the model receives an error about
-/// it.
+/// Reads the input of a call whose tool is known. If the input cannot be read, the call is
+/// incomplete, and its input is the text up to the next of the marks `closers`, or to the end. The
+/// model then receives an error about the call.
 pub(crate) fn read_input(name: &str, cursor: &mut Cursor<'_>, closers: &[&str]) -> FoundCall {
     let start = cursor.position();
     match read_literal(cursor) {

@@ -36,7 +36,7 @@ pub(crate) fn read_literal(cursor: &mut Cursor<'_>) -> Result<String, CallParseE
             }
             c @ (']' | ')' | '}') if depth > 0 => {
                 cursor.advance(1);
-                // Python allows a comma after the last element.
+                // A comma after the last element is removed: Python allows it, but JSON does not.
                 if let Some(elements) = json.trim_end().strip_suffix(',') {
                     json.truncate(elements.len());
                 }

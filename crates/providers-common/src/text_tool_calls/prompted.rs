@@ -53,7 +53,7 @@ pub struct PromptedTools {
 #[non_exhaustive]
 pub struct PromptedRequest {
     /// Request to send. It has no tools, tool uses or tool results. If the server enforces schemas,
-    /// its response format may be a schema that requires or allows a call.
+    /// the response format of the request may be a schema that requires or allows a call.
     pub request: ChatRequest,
     /// Outcome of the tool choice. [`recover`](crate::text_tool_calls::recover) reports it in
     /// `Started`.

@@ -25,8 +25,8 @@ pub(crate) enum Piece {
 
 /// Scanner that finds tool calls in a text that arrives in pieces.
 ///
-/// Text before the first marker of a form is emitted as it arrives. The rest is buffered until the
-/// text ends, and then searched for calls.
+/// Text before the first marker that may begin a call, such as `<tool_call>`, is emitted as it
+/// arrives. The rest is buffered until the text ends, and then searched for calls.
 #[derive(Debug)]
 pub(crate) struct TextScanner {
     recovery: Recovery,
@@ -35,8 +35,8 @@ pub(crate) struct TextScanner {
     text: String,
     /// Number of bytes of this text that were emitted.
     emitted: usize,
-    /// Position of the first marker of a form, or of the end of the received text if there is no
-    /// marker.
+    /// Position of the first marker that may begin a call, such as `<tool_call>`. Without a marker,
+    /// this is the end of the received text.
     place: TextPosition,
 }
 
@@ -138,7 +138,8 @@ impl TextScanner {
         new
     }
 
-    /// Reads the whole text after its end. Returns the text and calls that were not emitted.
+    /// Searches the whole text for calls, after it has ended. Returns the calls and the text that
+    /// was not emitted yet, in order.
     pub(crate) fn into_pieces(self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let push_text = |start: usize, end, pieces: &mut Vec<Piece>| {
@@ -223,8 +224,8 @@ impl TextScanner {
         forms.into_iter().flatten().filter(may_begin)
     }
 
-    /// Reads the calls at the beginning of `rest`. If there are none, returns as the error the
-    /// number of bytes that had to be read to find this out.
+    /// Reads the calls at the beginning of `rest`. If there are no calls, fails with the number of
+    /// bytes that had to be read to find this out.
     fn read_calls(&self, rest: &str, place: &TextPosition) -> Result<FoundCalls, usize> {
         let text = rest.get(..rest.floor_char_boundary(self.recovery.limit));
         let mut furthest = 0;

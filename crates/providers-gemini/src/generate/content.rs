@@ -25,18 +25,18 @@ const NO_RESULT: &str = "No result of this call was recorded.";
 #[derive(Debug)]
 pub(crate) struct WireConversation<'a> {
     pub(crate) system_instruction: Option<Content<'a>>,
-    /// The messages of the user and the model. Tool results are a `user` message of their own,
-    /// before the user's text.
+    /// The messages of the user and the model. Tool results form a separate `user` message before
+    /// the user's text.
     pub(crate) contents: Vec<Content<'a>>,
 }
 
 /// Maps all messages of a request.
 ///
-/// System messages become `systemInstruction`. Those after the first other message are moved there
-/// too, with a warning. Adjacent messages of one role become one content. The results of calls
-/// directly follow the content with the calls, one per call and in call order, because the API
-/// pairs calls without ids by order. A missing result is replaced by a note, and a result without a
-/// call is sent as text.
+/// System messages become `systemInstruction`. A system message after a user or model message is
+/// moved there too, with a warning. Adjacent messages of one role become one [`Content`]. The
+/// results of calls directly follow the content with the calls, one per call and in call order,
+/// because the API pairs calls without ids by order. A missing result is replaced by a note, and a
+/// result without a call is sent as text.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] if there is no message of the user or the model.
 pub(crate) fn map_conversation<'a>(
@@ -100,8 +100,8 @@ pub(crate) fn map_conversation<'a>(
 #[derive(Default)]
 struct ConversationTurns<'a> {
     system: Vec<wire::Part<'a>>,
-    /// Number of parts of system messages after the first other message. They are moved to the
-    /// leading instructions.
+    /// Number of parts from system messages that follow a user or model message. These parts are
+    /// moved to the instructions at the start of the request.
     hoisted: usize,
     list: Vec<ConversationTurn<'a>>,
 }
@@ -120,7 +120,7 @@ struct ConversationTurn<'a> {
 
 /// The ids and the name of a tool call, with which its result is found and mapped.
 struct TurnCall<'a> {
-    /// Id of the call in the domain, which tool results refer to.
+    /// Id of the call in the domain messages. Tool results refer to this id.
     id: &'a str,
     /// Id of the call in the API, if the API assigned one.
     wire_id: Option<&'a str>,
@@ -163,8 +163,8 @@ impl<'a> ConversationTurns<'a> {
         }
     }
 
-    /// Returns the last turn if it is by the same author (the model or the user). Otherwise starts
-    /// a new turn.
+    /// Returns the last turn if its author is the requested one: the model if `is_model` is `true`,
+    /// otherwise the user. Starts and returns a new turn if the author differs.
     fn current_turn(&mut self, is_model: bool) -> &mut ConversationTurn<'a> {
         if self.list.last().is_none_or(|it| it.is_model != is_model) {
             self.list.push(ConversationTurn::new(is_model));
@@ -264,8 +264,8 @@ impl<'a> ConversationTurn<'a> {
         }
     }
 
-    /// Creates one function response for each of `calls`, with a note if the result is missing.
-    /// Results of other calls become text parts.
+    /// Creates one function response for each of `calls`. A call without a result gets a response
+    /// with the text [`NO_RESULT`]. Results of other calls become text parts.
     fn add_results(&mut self, calls: Vec<TurnCall<'a>>, mapper: &mut PartMapper<'_>) {
         let mut results = std::mem::take(&mut self.results);
         let mut beside = Vec::new();

@@ -56,15 +56,16 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) takes_both: bool,
 }
 
-/// The tools that are sent, and those of which the model must call one.
+/// The tools that are sent. `forced` contains the tools that satisfy the tool choice if the choice
+/// requires a call.
 struct ToolPlan<'a, 'm> {
     functions: Vec<&'a Arc<ToolDefinition>>,
     server: Vec<&'m ServerTool>,
     forced: Option<RequiredTools<'a>>,
 }
 
-/// The tools of which the model must call one. If both lists are empty, any tool satisfies the
-/// choice.
+/// The tools that satisfy a tool choice that requires a call. If both lists are empty, a call of
+/// any tool satisfies the choice.
 struct RequiredTools<'a> {
     functions: Vec<&'a str>,
     server: Vec<&'a str>,
@@ -161,7 +162,8 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         server
     }
 
-    /// Returns the required tools, or `None` if the tool choice requires no tool.
+    /// Returns the tools that satisfy the tool choice, or `None` if the choice requires no call.
+    /// Fails if the choice allows no declared tool or names an undeclared one.
     fn required_tools(
         &self,
         server: &[&ServerTool],
@@ -177,8 +179,9 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         }))
     }
 
-    /// Maps the tool choice that forbids all tools. Functions stay declared, because the API can
-    /// forbid them. Server tools are omitted.
+    /// Maps the tool choice that forbids all tools. Functions stay declared if the model accepts
+    /// them, because the API can forbid their use. Server tools are omitted. `had_server` is
+    /// whether server tools are configured.
     fn forbid_tools(&self, had_server: bool, warnings: &mut Vec<Warning>) -> MappedTools<'a> {
         if self.schema_instead {
             let how = "no tools were sent: this model takes none beside the schema of an answer";

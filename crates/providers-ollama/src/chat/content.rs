@@ -71,7 +71,8 @@ struct Mapper<'a, 'm> {
     warnings: &'m mut Vec<Warning>,
     out: Vec<wire::Message<'a>>,
     reasoning_dropped: usize,
-    /// Number of texts and calls whose provider state is dropped: another model created it.
+    /// Number of texts and calls that are sent without their provider state, because another model
+    /// created the state.
     states_dropped: usize,
 }
 

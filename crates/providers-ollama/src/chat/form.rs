@@ -23,11 +23,11 @@ use switchboard_domain::{JsonObject, ToolDefinition, Warning};
 
 use super::schema::{compile_answer_schema, compile_input_schema, to_object_schema};
 
-/// Field of a constrained answer with the name of the called tool.
+/// JSON field with the name of the called tool, in an answer that `format` constrains.
 pub(crate) const NAME: &str = "name";
-/// Field of a constrained answer with the input of the called tool.
+/// JSON field with the input of the called tool, in an answer that `format` constrains.
 pub(crate) const PARAMETERS: &str = "parameters";
-/// Field of a constrained answer with text instead of a tool call.
+/// JSON field with the answer's text instead of a tool call, in an answer that `format` constrains.
 pub(crate) const RESPONSE: &str = "response";
 
 /// The JSON form that `format` requires of an answer. [`ChatDecoder`](super::ChatDecoder) parses
@@ -41,8 +41,9 @@ pub struct Form {
     pub may_answer: bool,
 }
 
-/// Emulation of a tool choice with `format`: the answer is a call of one of `tools` or, if `answer`
-/// is a schema, an answer that matches it.
+/// Emulation of a tool choice with the request field `format`. The model must write a call of one
+/// of `tools`. If `answer` is a schema, the model may instead write an answer that matches this
+/// schema.
 pub(crate) struct Emulated<'a> {
     pub(crate) tools: Vec<&'a ToolDefinition>,
     pub(crate) answer: Option<&'a Value>,
@@ -101,8 +102,8 @@ impl Emulated<'_> {
         schema
     }
 
-    /// Returns instructions about the form for the model, because the grammar enforces the form
-    /// without explaining it.
+    /// Returns instructions that describe the JSON form to the model, because the server only
+    /// enforces the form and does not explain it.
     pub(crate) fn build_instructions(&self) -> String {
         let call = format!("{{\"{NAME}\": <the tool's name>, \"{PARAMETERS}\": <its input>}}");
         let tools = describe_tools(&self.tools);
@@ -160,7 +161,8 @@ fn move_definitions(mut schema: Value, key: &str, definitions: &mut JsonObject) 
     schema
 }
 
-/// Adds `key` to every `$ref` in a schema, as [`move_definitions`] does to the definitions.
+/// Adds the prefix `key` to the definition name in every `$ref` of a schema, as
+/// [`move_definitions`] does to the names of the definitions.
 fn rename_references(schema: &mut Value, key: &str) {
     match schema {
         Value::Array(list) => list

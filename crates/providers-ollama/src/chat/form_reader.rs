@@ -21,8 +21,8 @@ pub(crate) struct FormAnswer<'t> {
     pub(crate) rest: &'t str,
 }
 
-/// Parses an answer. Returns `None` for text that is not in the JSON form. If the answer was
-/// truncated, its value is truncated too.
+/// Parses an answer. Returns `None` for text that does not have the JSON form `form`. If the answer
+/// was truncated, its value is truncated too.
 pub(crate) fn read_answer<'t>(form: &Form, text: &'t str) -> Option<FormAnswer<'t>> {
     let mut answer = FormAnswer::default();
     let mut has_value = false;
@@ -76,7 +76,8 @@ pub(crate) fn read_answer<'t>(form: &Form, text: &'t str) -> Option<FormAnswer<'
 }
 
 /// Returns the JSON value at the start of a text and the text after it. If the text ends within the
-/// value, returns the incomplete value and `None`. An invalid value returns an empty value.
+/// value, returns the incomplete value and `None`. If the value is invalid, returns an empty text
+/// and `None`.
 fn split_first_value(text: &str) -> (&str, Option<&str>) {
     let text = text.trim_start();
     let mut values = Deserializer::from_str(text).into_iter::<IgnoredAny>();

@@ -74,7 +74,8 @@ pub fn to_wire<'a>(
         }
     };
     if format.is_some() && !declared.is_empty() {
-        // `tools` and `format` are sent together only if a forced tool choice was relaxed.
+        // A free tool choice and a requested schema are combined in `format`. `tools` and `format`
+        // are therefore sent together only if a forced tool choice was relaxed.
         let message = "`tools` and `format` are sent together: a server of one's own lets `format` \
                        win and calls no tool";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));

@@ -171,7 +171,8 @@ fn map_free_choice<'a>(
     }
 }
 
-/// Returns whether the caller sets `format` in `extra`, which takes precedence.
+/// Returns whether the caller sets the request field `format` in `extra`. This value then replaces
+/// the schema that the adapter would send.
 pub(crate) fn caller_sets_format(request: &ChatRequest) -> bool {
     request.extra.contains_key("format")
 }

@@ -15,12 +15,12 @@ use switchboard_providers_common::{AnswerEvents, LocalIds, ShapeRestorer, ToolMa
 
 use super::wire::{FunctionDelta, ToolCallDelta};
 
-/// Fields of a tool call that may contain thought signatures. Later requests must contain the same
-/// values in the same call.
+/// Fields of a tool call that may contain a thought signature, which is an encrypted form of the
+/// reasoning of Gemini models. Later requests must send the same values with the same call.
 pub(crate) const STATE_FIELDS: [&str; 2] = ["extra_content", "provider_specific_fields"];
 
-/// Maximum number of recent calls that a streamed piece may continue. Earlier calls are not
-/// searched, so that the time is linear in the number of calls.
+/// Maximum number of most recent calls that are searched for the call of a streamed piece. Earlier
+/// calls are not searched, so that the total time is linear in the number of calls.
 const MAX_SEARCHED: usize = 256;
 
 /// Tool calls of one answer, assembled from streamed pieces.
@@ -43,8 +43,8 @@ struct Call {
     name: String,
     /// Index of the emitted message part of this call. `None` until the name of the tool is known.
     part: Option<u32>,
-    /// Arguments that arrived before the tool's name. They are cut at the first character boundary
-    /// above `MAX_INPUT` bytes, so that the input is still recognized as too long.
+    /// Arguments that arrived before the tool's name. Text beyond `MAX_INPUT` bytes is dropped,
+    /// except one character. This character is enough to recognize that the input is too long.
     early_arguments: String,
     restorer: ShapeRestorer,
     /// Received values of [`STATE_FIELDS`], which must be sent back to the server with the call.
@@ -67,8 +67,8 @@ impl Calls {
         }
     }
 
-    /// Sets the mapping that restores the declared tool names and the declared shapes of the
-    /// inputs.
+    /// Sets the mapping that converts tool names and inputs in the answer back to the names and
+    /// schemas that the caller declared.
     pub(crate) fn set_tool_mapping(&mut self, tool_mapping: ToolMapping) {
         self.tool_mapping = tool_mapping;
     }
@@ -228,8 +228,9 @@ impl Calls {
         let is_complete = call.json.is_complete();
         let has_other_id = piece.id.is_some() && call.wire_id.is_some() && by_id.is_none();
         let Some(name) = piece.name else {
-            // Some servers send a new id in each chunk. A piece with another id therefore continues
-            // the call unless the call's input is complete.
+            // Some servers send a new id in each chunk. A piece with another id but without a name
+            // therefore continues the call. It starts a new call only if the call's input is
+            // already complete and the piece has arguments.
             let starts = has_other_id && is_complete && !piece.arguments.is_empty();
             return (!starts).then_some((at, Match::Continues));
         };
@@ -239,7 +240,8 @@ impl Calls {
         if call.name != name {
             return None;
         }
-        // The piece repeats the name and the id of `call`. It may be an exact copy of the call.
+        // The piece has the name and the id of `call`. If the input of `call` is already complete,
+        // the piece is a repetition, and its arguments are ignored.
         if by_id.is_some() {
             let repeats = is_complete && !piece.arguments.is_empty();
             let kind = if repeats {
@@ -249,9 +251,10 @@ impl Calls {
             };
             return Some((at, kind));
         }
-        // The piece has the name of `call`, but not its id. It starts a new call if it is in the
-        // same chunk, follows a complete input, or has another id. Another id within an input does
-        // not start a call, because some servers send a new id per chunk.
+        // The piece has the name of `call`, but not its id. It starts a new call in three cases:
+        // `call` also has a piece in this chunk, the input of `call` is complete and the piece has
+        // arguments, or the ids differ. Different ids are ignored while the input of `call` is
+        // incomplete, because some servers send a new id in each chunk.
         let is_in_same_chunk = call.chunk == chunk;
         let follows_complete = is_complete && !piece.arguments.is_empty();
         let is_within_input = call.json.has_started() && !is_complete;
@@ -266,8 +269,8 @@ impl Call {
         events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
     }
 
-    /// Buffers arguments that arrive before the tool's name. The buffer ends at the first character
-    /// boundary above `MAX_INPUT` bytes, so that the input is still recognized as too long.
+    /// Buffers arguments that arrive before the tool's name. Drops text beyond `MAX_INPUT` bytes,
+    /// except one character, which is enough to recognize that the input is too long.
     fn buffer_early_arguments(&mut self, arguments: &str) {
         let room = (MAX_INPUT + 1).saturating_sub(self.early_arguments.len());
         let end = arguments.ceil_char_boundary(room);
@@ -290,7 +293,7 @@ struct CallPiece<'a> {
     id: Option<&'a str>,
     name: Option<&'a str>,
     arguments: Cow<'a, str>,
-    /// Values of the fields in [`STATE_FIELDS`].
+    /// Values of the fields in [`STATE_FIELDS`], in this order. `None` for a missing field.
     state: [Option<&'a Value>; 2],
 }
 

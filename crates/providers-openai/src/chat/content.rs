@@ -76,8 +76,8 @@ pub(crate) fn map_messages<'a>(
 struct MessageMapper<'a, 'm> {
     model: &'m ModelId,
     names: &'m ToolNames,
-    /// Whether every assistant message must have the field `reasoning_content`. Without content for
-    /// the field, a space is sent.
+    /// Whether every assistant message must have the field `reasoning_content`. If a message has no
+    /// reasoning to send, the field contains a space.
     requires_reasoning: bool,
     capabilities: &'m ModelCapabilities,
     profile: &'m Profile,
@@ -104,8 +104,8 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     }
 
     fn push_instructions(&mut self, content: JoinedText<'a>) {
-        // Consecutive instructions are joined, because many open models allow only one message with
-        // instructions.
+        // Consecutive messages with instructions are joined, because many open models allow only
+        // one such message.
         if let Some(
             wire::Message::System { content: before }
             | wire::Message::Developer { content: before },
@@ -141,7 +141,8 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         let mut tool_calls = Vec::new();
         let mut reasoning = wire::ReasoningFields::default();
         let mut replayed = 0;
-        // Consecutive text parts are joined without a separator: some APIs split text at citations.
+        // Consecutive text parts are joined without a separator, because some APIs split one text
+        // into several parts at its citations.
         let mut separator = "";
         for part in parts {
             match part {
@@ -177,7 +178,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
             reasoning.reasoning_content.push("", " ");
         }
         let content = Some(content).filter(|content| !content.is_empty());
-        // The API refuses an assistant message without content and calls.
+        // The API refuses an assistant message that has neither content nor tool calls.
         if content.is_some() || !tool_calls.is_empty() {
             let reasoning = Some(reasoning).filter(|reasoning| !reasoning.is_empty());
             self.messages.push(wire::Message::Assistant {
@@ -275,7 +276,8 @@ impl<'a> MessageMapper<'a, '_> {
         let fields = state
             .and_then(|state| state.data_for_model(self.model))
             .and_then(Value::as_object)
-            // A state from the Responses API is ignored, because it has other fields.
+            // Provider state from the Responses API is ignored, because its fields do not exist in
+            // a tool call of Chat Completions.
             .filter(|data| data.keys().all(|name| STATE_FIELDS.contains(&name.as_str())));
         self.warnings.dropped_states += usize::from(state.is_some() && fields.is_none());
         wire::ToolCall::Function {

@@ -9,8 +9,8 @@ use switchboard_domain::{JsonObject, ModelId, ProviderState, Reasoning};
 use super::wire::ReasoningFields;
 
 /// Fields of a reasoning block whose text is streamed in pieces: `text` and `summary` of
-/// OpenRouter, and `thinking` of Anthropic's blocks in LiteLLM. A string in another field arrives
-/// whole.
+/// OpenRouter, and `thinking` of Anthropic's blocks in LiteLLM. A string in another field is never
+/// split, so a later value replaces an earlier one.
 const TEXT_FIELDS: [&str; 3] = ["text", "summary", "thinking"];
 /// Types of reasoning blocks that arrive in one chunk, so that no later piece continues them.
 const ENCRYPTED_TYPES: [&str; 2] = ["reasoning.encrypted", "redacted_thinking"];
@@ -58,8 +58,8 @@ impl ReasoningBlocks {
     }
 }
 
-/// Returns whether the piece `next` continues the reasoning block `last`. After its signature, a
-/// block is continued only by pieces without text.
+/// Returns whether the piece `next` continues the reasoning block `last`. A block that already has
+/// a signature is continued only by a piece without text.
 fn continues_block(last: &JsonObject, next: &JsonObject) -> bool {
     let is_same = |name: &str| last.get(name) == next.get(name);
     let text = |name: &str| last.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -80,8 +80,8 @@ pub(crate) fn readable_text(piece: &JsonObject) -> &str {
 }
 
 /// Builds the provider state of a reasoning part, and empties `details` and `blocks`. `field` is
-/// the name of the response field that contained the reasoning text. Returns `None` if there is
-/// nothing to store.
+/// the name of the response field that contained the reasoning text. Returns `None` if `field` is
+/// `None` and both lists of blocks are empty.
 pub(crate) fn reasoning_state(
     model: &ModelId,
     field: Option<&'static str>,

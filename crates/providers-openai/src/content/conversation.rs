@@ -8,16 +8,17 @@ use switchboard_providers_common::JoinedText;
 use super::{PARAGRAPH, warnings::ContentWarnings};
 use crate::wire::media::DataUrl;
 
-/// Conversion of a conversation, one message at a time, which both APIs share. Chat Completions and
-/// Responses implement only the conversion of single parts.
+/// Converter of conversations, one message at a time, that both APIs share. The default methods
+/// determine the order of messages and parts. Each API implements the methods that build its JSON
+/// types.
 pub(crate) trait ConversationMapper<'a, 'm> {
-    /// Type of the API for one piece of a user message, such as a text or an image.
+    /// The API's type for one part of a user message, such as a text or an image.
     type Piece;
 
     fn content_warnings(&mut self) -> &mut ContentWarnings<'m>;
-    /// Returns pieces that come from tool results, such as images, and wait for the next user
-    /// message. The API requires the results of all calls directly after the calls, so the pieces
-    /// are sent after the last result.
+    /// Returns the list of images and texts from tool results that will be sent as a user message.
+    /// They cannot be sent between the results, because the API requires the results of all calls
+    /// directly after the calls.
     fn pending_pieces(&mut self) -> &mut Vec<Self::Piece>;
 
     fn push_instructions(&mut self, text: JoinedText<'a>);
@@ -34,7 +35,8 @@ pub(crate) trait ConversationMapper<'a, 'm> {
     fn map_audio(&mut self, media: &'a Media) -> Self::Piece;
     fn map_document(&mut self, document: &'a Document) -> Self::Piece;
 
-    /// Converts one message. Its tool results come first, because they answer earlier calls.
+    /// Converts one message. Adds the tool results of the message before its other parts, because
+    /// they answer earlier calls.
     fn map_message(&mut self, message: &'a Message) {
         for result in message.tool_results() {
             self.push_tool_result(result);
@@ -73,9 +75,9 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
     }
 
-    /// Returns a text with the media type in place of media that the API does not support, and adds
-    /// a warning. `what` is the kind of media, such as `image`. `why` is the reason for the
-    /// warning.
+    /// Returns a text, such as `[image image/bmp]`, that replaces media which cannot be sent, and
+    /// adds a warning. `what` is the kind of media, such as `image`. `why` is the reason that the
+    /// warning states.
     fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> Self::Piece {
         let name = self.content_warnings().warn_media_as_text(what, media, why);
         self.map_text(name.into())

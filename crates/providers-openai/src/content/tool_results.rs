@@ -16,9 +16,9 @@ pub(crate) enum ResultPiece<'a> {
     Media(&'a ToolContent),
 }
 
-/// Returns a tool result as text. Media become their names in brackets. If the content has no text,
-/// the structured content is used. The text of a failed result starts with the word "Error",
-/// because the API has no field for a failure.
+/// Returns a tool result as text. Media become descriptions, such as `[image image/png]`. If the
+/// content has no text, the structured content is used. The text of a failed result starts with the
+/// word "Error", because the API has no field for a failure.
 pub(crate) fn result_text(result: &ToolResult) -> JoinedText<'_> {
     match result_pieces(result, |_| false).pop() {
         Some(ResultPiece::Text(text)) => text,

@@ -7,7 +7,8 @@ use super::tool_results::is_media;
 /// Collector of the warnings about a conversation.
 pub(crate) struct ContentWarnings<'m> {
     warnings: &'m mut Vec<Warning>,
-    /// Number of parts that are sent without their provider state, which another model created.
+    /// Number of parts that are sent without their provider state, because another model created
+    /// this state.
     pub(crate) dropped_states: usize,
 }
 
@@ -33,21 +34,21 @@ impl<'m> ContentWarnings<'m> {
         self.add_warning(WarningKind::PartDropped, message);
     }
 
-    /// Warns that the part `what` is sent as something else, such as text.
+    /// Warns that `what`, a part of a message, is sent in the form `sent_as`, such as text.
     pub(crate) fn warn_downgraded_part(&mut self, what: &str, sent_as: &str) {
         let message = format!("{what} was sent as {sent_as}");
         self.add_warning(WarningKind::PartDowngraded, message);
     }
 
     /// Warns that `count` images of a tool result were dropped, because the model does not support
-    /// images. `result` names the tool result in the message.
+    /// images. `result` is the name of the tool result in the text of the warning.
     pub(crate) fn warn_dropped_images(&mut self, count: usize, result: &str) {
         let message = format!("{count} image(s) of {result} were dropped: the model has no vision");
         self.add_warning(WarningKind::PartDropped, message);
     }
 
-    /// Warns that `count` images of a tool result are sent in the next user message. `result` names
-    /// the tool result in the message.
+    /// Warns that `count` images of a tool result are sent in the next user message. `result` is
+    /// the name of the tool result in the text of the warning.
     pub(crate) fn warn_moved_images(&mut self, count: usize, result: &str) {
         self.warn_downgraded_part(
             &format!("{count} image(s) of {result}"),

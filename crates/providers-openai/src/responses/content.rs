@@ -75,11 +75,12 @@ struct ItemMapper<'a, 'm> {
     result_images: Vec<InputPart<'a>>,
     /// Ids of the items that were added to the request. The API refuses duplicates.
     sent_ids: HashSet<&'a str>,
-    /// Field `caller` of each call, by the id of the call. A result must repeat the `caller` of its
-    /// call.
+    /// Maps the id of a tool call to its field `caller`. The API requires the same field in the
+    /// result of the call.
     callers: HashMap<&'a str, &'a Value>,
     dropped_reasoning: usize,
-    /// Number of reasoning items that are dropped, because the item that must follow is missing.
+    /// Number of reasoning items that are dropped, because no other item of their message follows
+    /// them. The API refuses such reasoning items.
     lone_reasoning: usize,
 }
 
@@ -89,9 +90,9 @@ struct AssistantTurn<'a> {
     /// Reasoning items that are added together with the next item. The API refuses them alone:
     /// "'reasoning' was provided without its required following item".
     waiting: Vec<Item<'a>>,
-    /// Ids of the message's reasoning items in the request. An item that stores the id of a
-    /// reasoning item (`after`) is sent with its own id only if that reasoning item is in this
-    /// list.
+    /// Ids of the reasoning items of this message that are sent. Another item of the message may
+    /// require one of them (`after`). The id of that other item is sent only if the required
+    /// reasoning item is sent too.
     reasoning_ids: Vec<&'a str>,
     /// Separator between the text of the last item and text that is appended to it.
     separator: &'static str,
@@ -115,8 +116,8 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
             InstructionsRole::System => wire::Role::System,
             InstructionsRole::Developer => wire::Role::Developer,
         };
-        // Consecutive instructions are joined, because many open models allow only one message with
-        // instructions.
+        // Consecutive messages with instructions are joined, because many open models allow only
+        // one such message.
         if let Some(Item::Message {
             role: before,
             content: Content::Text(text),
@@ -164,7 +165,8 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
             Some(_) => supports_images,
             None => supports_documents && as_pdf(content).is_some(),
         };
-        // Result media that are sent as text, except images, which have other warnings.
+        // Media of the result that are sent as text and need a warning. Images are excluded,
+        // because they have other warnings below.
         let as_text = result.content.iter().filter(|content| {
             as_image(content).is_none() && !(self.profile.result_media && is_media(content))
         });
@@ -244,8 +246,9 @@ impl<'a> ItemMapper<'a, '_> {
         self.items.push(item);
     }
 
-    /// Returns the id of the item in `state`. Returns `None` if the item must be sent without the
-    /// id: the request lacks its reasoning item, or already contains the id.
+    /// Returns the item id in `state` and marks it as sent. Returns `None` if the item must be sent
+    /// without an id: `state` has no id, the request lacks the reasoning item that this item
+    /// requires, or the request already contains the id.
     fn claim_item_id(
         &mut self,
         state: Option<&ItemState<'a>>,

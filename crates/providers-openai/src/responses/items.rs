@@ -33,12 +33,12 @@ impl<'a> ItemAddress<'a> {
     }
 }
 
-/// Maximum number of recent items that an event may refer to. Earlier items are not searched, so
-/// that the time is linear in the number of items.
+/// Maximum number of most recent items that are searched for the item of an event. Earlier items
+/// are not searched, so that the total time is linear in the number of items.
 const MAX_SEARCHED: usize = 256;
 
-/// Kind of content that is streamed for an item. The number is the index of the content in the
-/// item. `None` if the server did not send the index.
+/// Content of an item that is streamed in pieces. The number is the index of the content in the
+/// item, or `None` if the server did not send the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Text(Option<u64>),
@@ -60,7 +60,8 @@ impl Content {
         }
     }
 
-    /// Returns whether two contents of one item are the same. A missing index matches any index.
+    /// Returns whether `self` and `other` are the same content of one item. A text or refusal
+    /// without an index matches every index.
     fn is_same_content(self, other: Self) -> bool {
         match (self, other) {
             (Self::Text(one), Self::Text(other)) | (Self::Refusal(one), Self::Refusal(other)) => {
@@ -79,7 +80,8 @@ pub(crate) struct Items {
     ids: LocalIds,
     tool_mapping: ToolMapping,
     list: Vec<Item>,
-    /// Indexes in `list` of calls that ended without a status and may be incomplete.
+    /// Indexes in `list` of calls that ended without a status. The start of the next item shows
+    /// that they are complete. If the answer ends before that, they may be incomplete.
     ended_calls: Vec<usize>,
     /// Id of the last reasoning item. Items that start later store this id in `after`.
     reasoning_id: Option<String>,
@@ -92,7 +94,8 @@ struct Item {
     id: Option<String>,
     index: Option<u64>,
     is_complete: bool,
-    /// Whether the call ended without a status. It may be incomplete until another item starts.
+    /// Whether the call ended without a status, and no later item has shown yet that it is
+    /// complete.
     has_ended: bool,
     /// Id of the last reasoning item before this item. A later request that contains the id of this
     /// item must also contain that reasoning item.
@@ -206,7 +209,8 @@ impl Items {
         self.list.is_empty()
     }
 
-    /// Returns the facts that decide the finish reason of the answer.
+    /// Returns the facts that decide the finish reason: whether the answer has a refusal or tool
+    /// calls, and the number of calls without a tool name.
     pub(crate) fn answer_summary(&self) -> AnswerSummary {
         self.summary
     }
@@ -263,8 +267,9 @@ impl Items {
         }
     }
 
-    /// Completes an item: emits content that was not streamed, and the state that later requests
-    /// send back. A call that the output limit truncated stays open.
+    /// Completes an item: emits content that was not streamed, and the provider state with which
+    /// later requests send the item back. A call with the status `incomplete` gets no
+    /// `PartFinished`, so that it is not executed.
     pub(crate) fn complete_item(
         &mut self,
         address: ItemAddress<'_>,
@@ -449,8 +454,8 @@ impl Items {
     }
 
     /// Returns the position in `list` of the open item of the type `item_type` that an event refers
-    /// to. Searches by id and then by index. Otherwise takes the last open item, unless its index
-    /// or id contradicts the event.
+    /// to. Searches by id and then by index. Otherwise takes the last open item whose index and id
+    /// do not contradict the event. Returns `None` without such an item.
     fn find_item(&self, address: ItemAddress<'_>, item_type: ItemType) -> Option<usize> {
         let find = |is_meant: &dyn Fn(&Item) -> bool| {
             let is_open = |item: &Item| !item.is_complete && item.kind == item_type;

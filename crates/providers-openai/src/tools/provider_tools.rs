@@ -49,7 +49,8 @@ const RESULT_INCLUDES: [(&str, &str); 4] = [
     ("file_search", "file_search_call.results"),
 ];
 
-/// A tool declaration in the API's JSON, such as a tool that the provider runs.
+/// A tool that the options or the caller's `extra` declare as JSON of the API, such as a tool that
+/// the provider runs.
 #[derive(Clone, PartialEq)]
 pub(crate) struct ProviderTool<'a> {
     /// JSON declaration of the tool, which is sent unchanged.
@@ -81,8 +82,9 @@ impl<'a> ProviderTool<'a> {
         tools.collect()
     }
 
-    /// Returns the tools of the options and then those of the request's `extra`, for Responses. A
-    /// tool in `extra` replaces a tool of the options with the same name.
+    /// Returns the provider tools of a Responses request: first the server tools of the options,
+    /// then the tools in the request's `extra`. A tool in `extra` replaces a tool of the options
+    /// with the same name.
     ///
     /// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest)
     /// if the API would refuse a tool of the options.
@@ -173,7 +175,8 @@ impl<'a> ToolName<'a> {
         let is_search = |kind: &str| kind.starts_with("web_search");
         match (self, other) {
             (Self::Type(one), ToolName::Type(other)) if is_search(one) => is_search(other),
-            // Tools of the type `namespace` are never the same, because a request may have several.
+            // Two tools of the type `namespace` count as different tools, because a request may
+            // have several of them.
             (Self::Type(kind), _) if kind == "namespace" => false,
             _ => self == other,
         }

@@ -28,7 +28,7 @@ pub(crate) struct SentSchema<'a> {
     pub(crate) changes_shape: bool,
 }
 
-/// Input schema of a tool after compilation to the API's subset.
+/// Input schema of a tool, converted to the subset of JSON Schema that the API supports.
 #[derive(Debug)]
 pub(crate) struct Parameters {
     pub(crate) schema: ToolSchema,
@@ -36,12 +36,12 @@ pub(crate) struct Parameters {
     pub(crate) strict: bool,
 }
 
-/// Returns the input schema of a tool in the form to send. The schema is strict if
-/// [`Profile::strict_tools`] is set and the strict form keeps all constraints. Otherwise it is
-/// loose.
+/// Returns the input schema of a tool in the form to send. This is the strict form, which the API
+/// enforces, if [`Profile::strict_tools`] is set and the strict form keeps all constraints.
+/// Otherwise it is the loose form, which only describes the input to the model.
 ///
-/// The API does not enforce a loose schema. The inputs of calls are validated before the calls are
-/// executed, so no warning is needed for constraints that become description text.
+/// The inputs of calls are validated before the calls are executed, so constraints that become
+/// description text in the loose form need no warning.
 pub(crate) fn compile_parameters(
     tool: &Arc<ToolDefinition>,
     profile: &Profile,
@@ -89,8 +89,9 @@ pub(crate) fn compile_parameters(
     loose(compiled)
 }
 
-/// Returns the schema of a structured answer in the form to send. The schema is strict, unless the
-/// strict form excludes answers that `schema` allows. It is then loose, with a warning.
+/// Returns the schema of a structured answer in the form to send. This is the strict form, which
+/// the API enforces, unless it excludes answers that `schema` allows. In that case it is the loose
+/// form, which only describes the answer to the model, and a warning is added.
 ///
 /// A server that allows combinators at the root supports all of JSON Schema and gets the schema
 /// unchanged.
@@ -109,8 +110,8 @@ pub(crate) fn compile_answer_schema<'a>(
     }
     let strict = compile(schema, Dialect::OpenAiStrict);
     let is_narrower = strict.has_any_change(&[ChangeKind::Narrowed, ChangeKind::Truncated]);
-    // The strict form wraps an answer that is not an object in an object. A wrapped schema is
-    // always sent in the strict form.
+    // If the answer is not an object, the strict form puts it into an object (`Wrapped`). A schema
+    // with this change is always sent in the strict form.
     let wrapped = strict.has_any_change(&[ChangeKind::Wrapped]);
     if (is_narrower || closes_open_object(schema, &strict)) && !wrapped {
         let narrowing = strict.changes.iter();
@@ -122,8 +123,8 @@ pub(crate) fn compile_answer_schema<'a>(
         warn_about_schema(&what, Some(why), warnings);
         return loose_schema(compile(schema, Dialect::OpenAiLoose).schema);
     }
-    // An encoded value is JSON text in a string. The decoder restores the value, so its constraints
-    // do not count as lost.
+    // `Encoded` means that the model writes a value as JSON text in a string. The decoder restores
+    // the value, so this change needs no warning.
     let lost = strict
         .unenforced_changes()
         .filter(|it| it.kind != ChangeKind::Encoded);

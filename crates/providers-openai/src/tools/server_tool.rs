@@ -54,7 +54,7 @@ pub enum SearchContextSize {
     High,
 }
 
-/// A server tool that has no type of its own in this crate.
+/// A server tool without a Rust type in this crate, declared as JSON.
 ///
 /// A declaration may contain a secret, such as the `authorization` or the `headers` of an MCP
 /// server. Debug output hides its values. The declaration and its source hold the secret in plain

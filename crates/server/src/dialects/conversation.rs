@@ -189,8 +189,8 @@ pub(crate) enum FileSource {
 }
 
 impl FileSource {
-    /// Converts the file to a message part. `default` is the media type of a URL that has none. A
-    /// source type that is not supported is an error.
+    /// Converts the file to a message part. `default` is the media type for a URL source that
+    /// declares none. Fails if the URL is invalid or the type of the source is not supported.
     pub(crate) fn to_part(
         &self,
         default: &str,
@@ -213,8 +213,8 @@ impl FileSource {
     }
 }
 
-/// A tool call of an earlier model answer, in the format in which OpenAI's and AG-UI clients send
-/// it back to the server.
+/// A tool call of an earlier model answer, in the format that OpenAI's and AG-UI clients use to
+/// send it back to the server.
 #[derive(Debug, Deserialize)]
 pub(crate) struct FunctionCall {
     id: String,
@@ -315,8 +315,9 @@ pub(crate) fn convert_unknown_model(problem: Problem) -> Problem {
     Problem::not_found(problem.detail).with_field("model")
 }
 
-/// Parses the reasoning effort in a request, or returns `None` if the request has none. An error
-/// for an invalid value contains `field`, the top-level field, and `path`, the path of the value.
+/// Parses a reasoning effort. Returns `None` if `effort` is `None`. An invalid value is an error
+/// with status 400, which contains `field`, the top-level request field, and `path`, the full path
+/// of the value.
 pub(crate) fn parse_reasoning_effort(
     effort: Option<&str>,
     field: &str,

@@ -25,11 +25,12 @@ pub(crate) trait EventEncoder: Send + 'static {
     /// response.
     fn encode_resume(&mut self, _out: &mut SseFrames) {}
 
-    /// Appends the end of a response that ends because the run waits for decisions about the tool
-    /// calls `waiting`.
+    /// Appends the end of a response that ends because the run waits. `waiting` are the tool calls
+    /// that need an approval decision, or a result from the client.
     fn encode_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames);
 
-    /// Ends the response before the run has finished, because the server stops or its store failed.
+    /// Appends the end of a response that ends before the run has finished, because the server
+    /// stops or its store failed. `reason` is the error message for the client.
     fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames);
 }
 
@@ -71,7 +72,8 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         self.encoder.encode_resume(out);
     }
 
-    /// Ends the response because the run waits for decisions about tool calls.
+    /// Ends the response because the run waits for approval decisions, or for results of client
+    /// tools. Does nothing if the response is already complete.
     pub(crate) fn encode_pause(&mut self, out: &mut SseFrames) {
         if self.close_response(out) {
             let waiting: Vec<&ToolCallView> = self.sequencer.waiting_calls().collect();
@@ -79,7 +81,8 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         }
     }
 
-    /// Ends the response before the run has finished. `reason` is the message for the client.
+    /// Ends the response before the run has finished. `reason` is the error message for the client.
+    /// Does nothing if the response is already complete.
     pub(crate) fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames) {
         if self.close_response(out) {
             self.encoder.encode_interruption(reason, out);
@@ -104,7 +107,8 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         self.is_paused || self.sequencer.is_finished()
     }
 
-    /// Returns whether a tool call waits for an approval or result in the client's next request.
+    /// Returns whether a tool call waits for an approval decision or a result that the client sends
+    /// in its next request.
     pub(crate) fn needs_next_request(&self) -> bool {
         let mut waiting = self.sequencer.waiting_calls();
         waiting.any(|call| E::IS_DURABLE || call.is_client_tool())

@@ -54,7 +54,8 @@ pub(crate) fn convert_problem(path: &str, problem: &Problem) -> Option<Response>
         _ if path.starts_with("/v1/messages") => {
             anthropic_messages::error_response(status, &problem.detail)
         }
-        // SDKs of OpenAI use all other paths below `/v1/`.
+        // All other paths below `/v1/` belong to OpenAI's API, so their errors have OpenAI's
+        // format.
         _ if path.starts_with("/v1/") => openai_chat::problem_response(status, problem),
         _ => return None,
     };

@@ -13,7 +13,8 @@ use switchboard_orchestration::{
 
 use crate::hub::CLIENT_SERVER;
 
-/// An event of a run in the order that the client protocols need.
+/// An event of a run for the encoders of the client protocols. The events of one response have the
+/// order of this grammar:
 ///
 /// ```text
 /// run    = RunStarted (step | call | Other | TextSuperseded)* Artifact* RunFinished?
@@ -110,8 +111,8 @@ pub(crate) struct ToolCallView {
     pub(crate) id: String,
     /// The id of the tool call within the run.
     pub(crate) tool_use_id: String,
-    /// The tool name that the model wrote. If the response does not contain the start of the
-    /// model's call, the tool's name at its MCP server.
+    /// The tool name that the model wrote. If the response began after the model had started to
+    /// write the call, this is the tool's name at its MCP server.
     pub(crate) name: String,
     /// The MCP server of the tool, if known.
     pub(crate) server: Option<String>,
@@ -152,7 +153,8 @@ enum CallStage {
     Streaming,
     /// The input of the tool call is complete.
     Ready,
-    /// The tool call waits for an approval decision.
+    /// The tool call waits for an approval decision, or for a result if the client executes the
+    /// tool.
     Waiting,
     /// The tool call was denied, so it will not be executed.
     Denied,
@@ -283,15 +285,16 @@ impl EventSequencer {
         self.is_finished
     }
 
-    /// Emits the client events that close a response before its run has finished. Unfinished calls
-    /// are dropped, and the text of an unfinished model call is superseded. The next response
-    /// contains the remaining events.
+    /// Emits the client events that close a response before its run has finished. Unfinished tool
+    /// calls are dropped. The text of an unfinished model call is marked as not part of the answer
+    /// ([`ClientEvent::TextSuperseded`]). The next response contains the remaining events.
     pub(crate) fn close_open_parts(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.discard_partial_answer(emit);
         self.finish_step(emit);
     }
 
-    /// Returns the calls that wait for an approval decision, in the order of their start.
+    /// Returns the tool calls that wait for an approval decision or a client's result, in the order
+    /// of their start.
     pub(crate) fn waiting_calls(&self) -> impl Iterator<Item = &ToolCallView> {
         let calls = self.calls.iter();
         calls.filter(|call| call.stage == CallStage::Waiting)

@@ -112,8 +112,9 @@ pub(crate) async fn limit_requests(
         );
         return Problem::server_unavailable(detail).into_response();
     }
-    // Only `POST` requests wait for runs, so they have no time limit. The limit applies until the
-    // response starts, because the response may be an endless stream.
+    // `POST` requests have no time limit, because they may wait for a run. For other requests, the
+    // limit covers only the time until the response starts, because the response may be an endless
+    // stream.
     let time_limit = limits.request_time;
     let response = if request.method() == Method::POST {
         next.run(request).await

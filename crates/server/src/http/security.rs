@@ -224,8 +224,9 @@ fn is_same_origin(origin: &HeaderValue, target: HostPort<'_>) -> bool {
     })
 }
 
-/// Middleware that checks the token and adds the [`Caller`] to a request. If no tokens are
-/// configured, all requests have the same principal.
+/// Middleware that adds the [`Caller`], the principal of the access token, to a request. A missing
+/// or unknown token gives the status 401. If no tokens are configured, all requests have the
+/// default principal.
 pub(crate) async fn authenticate(
     State(app): State<App>,
     mut request: Request,

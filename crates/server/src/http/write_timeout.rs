@@ -45,7 +45,8 @@ impl WriteTimeout {
         }
     }
 
-    /// Returns the result of a write, or an error if writes have been pending for the time limit.
+    /// Returns `written`, the result of a write. Returns an error instead if writes have been
+    /// pending for the time limit.
     fn check_deadline(
         &mut self,
         cx: &mut Context<'_>,

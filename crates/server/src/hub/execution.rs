@@ -121,7 +121,8 @@ impl Hub {
             }
         };
         self.shared.tasks.spawn(task);
-        // The shutdown may have closed all approvals before this run was added to the active runs.
+        // If the shutdown started before this run was added to the active runs, `close_approvals`
+        // may have missed the run, so it is called again.
         if self.shared.stopping.is_cancelled() {
             self.close_approvals();
         }
@@ -141,8 +142,8 @@ impl Hub {
                 }
                 let next = execution.poll_next(cx);
                 if next.is_pending() {
-                    // When no event is ready, all emitted events are in the log, so its status can
-                    // be updated.
+                    // When no event is ready, the log contains all emitted events, so the status of
+                    // the run in the log can be updated.
                     self.update_status(active);
                 }
                 next.map(Ok)

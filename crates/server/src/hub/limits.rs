@@ -87,7 +87,7 @@ impl RunLimits {
     }
 
     /// Acquires the slots for one more run of the principal. Fails with status 429 if all slots of
-    /// the principal are in use, and with 503 if all slots of the server are.
+    /// the principal are in use, and with status 503 if all slots of the server are in use.
     pub(crate) fn acquire_slots(&self, principal: &Principal) -> Result<RunSlots, Problem> {
         let own = self.each.acquire_slot(principal).ok_or_else(|| {
             Problem::new(ProblemKind::TooMany, format!(

@@ -67,7 +67,7 @@ impl From<StoredEvent> for LoggedEvent {
 impl From<RunEvent> for LoggedEvent {
     /// Converts an event of an ephemeral run.
     fn from(event: RunEvent) -> Self {
-        // Run events contain only texts and numbers, so their serialization does not fail.
+        // Every value in a run event has a JSON form, so the serialization does not fail.
         let json = serde_json::to_string(&event).unwrap_or_default();
         Self {
             seq: event.seq,

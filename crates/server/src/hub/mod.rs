@@ -301,7 +301,8 @@ impl Hub {
         active.get(run).filter(|it| it.owner == *owner).cloned()
     }
 
-    /// Returns a receiver of the ids of sessions whose runs start or end.
+    /// Returns a receiver that gets the id of a session when one of its runs starts or ends, or
+    /// when the session is deleted.
     fn subscribe_session_changes(&self) -> broadcast::Receiver<SessionId> {
         self.shared.session_changes.subscribe()
     }
@@ -324,8 +325,8 @@ impl Hub {
     }
 }
 
-/// Maximum number of session changes that the channel holds for a slow reader. A reader that misses
-/// changes reads the store again.
+/// Maximum number of changes that the channel `session_changes` holds for a slow reader. A reader
+/// that misses changes reads the store again.
 const SESSION_CHANGES: usize = 1_024;
 
 /// Waits until a run of the session starts or ends, or the session is deleted. Returns early if the

@@ -40,7 +40,8 @@ struct ApprovalState {
 }
 
 impl PendingApprovals {
-    /// Creates an approver. `requests` are the approval requests that a resumed run waits for.
+    /// Creates a store without decisions. `requests` are the approval requests that a resumed run
+    /// waits for.
     pub(super) fn new(
         default: ApprovalDecision,
         time_limit: Duration,

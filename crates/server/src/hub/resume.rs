@@ -63,7 +63,8 @@ impl Hub {
             tools: stored.without_tools.then_some(false),
             ..Parameters::default()
         };
-        // `None` is the fallback: the run continues even if its recipe no longer exists.
+        // If the engine refuses the recipe of the run, for example because the recipe was deleted,
+        // the run continues without a recipe.
         let recipes = [stored.recipe, None];
         let agent = self.build_accepted_agent(leased, &recipes, &parameters, principal);
         Ok(agent.await?)

@@ -222,8 +222,8 @@ impl Hub {
         self.decide_any_call(owner, run, call, decision).await
     }
 
-    /// Applies a decision about any waiting tool call. A call that the client executes is accepted
-    /// only while this process executes the run.
+    /// Applies an approval decision about any waiting tool call, including calls of client tools. A
+    /// decision about a client tool's call is accepted only while this process executes the run.
     pub(crate) async fn decide_any_call(
         &self,
         owner: &Principal,
@@ -245,7 +245,8 @@ impl Hub {
                 if wait_until_applied(&active, last, &call).await {
                     return Ok(active.current_record());
                 }
-                // The run was stored without the decision, so the code below resumes it.
+                // The run was stored before it applied the decision, so it is resumed with the
+                // decision below.
             }
             let decision = Some((call.as_str(), decision));
             let resumed = hub.resume_stored_run(&owner, &run, decision).await;

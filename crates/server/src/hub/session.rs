@@ -100,8 +100,9 @@ impl SessionReader {
         }
     }
 
-    /// Sets `self.runs` to the runs with unread events. Reads the `limit` newest runs first, and
-    /// all runs only if these may be too few. Returns `false` if the session was deleted.
+    /// Sets `self.runs` to the runs with unread events. Lists the `limit` newest runs of the
+    /// session, and then all runs if older ones may have unread events too. Returns `false` if the
+    /// session was deleted.
     async fn find_unread_runs(&mut self, limit: u32) -> Result<bool, Problem> {
         let mut runs = self
             .hub

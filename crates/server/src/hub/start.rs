@@ -25,8 +25,8 @@ use crate::Problem;
 /// Maximum number of characters of a session title that is derived from the first message.
 const MAX_TITLE: usize = 80;
 /// Maximum number of characters of the client's session id at the start of the stored session id. A
-/// dot and 32 hex digits follow, so that the stored id has at most 128 characters. This is also the
-/// maximum for session ids from clients.
+/// dot and 32 hex digits follow, so that the stored id has at most 128 characters, like the session
+/// ids that clients may send.
 const ID_PREFIX_LENGTH: usize = 95;
 /// Number of bytes of the keyed hash in a stored session id. It is written as 32 hex digits.
 const ID_HASH_BYTES: usize = 16;
@@ -35,8 +35,8 @@ impl Hub {
     /// Starts a run. The run continues if the client disconnects, unless the run is ephemeral.
     pub(crate) async fn start_run(&self, start: StartRequest) -> Result<StartedRun, Problem> {
         if matches!(start.conversation, ConversationInput::Ephemeral { .. }) {
-            // The start of an ephemeral run has no task of its own, so that it ends when the client
-            // disconnects.
+            // An ephemeral run is started in the task of the request, so that the start ends when
+            // the client disconnects.
             return self.start_run_now(start).await;
         }
         let hub = self.clone();
@@ -228,10 +228,10 @@ impl Hub {
         self.shared.limits.acquire_slots(principal)
     }
 
-    /// Returns the id under which the store keeps the session that a client calls `id`. Ids are
-    /// unique in a store, and a client must not detect sessions of other principals. The stored id
-    /// of a principal with a tenant or user therefore ends with a hash that only requests of this
-    /// principal produce. A session that the principal already has under `id` keeps this id.
+    /// Returns the id under which the store keeps a session that a client identifies by `id`. Ids
+    /// are unique in a store, and a client must not detect sessions of other principals. The stored
+    /// id of a principal with a tenant or user therefore ends with a hash that only requests of
+    /// this principal produce. A session that the principal already has under `id` keeps this id.
     pub(crate) async fn stored_session_id(
         &self,
         principal: &Principal,

@@ -51,7 +51,7 @@ pub(crate) trait Database: fmt::Debug + Send + Sync {
     fn instance_locks(&self) -> &dyn InstanceLocks;
 }
 
-/// The database product, for SQL statements that differ between products.
+/// The database product. Some SQL statements differ between SQLite and PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DatabaseKind {
     /// The database is SQLite, whose calls block the thread.

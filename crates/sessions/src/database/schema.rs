@@ -6,8 +6,8 @@ use crate::error::OpenError;
 /// Version of the tables in `schema/`. Databases before version 1 have no table `store_version`.
 const VERSION: i64 = 1;
 
-/// SQL that creates the table with the version number of the other tables. A store of any version
-/// has this table.
+/// SQL that creates the table with the version number of the other tables. Every database since
+/// version 1 has this table.
 const CREATE_VERSION: &str = "CREATE TABLE store_version (version BIGINT NOT NULL)";
 
 /// Creates the tables in a new database. Checks their version in an existing one.
@@ -24,7 +24,8 @@ pub(crate) async fn prepare_tables(connection: &mut dyn Connection) -> Result<()
 async fn prepare_in_transaction(connection: &mut dyn Connection) -> Result<(), OpenError> {
     #[cfg(feature = "postgres")]
     if connection.kind() == DatabaseKind::Postgres {
-        // Processes that prepare the same database wait for this lock. Its number is arbitrary.
+        // Only one process at a time prepares a database. The others wait for this advisory lock,
+        // whose number is arbitrary.
         let lock = "SELECT pg_advisory_xact_lock(6007394287342)";
         connection
             .execute_batch(lock)

@@ -54,9 +54,9 @@ async fn send_record(output: &mpsc::Sender<Line>, record: &Record) -> Result<(),
 }
 
 /// Executes the query `sql` page by page until a page is empty, converts each row with `records`,
-/// and sends the records. The first column of `sql` is the number of the row. The parameters of
-/// `sql` are `key` and the number of the last row of the previous page, which is -1 for the first
-/// page.
+/// and sends the records. The first column of `sql` contains the position of the row. The
+/// parameters of `sql` are `key` and the position of the last row of the previous page, or -1 for
+/// the first page.
 async fn send_rows(
     output: &mpsc::Sender<Line>,
     connection: &mut dyn Connection,

@@ -16,8 +16,9 @@ use crate::{
     write::{queue::Refusal, transaction::Transaction},
 };
 
-/// Maximum size of an import in bytes: 1 GiB. The rest of a longer input is not read, so the import
-/// fails because the end is missing. The whole import is in memory before it is stored.
+/// Maximum size of an import in bytes: 1 GiB. The import of a longer input fails, because the input
+/// is cut there and its last record is missing. The limit is needed because the whole import is in
+/// memory before it is stored.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Maximum number of imported events in one database row.
@@ -26,7 +27,8 @@ const EVENTS_PER_ROW: usize = 64;
 /// Whether imported sessions and runs keep their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImportIds {
-    /// The import keeps the ids of the export. If one of them exists, nothing is imported.
+    /// The import keeps the ids of the export. If the store already has one of these ids, nothing
+    /// is imported.
     Keep,
     /// The import assigns new ids to all sessions and runs.
     New,
@@ -292,7 +294,8 @@ impl Import {
         Err(self.malformed_line(reason))
     }
 
-    /// Returns the text of a JSON document. Fails if it is nested too deeply to be read again.
+    /// Returns the text of a JSON document. Fails if the document is nested too deeply to be read
+    /// again. `what` names the document in the error.
     fn check_depth(&self, what: &str, document: &RawValue) -> Result<String, ImportError> {
         check_document_depth(document.get().as_bytes())
             .map_err(|too_deep| self.malformed_line(format!("{what} is {too_deep}")))?;

@@ -22,17 +22,18 @@ pub(super) enum Record {
         exported_at: String,
     },
     Session(Session),
-    /// The next message of the session in the preceding session record.
+    /// A message of the session that the last preceding `Session` record describes.
     Message(Box<RawValue>),
     Run(RunRecord),
-    /// The next event of the run in the preceding run record.
+    /// An event of the run that the last preceding `Run` record describes.
     Event(Box<RawValue>),
-    /// The state of an unfinished run, and the number of messages in its conversation.
+    /// The state of an unfinished run, and the number of `RunMessage` records that follow.
     State {
         messages: u64,
         state: Box<RawValue>,
     },
-    /// The next message in the conversation of an unfinished run.
+    /// A message in the conversation of the unfinished run that the last preceding `Run` record
+    /// describes.
     RunMessage(Box<RawValue>),
     End {
         sessions: u64,

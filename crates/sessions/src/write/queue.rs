@@ -96,7 +96,8 @@ trait Job: Send {
     /// Performs the write, stores its outcome, and returns whether it succeeded. An error is a
     /// failure of the whole transaction.
     ///
-    /// A write that is alone has no savepoint: on failure, the whole transaction is rolled back.
+    /// A write that is alone in its transaction has no savepoint: on failure, the whole transaction
+    /// is rolled back.
     async fn apply_write(
         &mut self,
         tx: &mut Transaction<'_>,
@@ -188,8 +189,9 @@ async fn undo_write(connection: &mut dyn Connection) -> Result<(), DatabaseError
 pub(crate) struct Queue(mpsc::UnboundedSender<Option<Box<dyn Job>>>);
 
 impl Queue {
-    /// Queues a write and waits until it is committed or has failed. The queue has no limit of its
-    /// own, but each caller waits for its write, so it has at most one entry per waiting caller.
+    /// Queues a write and waits until it is committed or has failed. The length of the queue is not
+    /// limited, but each caller waits for its write, so the queue has at most one entry per waiting
+    /// caller.
     pub(crate) async fn perform_write<T: Send + 'static>(
         &self,
         operation: &'static str,
@@ -295,8 +297,8 @@ impl Writer {
                 self.database.instance_locks().request_check();
             }
             if self.phase == Phase::Write && !lost && batch.len() > 1 {
-                // One failing write fails the whole batch, so each write is repeated in a
-                // transaction of its own.
+                // One failed write made the whole transaction fail. Each write is repeated in a
+                // separate transaction, so that only the failed write returns an error.
                 for job in batch {
                     Box::pin(self.perform_batch(vec![job])).await;
                 }
@@ -313,8 +315,8 @@ impl Writer {
             let pause = pauses.next();
             let Some(pause) = pause.filter(|_| may_retry && started.elapsed() < RETRY_TIMEOUT)
             else {
-                // If the lock was refused, nothing was written, so the caller may repeat the
-                // writes.
+                // If another writer held a lock for too long, the transaction was rolled back, so
+                // the caller may repeat the writes.
                 let may_pass =
                     error.is_kind(FailureKind::Locked) || (may_retry && self.phase == Phase::Begin);
                 break Some(BatchFailure { error, may_pass });

@@ -162,7 +162,7 @@ impl Transaction<'_> {
     }
 
     /// Locks a session. Returns `Busy` if the session has an unfinished run, and `Conflict` if the
-    /// number of its messages is not `after`.
+    /// session does not have exactly `after` messages.
     pub(crate) async fn lock_idle_session(
         &mut self,
         owner: &Principal,
@@ -179,8 +179,9 @@ impl Transaction<'_> {
         Ok(session)
     }
 
-    /// Returns the id of the unfinished run of a session and the id of the instance that executes
-    /// it, which is `None` unless the run is running. A session has at most one unfinished run.
+    /// Returns the id of the unfinished run of a session, and the id of the instance that executes
+    /// the run (`None` unless the run is running). A session has at most one unfinished run.
+    /// Returns `None` if it has none.
     pub(crate) async fn find_unfinished_run(
         &mut self,
         session: i64,
@@ -192,8 +193,8 @@ impl Transaction<'_> {
             .transpose()
     }
 
-    /// Replaces all messages of a session after the first `keep` ones. Returns the new number of
-    /// messages.
+    /// Keeps the first `keep` messages of a session and replaces the others by `messages`. Returns
+    /// the new number of messages in the session.
     pub(crate) async fn add_messages(
         &mut self,
         session: LockedSession,

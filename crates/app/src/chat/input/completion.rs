@@ -119,7 +119,7 @@ fn names_without_description(names: &[String]) -> Vec<(&str, Option<&str>)> {
 }
 
 /// Returns the paths relative to `from` that start with `word`, and whether each path is a folder.
-/// Returns no paths if the folder cannot be read.
+/// Returns no paths if their folder cannot be read.
 fn find_matching_paths(from: &Path, word: &str) -> Vec<(String, bool)> {
     let (folder, begin) = match word.rsplit_once('/') {
         Some((folder, begin)) => (format!("{folder}/"), begin),

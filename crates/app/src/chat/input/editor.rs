@@ -47,8 +47,8 @@ pub(crate) enum InputLine {
 /// Line editor of a terminal. Clones share one terminal, and only one of them reads at a time.
 #[derive(Clone)]
 pub(crate) struct LineEditor {
-    /// Editor for questions to the model, with history. While a reply to another question is read,
-    /// this lock is also held, so that only one reader uses the terminal.
+    /// Editor for questions to the model, with history. While another editor reads the reply to a
+    /// question of the program, the lock is held too, so that only one editor uses the terminal.
     main: Arc<Mutex<Reedline>>,
     /// Flag that stops the editor for questions to the model. If it is `true`, the editor returns
     /// without input.
@@ -129,11 +129,13 @@ impl LineEditor {
         let line = tokio::select! {
             line = &mut reading => line,
             () = interrupts.wait_for_first_interruption() => {
-                // Waits for the editor, because it restores the terminal mode when it stops.
+                // Waits until the editor has stopped, because the editor then restores the terminal
+                // mode.
                 self.stop.store(true, Ordering::Relaxed);
                 match timeout(STOP_TIMEOUT, &mut reading).await {
                     Ok(line) => line,
-                    // Time-out: the terminal is closed, and the editor reads it forever.
+                    // The editor did not stop in time: the terminal is closed, and the editor
+                    // continues to read from it.
                     Err(_) => return Ok(InputLine::End),
                 }
             }
@@ -144,8 +146,9 @@ impl LineEditor {
         })
     }
 
-    /// Reads the reply to a question of the program, such as an approval request. With `text`, lets
-    /// the user edit this text instead. Returns [`InputLine::End`] if the terminal cannot be read.
+    /// Reads the reply to a question of the program, such as an approval request. If `text` is set,
+    /// the user edits this text, and the reply is the edited text. Returns [`InputLine::End`] if
+    /// the terminal cannot be read.
     async fn read_answer(&self, prompt: EditorPrompt, text: Option<String>) -> InputLine {
         let (main, colours) = (Arc::clone(&self.main), self.colours);
         // This flag is separate from `self.stop`. A withdrawn question must not stop the editor for
@@ -168,7 +171,8 @@ impl LineEditor {
     }
 }
 
-/// Guard that stops the line editor when the caller no longer waits for the answer.
+/// Guard that stops a line editor when it is dropped, because the caller no longer waits for the
+/// reply.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {

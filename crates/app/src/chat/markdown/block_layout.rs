@@ -313,7 +313,8 @@ fn combine_styles(base: Style, style: Style) -> Style {
 /// Returns whether `text` ends with a blank line, which may end a Markdown block.
 pub(super) fn ends_with_blank_line(text: &str) -> bool {
     let mut lines = text.rsplit('\n');
-    // The text after the last line break must be blank, and so must the line before it.
+    // `text` ends with a blank line if two parts are blank: the part after its last line break, and
+    // the line that ends at this line break. The mark `>` of a quotation counts as blank.
     let own = lines.next().unwrap_or_default();
     own.trim_matches([' ', '>']).is_empty()
         && lines

@@ -119,7 +119,8 @@ impl<W: Write> MarkdownView<W> {
     /// Draws the rows of finished blocks and then the rows of the growing block.
     fn draw_rows(&mut self, finished: Vec<String>, size: TerminalSize) -> io::Result<()> {
         let mut live = self.render_open_block(size);
-        // Rows above the screen cannot be redrawn, so the growing block shows only its last rows.
+        // Rows that have scrolled out of the screen cannot be redrawn. Therefore only the last rows
+        // of the growing block are drawn.
         let most = size.rows.saturating_sub(2).max(1);
         live.drain(..live.len().saturating_sub(most));
         let mut wanted = finished;

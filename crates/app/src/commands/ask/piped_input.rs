@@ -16,14 +16,15 @@ use crate::terminal::{print_note, print_warning};
 
 /// Maximum size of piped text in bytes. Larger input is an error.
 const MAX_BYTES: u64 = 1 << 20;
-/// Time to wait for the first byte of piped text. After it, an inherited pipe is ignored. For other
-/// input, a note states that the program waits.
+/// Time to wait for the first byte of piped text. After this time, a pipe that is inherited from
+/// the parent process is ignored. For other input, a note is printed, and the program continues to
+/// wait.
 const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Appends the text of standard input to the question.
 ///
-/// Reads a pipe or a file to its end. An inherited pipe without data is ignored, because its writer
-/// may never close it.
+/// Reads a pipe or a file to its end. Ignores a pipe that is inherited from the parent process and
+/// contains no data, because its writer may never close it.
 pub(crate) async fn append_piped_text(
     question: String,
     interrupts: &Interrupts,
@@ -106,8 +107,8 @@ fn is_stdin_pipe_or_file() -> bool {
     !io::stdin().is_terminal()
 }
 
-/// Returns whether the parent process has the same standard input. It is then uncertain whether any
-/// program writes to the pipe.
+/// Returns whether standard input is inherited: the parent process has the same one. It is then
+/// uncertain whether any program writes to the pipe.
 #[cfg(target_os = "linux")]
 fn is_stdin_inherited() -> bool {
     use std::os::unix::fs::MetadataExt as _;

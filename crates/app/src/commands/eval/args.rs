@@ -208,7 +208,8 @@ impl ThresholdArgs {
 }
 
 impl EvalArgs {
-    /// Reads the suite that the command line names and applies the other options to it.
+    /// Reads the suite that the command line names. Then applies options such as `--scenario` and
+    /// `--repetitions` to the suite.
     pub(crate) fn read_suite(&self, context: &Context) -> Result<(Suite, SuiteOrigin), Failure> {
         let environment = &context.environment;
         let read = match self.suite.as_deref() {
@@ -297,8 +298,8 @@ impl EvalArgs {
     }
 }
 
-/// Returns whether `text` contains one of the patterns or matches its wildcards. Ignores upper and
-/// lower case. An empty pattern list matches every text.
+/// Returns whether a pattern matches `text`: as a part of it, or as the whole text with the
+/// wildcards `*` and `?`. Ignores upper and lower case. An empty pattern list matches every text.
 fn matches_any_pattern(patterns: &[String], text: &str) -> bool {
     let text = text.to_lowercase();
     patterns.is_empty()

@@ -23,7 +23,7 @@ use crate::{
 impl EvalArgs {
     /// Writes the output files and prints the report and the unmet requirements, such as missed
     /// thresholds. Returns exit code 1 if a requirement is not met. With `--fail-if-worse`, a
-    /// result that is worse than before is an unmet requirement too.
+    /// result that is worse than in the earlier report is an unmet requirement too.
     pub(crate) fn print_report(
         &self,
         report: &Report,

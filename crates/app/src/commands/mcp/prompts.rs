@@ -163,8 +163,8 @@ fn format_messages(rendered: &RenderedPrompt) -> String {
 }
 
 /// Gets a prompt from its server. For an unknown prompt, the error message lists the prompts of the
-/// server. For a missing or refused argument, it lists the arguments of the prompt with the values
-/// that the server suggests.
+/// server. For a missing or refused argument, the error message lists the arguments of the prompt
+/// and the values that the server suggests for them.
 async fn get_prompt(
     host: &McpHost,
     server: &str,
@@ -172,7 +172,7 @@ async fn get_prompt(
     given: &BTreeMap<String, String>,
 ) -> Result<RenderedPrompt, Failure> {
     let listed = host.list_prompts(server).await;
-    // The prompt may still exist on the server if the list of prompts is incomplete.
+    // If the list of prompts is incomplete, a prompt that is not in the list may still exist.
     let is_complete = listed.as_ref().is_ok_and(|it| it.problems.is_empty());
     let prompts = listed.map(|listed| listed.items).unwrap_or_default();
     let prompt = prompts.iter().find(|prompt| prompt.name == name);

@@ -183,7 +183,7 @@ fn write_tool_output(output: &ToolOutput, form: ListFormat) -> std::io::Result<(
     }
     let text = text.join("\n");
     if output.is_error {
-        // The text describes an error of the tool, so it goes to standard error.
+        // The text of a failed tool call is an error message, so it goes to standard error.
         terminal::print_error(&anyhow!("{text}"));
         return Ok(());
     }

@@ -58,7 +58,7 @@ fn parse_time(text: &str) -> Result<Timestamp, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time);
     }
-    // A date without a time is accepted too, and means the start of that day.
+    // A time without an offset is in UTC. A date without a time means the start of that day.
     if let Ok(moment) = text.parse::<DateTime>() {
         let time = TimeZone::UTC.to_timestamp(moment);
         return time.map_err(|error| error.to_string());

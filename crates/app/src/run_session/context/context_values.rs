@@ -15,8 +15,8 @@ const CONVERSATION: &str = "conversationId";
 /// Names of the bundled servers that store data separately for each conversation.
 const WITH_CONVERSATIONS: [&str; 2] = ["graph", "bte"];
 
-/// Returns the values of hidden tool arguments: the configured values, and the conversation id for
-/// bundled servers that need it.
+/// Returns the values of the tool arguments that the host fills in and the model does not see: the
+/// configured values, and the conversation id for bundled servers that need it.
 pub(crate) fn build_context_injection<'s>(
     config: &Config,
     servers: impl IntoIterator<Item = &'s ServerConfig>,
@@ -38,7 +38,8 @@ pub(crate) fn build_context_injection<'s>(
     injected
 }
 
-/// Returns the values of hidden tool arguments for the servers in the configuration.
+/// Returns the configured values of the tool arguments that the host fills in and the model does
+/// not see.
 pub(crate) fn configured_values(config: &Config) -> ContextInjection {
     build_context_injection(config, config.servers.iter().flatten())
 }

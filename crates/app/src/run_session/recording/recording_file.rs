@@ -13,8 +13,8 @@ use crate::{storage::private_file, terminal::print_warning};
 /// Maximum size in bytes of the first line, which shows that a file is a recording.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
 
-/// Maximum size in bytes of all lines that wait for the first model response. If they are larger,
-/// they are written immediately.
+/// Maximum size in bytes of the new lines that are kept in memory until the first model response.
+/// If they are larger, they are written immediately.
 const MAX_HELD_BYTES: usize = 16 << 20;
 
 /// The file to which a recording is written. An older recording in the file may have cost money,
@@ -25,7 +25,8 @@ pub(crate) struct RecordingFile {
     file: File,
     /// File name as the user typed it, for use in messages.
     name: String,
-    /// Lines that wait for the first model response. `None` if lines are written immediately.
+    /// Lines of the new recording, which are kept in memory until the first model response. `None`
+    /// if lines are written immediately.
     held: Option<Vec<u8>>,
     /// `true` after the first successful write. From then on, write errors print a warning.
     has_begun: bool,

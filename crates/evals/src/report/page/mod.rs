@@ -26,7 +26,8 @@ const POLICY: &str = "default-src 'none'; \
     script-src 'sha256-aPGNVALmKMzDfcZ8XaPDW9AGFai94BSWkbTh8SCqAUc='; \
     base-uri 'none'; form-action 'none'";
 
-/// Size limit in bytes for the HTML of all runs. The runs after that are shown without their turns.
+/// Maximum size in bytes of the HTML of all runs. When the HTML is larger, the remaining runs are
+/// shown without their turns.
 const MAX_RUNS_BYTES: usize = 64 << 20;
 
 /// Maximum size in bytes of one text on the page. Longer texts are cut.
@@ -184,8 +185,8 @@ fn build_comparison(earlier: &Report, later: &Report) -> Value {
     }
 }
 
-/// Returns the number of a model's first failed run of a scenario on the page. Numbers start at 1.
-/// Returns `None` if no such run failed.
+/// Returns the number under which the page shows the first failed run of the model and the
+/// scenario. The first run of the report has number 1. Returns `None` if no such run failed.
 fn failed_run_number(report: &Report, model: &ModelComparison, scenario: &str) -> Option<usize> {
     let position = report
         .runs

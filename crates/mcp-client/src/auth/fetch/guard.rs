@@ -83,8 +83,9 @@ impl NetworkGuard {
         self.0.contains(&Network::Loopback)
     }
 
-    /// Parses a URL. Returns an error if the URL is invalid or violates a rule of the guard. The
-    /// addresses of a host name are checked later, by the resolver of [`Self::build_resolver`].
+    /// Parses a URL. Returns an error if the URL is invalid or not allowed for OAuth requests, for
+    /// example because it does not use `https`. The addresses of a host name are checked later, by
+    /// the resolver of [`Self::build_resolver`].
     pub(in crate::auth) fn parse_url(
         &self,
         what: &'static str,

@@ -76,7 +76,8 @@ impl RedirectListener {
     }
 
     /// Waits for the redirect and returns its authorization code. Answers other requests with
-    /// status 404. Returns an error if the redirect reports an error, or after `limit`.
+    /// status 404. Returns an error if the redirect reports an error, or if no redirect arrives
+    /// within `limit`.
     pub(in crate::auth) async fn receive_code(
         self,
         expected: &ExpectedRedirect<'_>,

@@ -79,11 +79,13 @@ struct TokenState {
     /// Login with the current tokens. `None` if the store has no login or is not loaded yet.
     current: Option<StoredLogin>,
     is_loaded: bool,
-    /// New token that the server has not accepted yet, and how the client obtained it. If the
-    /// server rejects every token, this prevents an endless loop of token requests.
+    /// New token that the server has not accepted yet, and how the client obtained it. The session
+    /// compares the next rejected token with it, to prevent an endless loop of token requests if
+    /// the server rejects every token.
     unproven: Option<(SecretString, TokenOrigin)>,
     /// Time of the last failure that only a login by a person can solve, and the required scopes.
-    /// Requests that the server rejected before that time fail with the same error.
+    /// Requests that the server rejected before that time fail with [`AuthError::NeedsLogin`] and
+    /// these scopes, without another attempt to log in.
     needs_person: Option<(Instant, Vec<String>)>,
     /// Whether a person declined a login. Further calls then do not start another login.
     declined: bool,
@@ -200,8 +202,8 @@ impl Session {
         known.current.clone()
     }
 
-    /// Replaces the current login and returns its access token. `origin` shows how the token was
-    /// issued. `None` means that the login was only loaded from the store.
+    /// Replaces the current login and returns its access token. `origin` is the request that issued
+    /// the token (a renewal or a login), or `None` if the login was only loaded from the store.
     fn set_current_login(
         &self,
         current: StoredLogin,
@@ -214,8 +216,8 @@ impl Session {
         let unproven = known.unproven.take();
         known.unproven = match origin {
             Some(origin) => token.clone().map(|token| (token, origin)),
-            // The loaded token may be a new token of another request. Then it stays unproven until
-            // the server accepts it.
+            // The loaded token may be one that another request has just obtained. Then the token
+            // stays in `unproven` until the server accepts it.
             None => unproven.filter(|(unproven, _)| is_same_token(Some(unproven), token.as_ref())),
         };
         known.current = Some(current);
@@ -238,7 +240,8 @@ impl Session {
         }
         match self.spawn_renewal(&again).await {
             Ok(Some(renewed)) => Ok(self.set_current_login(renewed, Some(TokenOrigin::Renewed))),
-            // No renewal is possible. If the server rejects the old token, it sends a challenge.
+            // The token cannot be renewed, for example without a refresh token, so the old token is
+            // sent. If the server rejects it, the session searches for a new token.
             Ok(None) => Ok(again.access_token().cloned()),
             // The renewal failed, but the old token is still valid.
             Err(error) if !again.has_expired() => {
@@ -449,8 +452,8 @@ impl Session {
         Ok(StoredLogin { key, grant })
     }
 
-    /// Stores the missing scopes, so that the next login requests them. Returns the error that asks
-    /// a person to log in.
+    /// Adds the scopes in `challenged` to the stored login `before`, if any, so that the next login
+    /// requests them. Returns [`AuthError::NeedsLogin`].
     async fn store_missing_scopes(
         &self,
         before: Option<&StoredLogin>,

@@ -43,8 +43,8 @@ impl Session {
     }
 
     /// Returns the stored logins that this session can use, the latest first. With a configured
-    /// client id, these are the logins of that client. Without one, these are the logins of clients
-    /// that were not configured.
+    /// client id, these are the logins of that client. Without a configured client id, these are
+    /// the logins of clients that were not configured.
     pub(in crate::auth) async fn load_usable_logins(&self) -> Result<Vec<StoredLogin>, AuthError> {
         let of_this_client = |current: &StoredLogin| match &self.config.client_id {
             Some(id) => current.grant.client.id == *id,

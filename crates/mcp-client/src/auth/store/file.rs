@@ -21,8 +21,8 @@ use crate::auth::{
     },
 };
 
-/// Time limit to wait for the lock of a grant. A process holds the lock during token requests,
-/// which time out earlier.
+/// Time limit to wait for the lock of a stored login. A process holds the lock during token
+/// requests, which time out earlier.
 const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
 /// Interval of attempts to lock a file. A blocking lock could not time out.
 const LOCK_INTERVAL: Duration = Duration::from_millis(25);
@@ -43,7 +43,8 @@ impl FileStore {
         }
     }
 
-    /// Returns the path of a grant's file. The file name is a hash, which hides the account.
+    /// Returns the path of the file for a stored login. The file name is a hash of the key, which
+    /// hides the account.
     fn grant_file_path(&self, key: &GrantKey, ending: &str) -> PathBuf {
         let mut hash = Sha256::new();
         for part in [&key.issuer, &key.resource, &key.principal] {

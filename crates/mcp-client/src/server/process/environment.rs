@@ -36,7 +36,8 @@ pub(crate) fn child_environment(
     inherited.chain(configured).collect()
 }
 
-/// Returns the value of an environment variable. If there are several entries, the last one counts.
+/// Returns the value of an environment variable, or `None` if the variable is not set. If it has
+/// several entries, the last one counts.
 pub(crate) fn find_variable<'a>(
     environment: &'a [(OsString, OsString)],
     name: &str,

@@ -45,7 +45,8 @@ pub(crate) struct Watchdog(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     groups: BTreeSet<i32>,
-    /// Running watchdog shell. `None` before the first group, or if the shell could not be started.
+    /// Running watchdog shell. `None` before the first process group was added, or if the shell
+    /// could not be started.
     shell: Option<Shell>,
 }
 

@@ -38,9 +38,10 @@ pub(crate) async fn wait_for_hang(
     }
 }
 
-/// Returns whether the server answers none of several pings. Only pings while no call runs count,
-/// because a server that processes one request at a time may be busy. Every call ends at its
-/// deadline, so the check ends too.
+/// Sends pings until one is answered (then returns `false`) or the limit of unanswered pings is
+/// reached (then returns `true`). An unanswered ping counts only if no call is running, because a
+/// server that processes one request at a time may be busy. Every call ends at its deadline, so
+/// this function returns.
 async fn answers_no_ping(
     server: &Server,
     connection: &Connection,

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use switchboard_domain::ToolDefinition;
 
-/// Pinned fingerprints of tools, by server name and original tool name. The application loads them
-/// with [`ToolPinFile::load`](crate::ToolPinFile::load) and passes them to the host in
-/// [`HostOptions::tool_pins`](crate::HostOptions::tool_pins).
+/// Pinned fingerprints of tool definitions, by server name and by the name of the tool on its
+/// server. The application loads them with [`ToolPinFile::load`](crate::ToolPinFile::load) and
+/// passes them to the host in [`HostOptions::tool_pins`](crate::HostOptions::tool_pins).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolPins(pub BTreeMap<String, BTreeMap<String, String>>);
@@ -20,7 +20,7 @@ impl ToolPins {
         self.0.get(server)?.get(tool).map(String::as_str)
     }
 
-    /// Returns the pinned fingerprints of one server by original tool name.
+    /// Returns the pinned fingerprints of one server, by the name of the tool on this server.
     pub(crate) fn server_pins(&self, server: &str) -> impl Iterator<Item = (&str, &str)> {
         let tools = self.0.get(server).into_iter().flatten();
         tools.map(|(tool, fingerprint)| (tool.as_str(), fingerprint.as_str()))

@@ -9,8 +9,8 @@ use crate::{
     tools::{catalog::ServerTools, tool_pinning::fingerprint::ToolChange},
 };
 
-/// Pinned tools of one server, by original name. A tool that disappears stays pinned, because it
-/// may return with another definition.
+/// Pinned tools of one server, by their names on the server. A tool that disappears stays pinned,
+/// because it may return with another definition.
 pub(crate) struct PinnedTools(Mutex<HashMap<String, Pin>>);
 
 /// Pinned and current fingerprint of one tool, which differ if its definition has changed.
@@ -30,7 +30,8 @@ impl Pin {
 }
 
 impl PinnedTools {
-    /// Creates the pinned tools of a server from the pins that an earlier run stored.
+    /// Creates the pinned tools of a server from pairs of tool name and fingerprint, which an
+    /// earlier run stored.
     pub(crate) fn new<'a>(pins: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let pins = pins.map(|(tool, fingerprint)| (tool.to_owned(), Pin::new(fingerprint)));
         Self(Mutex::new(pins.collect()))
@@ -85,7 +86,7 @@ impl PinnedTools {
         true
     }
 
-    /// Returns the pinned fingerprint of each tool, by original tool name.
+    /// Returns the name of each pinned tool on its server, with the pinned fingerprint.
     pub(crate) fn pinned_fingerprints(&self) -> Vec<(String, String)> {
         let pins = lock_mutex(&self.0);
         let pins = pins.iter();

@@ -40,8 +40,10 @@ pub(super) fn check_arguments(arguments: &[String], root: &Root) -> Result<(), S
     Ok(())
 }
 
-/// Returns whether an argument has no special meaning to common programs. An option could name
-/// another program to run, `a=b` sets a variable of make, and `@a` names a file with options.
+/// Returns whether an argument has 1 to [`MAX_BYTES`] bytes, does not begin with `-`, and contains
+/// only letters, digits and some harmless punctuation. Other arguments may have a special meaning
+/// to common programs: an option could name another program to run, `a=b` sets a variable of make,
+/// and `@a` names a file with options.
 fn is_plain(argument: &str) -> bool {
     let is_possible = |it: char| it.is_alphanumeric() || "_-./:,[]*".contains(it);
     !argument.is_empty()
@@ -76,8 +78,8 @@ fn check_path(text: &str, root: &Root) -> Result<(), String> {
     match root.entry_kind(&path) {
         Ok(Some(Kind::Link)) => Err(FileFault::Link(path).to_string()),
         Err(fault @ FileFault::Link(_)) => Err(fault.to_string()),
-        // Anything else is allowed, even if the path does not exist or cannot be checked, because
-        // an argument does not have to be a path.
+        // Every other argument is allowed, even if it is not the path of an existing file or cannot
+        // be checked, because an argument does not have to be a path.
         Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -115,7 +115,8 @@ fn find_program(program: &str, root: &Path, environment: &Environment) -> Option
     let path = environment.get("PATH").unwrap_or_default();
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let folders: Vec<PathBuf> = folders.collect();
-    // Without this check, an empty `PATH` would refer to the workspace.
+    // `which_in` treats an empty `PATH` as the current folder, which is the workspace here. A
+    // program without a path is therefore not searched.
     if folders.is_empty() && Path::new(program).components().count() == 1 {
         return None;
     }

@@ -35,7 +35,7 @@ pub(super) struct CommandResult {
     /// Exit status of the command. `None` after a time-out.
     pub(super) status: Option<ExitStatus>,
     pub(super) duration: Duration,
-    /// Last part of standard output and standard error.
+    /// The end of the combined standard output and standard error.
     pub(super) output: String,
     /// Number of bytes omitted before `output`.
     pub(super) omitted: u64,
@@ -68,7 +68,8 @@ pub(super) async fn run(
         Some(status?)
     } else {
         group.terminate();
-        // Output is read while the command handles the termination signal.
+        // The output is still read while the command handles SIGTERM, because a full pipe would
+        // block the command.
         let _ = timeout(EXIT_TIMEOUT, wait(&mut child, &mut output, &mut tail)).await;
         None
     };
@@ -188,10 +189,10 @@ impl Drop for Group {
     }
 }
 
-/// A shell process that kills the command's process group if this program ends without doing it,
-/// even after SIGKILL. The shell detects the end of this program because a pipe is closed. It has
-/// its own process group, so that a signal to the group of this program does not end it. It runs no
-/// input of a model.
+/// A shell process that kills the process group of a command if this program ends without killing
+/// the group, for example after SIGKILL. The shell reads from a pipe that closes when this program
+/// ends. The shell has a separate process group, so that a signal to the group of this program does
+/// not end the shell. The shell executes no text from a model.
 #[cfg(unix)]
 struct Watcher {
     _shell: Child,

@@ -107,7 +107,7 @@ pub(in crate::workspace) fn command_tools(
         let commands: Arc<[Command]> = commands.collect();
         let description = describe_tool(description, &commands, runner.timeout);
         let state = (runner.clone(), commands.clone());
-        // The annotations state that the tools change, destroy and access anything, because
+        // The annotations declare the tools as destructive, not idempotent and open-world, because
         // commands have all permissions of the user.
         let tool = BundledTool::new(name, title, description, state, run_tool)
             .map_annotations(|it| it.read_only(false).destructive(true))
@@ -142,9 +142,9 @@ fn describe_tool(purpose: &str, commands: &[Command], timeout: Duration) -> Stri
     text
 }
 
-/// Lists the commands as the choices of the argument `command` in the input schema, which is
-/// required if there are several commands. Removes the argument `args` if no command allows added
-/// arguments.
+/// Restricts the argument `command` in the input schema to the names of `commands`, and makes the
+/// argument required if `commands` has several items. Removes the argument `args` if no command
+/// allows added arguments.
 fn restrict_schema(tool: BundledTool, commands: &[Command]) -> BundledTool {
     let tool = tool.map_input_schema(|schema| {
         if let Some(command) = schema

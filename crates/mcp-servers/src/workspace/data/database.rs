@@ -36,7 +36,7 @@ pub(super) struct Limits {
 pub(super) struct QueryResult {
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Value>>,
-    /// Whether the query has more rows than `rows`, because a limit was reached.
+    /// Whether the query has more rows than the field `rows` contains, because a limit was reached.
     pub(super) truncated: bool,
 }
 
@@ -75,8 +75,8 @@ pub(super) fn run_query(
     let deadline = Instant::now() + limits.time;
     let is_stopped = move || Instant::now() >= deadline || stop.is_cancelled();
     run_query_until(tables, sql, limits, is_stopped).map_err(|error| match error {
-        // SQLite returns `SQLITE_INTERRUPT` if the time limit ended the query. `create_table`
-        // returns the same error.
+        // SQLite returns `SQLITE_INTERRUPT` if `is_stopped` ended the query. `create_table` returns
+        // an equal error if `is_stopped` ended the insertion of rows.
         QueryError::Database(error) => match primary_code(&error) {
             Some(ffi::SQLITE_INTERRUPT) => QueryError::Timeout(limits.time),
             Some(ffi::SQLITE_NOMEM) => QueryError::Memory,

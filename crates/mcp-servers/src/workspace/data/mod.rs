@@ -19,7 +19,8 @@ use crate::tool::ToolError;
 
 /// Maximum number of columns of a table. SQLite has the same limit.
 const MAX_COLUMNS: usize = 2000;
-/// Maximum number of values in a table, including nulls. A small file can represent a huge table.
+/// Maximum number of values in a table, including nulls. A small JSON file can describe a huge
+/// table, because each new member name adds a column to all records.
 const MAX_VALUES: usize = 2_000_000;
 
 /// The format of a data file.
@@ -47,7 +48,7 @@ struct Column {
     kind: ColumnType,
 }
 
-/// A table of records, with one value for each column.
+/// A table. Each row is a record with one value for each column.
 #[derive(Debug, PartialEq)]
 struct Table {
     columns: Vec<Column>,

@@ -129,7 +129,8 @@ async fn run_tool(queries: QueryToolState, input: Input) -> ToolResult<Output> {
 
 type NamedTables = Vec<(String, Table)>;
 
-/// Reads the data files. Returns their tables with names, and descriptions for the model.
+/// Reads the data files. Returns the tables with their names in SQL, and a description of each
+/// table for the model.
 fn load_tables(root: &Root, files: &[String]) -> Result<(NamedTables, Vec<QueryTable>), ToolError> {
     if files.len() > MAX_FILES {
         return Err(format!("At most {MAX_FILES} files are possible in one query.").into());

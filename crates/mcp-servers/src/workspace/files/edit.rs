@@ -13,7 +13,8 @@ pub(super) struct EditedText {
 }
 
 /// Replaces the passage `old` with `new`. Returns an error if `old` does not occur exactly once or
-/// equals `new`. The error is a sentence without its subject, which is the file name.
+/// equals `new`. The caller writes the file name before the error text, such as
+/// `does not contain old_text.`
 pub(super) fn replace_passage(text: &str, old: &str, new: &str) -> Result<EditedText, String> {
     if old == new {
         return Err("would not change: old_text and new_text are equal.".to_owned());

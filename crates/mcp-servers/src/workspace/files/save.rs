@@ -199,8 +199,9 @@ fn build_output(
     }
 }
 
-/// Returns the edited passage with [`CONTEXT_LINES`] lines before and after it, with line numbers
-/// and at most [`MAX_SHOWN_BYTES`] bytes of the text.
+/// Returns the numbered lines of the edited passage, with at most [`CONTEXT_LINES`] lines before
+/// and after it. Cuts the text off after [`MAX_SHOWN_BYTES`] bytes, without counting the line
+/// numbers.
 fn passage_context(text: &str, edited: &EditedText) -> String {
     let first = edited.first_line.saturating_sub(CONTEXT_LINES).max(1);
     let number = edited.last_line + CONTEXT_LINES + 1 - first;

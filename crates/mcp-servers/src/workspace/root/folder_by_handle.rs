@@ -105,7 +105,8 @@ impl Folder {
     }
 
     /// Renames the entry `from` to `to`. Fails if `to` exists. On a file system without hard links,
-    /// an entry `to` that another process creates after the check is replaced.
+    /// this function checks that `to` does not exist and then renames. An entry that another
+    /// process creates between these two steps is replaced.
     pub(in crate::workspace) fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
         use rustix::io::Errno;
         match linkat(&self.0, from, &self.0, to, AtFlags::empty()) {

@@ -22,7 +22,8 @@ impl Folder {
         Ok(Self(path))
     }
 
-    /// Returns a copy of this folder, the counterpart of duplicating a handle on Unix.
+    /// Returns a copy of this folder. On Unix, the function with this name duplicates the folder
+    /// handle.
     #[allow(clippy::unnecessary_wraps, reason = "the same interface as on Unix")]
     pub(in crate::workspace) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self(self.0.clone()))

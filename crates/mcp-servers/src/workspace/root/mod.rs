@@ -114,7 +114,8 @@ impl Root {
         &self.rules
     }
 
-    /// Parses a path and checks whether the rules allow this access.
+    /// Parses a path. Returns an error for the model if the path is invalid, or if the access rules
+    /// do not allow `access` to this path.
     pub(super) fn parse_path(&self, text: &str, access: Access) -> Result<RelativePath, FileFault> {
         let path = RelativePath::parse(text, &self.path).map_err(FileFault::Other)?;
         let checked = self.rules.check_access(&path, access);
@@ -330,8 +331,9 @@ impl Root {
         Ok(folder)
     }
 
-    /// Returns the error for a path that could not be opened as a folder (`error`), because it does
-    /// not exist, is a link or is a file, for example.
+    /// Returns the error for a path that could not be opened as a folder, for example because the
+    /// path does not exist, is a link or is a file. `error` is the error of opening. It is used
+    /// only if the path is a folder.
     fn not_a_folder(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileFault {
         match parent.entry_metadata(path.name()) {
             Err(error) => self.missing_path(parent, path, &error),

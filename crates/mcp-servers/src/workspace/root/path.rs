@@ -121,9 +121,9 @@ impl fmt::Display for RelativePath {
     }
 }
 
-/// Returns whether a file name has no special meaning. On systems other than Windows, this is
-/// always true. On Windows, `a:b` is a stream of `a`, `NUL` is a device, `a.` equals `a`, and
-/// `PROGRA~1` is an alias.
+/// Returns whether a file name has no special meaning on this system. On Windows, some names do:
+/// `a:b` is a stream of `a`, `NUL` is a device, `a.` equals `a`, and `PROGRA~1` is an alias. On all
+/// other systems, the result is `true`.
 fn is_plain(name: &str) -> bool {
     const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
     if !cfg!(windows) {
@@ -164,9 +164,10 @@ impl NameRules {
         }
     }
 
-    /// Returns an error for the model if one of the names in a path is secret, or if it is hidden
-    /// and `access` is a write access. Every name is checked, because the content of a hidden
-    /// folder is hidden too. Hidden files cannot be written, because they usually configure tools.
+    /// Returns an error for the model if a name in the path is secret, or if a name in the path is
+    /// hidden and `access` is [`Access::Write`]. Every name is checked, because the content of a
+    /// hidden folder is hidden too. Hidden files cannot be written, because they usually configure
+    /// tools.
     pub(in crate::workspace) fn check_access(
         &self,
         path: &RelativePath,

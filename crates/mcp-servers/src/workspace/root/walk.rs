@@ -28,8 +28,9 @@ pub(in crate::workspace) struct Walk {
 
 impl Walk {
     /// Passes each entry below the folder `start` to `take`, until `take` returns `false`. The
-    /// entries of a folder precede those of its subfolders. Returns `false` if `take` or a limit of
-    /// the traversal excluded entries. Folders that cannot be read are skipped.
+    /// entries of a folder come before the entries of its subfolders. Returns `false` if `take`
+    /// returned `false` or a limit of the traversal was reached, otherwise `true`. Skips subfolders
+    /// that cannot be read.
     pub(in crate::workspace) fn visit_entries(
         self,
         root: &Root,

@@ -36,7 +36,8 @@ impl OpenQuestion {
 
 fn compile_form(schema: &Value) -> Option<SchemaValidator> {
     let mut schema = schema.clone();
-    // `$schema` has no effect: forms use only keywords that are equal in every JSON Schema draft.
+    // The JSON Schema draft that the form declares is ignored, because forms use only keywords that
+    // have the same meaning in every draft.
     schema.as_object_mut()?.remove("$schema");
     let options = SchemaOptions {
         draft: Some(Draft::Draft202012),

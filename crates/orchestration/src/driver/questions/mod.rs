@@ -30,10 +30,11 @@ const MAX_ENDED_CALLS: usize = 1024;
 
 /// The open questions of tool servers in all runs of a program. Cloning this value is cheap.
 ///
-/// The same value is the elicitor of the tool host and a setting of the agents
+/// The tool host uses this value as its [`Elicitor`], and the agents must have the same value
 /// ([`Agent::with_questions`](crate::Agent::with_questions)). A question is published as
-/// [`RunEventKind::QuestionAsked`] in the run of its tool call. After an answer
-/// ([`Questions::answer_question`]) or without one, [`RunEventKind::QuestionAnswered`] follows.
+/// [`RunEventKind::QuestionAsked`] in the run of its tool call. [`RunEventKind::QuestionAnswered`]
+/// follows after an answer ([`Questions::answer_question`]), or when the question ends without an
+/// answer.
 #[derive(Clone, Default)]
 pub struct Questions(Arc<Mutex<QuestionRegistry>>);
 
@@ -61,8 +62,8 @@ struct RunningCall {
     owner: CallOwner,
     tool_use: String,
     context: ContextInjection,
-    /// Whether the run got a warning about a question that may belong to this call and was not
-    /// shown. Each call causes at most one warning.
+    /// Whether the server asked a question that may belong to this call and was not shown to a
+    /// person. Each call causes at most one warning about such questions.
     is_warned: bool,
 }
 
@@ -154,8 +155,8 @@ impl Questions {
         }
     }
 
-    /// Publishes a question in the run of its tool call. If that is impossible, returns the reason
-    /// for the log.
+    /// Publishes a question in the run of its tool call. If that is impossible, the error is the
+    /// reason as a text for the log.
     fn publish_question(
         &self,
         id: &str,
@@ -177,7 +178,8 @@ impl Questions {
             id: id.to_owned(),
             question: Box::new(question.clone()),
         };
-        // The question is published under the lock, so that its end cannot be published before it.
+        // The registry stays locked while the question is published, so that the event about the
+        // end of the question cannot be published first.
         if !call.publisher.publish_question(&call.tool_use, event) {
             return Err("its call has ended, or its run has too many questions");
         }
@@ -191,7 +193,8 @@ impl Questions {
         Ok(())
     }
 
-    /// Removes the selected open questions and publishes an event about the end of each one.
+    /// Removes the selected open questions from the registry and publishes an event about the end
+    /// of each one. Returns the removed questions.
     fn end_questions(
         &self,
         action: QuestionAction,
@@ -263,8 +266,8 @@ impl QuestionRegistry {
         found.map(|(_, owner)| owner)
     }
 
-    /// Adds a warning to each run that the hidden question could belong to. The warning omits the
-    /// question's text, which may be for another person.
+    /// Publishes a warning in each run to which a question that was not shown may belong. The
+    /// warning omits the text of the question, which may be for another person.
     fn warn_about_hidden_question(&mut self, server: &str, candidates: &CandidateCalls) {
         let mut warned_runs: HashSet<Arc<str>> = HashSet::new();
         for key in &candidates.calls {

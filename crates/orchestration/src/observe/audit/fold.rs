@@ -17,10 +17,11 @@ use crate::{CallPurpose, RunEvent, RunEventKind};
 /// model is unknown.
 pub type CostFunction = Arc<dyn Fn(&ModelId, &Usage) -> Option<f64> + Send + Sync>;
 
-/// Reducer of the events of one run. The audit, the metrics and the log read its output.
+/// Converter of the events of one run to audit facts ([`AuditKind`]), which the audit, the metrics
+/// and the log use.
 ///
-/// A run that is resumed in another process gets a new reducer there. Facts from before the
-/// resumption, such as the tool of an earlier call, are then `unknown`.
+/// A run that is resumed in another process gets a new converter there, which lacks the data from
+/// before the resumption. For example, the tool name of an earlier call is then `unknown`.
 #[derive(Debug, Default)]
 pub(in crate::observe) struct RunEventReducer {
     model: Option<ModelId>,

@@ -20,7 +20,8 @@ pub struct AuditRecord {
     pub time: Timestamp,
     /// Id of the run in which the action happened.
     pub run_id: String,
-    /// Sequence number of the run event with the action. One event can produce several records.
+    /// Sequence number of the run event that reports the action. One event can produce several
+    /// records.
     pub seq: u64,
     /// Session id of the run, if the run belongs to a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +39,7 @@ pub struct AuditRecord {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AuditKind {
-    /// A run started, was parked or finished.
+    /// A run started, was resumed, was parked (stored until approval decisions arrive) or finished.
     Run(RunEntry),
     /// A model call ended.
     ModelCall(ModelCallEntry),
@@ -50,7 +51,8 @@ pub enum AuditKind {
     Question(QuestionEntry),
 }
 
-/// Audit data about a run that started, was parked or ended.
+/// Audit data about a run that started, was resumed, was parked (stored until approval decisions
+/// arrive) or finished.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
     /// Stage that the run reached: started, resumed, parked or finished.
@@ -60,8 +62,8 @@ pub struct RunEntry {
     /// Outcome of the run, recorded only at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Number of model calls in the run, without calls for summaries. Recorded only at the end of
-    /// the run.
+    /// Number of model calls in the run. Calls that summarize older messages are not counted.
+    /// Recorded only at the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
     /// Token usage of all model calls of the run, recorded only at its end.
@@ -140,8 +142,9 @@ pub struct ModelCallEntry {
     /// Tool choice that the request asked for.
     #[serde(default)]
     pub tool_choice_asked: ToolChoice,
-    /// How the provider treated the tool choice of the request: supported by its API, enforced by
-    /// the adapter, or not enforced. `None` if the call has no complete answer.
+    /// Whether the tool choice of the request was enforced: by the provider's API, by this
+    /// program's adapter for the provider, or not at all. `None` if the call has no complete
+    /// answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoiceOutcome>,
     /// Time from the model request to the end of the answer, in milliseconds.
@@ -192,8 +195,8 @@ pub struct ToolCallEntry {
     /// Whether the result of the tool is an error. `None` in the record of the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Reason why the call has no usable result, such as `denied` or `timeout`. `None` if the tool
-    /// succeeded or the call has not ended.
+    /// Why the tool failed or did not run, such as `denied`, `timeout` or `repeated`. `None` if the
+    /// tool succeeded, the result came from the cache, or the call has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ToolFailure>,
     /// Number of attempts to execute the call. 0 if there was none, for example because the call
@@ -291,8 +294,8 @@ pub struct QuestionEntry {
     /// in another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// How the question ended. `None` in the record of the question. `cancel` includes time-outs
-    /// and tool calls that ended first.
+    /// How the question ended. `None` in a record about a question that was asked. `cancel` also
+    /// means that the answer did not arrive in time or that the tool call ended first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<QuestionAction>,
 }

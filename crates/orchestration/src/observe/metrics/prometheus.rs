@@ -124,8 +124,9 @@ impl MetricsEncoder<'_> {
         )
     }
 
-    /// Encodes the counts of tool calls as four metric families: `name` by result, and the
-    /// unnecessary, useful and cached calls with a suffix of `name`.
+    /// Encodes the counts of tool calls as four metric families. The family `name` has the counts
+    /// by result. The families `{name}_unnecessary`, `{name}_useful` and `{name}_cached` count
+    /// these subsets of the calls.
     fn encode_tool_calls(
         &mut self,
         name: &str,

@@ -99,8 +99,8 @@ impl CallCounts {
     }
 }
 
-/// Returns whether the run prevented the tool call, for example because it was denied. A cancelled
-/// call counts only if it had not started.
+/// Returns whether the run prevented the tool call, for example because it was denied. For a
+/// cancelled call, returns `true` only if the call had not started.
 fn is_not_executed(failure: ToolFailure, attempts: u32) -> bool {
     match failure {
         ToolFailure::Denied

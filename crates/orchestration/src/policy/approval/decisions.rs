@@ -58,8 +58,9 @@ pub enum DecisionStatus {
 }
 
 impl Decisions {
-    /// Remembers a decision about a tool and replaces earlier decisions with the same or a smaller
-    /// scope. Returns whether the decision is remembered; a decision for one call is not.
+    /// Remembers a decision about a tool. Replaces earlier decisions of the person about this tool
+    /// that have the same scope or apply to the requester's session. Returns whether the decision
+    /// is remembered; a decision for one call is not.
     ///
     /// A decision for [`ApprovalScope::Always`] expires at `expires_at`; see
     /// [`Approvals::decision_expiry`](super::Approvals::decision_expiry). A decision for a

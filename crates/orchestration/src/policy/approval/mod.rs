@@ -127,7 +127,7 @@ pub struct Approvals {
     /// each list counts, and the strictest of these rules decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Rules>,
-    /// Rules that apply if no layer has a matching rule. The first matching rule decides.
+    /// Rules that apply if no rule in `layers` matches a call. The first matching rule decides.
     pub rules: Rules,
     /// Servers whose tool calls require a new approval each time, even if a rule or an earlier
     /// decision allows the tool. Rules that deny calls still apply.

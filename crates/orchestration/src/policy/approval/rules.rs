@@ -67,7 +67,8 @@ pub struct Rule {
 #[serde(rename_all = "snake_case")]
 pub enum RuleVerdict {
     /// A matching call runs without approval, even if the [`ApprovalPolicy`](super::ApprovalPolicy)
-    /// requires approval. A stricter rule of another layer takes precedence.
+    /// requires approval. A stricter rule of another rule list in
+    /// [`Approvals::layers`](super::Approvals::layers) takes precedence.
     Allow,
     /// A matching call requires approval, even if the tool is read-only. An earlier approval of the
     /// tool can be sufficient.

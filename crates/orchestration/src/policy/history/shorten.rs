@@ -4,8 +4,8 @@ use switchboard_domain::{Message, Part, ToolContent, ToolResult};
 
 use crate::tools::tokens::{estimate_content, estimate_text, prefix_length_within};
 
-/// Minimum number of tokens that shortening must save. A smaller saving is not worth the text that
-/// tells the model about the removal.
+/// Minimum number of tokens that the shortening of a tool result must save. A note about the
+/// removed text is added for the model, and its tokens would use up a smaller saving.
 const WORTHWHILE: u64 = 60;
 
 /// Returns the message with each long tool result shortened to about `keep` tokens, or `None` if no

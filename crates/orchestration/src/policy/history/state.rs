@@ -14,7 +14,8 @@ use super::{
 };
 use crate::tools::tokens::estimate_message;
 
-/// The selection of the messages of one conversation that requests omit or shorten.
+/// A record of the messages of one conversation that model requests omit, and of the messages whose
+/// tool results they shorten.
 ///
 /// Messages are identified by their index, so the conversation may only grow at its end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -124,8 +125,9 @@ impl History {
         sent
     }
 
-    /// Returns the messages for a new summary: the current summary, and the messages that were
-    /// omitted after it was set. The list is empty if no message was omitted after that.
+    /// Returns the messages that a new summary must cover: the current summary, and the messages
+    /// that were omitted after the current summary was set. The list is empty if no further message
+    /// was omitted.
     ///
     /// Pass the list to [`summary_request`](super::summary_request).
     pub fn messages_to_summarize(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
@@ -247,8 +249,9 @@ impl History {
     /// Shortens tool results of the current turn until the request has at most `max` tokens.
     ///
     /// First, the results before the last message with results are shortened, oldest first, until
-    /// the request has at most `target` tokens. If it still exceeds `max`, their content is
-    /// removed. If that is not sufficient, the results of the last message are shortened.
+    /// the request has at most `target` tokens. If the request still exceeds `max` tokens, the
+    /// content of these results is removed. If that is not sufficient, the results of the last
+    /// message are shortened.
     fn shorten_turn(
         &mut self,
         policy: &HistoryPolicy,

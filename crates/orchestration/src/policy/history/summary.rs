@@ -25,8 +25,8 @@ preface.";
 /// Returns the messages of a model request that asks for a summary of the messages `dropped`:
 /// instructions and one user message.
 ///
-/// The user message contains `dropped` as text. As separate messages, their tool calls would be
-/// validated by the provider.
+/// The user message contains `dropped` as text, because a provider validates the tool calls of
+/// separate messages.
 pub fn summary_request(dropped: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut text = String::from("<conversation>\n");
     for message in dropped {

@@ -27,8 +27,8 @@ pub struct Ledger {
     pub tool_calls: u32,
     /// Number of tool calls in the latest model answer that the limits allowed.
     calls_in_response: u32,
-    /// Whether the model requested more tool calls than [`Limits::max_tool_calls`]. If so, the next
-    /// model call returns an error.
+    /// Whether the model requested more tool calls than [`Limits::max_tool_calls`]. If so,
+    /// [`Ledger::check_before_model_call`] returns an error.
     is_exhausted: bool,
     /// Times of the tool calls within the last minute. Empty if their rate is not limited.
     recent_calls: VecDeque<Timestamp>,
@@ -44,10 +44,11 @@ pub struct Ledger {
     /// Number of model answers with an unknown price. After such an answer, a run with a cost limit
     /// makes no further model call.
     unpriced_answers: u32,
-    /// Duration of the completed work periods, in milliseconds. A work period is a time in which
-    /// the run neither waits for a person nor is stored.
+    /// Total duration of the completed work periods, in milliseconds. During a work period, a
+    /// process executes the run and the run does not wait for the decision of a person.
     earlier_ms: u64,
-    /// Start of the current work period. `None` while the run waits for a person or is stored.
+    /// Start of the current work period. `None` before the first one and while the run waits for
+    /// the decision of a person.
     period_start: Option<Timestamp>,
     /// Latest time that the caller recorded. If the process crashes, the current work period counts
     /// until this time.
@@ -59,7 +60,8 @@ impl Ledger {
     /// function at the start of the run, after a decision of a person, and when a stored run is
     /// resumed.
     ///
-    /// If a crash ended the previous work period, it counts until the latest recorded time.
+    /// If the process of the previous work period crashed, this period counts until the latest
+    /// recorded time.
     pub fn start_work_period(&mut self, now: Timestamp) {
         if let (Some(since), Some(seen)) = (self.period_start, self.latest_time) {
             self.earlier_ms = self.earlier_ms.saturating_add(ms_between(since, seen));
@@ -68,7 +70,8 @@ impl Ledger {
         self.latest_time = Some(now);
     }
 
-    /// Ends the current work period, because the run waits for a person or is stored.
+    /// Ends the current work period. Call this function before the run waits for the decision of a
+    /// person.
     pub fn end_work_period(&mut self, now: Timestamp) {
         if let Some(since) = self.period_start.take() {
             self.earlier_ms = self.earlier_ms.saturating_add(ms_between(since, now));
@@ -87,12 +90,14 @@ impl Ledger {
         self.steps = self.steps.saturating_add(1);
     }
 
-    /// Subtracts one model call, because its answer was lost and it is repeated.
+    /// Subtracts one model call. Call this function before a failed or lost model call is repeated,
+    /// so that both attempts count as one call.
     pub fn undo_model_call(&mut self) {
         self.steps = self.steps.saturating_sub(1);
     }
 
-    /// Resets the number of tool calls in the current model answer.
+    /// Sets the number of tool calls in the current model answer to 0. Call this function for each
+    /// new model answer.
     pub fn reset_calls_in_response(&mut self) {
         self.calls_in_response = 0;
     }
@@ -122,7 +127,8 @@ impl Ledger {
             if !is_priced {
                 return Err(unknown_price_error(model));
             }
-            // A maximum of NaN, which no comparison reaches, ends the run too.
+            // The comparison of a cost with NaN is always false, so a maximum of NaN would never be
+            // reached. It ends the run instead.
             if max_usd.is_nan() || self.cost_usd >= max_usd {
                 return Err(cost_limit_error(self.cost_usd, max_usd));
             }
@@ -163,7 +169,8 @@ impl Ledger {
 
     /// Counts a tool call, or returns an error if a limit forbids it.
     ///
-    /// Call this function once per tool call, in the order of the answer, and not for retries.
+    /// Call this function once for each tool call of a model answer, in their order, and not again
+    /// for retries.
     pub fn admit_tool_call(&mut self, limits: &Limits, now: Timestamp) -> Result<(), RunError> {
         self.latest_time = Some(now);
         if let Some(max) = limits.max_tool_calls
@@ -223,9 +230,11 @@ impl Ledger {
         Some(max.saturating_sub(Duration::from_millis(self.elapsed_ms(now))))
     }
 
-    /// Returns the maximum number of tokens of the next answer, or `None` if it is unlimited.
+    /// Returns the number of output tokens that the token limits of the run allow for the next
+    /// answer, or `None` without such a limit.
     ///
-    /// The input tokens of the next call are not subtracted.
+    /// The input tokens of the next call also count for [`Limits::max_total_tokens`], but this
+    /// function does not subtract them.
     pub fn remaining_output_tokens(&self, limits: &Limits) -> Option<u64> {
         let output = limits
             .max_output_tokens
@@ -244,7 +253,8 @@ impl Ledger {
     }
 }
 
-/// Returns the milliseconds from `start` to `end`, or 0 if the clock was set back.
+/// Returns the milliseconds from `start` to `end`, or 0 if `end` is before `start` because the
+/// clock was set back.
 fn ms_between(start: Timestamp, end: Timestamp) -> u64 {
     u64::try_from(end.duration_since(start).as_millis()).unwrap_or(0)
 }

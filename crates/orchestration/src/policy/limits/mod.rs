@@ -50,16 +50,16 @@ pub struct Limits {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_total_tokens: Option<u64>,
     /// Maximum size of one model answer in bytes, 16 MiB by default. It includes text, reasoning,
-    /// tool inputs and provider data; each stream event counts at least 32 bytes. The stream of a
-    /// longer answer is dropped, and the received part is kept.
+    /// tool inputs and provider data; each stream event counts at least 32 bytes. If a streamed
+    /// answer is longer, the run ends, and its report contains the received part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_answer_bytes: Option<u64>,
     /// Maximum cost of the model calls in US dollars. With this limit, a model without a known
     /// price is not called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
-    /// Maximum duration of the run, without the time that the run waits for a person or is stored.
-    /// Serialized in seconds.
+    /// Maximum duration of the run. The time during which the run waits for the decision of a
+    /// person, or no process executes the run, does not count. Serialized in seconds.
     #[serde(
         with = "crate::policy::seconds",
         skip_serializing_if = "Option::is_none"

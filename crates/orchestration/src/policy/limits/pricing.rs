@@ -30,7 +30,8 @@ pub struct Pricing {
     pub server_tool_request: Option<f64>,
 }
 
-/// Cost of one model answer, and the number of its requests to built-in tools without a price.
+/// Cost of one model answer, and the number of requests to built-in tools of the provider, such as
+/// a web search, that the cost does not include because their price is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct AnswerCost {
     /// Cost of the model answer in US dollars.

@@ -23,7 +23,8 @@ pub(super) fn wrap_in_object_schema(schema: &Value) -> Value {
         "required": [WRAPPER],
         "additionalProperties": false,
     });
-    // References such as `#/$defs/n` start at the root, so the definitions move there.
+    // References such as `#/$defs/n` are resolved from the root of a schema, so the definitions
+    // move from the inner schema to the new root.
     if let Some(fields) = inner.as_object_mut() {
         for key in ["$defs", "definitions", "$schema"] {
             if let Some(value) = fields.shift_remove(key) {
@@ -43,8 +44,9 @@ fn is_object_schema(schema: &Value) -> bool {
     }
 }
 
-/// Validates an answer against a custom schema. Returns the answer after unwrapping and repairs,
-/// and descriptions of the repairs. The error describes the faults.
+/// Validates an answer against a custom schema. Returns the repaired answer without the wrapper
+/// object of [`wrap_in_object_schema`], and descriptions of the repairs. If the answer is still
+/// invalid, the error describes its faults.
 pub(super) fn validate_answer(
     schema: &Value,
     mut value: Value,

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::AnswerItem;
 
-/// Incremental reader of the formatter's JSON that returns the text of the answer.
+/// Incremental reader of the JSON of a formatted answer. It returns the text of the answer while
+/// the model is still writing the JSON.
 ///
 /// If the keys of an item are in the order of the schema, its text is emitted as it arrives.
 /// Otherwise, the text is emitted when the next item starts. A malformed answer may be emitted only
@@ -29,7 +30,7 @@ use crate::AnswerItem;
 pub struct PartialFormatter {
     is_silent: bool,
     input: String,
-    /// Length of `input`, in bytes, from which on it is parsed again.
+    /// Length of `input`, in bytes, at which `input` is parsed again.
     next_length: usize,
     shown: String,
 }
@@ -82,7 +83,8 @@ fn extract_known_text(input: &str) -> String {
     let input = input.trim_start();
     let json = match input.strip_prefix("```") {
         Some(fence) => fence.split_once('\n').map_or("", |(_, inside)| inside),
-        // The input may be the start of a code fence, so it is not known whether it is text.
+        // The input may be the start of a code fence or of text, so nothing is returned until more
+        // input arrives.
         None if "```".starts_with(input) => "",
         None => input,
     };

@@ -21,14 +21,15 @@ use crate::{
     strategy::{GatherFormat, marker},
 };
 
-/// State of the formatting phase, which is stored with the run.
+/// State of the formatting phase, during which the model writes the final answer in the required
+/// format. The state is stored with the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FormatState {
     mode: FormatterMode,
     /// Modes to try after the current one, from the strictest to the loosest.
     left: Vec<FormatterMode>,
-    /// Whether the model was called a second time because a response was malformed. There is no
-    /// third call for this reason.
+    /// Whether the model was called a second time because a response was malformed. The model is
+    /// not called a third time for this reason.
     asked_again: bool,
     /// Readable text of the last malformed response. It becomes the answer if no valid response
     /// follows.
@@ -41,7 +42,8 @@ pub struct FormatState {
 /// called again, or there is no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormatDecision {
-    /// The response is the answer. Its `fault` is set if it does not match the custom schema.
+    /// The response is the answer. [`FormattedAnswer::fault`] is set if the answer does not match
+    /// the custom schema.
     Done(FormattedAnswer),
     /// The response is malformed, and the model is called a second time. The new call may use
     /// another [`FormatState::current_mode`].
@@ -252,7 +254,8 @@ impl<'a> ResponseParts<'a> {
         Self {
             answers,
             others,
-            // The model may still write markers of the gather phase.
+            // The gather phase has ended, but the model may still write its control lines, such as
+            // `NEED MORE DATA: …`. They are not part of the answer.
             text: marker::remove_markers(&answer.text()),
         }
     }
@@ -297,8 +300,9 @@ impl<'a> ResponseParts<'a> {
         })
     }
 
-    /// Adds the text of the response outside of tool calls. This text can be the answer as JSON,
-    /// which `found` contains, or prose before the answer.
+    /// Adds the text of the response outside of tool calls to `reading`. `found` is the JSON in
+    /// this text. If `found` is a formatted answer, its items are added; otherwise the text becomes
+    /// the first item of the answer.
     fn add_surrounding_text(
         &self,
         reading: &mut AnswerItems,
@@ -362,7 +366,8 @@ impl<'a> ResponseParts<'a> {
         };
         match json::find_json(raw, false) {
             Some(found) => format_custom_answer(schema, found.value, found.repair),
-            // The text may be a plain number or string that the custom schema requires.
+            // The text contains no JSON object or list, but it may be a plain number or string that
+            // the custom schema requires.
             None => {
                 format_custom_answer(schema, serde_json::from_str(raw).map_err(|_| fault)?, None)
             }

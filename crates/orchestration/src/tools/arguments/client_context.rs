@@ -37,8 +37,8 @@ impl ClientContext {
         &self.0
     }
 
-    /// Checks that each name is in `allowed`, and that each value is a scalar. A string may have at
-    /// most 8,192 bytes.
+    /// Returns an error if a name is not in `allowed`, or if a value is an array, an object or a
+    /// string of more than 8,192 bytes.
     pub(super) fn check_names_and_values(
         &self,
         allowed: &BTreeSet<String>,

@@ -100,8 +100,8 @@ impl MissingHiddenArgument {
 #[derive(Clone, Default)]
 pub struct ContextInjection {
     declared: Arc<ConfiguredValues>,
-    /// Names of servers whose tools get no hidden values, because these tools run outside this
-    /// program.
+    /// Names of servers whose tools get no hidden values, such as the server name of tools that the
+    /// client of the run executes.
     excluded: Vec<String>,
     /// Session id that placeholders use for runs without a session. `None` uses the run id.
     conversation: Option<String>,
@@ -157,9 +157,9 @@ impl ContextInjection {
         self.change_values(|declared| declared.values.insert(name.into(), value))
     }
 
-    /// Sets the value of an argument for the tools of one server, for the case that
-    /// [`ContextInjection::with_template`] sets none. If both values are objects, the tool gets the
-    /// members of both; a member of the other value takes precedence.
+    /// Sets the default value of an argument for the tools of one server. It applies if
+    /// [`ContextInjection::with_template`] sets no value. If both values are objects, the tool gets
+    /// the members of both; for a common member, the value of `with_template` takes precedence.
     #[must_use]
     pub fn with_default(
         self,
@@ -171,8 +171,8 @@ impl ContextInjection {
         self.change_values(|declared| declared.defaults.insert(key, value))
     }
 
-    /// Hides an argument from models even if it has no value. A call of a tool that requires the
-    /// argument then returns an error.
+    /// Hides an argument from models even if no value is configured for it. Without a value, a call
+    /// of a tool that requires the argument returns an error.
     #[must_use]
     pub fn with_reserved_argument(self, name: impl Into<String>) -> Self {
         self.change_values(|declared| declared.reserved.insert(name.into()))
@@ -187,7 +187,7 @@ impl ContextInjection {
         self.change_values(|declared| declared.servers.replace(servers))
     }
 
-    /// Excludes the tools of a server from hidden values, because they run outside this program.
+    /// Excludes the tools of a server: no hidden values are added to their inputs.
     #[must_use]
     pub(crate) fn with_excluded_server(mut self, server: &str) -> Self {
         self.excluded.push(server.to_owned());
@@ -284,8 +284,8 @@ impl ContextInjection {
         input
     }
 
-    /// Removes every argument whose name can be hidden from an input. Use this function if the tool
-    /// definition is not available.
+    /// Removes from `input` every argument whose name is configured as hidden or has a configured
+    /// value. Use this function if the tool definition is not available.
     pub fn remove_all_hidden_arguments(&self, mut input: JsonObject) -> JsonObject {
         for name in self.argument_names() {
             input.shift_remove(name);
@@ -346,7 +346,7 @@ impl ContextInjection {
         self.redactor.redact_known(text)
     }
 
-    /// Redacts hidden values from the strings of a JSON value.
+    /// Redacts hidden values from the texts, numbers and member names of a JSON value.
     pub(crate) fn redact_value(&self, value: &mut Value) {
         self.redactor.redact_known_in_value(value);
     }
@@ -359,8 +359,9 @@ impl ContextInjection {
             .get_or_create(original, |original| self.build_hidden_arguments(original))
     }
 
-    /// Returns the configured value of the argument `name` for the tools of a server, or `None`
-    /// without one. Members of the default value are merged into an object value.
+    /// Returns the configured value of the argument `name` for the tools of a server, or its
+    /// default value. Returns `None` if neither is configured. If both are objects, members that
+    /// the value does not have come from the default.
     fn find_value(&self, server: Option<&str>, name: &str) -> Option<ContextTemplate> {
         let declared = &*self.declared;
         let gets_values = declared

@@ -119,8 +119,8 @@ pub(super) fn repair_values(
 }
 
 /// Returns the inner object of an input such as `{"arguments": {…}}`, and a description of the
-/// repair. Returns `None` if the input has another form, or if the schema declares one of its
-/// properties.
+/// repair. Returns `None` if the input has another form, or if the schema declares a property of
+/// the outer object, which is then not a mistake of the model.
 fn unwrap_arguments(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonObject, String)> {
     let mut wrapper = None;
     for (key, value) in input {

@@ -19,8 +19,8 @@ const MAX_CLIENT_NAME: usize = 64;
 /// | placeholder | value |
 /// |---|---|
 /// | `${session.id}` | the id of the session; the id of the run if the run is in no session |
-/// | `${principal.user}` | the user of the run; empty if there is only one |
-/// | `${principal.tenant}` | the tenant of the run; empty if there is only one |
+/// | `${principal.user}` | the user of the run; empty if there is only one user |
+/// | `${principal.tenant}` | the tenant of the run; empty if there is only one tenant |
 /// | `${client.NAME}` | the value that the client sends under `NAME` |
 ///
 /// `$$` is a literal `$`. A text with a placeholder without a value is omitted. `Debug` prints
@@ -113,8 +113,9 @@ impl ContextTemplate {
     ) {
         visit_texts(name, &self.0, &mut |key, text| {
             let pieces: Vec<TemplatePart> = split_valid_placeholders(text).collect();
-            // A literal part of a longer text, such as `Bearer ` before a placeholder, gets no
-            // name. With the name of a secret, even a short text is redacted.
+            // The redactor also redacts short texts if their name is typical of secrets, such as
+            // `token`. A literal part of a longer text, such as `Bearer ` before a placeholder,
+            // gets no name, so that it is not redacted everywhere.
             let key_of_literal = if pieces.len() > 1 { "" } else { key };
             for piece in pieces {
                 match piece {
@@ -146,7 +147,8 @@ impl ContextTemplate {
     /// change. All `schemas` describe this value.
     ///
     /// Adds to `needed` the names of the client values that the required members depend on. If
-    /// `is_required` is set, adds those that this value itself depends on too.
+    /// `is_required` is set and this value is a string, also adds the names in the placeholders of
+    /// this string.
     pub(super) fn select_declared_members(
         &self,
         schemas: &[AppliedSchema<'_>],
@@ -154,8 +156,8 @@ impl ContextTemplate {
         needed: &mut BTreeSet<String>,
     ) -> Self {
         if is_required {
-            // Only a value that is a string is missing without its client values. Lists and objects
-            // omit the members without a value.
+            // Without its client values, a string has no value, but a list or an object only omits
+            // some members. Therefore, names are added only for a string.
             needed.extend(find_value_client_names(&self.0));
         }
         let Value::Object(members) = &self.0 else {

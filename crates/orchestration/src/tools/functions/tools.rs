@@ -66,7 +66,8 @@ impl FunctionTools {
         Self::default()
     }
 
-    /// Adds a Rust function as a tool. [`Function::new`] describes the parameters.
+    /// Adds a Rust function as a tool. The documentation of [`Function::new`] explains the
+    /// parameters.
     #[must_use]
     pub fn with_handler<A, F, R, O, E>(
         self,
@@ -102,8 +103,8 @@ impl FunctionTools {
         self
     }
 
-    /// Sets the server name of all functions, which approval rules and reports use. By default, the
-    /// definitions of the functions have no origin.
+    /// Sets the server name of all functions. Approval rules and reports use this name. By default,
+    /// the definitions of the functions have no server name.
     #[must_use]
     pub fn with_server_name(mut self, server: impl Into<String>) -> Self {
         let server = server.into();
@@ -140,7 +141,8 @@ impl ToolHost for FunctionTools {
         }
     }
 
-    /// Executes a function and enforces the deadline of the call, which needs a tokio runtime.
+    /// Executes a function. If the call has a deadline, it is enforced with a tokio timer, so a
+    /// tokio runtime must be running.
     async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let Some(function) = self.find_function(&call.name) else {
             return Err(ToolCallError::UnknownTool {

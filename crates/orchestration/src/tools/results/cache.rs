@@ -55,8 +55,8 @@ pub struct CacheKey([u8; 32]);
 #[derive(Default)]
 struct CacheEntries {
     by_key: HashMap<CacheKey, CacheEntry>,
-    /// Number of cache hits and stored results so far. The number at the last use of an entry is
-    /// stored in the entry.
+    /// Counter that grows with each cache hit and each stored result. Each entry keeps the count of
+    /// its last use, so the entry with the lowest count is the least recently used one.
     uses: u64,
     /// Number of calls of [`ResultCache::invalidate_server`], by server name. The number is part of
     /// the cache key, so an invalidation makes earlier results of the server unreachable, even if
@@ -84,7 +84,8 @@ impl ResultCache {
     ///
     /// `definition` is the tool as its host lists it. `input` includes the values that are hidden
     /// from the model, because results can depend on them. Create the key before the call, so that
-    /// [`ResultCache::invalidate_server`] during the call makes its result unreachable.
+    /// [`ResultCache::invalidate_server`] during the call makes the result of this call
+    /// unreachable.
     pub fn create_key(
         &self,
         principal: &Principal,
@@ -118,8 +119,8 @@ impl ResultCache {
         None
     }
 
-    /// Stores a tool result. Returns whether it was stored; errors and results that are too large
-    /// are not.
+    /// Stores a tool result and returns `true`. Returns `false` without storing an error result or
+    /// a result larger than [`CacheOptions::max_bytes`], and if [`CacheOptions::max_entries`] is 0.
     pub fn store_result(&self, key: CacheKey, output: &ToolOutput, now: Timestamp) -> bool {
         let bytes = serde_json::to_string(output).map_or(usize::MAX, |json| json.len());
         let CacheOptions {

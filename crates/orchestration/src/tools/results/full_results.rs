@@ -34,7 +34,8 @@ const RESERVED_TOKENS: u64 = 200;
 pub struct FullResult {
     /// Id of the tool use, with which the model requests the full result.
     id: String,
-    /// Number of messages that the conversation had when the result was stored.
+    /// Number of messages that the conversation had when the result was stored. In the stored
+    /// messages, the full text follows this number of conversation messages.
     position: usize,
     /// The full text as a message, or `None` if the text was removed. It is not serialized here: a
     /// run stores its state with each checkpoint, but each message only once.
@@ -88,8 +89,9 @@ pub struct FullResults {
 }
 
 impl FullResults {
-    /// Stores a full result, replacing a result with the same id. Removes the oldest results if the
-    /// total exceeds 16 MiB. `position` is the number of messages in the conversation.
+    /// Stores a full result, replacing a result with the same id. Removes the texts of the oldest
+    /// results if the total size exceeds 16 MiB. `position` is the number of messages in the
+    /// conversation.
     pub fn store_result(&mut self, result: FullResult, position: usize) {
         for other in &mut self.results {
             if other.id == result.id {
@@ -156,8 +158,8 @@ impl FullResults {
         Some(conversation)
     }
 
-    /// Returns `true` if no tool result of the run was truncated. The read tool is offered only
-    /// otherwise.
+    /// Returns `true` if no tool result of the run was truncated. The read tool is not offered in
+    /// this case.
     pub fn is_empty(&self) -> bool {
         self.results.is_empty()
     }

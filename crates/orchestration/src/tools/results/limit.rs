@@ -126,8 +126,9 @@ fn join_text_and_structured(text: &str, structured: Option<&Value>) -> String {
     whole
 }
 
-/// Returns a byte offset shortly before `end` at which the last line ends, or else the last word.
-/// Returns `end` if there is none in the last fifth of the text before `end`.
+/// Returns the byte offset at which `text` is cut so that it has at most `end` bytes: after the
+/// last line break, or else after the last space. Searches only the last fifth before `end`, and
+/// returns `end` if this part has neither.
 fn find_line_or_word_end(text: &str, end: usize) -> usize {
     let close = text.floor_char_boundary(end / 5 * 4);
     if end >= text.len() {

@@ -15,11 +15,11 @@ use crate::{
 /// The instructions and the messages of a Messages API request.
 #[derive(Debug)]
 pub(crate) struct WireConversation<'a> {
-    /// The instructions before the conversation. Later instructions are added if the model does not
-    /// support them between messages.
+    /// The instructions before the conversation. Instructions within the conversation are added
+    /// here if the model does not support them between messages.
     pub(crate) system: Vec<Block<'a>>,
-    /// Number of blocks at the start of `system` from instructions before the conversation. The
-    /// blocks after them were moved from within the conversation.
+    /// Number of the first blocks of `system` that come from instructions before the conversation.
+    /// All other blocks were moved here from within the conversation.
     pub(crate) leading: usize,
     /// The messages. User and assistant messages alternate, and the first message is of the user. A
     /// user message may be followed by a system message with instructions.
@@ -27,9 +27,9 @@ pub(crate) struct WireConversation<'a> {
 }
 
 impl WireConversation<'_> {
-    /// Returns whether the model must continue a turn that does not start with thinking, after tool
-    /// results or after its own text. The API then refuses thinking with a budget: "Expected
-    /// `thinking` or `redacted_thinking`, but found `tool_use`".
+    /// Returns whether the model must continue its last turn, after tool results or after its own
+    /// text, and this turn does not start with thinking. The API then refuses thinking with a
+    /// budget: "Expected `thinking` or `redacted_thinking`, but found `tool_use`".
     pub(crate) fn continues_without_thinking(&self) -> bool {
         let is_answer = |message: &&wire::Message<'_>| message.role == wire::Role::Assistant;
         let Some(last) = self.messages.iter().rfind(is_answer) else {
@@ -236,7 +236,8 @@ impl<'a> ConversationTurns<'a> {
         };
         let is_native = |block: &Block<'_>| matches!(block, Block::Native(_));
         if last.content.iter().any(is_native) {
-            // The turn paused in a server tool. It is sent unchanged, so that the API continues it.
+            // Blocks of a server tool show that the API paused the turn. The turn is sent
+            // unchanged, so that the API continues it.
             return;
         }
         if rules.is_none_or(|rules| rules.prefill) {

@@ -122,8 +122,8 @@ fn supported_image_type(media_type: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the media type and the base64 text of a `data:` URL, because the API refuses these URLs.
-/// Returns `None` for other URLs.
+/// Returns the media type and the base64 text of a `data:` URL. They are sent instead of the URL,
+/// because the API refuses `data:` URLs. Returns `None` for other URLs.
 fn parse_data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }

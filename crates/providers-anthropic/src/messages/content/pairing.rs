@@ -12,7 +12,7 @@ use switchboard_domain::{ChatRequest, ModelId, Part, Role};
 pub(super) struct UnpairedBlocks<'a> {
     /// Ids of server tool calls without a result.
     calls: HashSet<&'a str>,
-    /// Ids of missing server tool calls that a result block refers to.
+    /// Ids of server tool calls that have a result block, but whose call block is missing.
     results: HashSet<&'a str>,
 }
 
@@ -20,8 +20,8 @@ impl<'a> UnpairedBlocks<'a> {
     /// Finds the unpaired call and result blocks in a conversation with `model`.
     ///
     /// A call without a result counts as unpaired only if a later user message has content other
-    /// than tool results. Before that message, the turn may have paused, or code of the model may
-    /// wait for results of other tools.
+    /// than tool results. Without such a message, the result may still arrive: the API may have
+    /// paused the turn, or code of the model may wait for results of other tools.
     pub(super) fn find_in_request(request: &'a ChatRequest, model: &ModelId) -> Self {
         // Ids of calls without a result: `waiting` in the current turn, `lost` in earlier turns.
         let (mut waiting, mut lost) = (HashSet::new(), HashSet::new());

@@ -61,7 +61,8 @@ pub enum Block<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
-    /// A block without an equivalent in the domain, sent back unchanged.
+    /// A block of an earlier answer for which the domain has no type of message part, such as a
+    /// call of a server tool. It is sent back unchanged.
     #[serde(untagged)]
     Native(&'a Value),
 }

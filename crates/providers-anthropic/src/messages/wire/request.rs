@@ -41,7 +41,7 @@ pub struct Body<'a> {
     pub top_p: Option<f64>,
     /// Stop sequences: texts at which the answer ends.
     pub stop_sequences: Vec<&'a str>,
-    /// Id of the container in which the model's code continues to run.
+    /// Id of the code execution container that continues to run the model's code.
     pub container: Option<&'a str>,
     pub metadata: Option<Metadata<'a>>,
     /// Whether the API streams the answer.

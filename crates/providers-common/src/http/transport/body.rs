@@ -1,16 +1,12 @@
 //! Reading of response bodies with time limits.
 
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
+use futures_util::{StreamExt as _, stream};
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::timeout;
 
 use super::{AnswerContext, Shared, failure};
 use crate::ByteStream;
@@ -58,60 +54,29 @@ pub(super) fn with_idle_timeout(
     shared: Arc<Shared>,
     context: AnswerContext,
 ) -> ByteStream {
-    Box::pin(WatchedBody {
-        first: Some(first).filter(|first| !first.is_empty()),
-        rest: Some(rest),
-        waiting: None,
-        shared,
-        context,
-    })
-}
-
-/// Stream of the pieces of a response body, with an idle time-out.
-struct WatchedBody<S> {
-    first: Option<Bytes>,
-    /// The pieces after `first`. `None` after the end or an error, which closes the connection.
-    rest: Option<S>,
-    /// Timer of the idle time-out while the consumer waits for a piece.
-    waiting: Option<Pin<Box<Sleep>>>,
-    shared: Arc<Shared>,
-    context: AnswerContext,
-}
-
-impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for WatchedBody<S> {
-    type Item = Result<Bytes, ModelError>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        if let Some(first) = this.first.take() {
-            return Poll::Ready(Some(Ok(first)));
-        }
-        let Some(rest) = &mut this.rest else {
-            return Poll::Ready(None);
-        };
-        let after = this.shared.config.idle_timeout;
-        let error = match Pin::new(rest).poll_next(context) {
-            Poll::Ready(Some(Ok(piece))) => {
-                this.waiting = None;
-                return Poll::Ready(Some(Ok(piece)));
-            }
-            Poll::Ready(Some(Err(error))) => {
+    let rest = stream::unfold(Some((rest, shared, context)), |state| async move {
+        let (mut rest, shared, context) = state?;
+        let after = shared.config.idle_timeout;
+        let error = match timeout(after, rest.next()).await {
+            Ok(Some(Ok(piece))) => return Some((Ok(piece), Some((rest, shared, context)))),
+            Ok(Some(Err(error))) => {
                 let (kind, cause) = (ModelErrorKind::Interrupted, failure::root_cause(&error));
-                let error = error.without_url();
-                Some(ModelError::new(&this.shared.provider, kind, cause).with_source(error))
+                ModelError::new(&shared.provider, kind, cause).with_source(error.without_url())
             }
-            Poll::Ready(None) => None,
-            Poll::Pending => {
-                let timer = this.waiting.get_or_insert_with(|| Box::pin(sleep(after)));
-                ready!(timer.as_mut().poll(context));
+            Ok(None) => return None,
+            Err(_) => {
                 let phase = TimeoutPhase::Idle;
-                let kind = ModelErrorKind::Timeout { phase, after };
-                Some(ModelError::new(&this.shared.provider, kind, ""))
+                ModelError::new(
+                    &shared.provider,
+                    ModelErrorKind::Timeout { phase, after },
+                    "",
+                )
             }
         };
-        this.rest = None;
-        Poll::Ready(error.map(|error| Err(this.context.complete_error(error))))
-    }
+        Some((Err(context.complete_error(error)), None))
+    });
+    let first = Some(first).filter(|first| !first.is_empty());
+    Box::pin(stream::iter(first.map(Ok)).chain(rest).fuse())
 }
 
 #[cfg(test)]

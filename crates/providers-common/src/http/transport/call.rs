@@ -88,7 +88,8 @@ impl Call<'_> {
         }
     }
 
-    /// Converts a successful HTTP response into an answer whose body is still unread.
+    /// Converts a successful HTTP response into an answer. `first` is the piece of the body that
+    /// was already read. The answer's body begins with it.
     fn to_answer(&self, mut response: reqwest::Response, first: Option<Bytes>) -> HttpAnswer {
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());

@@ -10,8 +10,8 @@ pub(super) fn add_default_retry_hint(error: ModelError) -> ModelError {
     error.with_retry_hint(is_transient, pause)
 }
 
-/// Returns the error of a request without an answer, or of an answer that ended before its first
-/// byte.
+/// Converts an error of reqwest into the error of a request that got no answer, or whose answer
+/// ended before its first byte.
 pub(super) fn connection_error(
     provider: &str,
     address: &str,

@@ -29,7 +29,8 @@ pub(super) fn build_redactor(url: &Url, headers: &HeaderMap) -> Redactor {
         )
 }
 
-/// Redacts a request's secrets in the message and in the causes of an error.
+/// Redacts a request's secrets in the texts of an error: message, request id, name of a field or
+/// feature, and causes.
 pub(super) fn redact_error(redactor: &Redactor, mut error: ModelError) -> ModelError {
     let clean = |text: &str| redactor.redact_known(text).into_owned();
     if let ModelErrorKind::InvalidRequest { field: Some(text) }

@@ -56,12 +56,14 @@ pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     Some(id.to_owned()).filter(|id| !id.is_empty() && id.len() <= MAX_REQUEST_ID_BYTES)
 }
 
-/// Returns the media type of a response without its parameters, in lower case.
+/// Returns the media type of a response without its parameters, in lower case. Returns `None` if
+/// `content-type` is missing or empty.
 pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     media_type_essence(headers).map(str::to_ascii_lowercase)
 }
 
-/// Returns the media type of a response without its parameters, in its original case.
+/// Returns the media type of a response without its parameters, in its original case. Returns
+/// `None` if `content-type` is missing or empty.
 pub(super) fn media_type_essence(headers: &HeaderMap) -> Option<&str> {
     let value = header_text(headers, &header::CONTENT_TYPE)?;
     let essence = value.split(';').next()?.trim();
@@ -75,8 +77,9 @@ pub(super) fn compression(headers: &HeaderMap) -> Option<&str> {
         .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
 }
 
-/// Returns whether the media type `actual` is one of the expected ones. `application/json` includes
-/// all types of JSON, such as `application/problem+json`.
+/// Returns whether the media type `actual` is one of the expected ones. An expected
+/// `application/json` also accepts every type that ends with `+json`, such as
+/// `application/problem+json`.
 pub(super) fn is_expected_media_type(actual: &str, expected: &[&str]) -> bool {
     expected.iter().any(|expected| {
         actual.eq_ignore_ascii_case(expected)

@@ -11,7 +11,7 @@ use super::{HttpRequest, HttpTransport, failure, redact};
 pub(crate) struct Target {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
-    /// Expected media types of a successful answer.
+    /// Expected media types of a successful answer. Empty if every media type is accepted.
     pub(super) expected: &'static [&'static str],
     /// Redactor of the secrets in the address and the headers.
     pub(super) redactor: Redactor,

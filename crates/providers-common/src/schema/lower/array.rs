@@ -38,7 +38,8 @@ impl Lowering<'_, '_> {
             let at = format!("{at}/items");
             let items = self.lower_schema(items, &at, level.enter_array());
             let items = items.unwrap_or_else(|| {
-                // No item is valid after those of `prefixItems`, so the array must end there.
+                // No value is valid for `items`, so the array must end after the items of
+                // `prefixItems`.
                 limit_array_length(&mut schema, prefix_length);
                 self.lower_any_value(Map::new(), &at)
             });

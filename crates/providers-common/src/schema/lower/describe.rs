@@ -22,7 +22,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Keeps or removes an annotation, or moves its text to the description.
+    /// Adds an annotation to `out` if the dialect accepts it. Otherwise moves its text to the
+    /// description of `out`, or drops it if it has no meaning for a model.
     pub(super) fn put_annotation(&mut self, out: &mut Map, keyword: &str, value: &Value, at: &str) {
         match keyword {
             "description" => text::prepend_text(out, value),
@@ -34,8 +35,8 @@ impl Lowering<'_, '_> {
     }
 
     /// Returns the schema of a string that contains a value as JSON text, for a `schema` that the
-    /// dialect cannot express. `what` names the value in the reported change, and `sentence` names
-    /// it in the description.
+    /// dialect cannot express. `what` names the value in the message of the reported change ("any
+    /// value"), and `sentence` names it in the description ("Any JSON value").
     pub(super) fn json_text(&mut self, schema: &Map, at: &str, what: &str, sentence: &str) -> Map {
         let message = format!("{what} is written as JSON text");
         self.report(at, ChangeKind::Encoded, message);

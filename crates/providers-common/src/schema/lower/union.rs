@@ -9,8 +9,8 @@ use crate::schema::{
     merge::{expand_schema, intersect_schemas},
 };
 
-/// Maximum number of subschemas that result from copying the other keywords of a schema with
-/// `anyOf` into each alternative. If there would be more, the `anyOf` becomes text in the
+/// Maximum number of subschemas that are created when the other keywords of a schema with `anyOf`
+/// are copied into each alternative. If more copies are needed, the `anyOf` becomes text in the
 /// description.
 const MAX_COPIES: usize = 400;
 /// Maximum number of alternatives whose overlap is checked. A longer list counts as overlapping.

@@ -56,7 +56,8 @@ impl Lowering<'_, '_> {
         }
         schema.shift_remove("enum");
         let is_boolean = values.len() == 2 && values.iter().all(Value::is_boolean);
-        // The type of booleans and nulls already states the allowed values, so they need no text.
+        // The type alone allows exactly `true` and `false`, or exactly null, so these values need
+        // no text.
         if !is_boolean && !values.iter().all(Value::is_null) {
             self.describe(schema, "enum", &Value::Array(values), at);
         }
@@ -78,8 +79,8 @@ impl Lowering<'_, '_> {
     }
 
     /// Splits an `enum` with null into a union of the other values and the type `null`, for a
-    /// dialect that cannot list null. Returns `None` if the dialect can list null or the `enum`
-    /// needs no union.
+    /// dialect that cannot list null. Returns `None` if the dialect does not need the split, or if
+    /// the `enum` does not list null together with other values.
     pub(super) fn null_as_alternative(&self, schema: &Map) -> Option<Map> {
         if self.rules.enums != EnumValueRule::StringsAndNumbers {
             return None;
@@ -110,7 +111,8 @@ impl Lowering<'_, '_> {
         Some(union)
     }
 
-    /// Removes listed values that do not have the schema's type, or the type if no value has it.
+    /// Removes the values in `enum` or `const` that do not have the schema's type. If no value has
+    /// the type, removes the type instead.
     fn remove_mistyped_values(&mut self, schema: &mut Map, at: &str) {
         let types = schema.get_types();
         let Some(values) = listed_values(schema).filter(|_| schema.contains_key("type")) else {

@@ -55,8 +55,8 @@ impl<'a> Normalizer<'a, '_> {
             ("dependencies", Value::Object(dependencies)) => {
                 self.normalize_dependencies(dependencies, out, at, depth);
             }
-            // In draft 4, `exclusiveMinimum` and `exclusiveMaximum` are flags of the inclusive
-            // bound.
+            // In draft 4, `exclusiveMinimum` and `exclusiveMaximum` are booleans that make
+            // `minimum` and `maximum` exclusive.
             ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(is_exclusive)) => {
                 let bound = map.get(match keyword {
                     "exclusiveMinimum" => "minimum",

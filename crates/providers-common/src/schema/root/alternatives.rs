@@ -10,8 +10,8 @@ use super::{
 };
 use crate::schema::{keywords::listed_values, merge::expand_schema};
 
-/// Adds the properties of all alternatives to `root`. Returns `true` if there are several
-/// alternatives, because `root` then allows more values than these.
+/// Adds the properties of all alternatives to `root`. Returns whether there are several
+/// alternatives: `root` then allows more values than the alternatives do.
 pub(super) fn unite(normal: &NormalSchema, root: &mut Map, alternatives: &[Value]) -> bool {
     unite_nested(normal, root, alternatives, MAX_DEPTH, &Cell::new(MAX_STEPS))
 }

@@ -117,7 +117,8 @@ impl Arguments {
                 cursor.skip_whitespace();
                 cursor.expect_text(self.value.0)?;
             }
-            // Models sometimes omit the mark after a value, so the next key also ends it.
+            // Models sometimes omit the mark after a value, so the beginning of the next key also
+            // ends the value.
             let value = cursor.read_until(&[self.value.1, self.key.0, self.end])?;
             cursor.skip_any(&[self.value.1]);
             arguments.insert(key.to_owned(), parse_argument(tools, name, key, value));
@@ -126,9 +127,11 @@ impl Arguments {
 }
 
 /// Returns the value of an argument: a string if the schema of the argument allows only strings,
-/// else the JSON or Python literal that the text is. Text that is not a literal becomes a string.
+/// else the value of the JSON or Python literal in the text. Text that is not a literal becomes a
+/// string.
 fn parse_argument(tools: &OfferedTools, tool: &str, key: &str, raw: &str) -> Value {
-    // The chat templates put line breaks around each value.
+    // The chat templates put a line break before and after each value. These line breaks are
+    // removed.
     let text = raw.strip_prefix('\n').unwrap_or(raw);
     let text = text.strip_suffix('\n').unwrap_or(text);
     let value = parse_literal(&format!("{text} ")).filter(|_| !tools.is_text_argument(tool, key));

@@ -33,8 +33,8 @@ pub(super) fn compact_schema(schema: &Value) -> Value {
 /// Returns the schema of a call of one of the tools, or of an answer that matches the schema
 /// `answer`.
 ///
-/// Schemas with references to their own parts move to `$defs`, because references start at the
-/// root.
+/// A schema with references to its own parts moves to `$defs`, because a reference such as `#/…`
+/// starts at the root of the whole schema.
 pub(super) fn call_schema(tools: &[&ToolDefinition], answer: Option<&Value>) -> Value {
     let mut definitions = Map::new();
     let mut alternatives: Vec<Value> = tools
@@ -78,7 +78,7 @@ fn embed_schema(mut schema: Value, name: &str, definitions: &mut Map<String, Val
     let root = format!("#/$defs/{name}");
     let mut refers = false;
     visit_schemas(&mut schema, &mut |map| {
-        // `$schema` and `$id` would change the base of references.
+        // `$schema` and `$id` are removed, because they would change the base of references.
         map.retain(|key, value| !(matches!(&**key, "$schema" | "$id") && value.is_string()));
         if let Some(Value::String(target)) = map.get_mut("$ref")
             && let Some(rest) = target.strip_prefix('#')

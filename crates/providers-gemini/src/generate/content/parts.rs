@@ -15,20 +15,21 @@ use crate::generate::wire::{
     self, CallArguments, ComposedPart, Data, FileData, FunctionCall, InlineData,
 };
 
-/// Key of a part's thought signature in its provider state.
+/// Key of the thought signature in a part's [`ProviderState`].
 pub(crate) const SIGNATURE: &str = "thoughtSignature";
-/// Key of the API's call id in a part's provider state.
+/// Key of the API's call id in the [`ProviderState`] of a tool call.
 pub(crate) const ID: &str = "id";
-/// Key in an opaque part's provider state under which the API's part is stored unchanged.
+/// Key in the [`ProviderState`] of an opaque part. The value is the JSON of the API's part,
+/// unchanged.
 pub(crate) const PIECE: &str = "part";
 
-/// The kind of the opaque part with the sources of an answer. The API sends them as a field of the
-/// candidate, beside its content.
+/// The kind of the [`Opaque`] part that contains the sources of an answer. The API sends the
+/// sources in a field of the candidate, beside `content`.
 const GROUNDING: &str = "groundingMetadata";
-/// The kind of the opaque part with the web pages that the model read. The API sends them as a
-/// field of the candidate, beside its content.
+/// The kind of the [`Opaque`] part that contains the web pages that the model read. The API sends
+/// them in a field of the candidate, beside `content`.
 const PAGES: &str = "urlContextMetadata";
-/// The kinds of opaque parts that the API sends as fields of the candidate, beside its content.
+/// The kinds of [`Opaque`] parts that are built from fields of the candidate beside `content`.
 pub(crate) const BESIDE_CONTENT: [&str; 2] = [GROUNDING, PAGES];
 
 /// A mapper of message parts. It collects warnings about parts that the API does not support.
@@ -40,8 +41,8 @@ pub(crate) struct PartMapper<'m> {
     pub(crate) replay_thoughts: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
     pub(crate) reasoning_dropped: usize,
-    /// Number of parts that are sent without their provider state, because another model created it
-    /// or because the API refused the signatures.
+    /// Number of parts that are sent without data of their [`ProviderState`], such as a signature,
+    /// because another model created it or because the API refused the signatures.
     pub(crate) states_dropped: usize,
 }
 

@@ -22,7 +22,7 @@ const IN_RESULTS: [&str; 5] = [
 impl PartMapper<'_> {
     /// Maps the result of the tool call with the API's `id` and `name`. Media that a function
     /// response cannot contain are appended to `beside`. The caller adds `beside` after all
-    /// function responses, because the API requires them first.
+    /// function responses, because the API requires the function responses first.
     pub(crate) fn map_result<'a>(
         &mut self,
         result: &'a ToolResult,
@@ -93,7 +93,8 @@ impl PartMapper<'_> {
 }
 
 /// Converts a tool result to the field `response` of a function response. Text becomes the field
-/// `output` or `error` in it. Structured content is sent instead of text that has the same content.
+/// `output`, or the field `error` if the tool failed. Structured content is sent instead of text
+/// that has the same content.
 pub(crate) fn result_object(result: &ToolResult) -> Response<'_> {
     let data = result.structured.as_deref();
     let data = data.filter(|_| structured_content_includes_text(result));
@@ -126,8 +127,9 @@ pub(crate) fn result_object(result: &ToolResult) -> Response<'_> {
     }
 }
 
-/// Returns whether the structured content can replace the other content: there is only one text,
-/// which is blank or the same JSON value, or no content at all.
+/// Returns whether the structured content can replace the other content of the result. This is the
+/// case if the result has no other content, or only one text that is blank or contains the same
+/// JSON value.
 fn structured_content_includes_text(result: &ToolResult) -> bool {
     match &*result.content {
         [] => true,

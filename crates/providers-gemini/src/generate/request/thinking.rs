@@ -44,7 +44,7 @@ pub(crate) fn map_thinking(
                 ReasoningEffort::None => least,
                 ReasoningEffort::Low => "LOW",
                 ReasoningEffort::High => "HIGH",
-                // This arm maps `Medium`, and levels that were added to the domain later.
+                // This arm maps `Medium`, and effort levels that the domain crate may add later.
                 _ if medium => "MEDIUM",
                 _ => {
                     dropped(format!(

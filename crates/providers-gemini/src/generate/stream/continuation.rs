@@ -17,8 +17,8 @@ struct ContinuationState {
 }
 
 impl Continuation {
-    /// Stores `token`, so that its continuation is requested. Returns `false` if the maximum number
-    /// of requests is reached.
+    /// Stores `token` for the request that continues the answer. Returns `false` if the maximum
+    /// number of requests is reached.
     pub(crate) fn request_next(&self, token: &str) -> bool {
         let mut state = self.lock_state();
         let is_allowed = state.further_requests.saturating_add(1) < MAX_REQUESTS;

@@ -35,7 +35,7 @@ pub(crate) fn string_field(object: &Map<String, Value>, name: &str) -> Option<St
 }
 
 /// Converts `inlineData` of an answer to an image or audio part. Returns `None` for other media
-/// types.
+/// types, and if the media type or the data is missing.
 pub(crate) fn media_part(blob: &Map<String, Value>) -> Option<Part> {
     let media = Media::from_base64(string_field(blob, "mimeType")?, string_field(blob, "data")?);
     match media.media_type.split('/').next() {

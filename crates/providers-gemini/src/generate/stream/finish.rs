@@ -5,8 +5,8 @@ use switchboard_domain::FinishReason;
 /// The finish reason of a response whose answer continues in the next response.
 pub(crate) const CONTINUATION: &str = "CONTINUATION";
 
-/// Converts the API's finish reason. The decoder changes `STOP` to tool use later if there are
-/// calls.
+/// Converts the API's finish reason. If the answer has tool calls, the decoder later changes `STOP`
+/// to tool use.
 pub(crate) fn finish_reason(word: &str) -> FinishReason {
     match word {
         "STOP" => FinishReason::Stop,

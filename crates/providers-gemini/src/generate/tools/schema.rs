@@ -10,7 +10,8 @@ use switchboard_providers_common::schema::{
 
 use crate::options::SchemaForm;
 
-/// Returns the target dialect of the schema compiler for the configured schema language.
+/// Returns the API's schema dialect for the configured schema language. The schema compiler
+/// converts schemas to this dialect.
 pub(crate) fn schema_dialect(form: SchemaForm) -> Dialect {
     match form {
         SchemaForm::JsonSchema => Dialect::GeminiJsonSchema,
@@ -21,8 +22,8 @@ pub(crate) fn schema_dialect(form: SchemaForm) -> Dialect {
 /// Compiles the input schema of a tool for the API. With [`SchemaForm::OpenApi`], returns `None`
 /// for a tool without parameters.
 ///
-/// Adds a warning if the API enforces less than the original schema. A constraint that is removed
-/// or becomes description text needs no warning, because the program validates tool inputs before a
+/// Adds a warning if the API enforces less than the original schema. The warning omits constraints
+/// that were removed or became description text, because the program validates tool inputs before a
 /// call. A schema whose root is not an object is replaced, with a warning.
 pub(crate) fn compile_parameters(
     tool: &Arc<ToolDefinition>,
@@ -59,8 +60,9 @@ fn accepts_only_objects(schema: &Value) -> bool {
     name.is_some_and(|name| name.eq_ignore_ascii_case("object"))
 }
 
-/// Compiles a response schema for the API. Adds a warning if the answer may violate the original
-/// schema, because the caller reads the answer without a conversion.
+/// Compiles a response schema for the API. Adds a warning if the answer may have another form than
+/// the original schema describes, or may violate its constraints. The caller receives the answer
+/// without a conversion to the original form.
 pub(crate) fn compile_answer_schema<'a>(
     schema: &'a Value,
     form: SchemaForm,

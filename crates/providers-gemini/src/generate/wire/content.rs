@@ -34,7 +34,7 @@ impl Content<'_> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Part<'a> {
-    /// A part of an earlier answer as the API's JSON, sent back unchanged.
+    /// A part of an earlier answer as the API's JSON, sent back unchanged or without its signature.
     Native(Cow<'a, Value>),
     /// A part that this crate builds from a part of a domain message.
     Said(ComposedPart<'a>),

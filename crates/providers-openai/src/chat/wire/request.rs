@@ -184,7 +184,8 @@ pub struct JsonSchema<'a> {
     /// Name of the schema, which matches `[A-Za-z0-9_-]{1,64}`.
     pub name: &'a str,
     pub schema: Cow<'a, Value>,
-    /// Whether the API enforces the schema, which must then be in the API's strict subset.
+    /// Whether the API enforces the schema. If `true`, the schema may use only the subset of JSON
+    /// Schema that the API can enforce.
     pub strict: bool,
 }
 

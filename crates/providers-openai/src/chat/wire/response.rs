@@ -115,7 +115,7 @@ pub struct FunctionDelta {
     /// Whole name of the function. Some servers repeat it in each chunk.
     #[serde(deserialize_with = "lenient")]
     pub name: Option<String>,
-    /// Piece of the arguments as JSON text. Some servers send the object itself.
+    /// Piece of the arguments as JSON text. Some servers send a JSON object instead of text.
     pub arguments: Option<Value>,
 }
 

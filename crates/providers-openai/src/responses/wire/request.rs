@@ -116,7 +116,7 @@ pub enum Output<'a> {
         /// Status of the call: `completed` or `incomplete`.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'a str>,
-        /// Caller of the function, if the model did not call it directly.
+        /// Caller of the function, if the model did not call it directly, as the API returned it.
         #[serde(skip_serializing_if = "Option::is_none")]
         caller: Option<&'a Value>,
         /// Namespace that the called function belongs to, sent back as the API returned it.
@@ -221,7 +221,8 @@ pub struct JsonSchema<'a> {
     /// Name of the schema, which matches `[A-Za-z0-9_-]{1,64}`.
     pub name: &'a str,
     pub schema: Cow<'a, Value>,
-    /// Whether the API enforces the schema, which must then be in the API's strict subset.
+    /// Whether the API enforces the schema. If `true`, the schema may use only the subset of JSON
+    /// Schema that the API can enforce.
     pub strict: bool,
 }
 

@@ -32,7 +32,7 @@ pub struct Event {
     /// Index of the event's content part in the item.
     #[serde(deserialize_with = "lenient")]
     pub content_index: Option<u64>,
-    /// Index of the event's summary in the reasoning item.
+    /// Index of the event's part of the reasoning summary, in the item's `summary`.
     #[serde(deserialize_with = "lenient")]
     pub summary_index: Option<u64>,
     #[serde(deserialize_with = "lenient")]

@@ -121,7 +121,8 @@ struct ApprovalPayload {
 }
 
 impl AgUiRequest {
-    /// Returns the settings of the run. Fails if the client shares state, which is not supported.
+    /// Returns the settings of the run. Fails if the request field `state` is not empty, because
+    /// the server does not support state that a client shares.
     pub(crate) fn parse_settings(&self) -> Result<RunSettings, Problem> {
         let has_state = match &self.state {
             None | Some(Value::Null) => false,

@@ -201,7 +201,8 @@ impl UiMessage {
             UiRole::System => conversation.push(Role::System, self.to_parts()?),
             UiRole::User => conversation.push(Role::User, self.to_parts()?),
             UiRole::Assistant => {
-                // One client message contains all steps. A session has one message per step.
+                // An assistant message of the AI SDK contains all steps of an answer. A session
+                // stores a separate message for each step.
                 for step in self.parts.split(|part| part.kind == "step-start") {
                     let mut parts = Vec::new();
                     for part in step {
@@ -227,7 +228,8 @@ impl UiMessage {
 }
 
 impl UiPart {
-    /// Converts a text or file part of the AI SDK. Returns `None` for data, sources and reasoning.
+    /// Converts a text or file part of the AI SDK. Returns `None` for empty text, and for all other
+    /// types, such as reasoning or tool calls. Fails if the URL of a file is missing or invalid.
     fn to_content_part(&self) -> Result<Option<Part>, String> {
         match self.kind.as_str() {
             "text" => Ok(self.text.as_deref().and_then(conversation::text_part)),

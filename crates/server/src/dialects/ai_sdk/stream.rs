@@ -213,8 +213,8 @@ fn call_result_chunk(call: &ToolCallView, outcome: CallOutcome<'_>) -> Value {
     json!({"type": kind, "toolCallId": call.id, field: result, "dynamic": true})
 }
 
-/// Creates the chunk `data-EVENT` for a run event. Returns `None` if another chunk already contains
-/// the content of the event.
+/// Creates the chunk of the type `data-TYPE` for a run event, where `TYPE` is the type of the
+/// event. Returns `None` if another chunk already contains the content of the event.
 fn data_chunk(event: &RunEvent) -> Option<Value> {
     let is_transient = match &event.kind {
         // Chunks for tool calls and for the end of the run already contain these events.

@@ -267,7 +267,8 @@ fn tool_use_block(state: &ResponseState, call: &ToolCallView, input: &Value) -> 
     json!({"type": "tool_use", "id": state.client_call_id(call), "name": call.name, "input": input})
 }
 
-/// Returns Anthropic's `stop_details` of a refusal, or `None` if the model did not refuse.
+/// Returns the response field `stop_details`. Returns `None` unless the model refused to answer or
+/// a content filter removed the answer.
 fn stop_details(report: &RunReport) -> Option<Value> {
     let reason = &report.error.as_ref()?.message;
     let details = json!({"type": "refusal", "category": null, "explanation": reason});

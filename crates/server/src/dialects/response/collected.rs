@@ -22,7 +22,8 @@ pub(crate) struct CollectedResponse {
     pub(crate) started_at: i64,
     /// The reasoning text of all steps in this response.
     pub(crate) reasoning: String,
-    /// The answer text of all steps in this response, without superseded text.
+    /// The answer text of all steps in this response, without the text that the run discarded
+    /// ([`ClientEvent::TextSuperseded`]).
     pub(crate) text: String,
     /// The tool calls that the client must execute. Empty if the run has finished.
     pub(crate) calls: Vec<ToolCallView>,

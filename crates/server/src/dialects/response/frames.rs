@@ -54,8 +54,8 @@ impl SseFrames {
         // Compact JSON has no line breaks, because strings escape them.
         match serde_json::to_writer(&mut self.buffer, value) {
             Ok(()) => self.buffer.extend_from_slice(b"\n\n"),
-            // Serialization fails only for maps with other keys than strings, which no value here
-            // has.
+            // Serialization fails only for maps whose keys are not strings. No value here contains
+            // such a map.
             Err(_) => self.buffer.truncate(start),
         }
     }

@@ -40,8 +40,8 @@ pub(crate) struct ClientResults {
 }
 
 impl ClientResults {
-    /// Reads the tool results at the end of a conversation. Returns `None` unless all their call
-    /// ids contain the same run id.
+    /// Reads the tool results `last` at the end of a conversation. Returns `None` if `last` is
+    /// empty, or if the call ids of the results do not all contain one and the same run id.
     pub(crate) fn from_tool_results<'r>(
         last: impl IntoIterator<Item = &'r ToolResult>,
     ) -> Option<Self> {
@@ -75,7 +75,8 @@ pub(crate) struct PausedRun {
 }
 
 impl PausedRun {
-    /// Passes the client's results to the tool calls that wait for them. Other results are ignored.
+    /// Passes the client's results to the tool calls that wait for them. Results of other tool
+    /// calls are ignored.
     pub(crate) async fn deliver_results(&self, results: ClientResults) -> Result<(), Problem> {
         for (id, output) in results.results {
             let Some((_, call)) = self.calls.iter().find(|(known, _)| *known == id) else {
@@ -135,13 +136,15 @@ pub(crate) struct PausedRuns {
 }
 
 impl PausedRuns {
-    /// Stores a run until its client sends the results. If they do not arrive within 90 % of
-    /// `call_timeout`, the run is cancelled before its tool calls time out. A run that waits only
-    /// for an approval remains stored while this process executes it.
+    /// Keeps a run in memory until its client sends the tool results. If they have not arrived
+    /// after 90 % of `call_timeout`, the run is cancelled, before its waiting tool calls time out.
+    /// A durable run that waits only for approvals is not cancelled: its entry remains while the
+    /// run is active.
     pub(crate) fn insert(&self, paused: PausedRun, call_timeout: Duration) {
         let run = paused.run.clone();
         let since = Instant::now();
-        // An older entry of this run is replaced. Its time-out task then finds another `since`.
+        // The new entry replaces an older entry of this run. The time-out task of the older entry
+        // then finds another `since` and ends without cancelling the run.
         self.lock_runs().insert(run.clone(), (since, paused));
         let paused_runs = self.clone();
         tokio::spawn(async move {
@@ -150,7 +153,8 @@ impl PausedRuns {
                 let Some((hub, owner)) = paused_runs.find_approval_run(&run, since) else {
                     break;
                 };
-                // A run resumed from the store has no client tools, so its entry is removed.
+                // A run that has stopped loses its entry. If it is later resumed from the store, it
+                // has only the server's tools.
                 let view = hub.run_view(&owner, &run).await;
                 if !view.is_ok_and(|view| view.run.state == RunState::Running) {
                     break;
@@ -171,8 +175,8 @@ impl PausedRuns {
         runs.remove(run).map(|(_, paused)| paused)
     }
 
-    /// Returns the hub and the owner of a durable run that waits only for approvals. Returns `None`
-    /// if the run's entry was not inserted at the time `since`.
+    /// Returns the hub and the owner of a paused run. Returns `None` unless the run's entry was
+    /// inserted at the time `since` and the run is durable and waits only for approvals.
     fn find_approval_run(&self, run: &str, since: Instant) -> Option<(Hub, Principal)> {
         let runs = self.lock_runs();
         let (inserted, paused) = runs.get(run)?;

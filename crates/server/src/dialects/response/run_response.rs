@@ -106,7 +106,8 @@ impl RunResponse {
         response.with_client_tools(Some(paused.tools), paused_runs)
     }
 
-    /// Ends the response when the run waits, because approval decisions arrive with a new request.
+    /// Makes the response end when the run waits for an approval decision or a client's result,
+    /// because both arrive with a new request.
     #[must_use]
     pub(crate) fn end_when_waiting(mut self) -> Self {
         self.ends_when_waiting = true;
@@ -115,6 +116,7 @@ impl RunResponse {
     }
 
     /// Adds tools that the client executes. The response then ends when the run waits for a result.
+    /// `None` changes nothing.
     #[must_use]
     pub(crate) fn with_client_tools(
         mut self,
@@ -132,10 +134,11 @@ impl RunResponse {
         self.reader.ends_when_waiting |= self.ends_when_waiting && self.decided.is_empty();
     }
 
-    /// Builds the response: a stream of the events that `encoder` encodes if `is_streamed` is
-    /// `true`, otherwise one JSON value. For the JSON value, the method waits for the run. `answer`
-    /// creates the value from the collected response and the run report, which is `None` while the
-    /// run waits for the client. `error` creates the response for a failed run.
+    /// Builds the response. If `is_streamed` is `true`, it is a stream of the events that `encoder`
+    /// encodes. Otherwise the method waits until the run ends or waits for the client, and the
+    /// response is one JSON value. `answer` creates this value from the collected response and the
+    /// run report, which is `None` while the run waits for the client. `error` creates the response
+    /// for a failed run.
     pub(crate) async fn build_response<E: EventEncoder>(
         self,
         is_streamed: bool,

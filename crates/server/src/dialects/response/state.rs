@@ -17,8 +17,9 @@ pub(crate) struct ResponseState {
     /// The sequence number of the last event in the previous response, or `None` in the first
     /// response of a run.
     pub(crate) last_seen: Option<u64>,
-    /// The JSON Schema that the answer must match, or `None` for a text answer. With a schema, the
-    /// run emits text before the formatted answer as reasoning.
+    /// The JSON Schema that the answer must match, or `None` for a text answer. With a schema, only
+    /// the JSON answer arrives as text. Text that the model writes before the JSON answer arrives
+    /// as reasoning.
     pub(crate) answer_form: Option<Arc<AnswerSchema>>,
     pub(crate) run: String,
     /// The token usage of the model calls in this response.

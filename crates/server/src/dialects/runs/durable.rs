@@ -80,7 +80,8 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
         let results = if is_known {
             self.conversation.client_tool_results()?
         } else {
-            // In a new session no run waits for results, so they belong to earlier answers.
+            // In a session that does not exist yet, no run waits. Tool results in the request
+            // belong to earlier answers.
             Vec::new()
         };
         if self.decisions.is_some() || !results.is_empty() {
@@ -150,12 +151,15 @@ impl RegenerationRequest {
                     .enumerate()
                     .filter(|(_, window)| self.matches_window(window));
                 match (matches.next(), matches.next()) {
-                    // The only match begins at the session's first question, so it is unambiguous.
+                    // Only one sequence of stored questions equals the client's questions, and it
+                    // begins at the first question of the session. The question is therefore
+                    // unambiguous.
                     (Some((0, window)), None) => window.last(),
-                    // Several stored questions match, so the question is ambiguous.
+                    // Several sequences of stored questions equal the client's questions, so the
+                    // question is ambiguous.
                     (Some((0, _)), Some(_)) => None,
-                    // Only the answer to the last question can be replaced without losing other
-                    // messages.
+                    // The client may have sent only the end of the session. Then only the answer to
+                    // the last stored question can be replaced without losing other messages.
                     _ => questions.last().filter(is_same),
                 }
             }
@@ -165,7 +169,8 @@ impl RegenerationRequest {
             .ok_or_else(question_ambiguous)
     }
 
-    /// Returns whether the stored messages in `window` equal the client's user messages.
+    /// Returns whether the stored user messages in `window` equal the client's earlier user
+    /// messages, followed by the question.
     fn matches_window(&self, window: &[(u64, &Message)]) -> bool {
         let before = self.before.iter().map(Option::as_deref);
         let all = before.chain([Some(&*self.question)]);

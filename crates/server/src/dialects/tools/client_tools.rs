@@ -144,8 +144,8 @@ pub(crate) fn build_tool_definition(
     Arc::new(tool)
 }
 
-/// Returns the id `sb_RUN_CALL` with which the client receives the tool call `call` of the run
-/// `run`. All SDKs accept its characters.
+/// Returns the call id `sb_RUN_CALL` that the client receives for the tool call `call` of the run
+/// `run`. `RUN` is the run id without hyphens. All SDKs accept the characters of this id.
 pub(crate) fn build_client_call_id(run: &str, call: &str) -> String {
     let run = run.replace('-', "");
     format!("{CALL_ID_PREFIX}_{run}_{call}")

@@ -39,7 +39,8 @@ fn content_to_mcp(content: &ToolContent) -> Value {
         ToolContent::Unknown {
             value: value @ Value::Object(_),
         } => value.clone(),
-        // Text remains text, and content that MCP does not define becomes text.
+        // Text content remains text. Content of an unknown kind becomes text too, unless its value
+        // is a JSON object.
         other => json!({"type": "text", "text": other.as_text()}),
     }
 }

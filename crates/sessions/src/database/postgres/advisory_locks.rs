@@ -23,7 +23,8 @@ use crate::database::{Connection, Database, DatabaseError, InstanceClaim, Instan
 /// Interval between two checks that the connection that holds the advisory lock still works.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Maximum time of one check of the connection, and of acquiring a lost lock again.
+/// Maximum time of one check of the connection that holds the lock. An attempt to acquire a lost
+/// lock again has the same maximum time.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// TCP settings with which the server detects a lost client machine within half a minute.
@@ -46,7 +47,8 @@ macro_rules! is_locked {
 
 pub(super) struct AdvisoryLocks {
     shared: Arc<Shared>,
-    /// The task that checks the lock's connection and acquires the lock again after its loss.
+    /// The task that checks the connection that holds the lock, and acquires a lost lock again.
+    /// `None` before the first lock and after the release.
     keeper: Mutex<Option<AbortHandle>>,
 }
 
@@ -182,7 +184,7 @@ impl Shared {
             *holder = None;
             let lock_key = self.lock_claim().as_ref().map(|claim| claim.lock_key);
             let Some(lock_key) = lock_key else { continue };
-            // The attempt fails until the server has detected the loss of the old connection, which
+            // `relock` fails until the server has detected the loss of the old connection, which
             // holds the lock until then.
             let relock = async {
                 let mut connection = self.connect().await?;

@@ -43,7 +43,8 @@ pub(super) fn set_private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Returns the path of the folder for lock files, which is next to the database file.
 pub(super) fn lock_folder_path(path: &Path) -> PathBuf {
-    // All paths to one database file must lead to the same lock folder.
+    // Symbolic links are resolved, because all paths to one database file must lead to the same
+    // lock folder.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut name = path.into_os_string();
     name.push("-locks");
