@@ -140,6 +140,7 @@ impl ProviderConfig for AnthropicConfig {
     type DefaultWire = Messages;
 
     const MODELS_PATH: &'static str = "models?limit=1000";
+    const ERROR_TABLE: &'static ErrorTable = &ERRORS;
 
     /// Creates the configuration from the environment variables `ANTHROPIC_API_KEY` or
     /// `ANTHROPIC_AUTH_TOKEN`, `ANTHROPIC_BASE_URL` (base URL) and `ANTHROPIC_CUSTOM_HEADERS` (HTTP
@@ -196,10 +197,6 @@ impl ProviderConfig for AnthropicConfig {
 
     fn transport_config(&self) -> TransportConfig {
         self.transport.clone()
-    }
-
-    fn error_table(&self) -> &'static ErrorTable {
-        &ERRORS
     }
 
     fn check(&self) -> Result<(), ModelError> {

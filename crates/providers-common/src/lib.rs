@@ -55,7 +55,10 @@ pub mod tool_names;
 
 pub use self::http::{
     byte_stream::{ByteStream, as_text, read_to_end},
-    classify::{ClassifiedError, ErrorClassifier, HttpFailure, StatusClassifier, protocol_error},
+    classify::{
+        ClassifiedError, ErrorClassifier, HttpFailure, StatusClassifier, interrupted_error,
+        protocol_error,
+    },
     decode::{assemble_response, decode_ndjson, decode_sse, decode_sse_with_context},
     decoder::WireDecoder,
     retry::{SingleAttempt, stream_with_retry},

@@ -1,7 +1,5 @@
 //! Configuration of a server: its address, key and options.
 
-use std::fmt;
-
 use secrecy::SecretString;
 use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind};
@@ -41,7 +39,7 @@ pub const API_VERSION_VARIABLE: &str = "GOOGLE_GENAI_API_VERSION";
 /// let proxy = GeminiConfig::for_compatible_server("proxy", "http://localhost:4000/gemini");
 /// assert!(proxy.api_key.is_none());
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct GeminiConfig {
     /// Name of the provider, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
@@ -49,6 +47,7 @@ pub struct GeminiConfig {
     pub api_key: Option<SecretString>,
     /// Base URL without the API version. A URL that ends with a version (`/v1beta`) is used
     /// unchanged.
+    #[debug("{:?}", redacted_address(base_url))]
     pub base_url: String,
     /// The API version: `v1beta`, `v1` or `v1alpha`. If empty, URLs contain no version.
     pub api_version: String,
@@ -60,20 +59,6 @@ pub struct GeminiConfig {
     pub options: GeminiOptions,
     /// Time-outs and retry policy of HTTP requests.
     pub transport: TransportConfig,
-}
-
-impl fmt::Debug for GeminiConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GeminiConfig")
-            .field("provider", &self.provider)
-            .field("api_key", &self.api_key)
-            .field("base_url", &redacted_address(&self.base_url))
-            .field("api_version", &self.api_version)
-            .field("streaming", &self.streaming)
-            .field("options", &self.options)
-            .field("transport", &self.transport)
-            .finish()
-    }
 }
 
 impl GeminiConfig {
@@ -131,6 +116,7 @@ impl ProviderConfig for GeminiConfig {
     type DefaultWire = GenerateContent;
 
     const MODELS_PATH: &'static str = MODELS_PATH;
+    const ERROR_TABLE: &'static ErrorTable = &ERRORS;
 
     /// Creates the configuration from `GOOGLE_API_KEY` or `GEMINI_API_KEY`,
     /// `GOOGLE_GEMINI_BASE_URL` (base URL) and `GOOGLE_GENAI_API_VERSION` (API version).
@@ -177,10 +163,6 @@ impl ProviderConfig for GeminiConfig {
 
     fn transport_config(&self) -> TransportConfig {
         self.transport.clone()
-    }
-
-    fn error_table(&self) -> &'static ErrorTable {
-        &ERRORS
     }
 
     fn check(&self) -> Result<(), ModelError> {

@@ -1,7 +1,5 @@
 //! Configuration of an Ollama server: its address, key and options.
 
-use std::fmt;
-
 use secrecy::SecretString;
 use serde_json::Value;
 use switchboard_domain::ModelError;
@@ -36,12 +34,13 @@ pub const LOCAL_BASE_URL: &str = "http://127.0.0.1:11434";
 /// assert!(!format!("{cloud:?}").contains("secret"));
 /// # Ok::<(), switchboard_domain::ModelError>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct OllamaConfig {
     /// Name of the provider, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
     /// Base address of the server: scheme, host, port and optional path. [`OllamaConfig::for_host`]
     /// also parses other forms of it.
+    #[debug("{:?}", redacted_address(base_url))]
     pub base_url: String,
     /// API key, sent as `Authorization: Bearer`. Only Ollama's cloud requires a key.
     pub api_key: Option<SecretString>,
@@ -50,7 +49,8 @@ pub struct OllamaConfig {
     /// Forms of tool calls that are recognized in the text of an answer. The server parses only the
     /// forms of its own templates, and leaves calls in other forms in the text.
     pub text_calls: RecoveryForms,
-    /// Selection of the models that get tools described in the prompt instead of in `tools`.
+    /// Selection of the models that get tools described in the prompt instead of in the request
+    /// field `tools`.
     pub tools_by_prompt: ToolsByPrompt,
 }
 
@@ -72,19 +72,6 @@ pub enum ToolsByPrompt {
 impl From<bool> for ToolsByPrompt {
     fn from(always: bool) -> Self {
         if always { Self::Always } else { Self::Never }
-    }
-}
-
-impl fmt::Debug for OllamaConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OllamaConfig")
-            .field("provider", &self.provider)
-            .field("base_url", &redacted_address(&self.base_url))
-            .field("api_key", &self.api_key)
-            .field("transport", &self.transport)
-            .field("text_calls", &self.text_calls)
-            .field("tools_by_prompt", &self.tools_by_prompt)
-            .finish()
     }
 }
 
@@ -135,9 +122,10 @@ impl ProviderConfig for OllamaConfig {
     type DefaultWire = Chat;
 
     const MODELS_PATH: &'static str = "api/tags";
+    const ERROR_TABLE: &'static ErrorTable = &ERRORS;
 
     /// Creates the configuration from `OLLAMA_HOST` and `OLLAMA_API_KEY`. Fails if the address is
-    /// invalid, or if it is that of Ollama's cloud and the key is missing.
+    /// invalid, or if the server is Ollama's cloud and the key is missing.
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let mut config = Self::for_host(&get(HOST_VARIABLE).unwrap_or_default())?;
@@ -172,10 +160,6 @@ impl ProviderConfig for OllamaConfig {
             system_proxy: self.transport.system_proxy && !is_loopback(&self.base_url),
             ..self.transport.clone()
         }
-    }
-
-    fn error_table(&self) -> &'static ErrorTable {
-        &ERRORS
     }
 
     fn check(&self) -> Result<(), ModelError> {

@@ -1,7 +1,5 @@
 //! Configuration of a server: its address, credentials and options.
 
-use std::fmt;
-
 use secrecy::SecretString;
 use serde_json::Value;
 use switchboard_domain::ModelError;
@@ -49,7 +47,7 @@ const CONTEXT_WINDOW_FIELDS: [&str; 4] = [
 /// assert_eq!(local.profile, Profile::generic());
 /// assert!(!format!("{openai:?}").contains("sk-"));
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct OpenAiConfig {
     /// Name of the provider, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
@@ -59,6 +57,7 @@ pub struct OpenAiConfig {
     /// Base address of the API, which ends with `/v1` on most servers. A trailing slash is
     /// accepted. A query, such as Azure's `?api-version=…`, is added to the address of every
     /// request.
+    #[debug("{:?}", redacted_address(base_url))]
     pub base_url: String,
     /// Value of the header `OpenAI-Organization`, which selects one of several organizations of the
     /// API key. `None` omits the header.
@@ -74,22 +73,6 @@ pub struct OpenAiConfig {
     pub responses: ResponsesOptions,
     /// Time-outs and retry policy of requests.
     pub transport: TransportConfig,
-}
-
-impl fmt::Debug for OpenAiConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAiConfig")
-            .field("provider", &self.provider)
-            .field("api_key", &self.api_key)
-            .field("base_url", &redacted_address(&self.base_url))
-            .field("organization", &self.organization)
-            .field("project", &self.project)
-            .field("profile", &self.profile)
-            .field("chat", &self.chat)
-            .field("responses", &self.responses)
-            .field("transport", &self.transport)
-            .finish()
-    }
 }
 
 impl OpenAiConfig {
@@ -148,6 +131,7 @@ impl ProviderConfig for OpenAiConfig {
     type DefaultWire = Chat;
 
     const MODELS_PATH: &'static str = "models";
+    const ERROR_TABLE: &'static ErrorTable = &ERRORS;
 
     /// Creates the configuration from the environment variables `OPENAI_API_KEY`,
     /// `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID`. A server that is not OpenAI's
@@ -208,10 +192,6 @@ impl ProviderConfig for OpenAiConfig {
         self.transport.clone()
     }
 
-    fn error_table(&self) -> &'static ErrorTable {
-        &ERRORS
-    }
-
     fn check(&self) -> Result<(), ModelError> {
         self.check_address("it must begin with http:// or https:// and end with /v1")?;
         if self.nonblank_api_key().is_none() && self.is_openai() {
@@ -225,8 +205,9 @@ impl ProviderConfig for OpenAiConfig {
         }
     }
 
-    /// Parses a list of models: `{"data": [{id, …}]}` or, from Together, only the array. Skips
-    /// entries without an `id`. Returns `None` if the body contains no such array.
+    /// Parses a list of models: an object `{"data": [{id, …}]}` or, from Together, the array
+    /// without this object. Skips entries without an `id`. Returns `None` if the body contains no
+    /// such array.
     fn read_models(&self, body: &Value) -> Option<ModelPage> {
         let list = body.get("data").unwrap_or(body).as_array()?;
         let models = list.iter().filter_map(|entry| {

@@ -1,6 +1,6 @@
 //! The options of the HTTP server: tokens, limits and time-outs.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use axum::http::HeaderValue;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -16,9 +16,9 @@ pub struct ServerOptions {
     /// The access tokens. A server without tokens accepts all clients, and may listen only on a
     /// loopback address.
     pub tokens: Vec<AccessToken>,
-    /// Host names that the header `Host` of a request may contain, besides `localhost` and the
-    /// listening address. Requests with other names are refused, because the DNS name of an
-    /// attacker's site may point to this server (DNS rebinding).
+    /// Host names that the header `Host` of a request may contain, besides `localhost`, loopback
+    /// addresses and the listening address. Requests with other names are refused, because the DNS
+    /// name of an attacker's site may point to this server (DNS rebinding).
     pub hosts: Vec<String>,
     /// Origins of web pages that may use the server, such as `https://app.example.com`. By default,
     /// only the server's own web page may use it.
@@ -41,10 +41,10 @@ pub struct ServerOptions {
     pub max_body: usize,
     /// Maximum size of the request line and headers in bytes. The default is 32 KiB.
     pub max_headers: usize,
-    /// Maximum time in which the headers of a request must arrive. A connection that sends no
+    /// Maximum time until all headers of a request have arrived. An idle connection that sends no
     /// further request is closed after this time too. The default is 15 s.
     pub header_time: Duration,
-    /// Maximum time in which a request body must arrive. The default is 30 s.
+    /// Maximum time until the body of a request has arrived completely. The default is 30 s.
     pub body_time: Duration,
     /// Time after which a connection is closed if its client reads no data. The default is 60 s. A
     /// client that reads occasionally keeps its connection.
@@ -52,15 +52,15 @@ pub struct ServerOptions {
     /// Maximum time until the response to a request starts. The default is 30 s. `POST` requests
     /// have no limit, because they may wait for a run.
     pub request_time: Duration,
-    /// Interval of comments that keep an event stream open while it has no events. The default is
-    /// 15 s.
+    /// Interval at which an event stream without new events sends a comment, so that the connection
+    /// stays open. The default is 15 s.
     pub keep_alive: Duration,
     /// Time that a run waits in memory for an approval decision of a person. The default is 10 min.
     /// After that, a durable run is stored, and the next decision resumes it. For an ephemeral run,
     /// the waiting calls are denied.
     pub approval_time: Duration,
-    /// Maximum time of the whole shutdown. The default is 10 s. Active runs are interrupted after a
-    /// part of this time, which is [`ServerOptions::run_drain_time`].
+    /// Maximum time of the whole shutdown. The default is 10 s. Runs that are still active are
+    /// interrupted earlier, [`ServerOptions::run_drain_time`] after the start of the shutdown.
     pub drain_time: Duration,
     /// Maximum size in bytes of the events that one run keeps in memory. The default is 1 MiB.
     /// Older events are read from the store.
@@ -107,14 +107,15 @@ impl ServerOptions {
     }
 }
 
-/// The part of the drain time that is reserved for closing connections after the runs.
+/// Part of `drain_time` that remains for closing connections after the runs have ended.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
-/// Minimum time for closing connections after the runs, even if the drain time is very short.
+/// Minimum time for closing connections after the runs have ended, even if `drain_time` is shorter.
 const MIN_CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// An access token and the principal that the token authenticates. Only the SHA-256 digest of the
 /// token is stored.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("AccessToken {{ principal: {principal:?}, .. }}")]
 pub struct AccessToken {
     digest: [u8; 32],
     principal: Principal,
@@ -133,14 +134,6 @@ impl AccessToken {
             digest: hash_token(token.as_bytes()),
             principal,
         })
-    }
-}
-
-impl fmt::Debug for AccessToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AccessToken")
-            .field("principal", &self.principal)
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The session store: opening, closing, and access to its database.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use switchboard_domain::SessionStoreError;
 use tokio::{runtime::Handle, task::spawn_blocking};
@@ -21,7 +21,8 @@ use crate::{
 /// If the last clone is dropped without [`close`](Self::close), the store ends as if its process
 /// had crashed: acknowledged writes are kept, and the runs that this store executes count as
 /// interrupted.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Store({:?})", inner.database)]
 pub struct Store {
     inner: Arc<Inner>,
 }
@@ -34,12 +35,6 @@ struct Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.database.instance_locks().release_lock();
-    }
-}
-
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Store").field(&self.inner.database).finish()
     }
 }
 

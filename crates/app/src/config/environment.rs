@@ -3,12 +3,13 @@
 //! Code that depends on environment variables takes an [`Environment`], so that tests need not
 //! change the variables of the process.
 
-use std::{collections::HashMap, fmt, path::PathBuf};
+use std::{collections::HashMap, path::PathBuf};
 
 /// Environment variables and the user's folders. `Debug` omits the values of variables, because
 /// they may be API keys.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
 pub(crate) struct Environment {
+    #[debug("{}", variables.len())]
     variables: HashMap<String, String>,
     /// Folder of the user's configuration. `None` if the platform has no such folder.
     pub(crate) config_dir: Option<PathBuf>,
@@ -64,17 +65,5 @@ impl Environment {
 
     pub(crate) fn variable_names(&self) -> impl Iterator<Item = &str> {
         self.variables.keys().map(String::as_str)
-    }
-}
-
-impl fmt::Debug for Environment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Environment")
-            .field("variables", &self.variables.len())
-            .field("config_dir", &self.config_dir)
-            .field("data_dir", &self.data_dir)
-            .field("state_dir", &self.state_dir)
-            .field("working_dir", &self.working_dir)
-            .finish()
     }
 }

@@ -16,7 +16,7 @@ mod serve;
 mod sessions;
 mod variable_expansion;
 
-use std::{collections::BTreeMap, fmt, num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
@@ -46,8 +46,10 @@ use field_parsing::{
 use run::{ApprovalsConfig, LimitsConfig};
 use serve::ServeConfig;
 
-/// The configuration, merged from all files. A setting is `None` if no file contains it.
-#[derive(Clone, Default, Deserialize)]
+/// The configuration, merged from all files. A setting is `None` if no file contains it. `Debug`
+/// shows only the names of the files, because the settings may contain secrets.
+#[derive(Clone, Default, Deserialize, derive_more::Debug)]
+#[debug("Config {{ files: {files:?}, .. }}")]
 #[serde(default, deny_unknown_fields, expecting = "a map of keys")]
 pub(crate) struct Config {
     /// Default model, such as `anthropic/claude-sonnet-5-5`.
@@ -69,20 +71,20 @@ pub(crate) struct Config {
     pub(crate) stream: Option<bool>,
     /// How much a model reasons before it answers.
     pub(crate) reasoning: Option<ReasoningEffort>,
-    /// Time limit of one tool call, if the entry of the MCP server has no `timeout`. The file
-    /// contains seconds.
+    /// Time limit of one tool call, if the entry of the MCP server has no `timeout`. Configuration
+    /// files contain the limit in seconds.
     #[serde(deserialize_with = "deserialize_seconds")]
     pub(crate) tool_timeout: Option<Duration>,
-    /// Time that a question waits for optional MCP servers that are still starting. The file
-    /// contains seconds.
+    /// Time that a question waits for optional MCP servers that are still starting. Configuration
+    /// files contain the time in seconds.
     #[serde(deserialize_with = "deserialize_seconds")]
     pub(crate) startup_wait: Option<Duration>,
     pub(crate) strategy: Option<Strategy>,
     /// Name or file of the recipe that runs use by default.
     #[serde(deserialize_with = "deserialize_text")]
     pub(crate) recipe: Option<String>,
-    /// Fallback models, in the order in which they are tried. A model is tried if the models before
-    /// it fail before they show output.
+    /// Fallback models, in the order of their use. If a model fails before any of its output is
+    /// shown, the next model is tried.
     pub(crate) fallback_models: Option<Vec<String>>,
     pub(crate) limits: Option<LimitsConfig>,
     pub(crate) approvals: Option<ApprovalsConfig>,
@@ -156,15 +158,6 @@ pub(crate) enum AuditPlace {
 /// also occur in ordinary output.
 const MIN_SECRET_LENGTH: usize = 8;
 
-/// Formats only the names of the configuration files, because the settings may contain secrets.
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("files", &self.files)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Config {
     /// Merges `over` into this configuration. Values of `over` take precedence. A provider or
     /// server in `over` completely replaces the one with the same name.
@@ -177,8 +170,8 @@ impl Config {
             (Some(base), Some(over)) => Some(base.merge_approvals(over)),
             (base, over) => over.or(base),
         };
-        // The merged settings contain paths as the user wrote them. The absolute paths are taken
-        // from the two configurations instead.
+        // The paths in the merged settings are still as the user wrote them. They are replaced by
+        // the absolute paths of the two configurations.
         merged.audit = over.audit.or(self.audit);
         merged.log_file = over.log_file.or(self.log_file);
         merged.sessions.store = over.sessions.store.or(self.sessions.store);

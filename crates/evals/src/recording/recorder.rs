@@ -35,11 +35,13 @@ const MAX_KNOWN_ITEMS: usize = 1 << 16;
 /// A response is written as soon as it ends. If the program is killed, the recording contains all
 /// responses that ended before. A write error does not fail a run; [`Recorder::finish_recording`]
 /// returns the error.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Recorder {{ conversation: {conversation:?}, .. }}")]
 pub struct Recorder {
     shared: Arc<SharedWriter>,
     conversation: Option<Arc<str>>,
-    /// Tool arguments that the recorder omits, because the host adds them to tool calls.
+    /// Tool arguments that the recorder omits, because the host and not the model adds them to tool
+    /// calls.
     hidden: ContextInjection,
 }
 
@@ -436,14 +438,5 @@ impl PendingCall {
 impl Drop for PendingCall {
     fn drop(&mut self) {
         self.record_call(CallResult::Dropped);
-    }
-}
-
-impl std::fmt::Debug for Recorder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recorder")
-            .field("redaction", &self.shared.redaction)
-            .field("conversation", &self.conversation)
-            .finish_non_exhaustive()
     }
 }

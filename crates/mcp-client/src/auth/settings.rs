@@ -1,6 +1,6 @@
 //! Login options that apply to all servers of a host.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use crate::auth::store::{MemoryStore, TokenStore};
 
@@ -12,7 +12,7 @@ const DEFAULT_LOGIN_TIMEOUT: Duration = Duration::from_mins(5);
 pub type OnUrl = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// OAuth login options that apply to all servers of an MCP host.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct AuthOptions {
     /// Store for the OAuth tokens of all servers.
     pub store: Arc<dyn TokenStore>,
@@ -20,7 +20,9 @@ pub struct AuthOptions {
     /// server requires one, or when a call needs more scopes. The login counts towards the server's
     /// connect time-out or the call's deadline. A login that takes longer continues, and the next
     /// call uses its tokens. After a person declined a login, the host starts no other until
-    /// [`login`](super::login()) succeeds. With `None`, a server that needs a login fails.
+    /// [`login`](super::login()) succeeds. With `None`, a server that needs a login by a person
+    /// fails.
+    #[debug("{}", on_url.is_some())]
     pub on_url: Option<OnUrl>,
     /// Time limit for a person to complete a login in the browser.
     pub login_timeout: Duration,
@@ -29,7 +31,8 @@ pub struct AuthOptions {
 }
 
 impl AuthOptions {
-    /// Creates options with a token store and without `on_url`, so the host starts no logins.
+    /// Creates options with a token store and without `on_url`, so the host starts no browser
+    /// logins.
     pub fn with_store(store: Arc<dyn TokenStore>) -> Self {
         Self {
             store,
@@ -44,16 +47,5 @@ impl Default for AuthOptions {
     /// Returns options whose tokens are lost when the process exits ([`MemoryStore`]).
     fn default() -> Self {
         Self::with_store(Arc::new(MemoryStore::default()))
-    }
-}
-
-impl fmt::Debug for AuthOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuthOptions")
-            .field("store", &self.store)
-            .field("on_url", &self.on_url.is_some())
-            .field("login_timeout", &self.login_timeout)
-            .field("client_metadata_url", &self.client_metadata_url)
-            .finish()
     }
 }

@@ -1,17 +1,19 @@
 //! Application handlers for the requests that MCP servers send.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use switchboard_domain::{Elicitor, Sampler};
 
-/// Application handlers for the requests that MCP servers send. The client does not declare
-/// capabilities without a handler, and declines requests for them.
-#[derive(Clone)]
+/// Application handlers for the requests that MCP servers send. If a handler is `None`, the client
+/// does not declare its capability to servers, and declines requests that need the handler.
+#[derive(Clone, derive_more::Debug)]
 pub struct ClientHandlers {
     /// Handler of elicitations, which asks a person for input. `None` declines elicitations.
+    #[debug("{}", elicitor.is_some())]
     pub elicitor: Option<Arc<dyn Elicitor>>,
     /// Handler of sampling, which calls a model for servers whose configuration sets
     /// [`ServerConfig::sampling`](crate::ServerConfig::sampling).
+    #[debug("{}", sampler.is_some())]
     pub sampler: Option<Arc<dyn Sampler>>,
     /// Time limit for a person or a model to answer a request of a server. The deadline of the tool
     /// call is paused during this time.
@@ -26,15 +28,5 @@ impl Default for ClientHandlers {
             sampler: None,
             answer_timeout: Duration::from_mins(10),
         }
-    }
-}
-
-impl fmt::Debug for ClientHandlers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientHandlers")
-            .field("elicitor", &self.elicitor.is_some())
-            .field("sampler", &self.sampler.is_some())
-            .field("answer_timeout", &self.answer_timeout)
-            .finish()
     }
 }

@@ -1,7 +1,5 @@
 //! The access token of HTTP clients.
 
-use std::fmt;
-
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -9,9 +7,10 @@ use subtle::ConstantTimeEq;
 /// Minimum length of a token in characters. Shorter tokens can be guessed.
 pub const MIN_TOKEN_LENGTH: usize = 16;
 
-/// An access token that clients send as `Authorization: Bearer TOKEN` or as `x-api-key`. Only its
-/// digest is stored.
-#[derive(Clone)]
+/// An access token that clients send as `Authorization: Bearer TOKEN` or as `x-api-key: TOKEN`.
+/// This type contains only the SHA-256 digest of the token.
+#[derive(Clone, derive_more::Debug)]
+#[debug("AccessToken {{ .. }}")]
 pub struct AccessToken {
     digest: [u8; 32],
 }
@@ -32,12 +31,6 @@ impl AccessToken {
     pub(crate) fn matches(&self, given: &[u8]) -> bool {
         let given: [u8; 32] = Sha256::digest(given).into();
         self.digest.ct_eq(&given).into()
-    }
-}
-
-impl fmt::Debug for AccessToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AccessToken").finish_non_exhaustive()
     }
 }
 

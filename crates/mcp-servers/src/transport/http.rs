@@ -1,6 +1,6 @@
 //! A bundled server on streamable HTTP.
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, http::StatusCode, middleware, serve::ListenerExt};
 use rmcp::transport::{
@@ -16,11 +16,13 @@ use crate::{catalogue, error::ServerError, options::ServerOptions, tool::server:
 /// URL path of the MCP endpoint.
 const PATH: &str = "/mcp";
 
-/// Maximum time for completing pending responses after `shutdown` has completed.
+/// Maximum time for completing pending responses after a shutdown request: the completion of the
+/// future `shutdown` that [`HttpServer::serve`] receives.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Opens the data of a server and listens on `address`. Port 0 selects any free port. Clients can
-/// connect immediately, and receive responses as soon as [`HttpServer::serve`] runs.
+/// Opens the bundled server `name` with its data, and listens on `address`. Port 0 selects any free
+/// port. Clients can connect immediately, and receive responses as soon as [`HttpServer::serve`]
+/// runs.
 ///
 /// # Errors
 ///
@@ -48,6 +50,8 @@ pub async fn bind_http(
 }
 
 /// A bundled server that listens for HTTP requests.
+#[derive(derive_more::Debug)]
+#[debug("HttpServer {{ address: {address:?}, options: {options:?}, .. }}")]
 pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
@@ -75,9 +79,9 @@ impl HttpServer {
         format!("http://{address}{PATH}")
     }
 
-    /// Serves any number of clients until `shutdown` completes (`std::future::pending()` for
-    /// never). Then it accepts no more connections, and pending responses have three seconds to
-    /// complete.
+    /// Serves any number of clients until `shutdown` completes (`std::future::pending()` never
+    /// completes). Then the server accepts no more connections, and pending responses have three
+    /// seconds to complete.
     ///
     /// The server stores no sessions, so clients continue after a restart of the server. Requests
     /// for another host and from web pages of another origin get status 403; see
@@ -129,15 +133,6 @@ impl HttpServer {
     }
 }
 
-impl fmt::Debug for HttpServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpServer")
-            .field("address", &self.address)
-            .field("options", &self.options)
-            .finish_non_exhaustive()
-    }
-}
-
 fn build_router(server: ToolServer, configuration: StreamableHttpServerConfig) -> Router {
     let service = StreamableHttpService::new(
         move || Ok(server.clone()),
@@ -163,8 +158,8 @@ fn build_configuration(
     }
     let port = address.port();
     let own = hosts.iter().map(|host| allowed_origins(host, [port, port]));
-    // Web pages behind a reverse proxy have the default ports of their schemes, so these ports are
-    // allowed for the allowed hosts, as well as the port of the server.
+    // A web page behind a reverse proxy has the default port of its scheme. The configured hosts
+    // may therefore use the default ports in addition to the port of this server.
     let allowed = options.allowed_hosts.iter();
     let allowed =
         allowed.flat_map(|host| [[port, port], DEFAULT_PORTS].map(|it| allowed_origins(host, it)));

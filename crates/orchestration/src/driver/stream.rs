@@ -1,7 +1,6 @@
 //! The event stream of a run.
 
 use std::{
-    fmt,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -23,6 +22,8 @@ use crate::{Run, RunEvent};
 /// Dropping the stream stops the run: the HTTP request to the model is aborted, and tool servers
 /// receive a cancellation. [`RunStream::cancel_handle`] ends the run properly, with a
 /// `run_finished` event and with a result for every tool use.
+#[derive(derive_more::Debug)]
+#[debug("RunStream {{ ended: {}, .. }}", driver.is_none())]
 pub struct RunStream {
     events: EventReader,
     cancellation: CancellationToken,
@@ -96,14 +97,6 @@ impl Stream for RunStream {
             budget.made_progress();
         }
         next
-    }
-}
-
-impl fmt::Debug for RunStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunStream")
-            .field("ended", &self.driver.is_none())
-            .finish_non_exhaustive()
     }
 }
 

@@ -41,7 +41,8 @@ pub use crate::driver::checkpoint;
 use crate::{Agent, RestoreError, Run, SnapshotMark};
 
 /// The sessions and durable runs of one principal. Clones share the stores.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("DurableRuns {{ owner: {owner:?}, .. }}")]
 pub struct DurableRuns {
     sessions: Arc<dyn SessionStore>,
     runs: Arc<dyn RunStore>,
@@ -99,8 +100,9 @@ impl DurableRuns {
         }
     }
 
-    /// Starts a run that answers `messages` in a session, after its earlier messages. Usually this
-    /// is one message of the person. The messages are in the session when this function returns.
+    /// Starts a run in a session. The run answers `messages`, usually one message of the person,
+    /// which follow the earlier messages of the session. The session contains `messages` when this
+    /// function returns.
     ///
     /// The agent provides models, tools, options and instructions. Its checkpoints, principal and
     /// session are ignored. Instructions and examples do not become part of the session.
@@ -236,14 +238,6 @@ impl DurableRuns {
             run.to_owned(),
             after,
         )
-    }
-}
-
-impl std::fmt::Debug for DurableRuns {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DurableRuns")
-            .field("owner", &self.owner)
-            .finish_non_exhaustive()
     }
 }
 

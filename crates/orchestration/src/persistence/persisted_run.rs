@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    fmt, mem,
+    mem,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -81,6 +81,8 @@ pub enum PersistedRunEnd {
 /// Dropping the stream stops the run and releases its lease, as with [`RunStream`]. The run is then
 /// [`RunState::Interrupted`] and can be resumed. A write in progress may or may not succeed.
 /// [`PersistedRun::cancel_handle`] ends the run properly instead.
+#[derive(derive_more::Debug)]
+#[debug("PersistedRun {{ record: {record:?}, end: {end:?}, .. }}")]
 pub struct PersistedRun {
     record: RunRecord,
     cancel: CancelHandle,
@@ -199,7 +201,7 @@ impl PersistedRun {
         }
     }
 
-    /// Stops the run as dropping the stream does, and waits until the run is released.
+    /// Stops the run like a drop of the stream, and additionally waits until the run is released.
     pub async fn stop_and_release(mut self) {
         if let Some(releasing) = self.begin_release() {
             releasing.await;
@@ -236,8 +238,8 @@ impl PersistedRun {
     /// to be stored.
     fn poll_driver(&mut self, context: &mut Context<'_>) {
         while let Some(stream) = &mut self.stream
-            // The events of the run's end are stored together, so the maximum does not apply to
-            // them.
+            // The events of the run's end are stored together, so `MAX_AHEAD` and `MAX_AHEAD_BYTES`
+            // do not apply to them.
             && (self.unsaved.len() < MAX_AHEAD && self.unsaved_bytes < MAX_AHEAD_BYTES
                 || self.channel.first_end_event().is_some())
         {
@@ -442,14 +444,5 @@ impl Drop for PersistedRun {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(releasing);
         }
-    }
-}
-
-impl fmt::Debug for PersistedRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PersistedRun")
-            .field("record", &self.record)
-            .field("end", &self.end)
-            .finish_non_exhaustive()
     }
 }

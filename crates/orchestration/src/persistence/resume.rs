@@ -1,6 +1,6 @@
 //! Resumption and abandonment of stored runs.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use switchboard_domain::{ModelId, RunRecord, RunState, SessionStoreError, StoredEvent};
 
@@ -22,6 +22,8 @@ const PAGE: u32 = 1_000;
 /// [`DurableRuns::resume_run`] resumes it.
 ///
 /// Dropping it releases the run.
+#[derive(derive_more::Debug)]
+#[debug("LeasedRun {{ record: {record:?}, .. }}")]
 pub struct LeasedRun {
     record: RunRecord,
     stored: RestoredRun,
@@ -36,8 +38,8 @@ struct RestoredRun {
     /// Whether the run has no stored state, because its process ended before the first checkpoint.
     /// The run then starts again, with the settings of the agent that resumes it.
     is_stateless: bool,
-    /// Published text of a model response that was interrupted when its process ended. Empty if
-    /// there is none.
+    /// Published text of a model response that was interrupted because the process of the run
+    /// ended. Empty if no response was interrupted.
     partial_text: String,
 }
 
@@ -177,8 +179,8 @@ impl DurableRuns {
             let _transition = local.lock_transition().await;
             let (runs, owner) = (&durable_runs.runs, &durable_runs.owner);
             let taken = runs.acquire_run(owner, &run).await;
-            // An error can also mean that a task of this process already has the lease. The store
-            // then did not lease the run again.
+            // If another task of this process has the lease, the failed call did not lease the run,
+            // and a release would take the run from that task.
             let is_unleased = !local.is_leased();
             match taken {
                 Err(error @ SessionStoreError::Storage { .. }) if is_unleased => {
@@ -196,8 +198,9 @@ impl DurableRuns {
                 }
             }
         };
-        // The spawned task completes even if the caller is dropped. Otherwise this process could
-        // keep the run without a lease.
+        // The spawned task completes even if the caller's future is dropped. Otherwise the store
+        // could record this process as the owner of the run without a `RunLease` that releases the
+        // run.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return taking.await;
         };
@@ -216,8 +219,8 @@ impl DurableRuns {
     async fn restore_run(&self, record: &RunRecord) -> Result<RestoredRun, DurableRunError> {
         let restored = self.restore_stored_run(record).await;
         restored.map_err(|error| match error {
-            // A retry does not help, so the error names the run as unreadable instead of the failed
-            // operation.
+            // This version cannot read the stored data, so a retry does not help. The error becomes
+            // `DurableRunError::Unreadable`, for which `abandon_run` can still end the run.
             DurableRunError::Store(error @ SessionStoreError::Unreadable { .. }) => {
                 unreadable_run_error(&record.id, RestoreError::Stored(error))
             }
@@ -257,7 +260,8 @@ impl DurableRuns {
         })
     }
 
-    /// Creates a run from its conversation, because its state was never stored.
+    /// Creates a run that has only the id, the model and the conversation, because the state of the
+    /// run was never stored or cannot be read.
     fn new_run_from_conversation(
         &self,
         record: &RunRecord,
@@ -358,12 +362,4 @@ fn find_interrupted_text(events: &[RunEvent]) -> String {
         }
     }
     partial_text
-}
-
-impl fmt::Debug for LeasedRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LeasedRun")
-            .field("record", &self.record)
-            .finish_non_exhaustive()
-    }
 }

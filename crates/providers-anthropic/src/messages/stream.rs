@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use switchboard_domain::{
-    DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT, FinishReason, JsonObject, ModelError,
-    ModelErrorKind, ModelEvent, ModelId, PartStart, ProviderState, ToolChoiceOutcome, Usage,
-    Warning, WarningKind,
+    DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT, FinishReason, JsonObject, ModelError, ModelEvent,
+    ModelId, PartStart, ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, LocalIds, ToolMapping, WireDecoder, protocol_error,
-    provider::is_error,
+    AnswerEvents, AnswerSummary, LocalIds, ToolMapping, WireDecoder, interrupted_error,
+    protocol_error, provider::is_error,
 };
 
 use super::{
@@ -37,7 +36,8 @@ pub struct MessagesDecoder {
     done: bool,
     /// The content blocks that have not ended, by their index in the API's stream.
     open: BTreeMap<u64, OpenBlock>,
-    /// Part index of the last tool call that ended, until a later event shows that it is complete.
+    /// Index of the message part of the last tool call that ended. `None` after a later event has
+    /// shown that this call is complete.
     last_call: Option<u32>,
     has_calls: bool,
     /// Number of tool calls without a name, which cannot be executed.
@@ -125,7 +125,7 @@ impl MessagesDecoder {
                 self.update_usage(envelope.usage, events);
             }
             "message_stop" => self.finish_answer(events),
-            // A server that cannot stream answers with one complete message.
+            // A server without support for streaming sends one complete message.
             "message" => {
                 let message: MessageStart = serde_json::from_str(data).unwrap_or_default();
                 if message.content.is_empty() && message.stop_reason.is_none() {
@@ -357,7 +357,8 @@ impl MessagesDecoder {
         }
     }
 
-    /// Finishes the last tool call: another event after it shows that its input is complete.
+    /// Emits `PartFinished` for the last tool call, unless this was done before. Must be called
+    /// only after a later event, which shows that the input of the tool call is complete.
     fn finish_last_call(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some(index) = self.last_call.take() {
             events.push(ModelEvent::PartFinished { index });
@@ -375,7 +376,7 @@ impl MessagesDecoder {
     }
 
     /// Emits the last events of the answer at the end of the stream. If the answer is incomplete, a
-    /// tool call at its end gets no `PartFinished`.
+    /// tool call at its end gets no `PartFinished`, so that the call is not executed.
     fn finish_answer(&mut self, events: &mut Vec<ModelEvent>) {
         self.done = true;
         self.answer.emit_start(None, None, events);
@@ -452,10 +453,6 @@ impl MessagesDecoder {
         let kind = WarningKind::UnknownWireValue;
         self.answer.warn(kind, message, events);
     }
-
-    fn new_error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError::new(&*self.model.provider, kind, message)
-    }
 }
 
 impl WireDecoder for MessagesDecoder {
@@ -499,7 +496,7 @@ impl WireDecoder for MessagesDecoder {
             return Ok(());
         }
         let message = "the stream ended without `message_stop`";
-        Err(self.new_error(ModelErrorKind::Interrupted, message))
+        Err(interrupted_error(&self.model.provider, message))
     }
 }
 

@@ -84,6 +84,11 @@ pub fn protocol_error(provider: &str, problem: &str, text: &str) -> ModelError {
     ModelError::new(provider, ModelErrorKind::Protocol, message)
 }
 
+/// Creates an error of the kind [`ModelErrorKind::Interrupted`] for an answer that is incomplete.
+pub fn interrupted_error(provider: &str, message: impl Into<String>) -> ModelError {
+    ModelError::new(provider, ModelErrorKind::Interrupted, message)
+}
+
 /// Returns the beginning of a response body as one line of an error message. White space and
 /// control characters are collapsed, and `…` marks omitted text.
 pub fn body_excerpt(body: &[u8]) -> String {

@@ -46,7 +46,8 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 ///   address) are redacted in errors and logs, also where the provider echoes them: in failed
 ///   answers, and in successful ones by [`AnswerContext::complete_error`].
 /// - Dropping the future or the body aborts the request.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("HttpTransport({:?}, {:?})", shared.provider, shared.config)]
 pub struct HttpTransport {
     client: Client,
     shared: Arc<Shared>,
@@ -92,8 +93,8 @@ impl AnswerContext {
     pub fn complete_error(&self, error: ModelError) -> ModelError {
         let mut error = redact::redact_error(&self.redactor, error);
         if error.request_id().is_none() {
-            // An error that already has an HTTP status describes another request, so it does not
-            // get the id of this one.
+            // An error that already has an HTTP status belongs to another request, so the id of
+            // this request is not added.
             let id = self
                 .request_id
                 .clone()
@@ -114,7 +115,7 @@ impl HttpAnswer {
     }
 
     /// Returns the media type of the response without parameters, in lower case, such as
-    /// `text/event-stream`.
+    /// `text/event-stream`. Returns `None` if `content-type` is missing or empty.
     pub fn media_type(&self) -> Option<String> {
         response_headers::media_type(&self.headers)
     }
@@ -126,9 +127,9 @@ impl HttpAnswer {
     }
 
     /// Returns whether the body is one JSON document and not a stream of events. Some servers
-    /// ignore the requested format or send the wrong media type, so the first visible byte decides.
-    /// If only white space has arrived, the media type decides (some servers send blank lines while
-    /// the model works).
+    /// ignore the requested format or send the wrong media type, so the first visible byte decides:
+    /// `{` or `[` begins a document. If only white space has arrived, the media type decides (some
+    /// servers send blank lines while the model works).
     pub fn is_json_document(&self) -> bool {
         let beginning = self.beginning.strip_prefix(BYTE_ORDER_MARK);
         let mut bytes = beginning.unwrap_or(&self.beginning).iter();
@@ -146,15 +147,6 @@ impl fmt::Debug for HttpAnswer {
             .field("status", &self.status)
             .field("request_id", &self.request_id)
             .field("media_type", &self.media_type())
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for HttpTransport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpTransport")
-            .field("provider", &self.shared.provider)
-            .field("config", &self.shared.config)
             .finish_non_exhaustive()
     }
 }

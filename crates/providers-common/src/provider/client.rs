@@ -30,13 +30,13 @@ struct Server<C> {
     transport: HttpTransport,
     headers: Headers,
     tool_schemas: ToolSchemas,
-    /// Checked address and headers of the last chat request that had no headers of its own. Most
-    /// chat requests of a client share them.
+    /// Checked address and headers of the last chat request without additional headers
+    /// ([`SentRequest::headers`]). Most chat requests of a client share them.
     chat_target: Mutex<Option<ChatTarget>>,
 }
 
-/// A [`Target`], preceded by the properties that a chat request must have to use it: the path, the
-/// framing of the answer, and whether the answer is streamed.
+/// Path of a chat request, framing of its answer, whether the answer is streamed, and the
+/// [`Target`] for all chat requests that are equal in these three properties.
 type ChatTarget = (Cow<'static, str>, StreamFormat, bool, Arc<Target>);
 
 /// A model in a server's list of models.
@@ -46,7 +46,7 @@ pub struct ServedModel {
     pub name: String,
     /// Display name of the model.
     pub title: Option<String>,
-    /// Maximum number of tokens of the prompt. Some servers count the answer too.
+    /// Maximum number of tokens of the prompt. On some servers, the limit includes the answer.
     pub context_window: Option<u64>,
     /// Maximum number of tokens of an answer.
     pub max_output_tokens: Option<u64>,
@@ -143,7 +143,7 @@ impl<C: ProviderConfig> HttpClient<C> {
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, ModelError> {
         let request = self.build_request(path).expect_media_types(JSON);
-        let answer = transport.get(&request, self.config().error_table()).await;
+        let answer = transport.get(&request, C::ERROR_TABLE).await;
         self.read_document(answer, expected, read).await
     }
 
@@ -161,7 +161,7 @@ impl<C: ProviderConfig> HttpClient<C> {
             .with_json(body)
             .expect_media_types(JSON);
         let transport = &self.server.transport;
-        let answer = transport.post(&request, self.config().error_table()).await;
+        let answer = transport.post(&request, C::ERROR_TABLE).await;
         self.read_document(answer, expected, read).await
     }
 
@@ -171,7 +171,7 @@ impl<C: ProviderConfig> HttpClient<C> {
         sent: &SentRequest,
         repeat: bool,
     ) -> Result<HttpAnswer, ModelError> {
-        let (transport, errors) = (&self.server.transport, self.config().error_table());
+        let (transport, errors) = (&self.server.transport, C::ERROR_TABLE);
         let answer = match self.chat_target::<W>(sent) {
             Ok(target) => {
                 let body = Some(sent.body.clone());
@@ -182,9 +182,8 @@ impl<C: ProviderConfig> HttpClient<C> {
         answer.map_err(|error| self.config().add_remedy(error))
     }
 
-    /// Returns the checked address and headers of a chat request. They are created again only if
-    /// the request has headers of its own, or another path, framing or streaming setting than the
-    /// last request.
+    /// Returns the checked address and headers of a chat request. Reuses the last result if path,
+    /// framing and streaming setting are equal and the request has no additional headers.
     fn chat_target<W: Wire<Config = C>>(
         &self,
         sent: &SentRequest,

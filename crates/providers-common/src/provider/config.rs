@@ -18,6 +18,9 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     /// Path of the list of models, relative to [`endpoint`](Self::endpoint).
     const MODELS_PATH: &'static str;
 
+    /// Table that classifies the server's errors.
+    const ERROR_TABLE: &'static ErrorTable;
+
     /// Creates the configuration from the environment variables that the official SDK reads.
     /// `lookup` returns the value of a variable.
     ///
@@ -44,9 +47,6 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
 
     /// Returns the time-outs and the retry policy of requests to this server.
     fn transport_config(&self) -> TransportConfig;
-
-    /// Returns the table that classifies the server's errors.
-    fn error_table(&self) -> &'static ErrorTable;
 
     /// Fails with [`ModelErrorKind::Configuration`] if the configuration is invalid.
     fn check(&self) -> Result<(), ModelError>;

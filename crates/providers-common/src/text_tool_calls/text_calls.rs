@@ -1,6 +1,6 @@
 //! A wrapper that recovers tool calls from the text of any model.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use switchboard_domain::{
@@ -12,7 +12,8 @@ use crate::{
     text_tool_calls::{Recovery, RecoveryForms, recover},
 };
 
-/// A wrapper that recovers the tool calls that its model writes as text.
+/// A [`ChatModel`] that wraps another one and converts the tool calls that the wrapped model writes
+/// as text into tool uses.
 ///
 /// For servers that run local models behind a vendor's API: llama.cpp answers in Anthropic's and
 /// OpenAI's forms, and a model without a tool template writes its calls as text. The adapters of
@@ -28,7 +29,8 @@ use crate::{
 ///     Arc::new(TextCalls::wrap_model(model, RecoveryForms::ALL))
 /// }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("TextCalls {{ model: {:?}, forms: {forms:?}, .. }}", model.id())]
 pub struct TextCalls {
     model: Arc<dyn ChatModel>,
     capabilities: ModelCapabilities,
@@ -37,8 +39,8 @@ pub struct TextCalls {
 }
 
 impl TextCalls {
-    /// Wraps a model and recovers tool calls that it writes as text in one of `forms`. Only calls
-    /// of offered tools are found; other text stays.
+    /// Wraps a model. Tool calls that the model writes as text in one of `forms` become tool uses
+    /// if the tool choice allows the named tool. Other text stays.
     pub fn wrap_model(model: Arc<dyn ChatModel>, forms: RecoveryForms) -> Self {
         Self {
             capabilities: model.capabilities().clone(),
@@ -80,16 +82,6 @@ impl ChatModel for TextCalls {
             return Ok(stream);
         }
         Ok(recover(stream, Recovery::for_request(request, self.forms)))
-    }
-}
-
-impl fmt::Debug for TextCalls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TextCalls")
-            .field("model", self.model.id())
-            .field("forms", &self.forms)
-            .field("by_prompt", &self.by_prompt)
-            .finish_non_exhaustive()
     }
 }
 

@@ -11,8 +11,8 @@ use switchboard_domain::{
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, LocalIds, ToolMapping, WireDecoder, opaque_block_text, protocol_error,
-    provider::is_error,
+    AnswerEvents, LocalIds, ToolMapping, WireDecoder, interrupted_error, opaque_block_text,
+    protocol_error, provider::is_error,
 };
 
 use self::{
@@ -185,8 +185,9 @@ impl GenerateDecoder {
         }
     }
 
-    /// Starts the state of the next request if the current chunk is the first one of a
-    /// continuation: removes the old token and adds the old token usage to `earlier_usage`.
+    /// Resets the state of one request if the current chunk is the first chunk of a continuation.
+    /// Removes the continuation token of the previous request, and adds the token usage of that
+    /// request to `earlier_usage`.
     fn start_next_request(&mut self) {
         let number = self
             .continuation
@@ -244,8 +245,8 @@ impl GenerateDecoder {
     }
 
     /// Requests the continuation of an answer if its finish reason `word` is `CONTINUATION`, which
-    /// means that it reached the API's limit per request. Returns whether a continuation was
-    /// requested.
+    /// means that the answer reached the API's limit per request. Returns whether a continuation
+    /// was requested.
     fn request_continuation(&mut self, word: &str) -> bool {
         let (Some(continuation), Some(token)) = (&self.continuation, &self.token) else {
             return false;
@@ -394,7 +395,7 @@ impl GenerateDecoder {
                 OpenPartKind::Thought => ModelEvent::ReasoningDelta { index, text },
             });
         }
-        // A signature belongs to one text part, so the text ends with it.
+        // A signature belongs to exactly one text part, so the part ends after this text.
         if signature.is_some() {
             self.close_part(events);
         }
@@ -463,11 +464,15 @@ impl GenerateDecoder {
         let raw = self.finish.take().or(blocked);
         if raw.is_none() && !self.finish_optional {
             let message = "the stream ended without a finishReason";
-            return Err(self.new_error(ModelErrorKind::Interrupted, message));
+            return Err(interrupted_error(&self.model.provider, message));
         }
         if !self.has_answer {
             let message = "the body contains no answer";
-            return Err(self.new_error(ModelErrorKind::Protocol, message));
+            return Err(ModelError::new(
+                &*self.model.provider,
+                ModelErrorKind::Protocol,
+                message,
+            ));
         }
         self.done = true;
         self.answer.emit_start(None, None, events);
@@ -508,10 +513,6 @@ impl GenerateDecoder {
         let reason = reason.adjust_to_tool_uses(self.calls > 0);
         events.push(ModelEvent::Finished { reason, raw });
         Ok(())
-    }
-
-    fn new_error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError::new(&*self.model.provider, kind, message)
     }
 }
 

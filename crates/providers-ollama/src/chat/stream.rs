@@ -6,7 +6,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     AnswerEvents, AnswerSummary, LocalIds, WireDecoder, http::classify::body_excerpt,
-    protocol_error, provider::is_error,
+    interrupted_error, protocol_error, provider::is_error,
 };
 
 use super::{
@@ -17,7 +17,8 @@ use super::{
 };
 use crate::error::{ERRORS, is_malformed_call};
 
-/// Maximum size of a constrained answer in bytes. A longer answer is emitted as text, not parsed.
+/// Maximum number of bytes that are buffered of an answer that `format` constrains to a JSON form.
+/// A longer answer is emitted as text and is not parsed.
 const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
 
 /// State machine that converts the lines of a stream into domain events.
@@ -34,10 +35,10 @@ pub struct ChatDecoder {
     /// JSON form that a constrained answer must have. The buffered text is parsed in this form when
     /// the answer ends. `None` if the answer is not constrained to a form.
     form: Option<Form>,
-    /// Buffered text of a constrained answer.
+    /// Buffered text of an answer that `format` constrains to `form`. Empty for other answers.
     content: String,
-    /// Reasoning of a constrained answer, which is emitted and also buffered: some servers report
-    /// the answer itself as reasoning and send no other text.
+    /// Reasoning in an answer that `format` constrains to `form`. It is emitted and also buffered,
+    /// because some servers report the answer itself as reasoning and send no other text.
     thoughts: String,
     calls: u32,
     nameless: usize,
@@ -55,8 +56,8 @@ enum Open {
 }
 
 impl ChatDecoder {
-    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` are those of the
-    /// request, `ids` are the tool-use ids of the conversation.
+    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` result from the
+    /// mapping of the request. `ids` contains the tool-use ids of the conversation.
     pub fn new(
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
@@ -132,8 +133,8 @@ impl ChatDecoder {
         }
     }
 
-    /// Emits the text and the reasoning of one line. The text of a constrained answer is buffered
-    /// instead, up to [`MAX_BUFFERED_BYTES`].
+    /// Emits the text and the reasoning of one line. If `format` constrains the answer to a JSON
+    /// form, the text is buffered instead, up to [`MAX_BUFFERED_BYTES`].
     fn read_text(&mut self, content: String, thinking: String, events: &mut Vec<ModelEvent>) {
         if self.form.is_none() {
             self.emit_reasoning(thinking, events);
@@ -175,8 +176,8 @@ impl ChatDecoder {
         events.push(ModelEvent::TextDelta { index, text });
     }
 
-    /// Emits the text of a constrained answer as a tool call or as text. Returns whether the answer
-    /// has the required form.
+    /// Emits the buffered answer as a tool call or as text. Returns whether the answer has the JSON
+    /// form `form`, without further text.
     fn read_constrained_answer(&mut self, form: &Form, events: &mut Vec<ModelEvent>) -> bool {
         let content = std::mem::take(&mut self.content);
         let thoughts = std::mem::take(&mut self.thoughts);
@@ -211,7 +212,8 @@ impl ChatDecoder {
         answer.rest.is_empty()
     }
 
-    /// Emits a whole tool call, because the API does not stream its input.
+    /// Emits a whole tool call, because the API does not stream the input. A call without a name is
+    /// only counted.
     fn emit_call(
         &mut self,
         id: Option<&str>,
@@ -310,15 +312,15 @@ impl ChatDecoder {
         } else {
             (ModelErrorKind::Protocol, "a line is not a JSON object")
         };
-        let error = self.new_error(kind, format!("{what}: {}", body_excerpt(line.as_bytes())));
+        let error = ModelError::new(
+            &*self.model.provider,
+            kind,
+            format!("{what}: {}", body_excerpt(line.as_bytes())),
+        );
         match fault {
             Some(fault) => error.with_source(fault),
             None => error,
         }
-    }
-
-    fn new_error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError::new(&*self.model.provider, kind, message)
     }
 }
 
@@ -333,7 +335,8 @@ impl WireDecoder for ChatDecoder {
         if self.done || data.is_empty() {
             return Ok(());
         }
-        // An array is not parsed as a line: serde would read its elements as the fields in order.
+        // An array is an error: serde would accept it as a `Chunk` and take its elements as the
+        // fields in order.
         let chunk = if data.starts_with('{') {
             serde_json::from_str::<Chunk>(data).map_err(Some)
         } else {
@@ -361,7 +364,7 @@ impl WireDecoder for ChatDecoder {
             return Ok(());
         }
         let message = "the stream ended before a line said `done`";
-        Err(self.new_error(ModelErrorKind::Interrupted, message))
+        Err(interrupted_error(&self.model.provider, message))
     }
 }
 
@@ -371,8 +374,8 @@ fn finish_reason(word: Option<&str>) -> FinishReason {
         // Old servers send no reason. New servers omit reasons for which the API has no name.
         None | Some("stop") => FinishReason::Stop,
         Some("length") => FinishReason::Length,
-        // `load` and `unload` need no arm of their own: the server sends them only for requests
-        // without messages.
+        // `load` and `unload` need no separate arm: the server sends these reasons only for
+        // requests without messages.
         Some(other) => FinishReason::Other(other.to_owned()),
     }
 }

@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 use switchboard_domain::{
-    FinishReason, JsonObject, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart,
-    ToolChoiceOutcome, Usage, Warning, WarningKind,
+    FinishReason, JsonObject, ModelError, ModelEvent, ModelId, PartStart, ToolChoiceOutcome, Usage,
+    Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, LocalIds, ShapeRestorer, ToolMapping, WireDecoder, protocol_error,
+    AnswerEvents, AnswerSummary, LocalIds, ShapeRestorer, ToolMapping, WireDecoder,
+    interrupted_error, protocol_error,
     provider::{ApiError, is_error},
 };
 
@@ -46,8 +47,8 @@ pub struct ChatDecoder {
     /// Whether the answer may end without a `finish_reason`. True for bodies without streaming.
     finish_reason_optional: bool,
     done: bool,
-    /// Whether any chunk contained the first of the alternative answers in `choices`. If a response
-    /// body does not contain that answer, reading the body fails.
+    /// Whether any chunk contained the alternative answer with index 0, the only one that is read.
+    /// A response body without this answer is an error.
     has_choice: bool,
     has_other_choices: bool,
     chunk: u64,
@@ -114,7 +115,8 @@ impl ChatDecoder {
     fn read_chunk(&mut self, chunk: Chunk<'_>, events: &mut Vec<ModelEvent>) {
         self.chunk = self.chunk.saturating_add(1);
         let id = chunk.id.filter(|id| !id.0.is_empty());
-        // Azure's first chunk only describes the prompt: it has no id and starts no answer.
+        // Azure's first chunk describes only the prompt. It has no id and does not start the
+        // answer.
         let is_of_answer = id.is_some() || !chunk.choices.is_empty() || chunk.usage.is_some();
         if is_of_answer && !self.answer.has_started() {
             let [id, model] = [id, chunk.model].map(|text| text.map(|text| text.0.into_owned()));
@@ -207,7 +209,8 @@ impl ChatDecoder {
     /// Finishes the open reasoning part. Reasoning that arrives later starts a new part.
     fn end_reasoning(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some(index) = self.reasoning.take() {
-            // The state stores the field name, because servers expect the text in the same field.
+            // The state contains the name of the response field that had the reasoning text,
+            // because servers expect the text back in that field.
             let (details, blocks) = (&mut self.details, &mut self.blocks);
             let state =
                 reasoning::reasoning_state(&self.model, self.reasoning_field, details, blocks);
@@ -266,11 +269,11 @@ impl ChatDecoder {
         let raw = self.finish_reason.take();
         if raw.is_none() && !self.finish_reason_optional {
             let message = "the stream ended without a finish_reason";
-            return Err(self.new_error(ModelErrorKind::Interrupted, message));
+            return Err(interrupted_error(&self.model.provider, message));
         }
         if let Some(reason) = raw.as_deref().filter(|it| INTERRUPTED.contains(it)) {
             let message = format!("the server ended the answer with finish_reason `{reason}`");
-            return Err(self.new_error(ModelErrorKind::Interrupted, message));
+            return Err(interrupted_error(&self.model.provider, message));
         }
         self.done = true;
         self.answer.emit_start(None, None, events);
@@ -301,10 +304,6 @@ impl ChatDecoder {
         let rest = self.text.zip(self.text_restorer.take_raw_buffer());
         events.extend(rest.map(|(index, text)| ModelEvent::TextDelta { index, text }));
         self.calls.emit_buffered_inputs(events);
-    }
-
-    fn new_error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError::new(&*self.model.provider, kind, message)
     }
 
     fn in_band_error(&self, error: ApiError) -> ModelError {
@@ -358,8 +357,9 @@ impl WireDecoder for ChatDecoder {
     }
 
     fn allows_repeated_text(&self) -> bool {
-        // The decoder stores pieces of tool calls, reasoning blocks, and text that the restorer
-        // buffers. A frame with such content changes the state of the decoder.
+        // Later text frames may bypass the decoder only if they do not change its state. They
+        // change it while a tool call or reasoning blocks are open, or while the restorer buffers
+        // text.
         !self.done
             && !self.calls.has_current_call()
             && self.details.is_empty()
@@ -384,8 +384,8 @@ fn emit_usage(usage: Option<UsageReport>, events: &mut Vec<ModelEvent>) {
     }));
 }
 
-/// Maps the server's `finish_reason`. [`AnswerSummary::emit_finish`] later corrects `ToolUse` and
-/// `Stop` so that they match whether the answer has tool calls.
+/// Maps the server's `finish_reason`. [`AnswerSummary::emit_finish`] later corrects `ToolUse` or
+/// `Stop` if it contradicts the content, such as `Stop` for an answer with tool calls.
 fn finish_reason(reason: &str) -> FinishReason {
     match reason {
         // OpenAI sends "stop". The other values come from compatible servers with other inference

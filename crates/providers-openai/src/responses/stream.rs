@@ -8,7 +8,8 @@ use switchboard_domain::{
     Warning,
 };
 use switchboard_providers_common::{
-    AnswerEvents, LocalIds, ToolMapping, WireDecoder, protocol_error, provider::is_error,
+    AnswerEvents, LocalIds, ToolMapping, WireDecoder, interrupted_error, protocol_error,
+    provider::is_error,
 };
 
 use super::{
@@ -23,7 +24,7 @@ use crate::error::ERRORS;
 pub struct ResponsesDecoder {
     provider: Arc<str>,
     /// Maximum number of output tokens, if the server reports an answer at this limit as
-    /// `completed`.
+    /// `completed`. `None` for a server that reports such an answer as `incomplete`.
     unreported_limit: Option<u64>,
     done: bool,
     items: Items,
@@ -88,7 +89,11 @@ impl ResponsesDecoder {
         let response: Response = serde_json::from_value(value).unwrap_or_default();
         if let Some(status @ ("queued" | "in_progress")) = response.status.as_deref() {
             let message = format!("the answer is not complete: its status is `{status}`");
-            return Err(self.new_error(ModelErrorKind::Protocol, message));
+            return Err(ModelError::new(
+                &*self.provider,
+                ModelErrorKind::Protocol,
+                message,
+            ));
         }
         self.start_answer(Some(&response), events);
         self.finish_answer("completed", response, events)
@@ -192,7 +197,7 @@ impl ResponsesDecoder {
         }
         if status == "cancelled" {
             let message = "the provider cancelled the answer";
-            return Err(self.new_error(ModelErrorKind::Interrupted, message));
+            return Err(interrupted_error(&self.provider, message));
         }
         // A body that is not streamed, and some streams, have the items only in the last event.
         if self.items.is_empty() {
@@ -222,10 +227,6 @@ impl ResponsesDecoder {
             .emit_finish(reason, Some(raw), events);
         Ok(())
     }
-
-    fn new_error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError::new(&*self.provider, kind, message)
-    }
 }
 
 impl WireDecoder for ResponsesDecoder {
@@ -245,7 +246,7 @@ impl WireDecoder for ResponsesDecoder {
         }
         self.items.emit_buffered_text(events);
         let message = "the stream ended without `response.completed`";
-        Err(self.new_error(ModelErrorKind::Interrupted, message))
+        Err(interrupted_error(&self.provider, message))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Accepts connections, serves HTTP requests on them, and closes them at shutdown.
 
-use std::{fmt, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -21,24 +21,22 @@ use super::write_timeout::WriteTimeout;
 use crate::{App, Engine, ServerOptions, hub::Hub, router};
 
 /// An HTTP server that executes runs and stores sessions. Clones are cheap.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Server {{ .. }}")]
 pub struct Server {
     app: App,
 }
 
 /// The two signals that shut down a server: the first gracefully, the second immediately.
+#[derive(derive_more::Debug)]
+#[debug("Shutdown {{ .. }}")]
 pub struct Shutdown {
-    /// Completes when the shutdown starts. The server accepts no new work, and active runs may take
-    /// [`ServerOptions::run_drain_time`] to end.
+    /// A future whose completion starts the shutdown. The server then accepts no new work, and
+    /// active runs may take [`ServerOptions::run_drain_time`] to end.
     pub first: BoxFuture<'static, ()>,
-    /// Completes when the server must interrupt active runs immediately.
+    /// A future whose completion interrupts the runs that are still active. It has an effect only
+    /// after `first` has completed.
     pub second: BoxFuture<'static, ()>,
-}
-
-impl fmt::Debug for Shutdown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shutdown").finish_non_exhaustive()
-    }
 }
 
 /// The reason why a [`Server`] cannot start.
@@ -125,12 +123,6 @@ impl Server {
         drop(listener);
         connections.shut_down(second).await;
         Ok(())
-    }
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").finish_non_exhaustive()
     }
 }
 

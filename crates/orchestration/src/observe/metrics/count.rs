@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    fmt,
     hash::{DefaultHasher, Hash as _, Hasher},
     sync::Arc,
 };
@@ -21,26 +20,29 @@ use crate::{
     tools::arguments::canonical_json_value,
 };
 
-/// Maximum number of tools, and of models, with separate counters. Further tools and models are
-/// counted together as `(other)`, because servers and configurations can supply any number of
-/// names.
+/// Maximum number of tools that have their own counters, and also the maximum number of models that
+/// have their own counters. Further tools and models are counted together as `(other)`, because
+/// servers and configurations can supply any number of names.
 const MAX_NAMES: usize = 1_000;
 
-/// Maximum number of models that are counted separately although they are neither configured nor in
-/// the model catalogue.
+/// Maximum number of models that are counted separately although the program does not know them:
+/// they are neither configured nor in the program's list of models (catalogue).
 const MAX_UNKNOWN_MODELS: usize = 100;
 
-/// Maximum number of runs whose counting state is stored. For a further run, the state of the run
-/// with the oldest event is removed.
+/// Maximum number of runs for which [`Metrics::count_event`] stores an [`UnfinishedRun`]. At the
+/// first event of a further run, the state of the run that had no event for the longest time is
+/// removed.
 const MAX_RUNS: usize = 10_000;
 
-/// Function that returns whether a model is configured or in the model catalogue.
+/// Function that returns whether the program knows a model: whether the model is configured or in
+/// the program's list of models (catalogue).
 pub type KnownModelPredicate = Arc<dyn Fn(&ModelId) -> bool + Send + Sync>;
 
 type ToolKey = (Option<String>, String);
 
 /// Counters of runs, tool calls and model calls, for a [`Snapshot`].
-#[derive(Default)]
+#[derive(Default, derive_more::Debug)]
+#[debug("Metrics {{ runs: {}, .. }}", runs.len())]
 pub struct Metrics {
     run_counts: Snapshot,
     tools: BTreeMap<ToolKey, (CallCounts, Histogram)>,
@@ -141,7 +143,8 @@ impl Metrics {
         self.runs.values().map(|run| run.open_calls.len()).sum()
     }
 
-    /// Returns the number of runs that started and neither ended nor were parked.
+    /// Returns the number of runs that started, have not ended and are not parked (stored until an
+    /// approval decision arrives).
     pub fn unfinished_run_count(&self) -> usize {
         self.runs.values().filter(|run| !run.is_parked).count()
     }
@@ -168,8 +171,7 @@ impl Metrics {
         match entry.moment {
             RunStage::Started | RunStage::Resumed => {
                 let run = self.find_or_add_run(run_id);
-                // If this process observed the start of a resumed run, the run is already counted
-                // as started.
+                // A resumed run counts as started, unless this process already counted its start.
                 let is_new = entry.moment == RunStage::Started || run.model.is_none();
                 run.is_parked = false;
                 run.model.get_or_insert_with(|| entry.model.clone());
@@ -259,8 +261,8 @@ impl Metrics {
             .or_insert_with(|| ModelMetrics::new(model))
     }
 
-    /// Returns whether a model without counters gets its own ones. If so, and if the model is
-    /// unknown, increments `unknown_models`.
+    /// Returns whether a model that has no counters yet gets separate counters. Increments
+    /// `unknown_models` if an unknown model gets separate counters.
     fn reserve_model_counters(&mut self, model: &ModelId, has_answered: bool) -> bool {
         let is_known = self.is_known.as_ref();
         let is_known = is_known.is_none_or(|is_known| is_known(model));
@@ -268,16 +270,6 @@ impl Metrics {
         let is_separate = self.models.len() < MAX_NAMES && has_room;
         self.unknown_models += usize::from(is_separate && !is_known);
         is_separate
-    }
-}
-
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics")
-            .field("tools", &self.tools.len())
-            .field("models", &self.models.len())
-            .field("runs", &self.runs.len())
-            .finish_non_exhaustive()
     }
 }
 

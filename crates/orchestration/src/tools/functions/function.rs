@@ -43,7 +43,8 @@ const MAX_NAME_BYTES: usize = 64;
 /// .read_only();
 /// assert_eq!(weather.tool_definition().input_schema["properties"]["town"]["type"], "string");
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Function {{ definition: {definition:?}, problem: {problem:?}, .. }}")]
 #[must_use]
 pub struct Function {
     pub(super) definition: Arc<ToolDefinition>,
@@ -180,15 +181,6 @@ impl Function {
     /// model response.
     pub fn sequential(self) -> Self {
         self.change_definition(|tool| tool.sequential = true)
-    }
-}
-
-impl fmt::Debug for Function {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Function")
-            .field("definition", &self.definition)
-            .field("problem", &self.problem)
-            .finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    fmt,
     sync::{Arc, OnceLock},
 };
 
@@ -27,7 +26,8 @@ const READ_ONLY_FACTOR: f32 = 1.1;
 const MAX_SCHEMA_DEPTH: usize = 4;
 
 /// A tool catalog with a full-text search index, which is built at the first search.
-#[derive(Default)]
+#[derive(Default, derive_more::Debug)]
+#[debug("ToolIndex {{ tools: {}, tokens: {tokens}, .. }}", tools.len())]
 pub struct ToolIndex {
     tools: Vec<Arc<ToolDefinition>>,
     /// Estimated total number of tokens of all tool definitions.
@@ -198,15 +198,6 @@ impl ToolIndex {
     }
 }
 
-impl fmt::Debug for ToolIndex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolIndex")
-            .field("tools", &self.tools.len())
-            .field("tokens", &self.tokens)
-            .finish_non_exhaustive()
-    }
-}
-
 pub(super) fn tool_server_name(tool: &ToolDefinition) -> Option<&str> {
     tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
@@ -240,8 +231,9 @@ fn build_index_text(tool: &ToolDefinition, words: &StemSplitter) -> String {
     if let Some(origin) = &tool.origin {
         words.append_stems(&origin.server, &mut stems);
     }
-    // Only parameter stems that the other texts of the tool do not have are added. A tool with a
-    // parameter for an order id does not necessarily find orders.
+    // A word stem of a parameter is added only if the tool's other texts do not contain it, so that
+    // parameters do not increase the weight of a word. A tool with a parameter for an order id does
+    // not necessarily find orders.
     let mut parameters = Vec::new();
     add_parameter_stems(&tool.input_schema, MAX_SCHEMA_DEPTH, words, &mut parameters);
     let mut known: HashSet<String> = stems.iter().cloned().collect();

@@ -3,7 +3,7 @@
 mod advisory_locks;
 mod connection;
 
-use std::{env, fmt, str::FromStr as _, time::Duration};
+use std::{env, str::FromStr as _, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::{
@@ -23,13 +23,16 @@ use crate::error::OpenError;
 /// its clients.
 const MAX_READERS: u32 = 8;
 
-/// Maximum time to open a connection, and to wait for a free connection for reading.
+/// Maximum time to open a connection. A read also waits at most for this time for a free
+/// connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time to roll back or close before the connection is dropped instead.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A database on a PostgreSQL server.
+#[derive(derive_more::Debug)]
+#[debug("Postgres {{ .. }}")]
 pub(crate) struct Postgres {
     options: PgConnectOptions,
     /// Maximum time of one statement or transaction. The limit is needed, because a broken network
@@ -40,12 +43,6 @@ pub(crate) struct Postgres {
 }
 
 /// The output omits the connection options, because the URL may contain a password.
-impl fmt::Debug for Postgres {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Postgres").finish_non_exhaustive()
-    }
-}
-
 impl Postgres {
     pub(super) fn new(url: &str, timeout: Duration) -> Result<Self, OpenError> {
         // The error of `sqlx` is dropped, because it may quote a part of the URL with a password.

@@ -5,7 +5,6 @@ mod file_locks;
 mod files;
 
 use std::{
-    fmt,
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -27,7 +26,7 @@ pub(crate) use files::create_private_file;
 /// Maximum time that a statement waits for the lock of another writing process.
 ///
 /// Transactions take milliseconds. The limit is short, because HTTP clients wait during this time.
-/// The server repeats the writes of running runs after this error.
+/// After a time-out, the Switchboard server repeats the writes of running runs.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Interval between attempts to open a file while another process creates it.
@@ -40,6 +39,8 @@ const MAX_READERS: usize = 4;
 const READER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A database in a SQLite file.
+#[derive(derive_more::Debug)]
+#[debug("Sqlite({path:?})")]
 pub(crate) struct Sqlite {
     path: PathBuf,
     pragmas: Vec<(&'static str, &'static str)>,
@@ -47,12 +48,6 @@ pub(crate) struct Sqlite {
     /// Permits that limit the number of connections for reading to `MAX_READERS`.
     reader_permits: Semaphore,
     idle_readers: Mutex<Vec<SqliteConnection>>,
-}
-
-impl fmt::Debug for Sqlite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Sqlite").field(&self.path).finish()
-    }
 }
 
 impl Sqlite {
@@ -101,8 +96,8 @@ impl Sqlite {
 
 #[async_trait]
 impl Database for Sqlite {
-    /// Blocks the thread. Repeats a refused attempt, because SQLite does not wait if two processes
-    /// set WAL mode on a new file at the same time.
+    /// Blocks the thread. Tries again if the file is locked, because SQLite does not wait for the
+    /// lock if two processes set WAL mode on a new file at the same time.
     async fn connect(&self) -> Result<Box<dyn Connection>, DatabaseError> {
         let deadline = Instant::now() + BUSY_TIMEOUT;
         loop {
