@@ -117,7 +117,7 @@ impl ScoredCall {
 /// The tool calls of one turn with their scores, and the expected calls that are missing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TurnScore {
-    /// Tool calls of the turn, in the order in which the model requested them.
+    /// Tool calls of the turn, in the order of the model's requests.
     pub calls: Vec<ScoredCall>,
     /// Required calls that the model did not make correctly, each as text with tool and arguments.
     pub missing: Vec<String>,

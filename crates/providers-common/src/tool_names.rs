@@ -119,9 +119,12 @@ pub struct ToolNames {
 impl ToolNames {
     /// Creates the mapping for all tool names in a request, under a provider's naming rule.
     pub fn from_request(request: &ChatRequest, rule: NameRule) -> Self {
-        let (unchanged, changed): (BTreeSet<&str>, BTreeSet<&str>) =
-            request_tool_names(request).partition(|name| rule.allows(name));
-        let mut taken: HashSet<String> = unchanged.into_iter().map(str::to_owned).collect();
+        let is_changed = |name: &&str| !rule.allows(name);
+        let changed: BTreeSet<&str> = request_tool_names(request).filter(is_changed).collect();
+        let mut taken = HashSet::new();
+        if !changed.is_empty() {
+            taken.extend(request_tool_names(request).map(str::to_owned));
+        }
         let mut wire = HashMap::new();
         let mut declared = HashMap::new();
         for name in changed {

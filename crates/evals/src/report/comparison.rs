@@ -102,7 +102,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Returns the name of the kind of change, as it is written in JSON.
+    /// Returns the name of the kind of change in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Better => "better",

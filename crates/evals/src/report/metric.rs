@@ -80,7 +80,7 @@ impl Metric {
     }
 
     /// Returns the value of this metric in a model's summary. Returns `None` if the value is
-    /// unknown, or undefined because there are no runs, turns or calls.
+    /// unknown, or undefined without runs, turns or calls.
     pub fn value_in_summary(self, summary: &ModelSummary) -> Option<f64> {
         let counts = &summary.counts;
         let of_calls = |count: u64| compute_share(count, counts.calls);

@@ -78,7 +78,7 @@ enum TypeMatch {
 }
 
 impl BfclParameter {
-    /// Returns whether the argument is right. `None` stands for a missing argument. A JSON null is
+    /// Returns whether the argument is right. `None` is a missing argument. A JSON null is
     /// not missing.
     pub fn matches(&self, argument: Option<&Value>) -> bool {
         match (argument, self.declared) {

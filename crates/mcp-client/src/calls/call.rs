@@ -129,7 +129,7 @@ pub(crate) async fn send_with_retries(
         attempts += 1;
         let pending = server.responder.pending_for_call(&call.context);
         let result = {
-            let attempt = pin!(send_once(server, &connection, &call));
+            let attempt = pin!(send_once(server, &connection, call));
             deadline.run_until_deadline(pending, attempt).await
         };
         let failure = match result {

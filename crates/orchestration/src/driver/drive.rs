@@ -26,7 +26,7 @@ pub(super) struct Driver {
     pub(super) agent: Arc<AgentSettings>,
     /// Values that the driver adds to tool inputs and hides from the model, for the session and
     /// principal of this run.
-    pub(super) context: ContextInjection,
+    pub(super) context: Arc<ContextInjection>,
     pub(super) publisher: EventPublisher,
     /// Time at which the run reaches its wall-time limit; `None` without a limit.
     pub(super) deadline: Option<Instant>,
@@ -62,9 +62,11 @@ impl Driver {
         trace: AgentTrace,
     ) -> Self {
         Self {
-            context: agent
-                .context
-                .scope_to_run(run.id(), run.session_id(), run.principal()),
+            context: Arc::new(agent.context.scope_to_run(
+                run.id(),
+                run.session_id(),
+                run.principal(),
+            )),
             recipe: agent.recipe.clone(),
             agent,
             publisher,

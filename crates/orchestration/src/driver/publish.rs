@@ -100,13 +100,11 @@ impl EventReader {
     /// reader's task when an event arrives.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<RunEvent> {
         let mut inner = lock_state(&self.0);
-        match inner.unread.pop_front() {
-            Some(event) => Poll::Ready(event),
-            None => {
-                inner.waiting = Some(context.waker().clone());
-                Poll::Pending
-            }
+        if let Some(event) = inner.unread.pop_front() {
+            return Poll::Ready(event);
         }
+        inner.waiting = Some(context.waker().clone());
+        Poll::Pending
     }
 }
 

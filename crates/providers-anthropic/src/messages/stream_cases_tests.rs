@@ -1,6 +1,6 @@
 //! Mapping cases of answers that other libraries handle wrongly and that have no stored transcript.
 
-use switchboard_domain::ChatResponse;
+use switchboard_domain::{ChatResponse, ModelErrorKind};
 
 use super::{
     tests::{assemble, inputs, of},

@@ -1,4 +1,4 @@
-use switchboard_domain::{ChatResponse, ResponseAccumulator};
+use switchboard_domain::{ChatResponse, ModelErrorKind, ResponseAccumulator};
 
 use super::*;
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use switchboard_domain::{ChatResponse, Part, ResponseAccumulator, ToolDefinition};
+use switchboard_domain::{ChatResponse, ModelErrorKind, Part, ResponseAccumulator, ToolDefinition};
 use switchboard_providers_common::schema::Dialect;
 
 use super::*;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, future::join_all};
 use serde_json::json;
 use switchboard_domain::{ToolCallError, ToolHost, ToolHostChange};
-use switchboard_mcp_client::{CircuitOptions, ServerState};
+use switchboard_mcp_client::{CircuitOptions, McpHost, ServerState};
 
 use crate::host::stage::*;
 
