@@ -23,6 +23,9 @@ pub(crate) const MAX_LINES: usize = 20;
 pub(crate) const MAX_LOGS: usize = 50;
 /// Maximum size in bytes of a stored line or log message. Longer text is cut.
 const MAX_SIZE: usize = 2000;
+/// Number of bytes of a line of standard error that are searched for secrets before the line is cut
+/// to [`MAX_SIZE`]. It exceeds the size of a stored line by more than the length of a secret.
+const MAX_READ: usize = 16 * 1024;
 
 /// Log message that an MCP server sent. The text is untrusted. Secrets and control characters other
 /// than tabs were removed.
@@ -81,14 +84,11 @@ pub(crate) async fn read_stderr(
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     let mut is_rest = false;
-    let max = MAX_SIZE as u64;
+    let max = MAX_READ as u64;
     while let Ok(1..) = (&mut stderr).take(max).read_until(b'\n', &mut line).await {
-        let is_cut = line.len() == MAX_SIZE && !line.ends_with(b"\n");
+        let is_cut = line.len() == MAX_READ && !line.ends_with(b"\n");
         if !is_rest {
-            let mut text = sanitize_text(&redactor, &String::from_utf8_lossy(&line));
-            if is_cut {
-                text.push('…');
-            }
+            let text = sanitize_text(&redactor, &String::from_utf8_lossy(&line));
             tracing::debug!(server, line = text, "stderr");
             tail.push(text);
         }
@@ -177,6 +177,16 @@ mod tests {
         assert_eq!(lines[17].chars().count(), MAX_SIZE + 1);
         assert_eq!(lines[18], "red key [redacted]");
         assert_eq!(lines[19], "unfinished");
+    }
+
+    #[tokio::test]
+    async fn a_secret_at_the_cut_of_a_line_is_redacted() {
+        let tail = Arc::new(Tail::new(MAX_LINES));
+        let text = format!("{}sk-secret-1\nnext", "x".repeat(MAX_SIZE - 4));
+        read_stderr(tail.clone(), "s".into(), redactor(), text.as_bytes()).await;
+        let lines = tail.to_vec();
+        assert!(lines[0].ends_with("x[red…"), "{}", lines[0]);
+        assert_eq!(lines[1], "next");
     }
 
     #[test]

@@ -434,7 +434,7 @@ fn is_tools_rejected_error(error: &ModelError) -> bool {
                 || (mentions_tools(error.message())
                     && ["support", "not enabled", "not available"]
                         .iter()
-                        .any(|phrase| error.message().contains(phrase)))
+                        .any(|phrase| error.message().to_ascii_lowercase().contains(phrase)))
         }
         _ => false,
     }

@@ -121,6 +121,14 @@ fn complete_run() -> Feed {
 }
 
 #[test]
+fn a_call_that_was_not_stored_counts_as_not_executed() {
+    let mut feed = Feed::new();
+    feed.emit(started(false));
+    feed.call_tool("get", json!({}), Some(ToolFailure::NotStored));
+    assert_eq!(feed.calls("get").not_executed, 1);
+}
+
+#[test]
 fn every_call_is_counted_once_per_tool_and_once_per_model() {
     let feed = complete_run();
     let snapshot = feed.metrics.take_snapshot();

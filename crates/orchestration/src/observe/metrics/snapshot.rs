@@ -108,7 +108,8 @@ fn is_not_executed(failure: ToolFailure, attempts: u32) -> bool {
         | ToolFailure::Skipped
         | ToolFailure::LimitReached
         | ToolFailure::Repeated
-        | ToolFailure::Withheld => true,
+        | ToolFailure::Withheld
+        | ToolFailure::NotStored => true,
         ToolFailure::Cancelled => attempts == 0,
         _ => false,
     }
