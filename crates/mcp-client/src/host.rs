@@ -367,8 +367,7 @@ impl McpHost {
     }
 
     /// Returns the time limits of a call. The first configured limit applies, in this order: call,
-    /// tool, server, host options. `tool` is the name of the tool on its server, or its catalog
-    /// name, by which models call it.
+    /// tool, server, host options. `tool` is the name of the tool on its server.
     fn call_limits(
         &self,
         server: &Server,
@@ -376,8 +375,7 @@ impl McpHost {
         of_call: Option<Duration>,
     ) -> CallTimeLimits {
         let config = &server.config;
-        let is_named = |name: &str| name == tool || catalog_name(&config.name, name) == tool;
-        let of_tool = || config.tool_timeouts.iter().find(|(name, _)| is_named(name));
+        let of_tool = || config.tool_timeouts.iter().find(|(name, _)| name == tool);
         let total = of_call
             .or_else(|| of_tool().map(|(_, timeout)| *timeout))
             .or(config.call_timeout);
@@ -414,7 +412,11 @@ impl McpHost {
             .filter(|server| may_belong_to_server(name, &server.config.name))
             .collect();
         let settled = owners.iter().map(|server| async {
-            let deadline = Deadline::new(started, self.call_limits(server, name, deadline));
+            let config = &server.config;
+            let mut configured = config.tool_timeouts.iter().map(|(tool, _)| tool.as_str());
+            let original = configured.find(|tool| catalog_name(&config.name, tool) == name);
+            let limits = self.call_limits(server, original.unwrap_or(name), deadline);
+            let deadline = Deadline::new(started, limits);
             let _ = timeout_at(deadline.wait_deadline(), server.wait_for_startup()).await;
         });
         let mut settled: FuturesUnordered<_> = settled.collect();

@@ -99,7 +99,7 @@ impl LineWriter {
             let mut pipe = self.pipe.lock().await;
             while lock_mutex(&self.queue).written < end {
                 let Some(open) = pipe.as_mut() else {
-                    lock_mutex(&self.queue).bytes.clear();
+                    lock_mutex(&self.queue).bytes = BytesMut::new();
                     return Err(io::ErrorKind::BrokenPipe.into());
                 };
                 let written = poll_fn(|context| {
@@ -107,6 +107,10 @@ impl LineWriter {
                     let count = ready!(Pin::new(&mut *open).poll_write(context, &queue.bytes))?;
                     queue.bytes.advance(count);
                     queue.written += count as u64;
+                    if queue.bytes.is_empty() {
+                        // The memory that large messages needed is released.
+                        queue.bytes = BytesMut::new();
+                    }
                     Poll::Ready(Ok(count))
                 });
                 let error = match written.await {
@@ -117,13 +121,17 @@ impl LineWriter {
                 *pipe = None;
                 return Err(error);
             }
-            match pipe.as_mut() {
-                Some(open) => open.flush().await,
-                None => Ok(()),
-            }
+            let Some(open) = pipe.as_mut() else {
+                return Ok(());
+            };
+            open.flush().await.inspect_err(|_| *pipe = None)
         };
-        let written = self.closing.run_until_cancelled(writing).await;
-        written.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
+        let result = self.closing.run_until_cancelled(writing).await;
+        result.unwrap_or_else(|| {
+            let is_written = lock_mutex(&self.queue).written >= end;
+            let error = || io::ErrorKind::NotConnected.into();
+            is_written.then_some(()).ok_or_else(error)
+        })
     }
 }
 

@@ -110,7 +110,12 @@ impl EventReader {
 
 impl Drop for EventReader {
     fn drop(&mut self) {
-        lock_state(&self.0).has_reader = false;
+        let mut inner = lock_state(&self.0);
+        inner.has_reader = false;
+        // A tool host may keep the publisher of a call, which must not keep the task of the reader.
+        let unused = (inner.waiting.take(), std::mem::take(&mut inner.unread));
+        drop(inner);
+        drop(unused);
     }
 }
 

@@ -90,6 +90,27 @@ async fn progress_is_rate_limited_and_the_latest_is_always_emitted() {
     assert!(second.len() <= MAX_PER_PERIOD as usize + 2, "{second:?}");
 }
 
+#[test]
+fn a_dropped_reader_releases_its_task_and_the_unread_events() {
+    struct Task;
+    impl std::task::Wake for Task {
+        fn wake(self: Arc<Self>) {}
+    }
+    let (publisher, mut reader) = publisher();
+    told(&mut reader);
+    let task = Arc::new(Task);
+    let waker = Waker::from(Arc::clone(&task));
+    assert!(
+        reader
+            .poll_next(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    drop((waker, reader));
+    assert_eq!(Arc::strong_count(&task), 1);
+    publisher.publish_event(finished("a"));
+    assert!(publisher.lock_state().unread.is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_queue_of_unread_events_is_limited() {
     let (publisher, mut reader) = publisher();
