@@ -8,7 +8,7 @@ use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_anthropic::{
     MessagesOptions, capabilities,
-    messages::{LocalIds, MessagesDecoder, ToolMapping, events_from_body, to_wire},
+    messages::{ToolUseIds, MessagesDecoder, ToolMapping, events_from_body, to_wire_request},
 };
 use switchboard_providers_common::decode_sse;
 use switchboard_providers_common::schema::ToolSchemas;
@@ -21,7 +21,7 @@ static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
         ..MessagesOptions::default()
     };
     let (request, capabilities) = (streams::request(), capabilities(&model.name));
-    let wire = to_wire(
+    let wire = to_wire_request(
         &request,
         &model,
         &capabilities,
@@ -42,7 +42,7 @@ fn decoder() -> MessagesDecoder {
         streams::model("anthropic"),
         native,
         Vec::new(),
-        LocalIds::default(),
+        ToolUseIds::default(),
     )
     .with_tool_mapping(TOOL_MAPPING.clone())
 }

@@ -9,7 +9,7 @@ use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_common::{ToolMapping, decode_sse, schema::ToolSchemas};
 use switchboard_providers_gemini::{
     GeminiOptions, SchemaForm, capabilities,
-    generate::{GenerateDecoder, LocalIds, events_from_body, to_wire},
+    generate::{GenerateDecoder, ToolUseIds, events_from_body, to_wire_request},
 };
 
 /// Tool mapping of a request whose schemas have the `OpenAPI` form.
@@ -20,7 +20,7 @@ static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
         ..GeminiOptions::default()
     };
     let (request, capabilities) = (streams::request(), capabilities(&model.name));
-    let wire = to_wire(
+    let wire = to_wire_request(
         &request,
         &model,
         &capabilities,
@@ -41,7 +41,7 @@ fn decoder() -> GenerateDecoder {
         streams::model("gemini"),
         native,
         Vec::new(),
-        LocalIds::default(),
+        ToolUseIds::default(),
     )
     .with_tool_mapping(TOOL_MAPPING.clone())
 }

@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_common::decode_ndjson;
-use switchboard_providers_ollama::chat::{ChatDecoder, LocalIds, events_from_body};
+use switchboard_providers_ollama::chat::{ChatDecoder, ToolUseIds, events_from_body};
 
 const WIRE: Wire = Wire {
     stream: |body| decode_ndjson("ollama", body, decoder()),
@@ -18,7 +18,7 @@ fn decoder() -> ChatDecoder {
         streams::model("ollama"),
         native,
         Vec::new(),
-        LocalIds::default(),
+        ToolUseIds::default(),
     )
 }
 

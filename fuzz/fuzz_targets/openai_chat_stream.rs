@@ -10,7 +10,7 @@ use switchboard_providers_common::decode_sse;
 use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_openai::{
     Profile, ToolMapping, capabilities,
-    chat::{ChatDecoder, LocalIds, events_from_body, to_wire},
+    chat::{ChatDecoder, ToolUseIds, events_from_body, to_wire_request},
 };
 
 /// Tool mapping of a strict request.
@@ -19,7 +19,7 @@ static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
     let mut profile = Profile::openai();
     profile.strict_tools = true;
     let capabilities = capabilities(&model.name, &profile);
-    let wire = to_wire(
+    let wire = to_wire_request(
         &request,
         &model,
         &capabilities,
@@ -40,7 +40,7 @@ fn decoder() -> ChatDecoder {
         streams::model("openai"),
         native,
         Vec::new(),
-        LocalIds::default(),
+        ToolUseIds::default(),
     )
     .with_tool_mapping(TOOL_MAPPING.clone())
 }

@@ -10,7 +10,7 @@ use switchboard_providers_common::decode_sse;
 use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_openai::{
     Profile, ToolMapping, capabilities,
-    responses::{LocalIds, ResponsesDecoder, ResponsesOptions, events_from_body, to_wire},
+    responses::{ToolUseIds, ResponsesDecoder, ResponsesOptions, events_from_body, to_wire_request},
 };
 
 /// Tool mapping of a strict request.
@@ -20,7 +20,7 @@ static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
     profile.strict_tools = true;
     let capabilities = capabilities(&model.name, &profile);
     let options = ResponsesOptions::default();
-    let wire = to_wire(
+    let wire = to_wire_request(
         &request,
         &model,
         &capabilities,
@@ -42,7 +42,7 @@ fn decoder() -> ResponsesDecoder {
         streams::model("openai"),
         native,
         Vec::new(),
-        LocalIds::default(),
+        ToolUseIds::default(),
     )
     .with_tool_mapping(TOOL_MAPPING.clone())
 }

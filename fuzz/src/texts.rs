@@ -6,7 +6,7 @@ use switchboard_domain::{
     ToolDefinition,
 };
 use switchboard_providers_common::text_tool_calls::{
-    EventRecovery, Recovery, RecoveryForm, RecoveryForms,
+    TextCallConverter, CallRecoverySettings, TextCallFormat, TextCallFormats,
 };
 
 use crate::input::places;
@@ -41,15 +41,15 @@ enum End {
 pub fn check(input: &[u8]) {
     let (&[forms, end], input) = input.split_first_chunk().unwrap_or((&[255, 0], input));
     let wanted = |bit: usize| (forms >> bit) & 1 == 1;
-    let all = RecoveryForm::ALL.into_iter().enumerate();
-    let forms: RecoveryForms = all
+    let all = TextCallFormat::ALL.into_iter().enumerate();
+    let forms: TextCallFormats = all
         .filter(|(bit, _)| wanted(*bit))
         .map(|(_, form)| form)
         .collect();
     let end = [End::Closed, End::Open, End::Broken][usize::from(end % 3)];
     let (places, bytes) = places(input);
     let text = String::from_utf8_lossy(bytes);
-    let recovery = Recovery::for_request(&request(), forms);
+    let recovery = CallRecoverySettings::for_request(&request(), forms);
 
     let whole = transform(&recovery, answer([&*text], end));
     let response = response(&whole);
@@ -145,8 +145,8 @@ fn answer<'a>(pieces: impl IntoIterator<Item = &'a str>, end: End) -> Vec<ModelE
     events
 }
 
-fn transform(recovery: &Recovery, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
-    let mut transformer = EventRecovery::new(recovery.clone());
+fn transform(recovery: &CallRecoverySettings, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
+    let mut transformer = TextCallConverter::new(recovery.clone());
     let mut all = Vec::new();
     for event in events {
         transformer.push(event, &mut all);

@@ -14,7 +14,8 @@ use switchboard_orchestration::{
 };
 use switchboard_providers_offline::DemoModel;
 use switchboard_server::{
-    Engine, ModelInfo, RecipeInfo, RunSettings, RunSettingsError, Server, ServerOptions, Shutdown,
+    Engine, ModelInfo, RecipeInfo, RunSettings, RunSettingsError, Server, ServerOptions,
+    ShutdownSignals,
 };
 use switchboard_sessions::{Store, StoreOptions};
 use tokio::net::TcpListener;
@@ -50,7 +51,7 @@ impl Engine for WeatherEngine {
         Vec::new()
     }
 
-    async fn server_states(&self) -> Vec<Value> {
+    async fn mcp_server_states(&self) -> Vec<Value> {
         Vec::new()
     }
 
@@ -79,7 +80,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = Arc::new(Store::open(StoreOptions::sqlite("own_server.db")).await?);
     let options = ServerOptions::default();
     let server = Server::new(Arc::new(engine), store.clone(), store.clone(), options);
-    let shutdown = Shutdown {
+    let shutdown = ShutdownSignals {
         first: tokio::signal::ctrl_c().map(|_| ()).boxed(),
         second: std::future::pending().boxed(),
     };

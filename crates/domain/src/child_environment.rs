@@ -23,7 +23,7 @@ const COMMON: &[&str] = &[
 const PREFIXES: &[&str] = &["LC_", "XDG_"];
 
 /// Additional variables that programs need on Windows. The names are in upper case, because Windows
-/// ignores the case of variable names and [`is_inherited`] compares them in upper case.
+/// ignores the case of variable names and [`is_inherited_variable`] compares them in upper case.
 const WINDOWS: &[&str] = &[
     "APPDATA",
     "COMSPEC",
@@ -50,7 +50,7 @@ const WINDOWS: &[&str] = &[
 ///
 /// `further` lists additional names that this kind of child process needs. On Windows, write these
 /// names in upper case, because they are compared with `name` in upper case.
-pub fn is_inherited(name: &OsStr, further: &[&str]) -> bool {
+pub fn is_inherited_variable(name: &OsStr, further: &[&str]) -> bool {
     let Some(name) = name.to_str() else {
         return false;
     };

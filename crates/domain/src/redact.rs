@@ -202,7 +202,7 @@ impl Redactor {
     /// Replaces the known secrets in the texts, numbers and member names of a JSON value. A number
     /// that contains a secret becomes a string.
     pub fn redact_known_in_value(&self, value: &mut Value) {
-        *value = ValueRedactor::for_known_secrets(self).redact_json_value(value, 0);
+        *value = ValueRedactor::new_for_known_secrets(self).redact_json_value(value, 0);
     }
 
     /// Removes known and likely secrets from a text and truncates it to [`SizeLimits::text`]. A
@@ -215,7 +215,7 @@ impl Redactor {
     ///
     /// A note in the place of omitted items states their number.
     pub fn redact_value(&self, value: &Value) -> Value {
-        ValueRedactor::for_all_secrets(self).redact_json_value(value, 0)
+        ValueRedactor::new_for_all_secrets(self).redact_json_value(value, 0)
     }
 
     /// Returns tool content as a JSON array without known and likely secrets. The [`SizeLimits`] of
@@ -223,7 +223,7 @@ impl Redactor {
     ///
     /// A short description replaces the bytes of media and resources.
     pub fn redact_content(&self, content: &[ToolContent]) -> Value {
-        let mut walk = ValueRedactor::for_all_secrets(self);
+        let mut walk = ValueRedactor::new_for_all_secrets(self);
         let parts = content.iter().take(self.limits.items).map(|part| {
             let shown = match part {
                 ToolContent::Resource {
@@ -334,7 +334,7 @@ struct ValueRedactor<'r> {
 }
 
 impl<'r> ValueRedactor<'r> {
-    fn for_all_secrets(redactor: &'r Redactor) -> Self {
+    fn new_for_all_secrets(redactor: &'r Redactor) -> Self {
         Self {
             redactor,
             known_only: false,
@@ -343,7 +343,7 @@ impl<'r> ValueRedactor<'r> {
         }
     }
 
-    fn for_known_secrets(redactor: &'r Redactor) -> Self {
+    fn new_for_known_secrets(redactor: &'r Redactor) -> Self {
         Self {
             redactor,
             known_only: true,

@@ -148,11 +148,11 @@ pub fn score_turn(
 ) -> TurnScore {
     let expected = turn.calls.as_deref().unwrap_or_default();
     let matchers: Vec<CallMatcher<'_>> = expected.iter().map(CallMatcher::new).collect();
-    let calls: Vec<CallInfo<'_>> = calls
+    let calls: Vec<CallToScore<'_>> = calls
         .iter()
         .map(|record| {
             let is_redacted = is_redacted(record);
-            CallInfo {
+            CallToScore {
                 record,
                 is_redacted,
                 outcome: redacted_call_outcome(record, is_redacted),
@@ -177,7 +177,7 @@ pub fn score_turn(
     // Indexes of the expected calls that a redacted call may match. Required calls come first, so
     // that they are matched before optional calls.
     let candidates: Vec<usize> = unmet.iter().chain(optional).copied().collect();
-    let unknown = find_possible_matches(&candidates, &open, |one, call| {
+    let unknown = match_redacted_calls(&candidates, &open, |one, call| {
         let call = &calls[call];
         matchers[one].match_call(call.record, call.is_redacted) == MatchResult::Unknown
     });
@@ -258,7 +258,7 @@ fn is_same_call(a: &ToolCallRecord, b: &ToolCallRecord) -> bool {
 }
 
 /// A tool call of the turn with its outcome, as input for scoring.
-struct CallInfo<'a> {
+struct CallToScore<'a> {
     record: &'a ToolCallRecord,
     is_redacted: bool,
     outcome: CallOutcome,
@@ -302,7 +302,7 @@ fn has_invalid_input(call: &ToolCallRecord) -> bool {
 /// also count as missing.
 fn count_rejected_attempts(
     unmet: &[usize],
-    calls: &[CallInfo<'_>],
+    calls: &[CallToScore<'_>],
     matchers: &[CallMatcher<'_>],
 ) -> usize {
     let rejected = calls.iter();
@@ -317,7 +317,7 @@ fn count_rejected_attempts(
 
 /// Maps the index of a call with redacted input to the index of an expected call that it may match.
 /// Assigns each expected call at most once.
-fn find_possible_matches(
+fn match_redacted_calls(
     candidates: &[usize],
     calls: &[usize],
     may_match: impl Fn(usize, usize) -> bool,
@@ -339,7 +339,7 @@ fn describe_unexecuted_calls(
     expected: &[ExpectedCall],
     matchers: &[CallMatcher<'_>],
     assigned: &HashMap<usize, usize>,
-    calls: &[CallInfo<'_>],
+    calls: &[CallToScore<'_>],
 ) -> Vec<String> {
     let mut others: Vec<usize> = (0..calls.len())
         .filter(|call| calls[*call].outcome.is_executed() && !assigned.contains_key(call))

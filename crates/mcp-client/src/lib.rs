@@ -53,14 +53,14 @@ pub use config::{
 };
 pub use features::{
     apps::{App, AppPage},
-    completions::{Completion, CompletionOf, CompletionRequest},
+    completions::{Completion, CompletionRequest, CompletionTarget},
     prompts::{Prompt, PromptArgument, PromptMessage, PromptRole, RenderedPrompt},
     request::{FeatureError, Listing},
     resource_updates::{ResourceUpdate, ResourceUpdates},
     resources::{Resource, ResourceBody, ResourceContent, ResourceTemplate},
 };
 pub use host::McpHost;
-pub use options::{CircuitOptions, Grace, HangDetection, HostOptions};
+pub use options::{CircuitOptions, HangDetection, HostOptions, ShutdownGracePeriods};
 pub use primitives::error::HostError;
 pub use server::{
     output::LogMessage,

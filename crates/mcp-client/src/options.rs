@@ -25,7 +25,7 @@ pub struct HostOptions {
     /// restart, up to 30 seconds. The first reconnection to an HTTP server has no delay.
     pub restart_delay: Duration,
     /// Times that server processes have to exit before they are killed.
-    pub grace: Grace,
+    pub grace: ShutdownGracePeriods,
     /// Default time limit of a call. It applies if neither the caller nor the configuration of the
     /// server or tool sets a limit
     /// ([`ServerConfig::call_timeout`](crate::ServerConfig::call_timeout)). Each progress report
@@ -64,7 +64,7 @@ impl Default for HostOptions {
         Self {
             restarts: 5,
             restart_delay: Duration::from_millis(500),
-            grace: Grace::default(),
+            grace: ShutdownGracePeriods::default(),
             call_timeout: DEFAULT_CALL_TIMEOUT,
             max_call_time: DEFAULT_MAX_CALL_TIME,
             retries: 2,
@@ -102,7 +102,7 @@ impl Default for HangDetection {
 
 /// Times that the processes of a stdio server have to exit before they are killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grace {
+pub struct ShutdownGracePeriods {
     /// Time to exit after the standard input of the server was closed. MCP requires a client to
     /// close it first to stop a stdio server.
     pub after_stdin: Duration,
@@ -110,7 +110,7 @@ pub struct Grace {
     pub after_term: Duration,
 }
 
-impl Default for Grace {
+impl Default for ShutdownGracePeriods {
     fn default() -> Self {
         Self {
             after_stdin: Duration::from_secs(1),

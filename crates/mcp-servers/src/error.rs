@@ -36,7 +36,7 @@ pub enum ServerError {
         /// Path of the data file.
         path: PathBuf,
         /// Description of the problem with the data file.
-        problem: DataProblem,
+        problem: DataFileError,
     },
     /// The in-memory database of a server without a data file could not be created.
     #[error("failed to create the database in memory: {reason}")]
@@ -80,7 +80,7 @@ pub enum ServerError {
 impl ServerError {
     /// Returns `true` if wrong input of the caller caused the error: a server name, a setting, a
     /// data file or an address. Returns `false` for all other errors.
-    pub fn is_usage(&self) -> bool {
+    pub fn is_usage_error(&self) -> bool {
         match self {
             Self::UnknownServer { .. }
             | Self::Setting { .. }
@@ -95,7 +95,7 @@ impl ServerError {
 /// A reason why a data file cannot be used, with advice to the user.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct DataProblem(pub(crate) String);
+pub struct DataFileError(pub(crate) String);
 
 fn listen_advice(error: &io::Error) -> &'static str {
     match error.kind() {

@@ -37,7 +37,7 @@ mod transport;
 mod workspace;
 
 pub use catalogue::catalogue;
-pub use error::{DataProblem, ServerError};
+pub use error::{DataFileError, ServerError};
 pub use options::{AccessToken, BteOptions, MIN_TOKEN_LENGTH, ServerOptions, WorkspaceOptions};
 pub use tool::BundledServer;
 pub use transport::{HttpServer, bind_http, serve_stdio, serve_stream};

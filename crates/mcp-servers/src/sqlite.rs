@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, ffi};
 use tokio::sync::Mutex;
 
 use crate::{
-    error::{DataProblem, ServerError},
+    error::{DataFileError, ServerError},
     tool::ToolError,
 };
 
@@ -16,7 +16,7 @@ use crate::{
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The format of a database file: its identification and its tables.
-pub(crate) struct Layout {
+pub(crate) struct DatabaseLayout {
     /// `PRAGMA application_id` that identifies files of this format. The statements in `schema` set
     /// it.
     pub(crate) application_id: i64,
@@ -42,7 +42,7 @@ impl Database {
     /// tables and initial rows in a new database. Fails if another program or a newer version wrote
     /// the file.
     pub(crate) async fn open(
-        layout: &'static Layout,
+        layout: &'static DatabaseLayout,
         file: Option<&Path>,
     ) -> Result<Self, ServerError> {
         let path = file.map(Path::to_owned);
@@ -52,7 +52,7 @@ impl Database {
         });
         let opened = opened
             .await
-            .unwrap_or_else(|error| Err(DataProblem(error.to_string())));
+            .unwrap_or_else(|error| Err(DataFileError(error.to_string())));
         match opened {
             Ok(connection) => Ok(Self {
                 connection: Arc::new(Mutex::new(connection)),
@@ -110,11 +110,11 @@ impl Database {
     }
 }
 
-fn refuse_file(problem: impl Into<String>) -> Result<Connection, DataProblem> {
-    Err(DataProblem(problem.into()))
+fn refuse_file(problem: impl Into<String>) -> Result<Connection, DataFileError> {
+    Err(DataFileError(problem.into()))
 }
 
-fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataProblem> {
+fn open_file(layout: &DatabaseLayout, path: &Path) -> Result<Connection, DataFileError> {
     // SQLite reports "unable to open database file" both for a missing folder and for a folder in
     // place of the file. The checks below return a separate message for each case.
     if path.is_dir() {
@@ -139,7 +139,10 @@ fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataProblem> {
 
 /// Checks that a database has the format `layout`, or creates the tables and initial rows in a new
 /// database. Fails if the database belongs to another program or a newer version.
-fn init_database(layout: &Layout, mut connection: Connection) -> Result<Connection, DataProblem> {
+fn init_database(
+    layout: &DatabaseLayout,
+    mut connection: Connection,
+) -> Result<Connection, DataFileError> {
     connection.pragma_update(None, "foreign_keys", true)?;
     // The lock is acquired before reading, so that only one of two starting servers creates the
     // tables of a new file.
@@ -205,7 +208,7 @@ impl From<rusqlite::Error> for ToolError {
     }
 }
 
-impl From<rusqlite::Error> for DataProblem {
+impl From<rusqlite::Error> for DataFileError {
     fn from(error: rusqlite::Error) -> Self {
         let problem = match primary_code(&error) {
             Some(ffi::SQLITE_NOTADB) => {

@@ -48,7 +48,7 @@ pub use report::{
     AnswerItem, Outcome, RecordedResult, RunError, RunErrorKind, RunReport, ToolCallRecord,
 };
 pub use run::{
-    CallPurpose, ModelCall, PlannedCall, RestoreError, Run, RunStep, SnapshotMark, SteadyClock,
-    SteadyTime, ToolCallOutcome, UnexpectedInput, UnsupportedFormat,
+    CallPurpose, ModelCall, MonotonicClock, MonotonicTime, PlannedCall, RestoreError, Run, RunStep,
+    SnapshotPosition, ToolCallOutcome, UnexpectedInput, UnsupportedFormat,
 };
 pub use tools::ToolFailure;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{Delivery, ReasoningEffort, Sampling, ToolChoice};
 
 use crate::{
-    policy::approval::Approvals, policy::guard::ToolGuard, policy::history::HistoryPolicy,
+    policy::approval::ApprovalSettings, policy::guard::ToolGuard, policy::history::HistoryPolicy,
     policy::limits::Limits, strategy::Strategy, tools::results::ResultLimit,
     tools::search::SearchPolicy,
 };
@@ -21,7 +21,7 @@ pub struct RunOptions {
     /// Limits of steps, calls, tokens, cost and time.
     pub limits: Limits,
     /// Approval rules for tool calls.
-    pub approval: Approvals,
+    pub approval: ApprovalSettings,
     /// Tool choice of the *first* model call. Later calls use [`ToolChoice::Auto`], so that the
     /// model does not call a forced tool in every step.
     pub tool_choice: ToolChoice,
@@ -60,7 +60,7 @@ impl Default for RunOptions {
         Self {
             strategy: Strategy::default(),
             limits: Limits::default(),
-            approval: Approvals::default(),
+            approval: ApprovalSettings::default(),
             tool_choice: ToolChoice::Auto,
             parallel_tool_use: None,
             sampling: Sampling::default(),

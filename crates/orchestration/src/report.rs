@@ -147,7 +147,7 @@ pub enum RunErrorKind {
 impl RunErrorKind {
     /// Returns [`Outcome::Limited`] if this error is a reached limit, and [`Outcome::Failed`]
     /// otherwise.
-    pub fn to_outcome(&self) -> Outcome {
+    pub fn to_run_outcome(&self) -> Outcome {
         match self {
             Self::StepLimit
             | Self::ToolCallLimit

@@ -2,7 +2,7 @@
 
 use switchboard_domain::ModelCapabilities;
 
-use crate::rules::{Sampling, find_rules};
+use crate::rules::{SamplingSupport, find_rules};
 
 /// Returns the capabilities of `model` according to the model table [`TABLE`](crate::rules::TABLE).
 /// For a model that is not in the table, the capabilities are unknown (`None`).
@@ -17,7 +17,7 @@ pub fn capabilities(model: &str) -> ModelCapabilities {
         parallel_tools: Some(true),
         forced_tool_choice: rules.forced_tool_choice,
         structured_output: Some(rules.structured_output),
-        sampling: Some(rules.sampling != Sampling::Refused),
+        sampling: Some(rules.sampling != SamplingSupport::Refused),
         reasoning: Some(rules.thinking.is_some()),
         images: Some(true),
         documents: Some(rules.documents),

@@ -5,10 +5,10 @@ use serde_json::Value;
 use switchboard_domain::ModelError;
 use switchboard_providers_common::{
     Headers, TransportConfig,
-    provider::{ErrorTable, ModelPage, ProviderConfig, ServedModel, is_blank, read_variable},
+    provider::{ErrorTable, ModelListPage, ProviderConfig, ServedModel, is_blank, read_variable},
 };
 
-use crate::{MessagesOptions, ServerTool, error::ERRORS, model::Messages};
+use crate::{MessagesOptions, ServerTool, error::ERRORS, model::MessagesApi};
 
 /// Base URL of Anthropic's own API.
 pub const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com";
@@ -137,7 +137,7 @@ impl AnthropicConfig {
 }
 
 impl ProviderConfig for AnthropicConfig {
-    type DefaultWire = Messages;
+    type DefaultWire = MessagesApi;
 
     const MODELS_PATH: &'static str = "models?limit=1000";
     const ERROR_TABLE: &'static ErrorTable = &ERRORS;
@@ -148,7 +148,7 @@ impl ProviderConfig for AnthropicConfig {
     ///
     /// Fails with `ModelErrorKind::Configuration` if the base URL is invalid, or if Anthropic's own
     /// API has neither a key nor a token.
-    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
+    fn from_env_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| ANTHROPIC_BASE_URL.to_owned());
         let mut config = Self::for_compatible_server("anthropic", base_url);
@@ -163,7 +163,7 @@ impl ProviderConfig for AnthropicConfig {
                 config.headers = config.headers.with_secret(name.trim(), &value);
             }
         }
-        config.check()?;
+        config.validate_config()?;
         Ok(config)
     }
 
@@ -199,7 +199,7 @@ impl ProviderConfig for AnthropicConfig {
         self.transport.clone()
     }
 
-    fn check(&self) -> Result<(), ModelError> {
+    fn validate_config(&self) -> Result<(), ModelError> {
         self.check_address("it must begin with http:// or https:// and end before /v1/messages")?;
         let is_authenticated = ["x-api-key", "authorization"]
             .iter()
@@ -222,7 +222,7 @@ impl ProviderConfig for AnthropicConfig {
         headers.check_headers(&self.provider)
     }
 
-    fn read_models(&self, body: &Value) -> Option<ModelPage> {
+    fn read_models(&self, body: &Value) -> Option<ModelListPage> {
         let list = body.get("data")?.as_array()?.iter();
         let models = list.filter_map(|model| {
             let text = |name: &str| model.get(name)?.as_str().map(str::to_owned);
@@ -234,7 +234,7 @@ impl ProviderConfig for AnthropicConfig {
                 max_output_tokens: count("max_tokens"),
             })
         });
-        Some(ModelPage {
+        Some(ModelListPage {
             models: models.collect(),
             next: None,
         })
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     fn from(variables: &[(&str, &str)]) -> Result<AnthropicConfig, ModelError> {
-        AnthropicConfig::from_lookup(|name| {
+        AnthropicConfig::from_env_lookup(|name| {
             let found = variables.iter().find(|(known, _)| *known == name)?;
             Some(found.1.to_owned())
         })
@@ -261,11 +261,11 @@ mod tests {
             assert_eq!(error.kind, ModelErrorKind::Configuration);
             assert!(error.to_string().contains("ANTHROPIC_API_KEY"), "{error}");
         }
-        assert!(AnthropicConfig::new("").check().is_err());
+        assert!(AnthropicConfig::new("").validate_config().is_err());
         assert!(
             AnthropicConfig::new("")
                 .with_header("x-api-key", "k")
-                .check()
+                .validate_config()
                 .is_ok()
         );
     }
@@ -333,7 +333,7 @@ mod tests {
         let with = |tool: ServerTool| {
             let mut config = AnthropicConfig::new("sk");
             config.options.server_tools = vec![ServerTool::web_search(), tool];
-            config.check()
+            config.validate_config()
         };
         let raw = |kind: &str, beta: &str| {
             let mut declaration = switchboard_domain::JsonObject::new();
@@ -361,12 +361,12 @@ mod tests {
     fn an_invalid_address_is_reported_when_the_configuration_is_checked() {
         for address in ["", "localhost:4000", "ftp://example.org", "/v1", "http://"] {
             let error = AnthropicConfig::for_compatible_server("x", address)
-                .check()
+                .validate_config()
                 .unwrap_err();
             assert_eq!(error.kind, ModelErrorKind::Configuration, "{address}");
         }
         let error = AnthropicConfig::for_compatible_server("x", "https://user:hunter2@example.org")
-            .check()
+            .validate_config()
             .unwrap_err();
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }

@@ -63,13 +63,13 @@ fn read_error_details(fields: &Map<String, Value>, error: &mut ApiError) {
     if !code.is_empty() {
         error.codes.insert(0, code);
     }
-    error.field = field_in_message(&error.message);
+    error.field = find_field_in_message(&error.message);
 }
 
 /// Returns the path of a request field from the start of an error message, such as
 /// `messages.3.content.0.tool_result: …` or `max_tokens: 200000 > 128000, …`. Returns `None` if the
 /// message does not start with a known field.
-fn field_in_message(message: &str) -> Option<String> {
+fn find_field_in_message(message: &str) -> Option<String> {
     const FIELDS: [&str; 13] = [
         "messages",
         "tools",

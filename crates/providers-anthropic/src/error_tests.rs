@@ -149,7 +149,7 @@ fn errors_of_proxies_are_read() {
 
 #[test]
 fn the_type_decides_for_an_error_within_a_stream() {
-    let of = |body: Value| ERRORS.in_band_error("anthropic", ERRORS.find_error(&body).unwrap());
+    let of = |body: Value| ERRORS.in_band_error("anthropic", ERRORS.find_api_error(&body).unwrap());
     let overloaded = of(json!({"error": {"type": "overloaded_error", "message": "Overloaded"}}));
     assert_eq!(overloaded.kind, Kind::Overloaded { retry_after: None });
     let long =

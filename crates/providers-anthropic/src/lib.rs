@@ -40,7 +40,7 @@ pub mod server_tool;
 
 pub use capabilities::capabilities;
 pub use config::{AnthropicConfig, Credential};
-pub use messages::{MessagesDecoder, WireRequest, to_wire};
+pub use messages::{MessagesDecoder, WireRequest, to_wire_request};
 pub use model::AnthropicModel;
 pub use options::{CacheLifetime, CachePolicy, MessagesOptions};
 pub use rules::{Effort, find_rules};

@@ -5,14 +5,14 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     Headers, merge_warnings,
-    provider::{HttpModel, PreparedRequest, SentRequest, Wire},
+    provider::{HttpModel, PreparedRequest, SentRequest, WireProtocol},
 };
 
 use crate::{
     AnthropicConfig, MessagesOptions, capabilities,
     config::BETAS,
     error::{refuses_forced_tool_choice, refuses_thinking_blocks},
-    messages::{MessagesDecoder, WireRequest, events_from_body, to_wire},
+    messages::{MessagesDecoder, WireRequest, events_from_body, to_wire_request},
 };
 
 /// A model that is served by the Messages API of Anthropic or of a compatible server.
@@ -32,24 +32,24 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-pub type AnthropicModel = HttpModel<Messages>;
+pub type AnthropicModel = HttpModel<MessagesApi>;
 
 /// Marker type that selects the Messages API for [`AnthropicModel`].
 #[derive(Debug)]
-pub struct Messages;
+pub struct MessagesApi;
 
 /// State of the retries of a request: which parts the next attempt omits, because the API refused
 /// them in an earlier attempt.
 #[derive(Debug, Default)]
-pub struct Adaptation {
+pub struct MessagesAdaptation {
     without_thinking_blocks: bool,
     without_forced_tool_choice: bool,
 }
 
-impl Wire for Messages {
+impl WireProtocol for MessagesApi {
     type Config = AnthropicConfig;
     type Options = MessagesOptions;
-    type Adaptation = Adaptation;
+    type Adaptation = MessagesAdaptation;
     type Decoder = MessagesDecoder;
 
     fn options(config: &AnthropicConfig) -> MessagesOptions {
@@ -63,7 +63,7 @@ impl Wire for Messages {
     fn prepare_request(
         model: &AnthropicModel,
         request: &ChatRequest,
-        adaptation: &mut Adaptation,
+        adaptation: &mut MessagesAdaptation,
     ) -> Result<PreparedRequest<MessagesDecoder>, ModelError> {
         let (config, id) = (model.config(), model.id());
         let mut options = model.options().clone();
@@ -79,7 +79,7 @@ impl Wire for Messages {
             tool_choice,
             warnings,
             local_ids,
-        } = to_wire(request, id, &capabilities, &options, model.tool_schemas())?;
+        } = to_wire_request(request, id, &capabilities, &options, model.tool_schemas())?;
         let mut sent = SentRequest::new(&id.provider, "messages", body.stream, &body)?;
         if !betas.is_empty() && !config.headers.contains(BETAS) {
             sent.headers = Headers::new().with_header(BETAS, &config.merge_betas(&betas));
@@ -97,7 +97,7 @@ impl Wire for Messages {
     fn adapt_to_error(
         model: &AnthropicModel,
         request: &ChatRequest,
-        adaptation: &mut Adaptation,
+        adaptation: &mut MessagesAdaptation,
         error: &ModelError,
     ) -> bool {
         let has_thinking_blocks =

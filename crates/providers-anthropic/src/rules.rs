@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// The features and limits of a Claude model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct ModelRules {
     /// Maximum number of tokens in the prompt and the answer together.
     pub context_window: u64,
     /// Maximum number of tokens in the answer, including thinking.
@@ -18,7 +18,7 @@ pub struct Rules {
     /// Whether the model accepts PDF documents as input.
     pub documents: bool,
     /// The model's support for `temperature` and `top_p` in API versions that accept them.
-    pub sampling: Sampling,
+    pub sampling: SamplingSupport,
     /// The thinking mode of the model. `None` for a model without thinking.
     pub thinking: Option<Thinking>,
     /// Whether the model needs the beta `interleaved-thinking-2025-05-14` to think between tool
@@ -42,7 +42,7 @@ pub struct Rules {
 
 /// The support of a model for `temperature` and `top_p`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sampling {
+pub enum SamplingSupport {
     /// The model accepts `temperature` and `top_p` together.
     Both,
     /// The model accepts `temperature` or `top_p`, but not both in one request.
@@ -120,7 +120,7 @@ pub struct WebSearchVersion {
 
 /// A family of Claude models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
+pub enum ModelFamily {
     /// Models named `claude-opus-…`.
     Opus,
     /// Models named `claude-sonnet-…`.
@@ -135,13 +135,13 @@ pub enum Family {
 
 /// A row of the model table [`TABLE`].
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct ModelRow {
     /// The model family of the row. `None` for all families.
-    pub family: Option<Family>,
+    pub family: Option<ModelFamily>,
     /// The first model version (major, minor) to which the row applies.
     pub since: (u32, u32),
     /// The features and limits of the models in this row.
-    pub rules: Rules,
+    pub rules: ModelRules,
 }
 
 /// The oldest version of the web search tool. It is also used for models that are not in [`TABLE`].
@@ -169,11 +169,11 @@ const THINKING_BETWEEN_TOOLS: Option<Thinking> = Some(Thinking::Adaptive {
 });
 
 // Each constant of a later generation lists only its differences from an earlier one.
-const GENERATION_3: Rules = Rules {
+const GENERATION_3: ModelRules = ModelRules {
     context_window: 200_000,
     max_output_tokens: 4_096,
     documents: false,
-    sampling: Sampling::Both,
+    sampling: SamplingSupport::Both,
     thinking: None,
     interleaves_by_beta: false,
     efforts: &[],
@@ -183,40 +183,40 @@ const GENERATION_3: Rules = Rules {
     later_instructions: false,
     web_search: DEFAULT_WEB_SEARCH,
 };
-const GENERATION_3_5: Rules = Rules {
+const GENERATION_3_5: ModelRules = ModelRules {
     max_output_tokens: 8_192,
     documents: true,
     ..GENERATION_3
 };
-const GENERATION_3_7: Rules = Rules {
+const GENERATION_3_7: ModelRules = ModelRules {
     max_output_tokens: 64_000,
     thinking: Some(Thinking::Budget),
     ..GENERATION_3_5
 };
-const GENERATION_4: Rules = Rules {
+const GENERATION_4: ModelRules = ModelRules {
     interleaves_by_beta: true,
     ..GENERATION_3_7
 };
-const OPUS_4: Rules = Rules {
+const OPUS_4: ModelRules = ModelRules {
     max_output_tokens: 32_000,
     ..GENERATION_4
 };
-const OPUS_4_1: Rules = Rules {
-    sampling: Sampling::One,
+const OPUS_4_1: ModelRules = ModelRules {
+    sampling: SamplingSupport::One,
     structured_output: true,
     ..OPUS_4
 };
-const HAIKU_4_5: Rules = Rules {
-    sampling: Sampling::One,
+const HAIKU_4_5: ModelRules = ModelRules {
+    sampling: SamplingSupport::One,
     structured_output: true,
     ..GENERATION_4
 };
-const GENERATION_4_5: Rules = HAIKU_4_5;
-const OPUS_4_5: Rules = Rules {
+const GENERATION_4_5: ModelRules = HAIKU_4_5;
+const OPUS_4_5: ModelRules = ModelRules {
     efforts: UP_TO_HIGH_EFFORT,
     ..GENERATION_4_5
 };
-const GENERATION_4_6: Rules = Rules {
+const GENERATION_4_6: ModelRules = ModelRules {
     context_window: 1_000_000,
     max_output_tokens: 128_000,
     thinking: ADAPTIVE_THINKING,
@@ -226,46 +226,46 @@ const GENERATION_4_6: Rules = Rules {
     web_search: NEWEST_WEB_SEARCH,
     ..GENERATION_4_5
 };
-const OPUS_4_7: Rules = Rules {
-    sampling: Sampling::Refused,
+const OPUS_4_7: ModelRules = ModelRules {
+    sampling: SamplingSupport::Refused,
     efforts: ALL_EFFORTS,
     ..GENERATION_4_6
 };
-const OPUS_4_8: Rules = Rules {
+const OPUS_4_8: ModelRules = ModelRules {
     later_instructions: true,
     ..OPUS_4_7
 };
 /// Rules of `claude-mythos-preview`, which is older than generation 5.
-const MYTHOS_PREVIEW: Rules = Rules {
+const MYTHOS_PREVIEW: ModelRules = ModelRules {
     thinking: PERMANENT_THINKING,
     forced_tool_choice: None,
     ..OPUS_4_7
 };
-const GENERATION_5: Rules = OPUS_4_8;
+const GENERATION_5: ModelRules = OPUS_4_8;
 /// Rules of the first Fable and Mythos models. Reports about their support for a forced tool choice
 /// contradict each other, so this field is `None`.
-const FABLE_5: Rules = Rules {
+const FABLE_5: ModelRules = ModelRules {
     thinking: PERMANENT_THINKING,
     forced_tool_choice: None,
     ..GENERATION_5
 };
-const FABLE_5_1: Rules = Rules {
+const FABLE_5_1: ModelRules = ModelRules {
     forced_tool_choice: Some(false),
     ..FABLE_5
 };
-const HAIKU_5: Rules = Rules {
+const HAIKU_5: ModelRules = ModelRules {
     web_search: WebSearchVersion {
         direct_only: true,
         ..NEWEST_WEB_SEARCH
     },
     ..GENERATION_5
 };
-const OPUS_5_5: Rules = Rules {
+const OPUS_5_5: ModelRules = ModelRules {
     thinking: PERMANENT_THINKING,
     forced_tool_choice: Some(false),
     ..GENERATION_5
 };
-const SONNET_5_5: Rules = Rules {
+const SONNET_5_5: ModelRules = ModelRules {
     thinking: THINKING_BETWEEN_TOOLS,
     ..OPUS_5_5
 };
@@ -273,32 +273,32 @@ const SONNET_5_5: Rules = Rules {
 /// The table of known models. The first matching row contains the rules of a model. A row matches
 /// if its family is `None` or the model's family, and if its version `since` is not newer than the
 /// model's version.
-pub const TABLE: &[Row] = &[
-    table_row(Some(Family::Opus), (5, 5), OPUS_5_5),
-    table_row(Some(Family::Sonnet), (5, 5), SONNET_5_5),
-    table_row(Some(Family::Haiku), (5, 0), HAIKU_5),
-    table_row(Some(Family::Fable), (5, 1), FABLE_5_1),
-    table_row(Some(Family::Fable), (0, 0), FABLE_5),
-    table_row(Some(Family::Mythos), (5, 1), FABLE_5_1),
-    table_row(Some(Family::Mythos), (5, 0), FABLE_5),
-    table_row(Some(Family::Mythos), (0, 0), MYTHOS_PREVIEW),
+pub const TABLE: &[ModelRow] = &[
+    table_row(Some(ModelFamily::Opus), (5, 5), OPUS_5_5),
+    table_row(Some(ModelFamily::Sonnet), (5, 5), SONNET_5_5),
+    table_row(Some(ModelFamily::Haiku), (5, 0), HAIKU_5),
+    table_row(Some(ModelFamily::Fable), (5, 1), FABLE_5_1),
+    table_row(Some(ModelFamily::Fable), (0, 0), FABLE_5),
+    table_row(Some(ModelFamily::Mythos), (5, 1), FABLE_5_1),
+    table_row(Some(ModelFamily::Mythos), (5, 0), FABLE_5),
+    table_row(Some(ModelFamily::Mythos), (0, 0), MYTHOS_PREVIEW),
     table_row(None, (5, 0), GENERATION_5),
-    table_row(Some(Family::Opus), (4, 8), OPUS_4_8),
-    table_row(Some(Family::Opus), (4, 7), OPUS_4_7),
+    table_row(Some(ModelFamily::Opus), (4, 8), OPUS_4_8),
+    table_row(Some(ModelFamily::Opus), (4, 7), OPUS_4_7),
     table_row(None, (4, 6), GENERATION_4_6),
-    table_row(Some(Family::Opus), (4, 5), OPUS_4_5),
-    table_row(Some(Family::Haiku), (4, 5), HAIKU_4_5),
+    table_row(Some(ModelFamily::Opus), (4, 5), OPUS_4_5),
+    table_row(Some(ModelFamily::Haiku), (4, 5), HAIKU_4_5),
     table_row(None, (4, 5), GENERATION_4_5),
-    table_row(Some(Family::Opus), (4, 1), OPUS_4_1),
-    table_row(Some(Family::Opus), (4, 0), OPUS_4),
+    table_row(Some(ModelFamily::Opus), (4, 1), OPUS_4_1),
+    table_row(Some(ModelFamily::Opus), (4, 0), OPUS_4),
     table_row(None, (4, 0), GENERATION_4),
     table_row(None, (3, 7), GENERATION_3_7),
     table_row(None, (3, 5), GENERATION_3_5),
     table_row(None, (0, 0), GENERATION_3),
 ];
 
-const fn table_row(family: Option<Family>, since: (u32, u32), rules: Rules) -> Row {
-    Row {
+const fn table_row(family: Option<ModelFamily>, since: (u32, u32), rules: ModelRules) -> ModelRow {
+    ModelRow {
         family,
         since,
         rules,
@@ -308,25 +308,26 @@ const fn table_row(family: Option<Family>, since: (u32, u32), rules: Rules) -> R
 /// Returns the features and limits of a model. Also accepts the names that other vendors give to
 /// Claude models, such as `us.anthropic.claude-opus-4-1-20250805-v1:0` and
 /// `anthropic/claude-sonnet-5.5`. Returns `None` for unknown names.
-pub fn find_rules(model: &str) -> Option<&'static Rules> {
+pub fn find_rules(model: &str) -> Option<&'static ModelRules> {
     let (family, version) = parse_family_and_version(model)?;
-    let applies = |row: &&Row| row.family.is_none_or(|it| it == family) && version >= row.since;
+    let applies =
+        |row: &&ModelRow| row.family.is_none_or(|it| it == family) && version >= row.since;
     TABLE.iter().find(applies).map(|row| &row.rules)
 }
 
 /// Parses the family and the (major, minor) version from a model name. Returns `None` if the name
 /// has no known family or no version.
-fn parse_family_and_version(model: &str) -> Option<(Family, (u32, u32))> {
+fn parse_family_and_version(model: &str) -> Option<(ModelFamily, (u32, u32))> {
     let (_, name) = model.split_once("claude-")?;
     let mut family = None;
     let mut numbers = Vec::new();
     for word in name.split(['-', '.', '@', ':']) {
         match word {
-            "opus" => family = Some(Family::Opus),
-            "sonnet" => family = Some(Family::Sonnet),
-            "haiku" => family = Some(Family::Haiku),
-            "fable" => family = Some(Family::Fable),
-            "mythos" => family = Some(Family::Mythos),
+            "opus" => family = Some(ModelFamily::Opus),
+            "sonnet" => family = Some(ModelFamily::Sonnet),
+            "haiku" => family = Some(ModelFamily::Haiku),
+            "fable" => family = Some(ModelFamily::Fable),
+            "mythos" => family = Some(ModelFamily::Mythos),
             // Numbers with more than two digits are dates, not versions.
             number if number.len() <= 2 => numbers.extend(number.parse::<u32>().ok()),
             _ => {}
@@ -338,7 +339,7 @@ fn parse_family_and_version(model: &str) -> Option<(Family, (u32, u32))> {
         [major] => Some((family, (*major, 0))),
         // The name `claude-mythos-preview` contains no version. The version (4, 9) selects the
         // rules for models before version 5.0.
-        [] if family == Family::Mythos => Some((family, (4, 9))),
+        [] if family == ModelFamily::Mythos => Some((family, (4, 9))),
         [] => None,
     }
 }

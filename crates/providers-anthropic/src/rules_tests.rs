@@ -3,17 +3,17 @@ use super::*;
 #[test]
 fn names_of_every_vendor_are_recognised() {
     for (name, family, version) in [
-        ("claude-opus-5-5", Family::Opus, (5, 5)),
-        ("claude-sonnet-4-5-20250929", Family::Sonnet, (4, 5)),
-        ("claude-sonnet-4-20250514", Family::Sonnet, (4, 0)),
-        ("claude-sonnet-5", Family::Sonnet, (5, 0)),
-        ("claude-3-5-haiku-20241022", Family::Haiku, (3, 5)),
-        ("claude-mythos-preview", Family::Mythos, (4, 9)),
-        ("anthropic/claude-sonnet-5.5", Family::Sonnet, (5, 5)),
-        ("claude-opus-4-1@20250805", Family::Opus, (4, 1)),
+        ("claude-opus-5-5", ModelFamily::Opus, (5, 5)),
+        ("claude-sonnet-4-5-20250929", ModelFamily::Sonnet, (4, 5)),
+        ("claude-sonnet-4-20250514", ModelFamily::Sonnet, (4, 0)),
+        ("claude-sonnet-5", ModelFamily::Sonnet, (5, 0)),
+        ("claude-3-5-haiku-20241022", ModelFamily::Haiku, (3, 5)),
+        ("claude-mythos-preview", ModelFamily::Mythos, (4, 9)),
+        ("anthropic/claude-sonnet-5.5", ModelFamily::Sonnet, (5, 5)),
+        ("claude-opus-4-1@20250805", ModelFamily::Opus, (4, 1)),
         (
             "us.anthropic.claude-opus-4-20250514-v1:0",
-            Family::Opus,
+            ModelFamily::Opus,
             (4, 0),
         ),
     ] {
@@ -79,15 +79,23 @@ fn the_newest_models_refuse_some_features() {
         "claude-fable-5-2",
         "claude-mythos-5-1",
     ] {
-        assert_eq!(told(model), (Some(false), Sampling::Refused), "{model}");
+        assert_eq!(
+            told(model),
+            (Some(false), SamplingSupport::Refused),
+            "{model}"
+        );
     }
     for (model, forced, sampling) in [
-        ("claude-haiku-5-5", Some(true), Sampling::Refused),
-        ("claude-opus-4-7", Some(true), Sampling::Refused),
-        ("claude-sonnet-4-6", Some(true), Sampling::One),
-        ("claude-opus-4-1", Some(true), Sampling::One),
-        ("claude-sonnet-4-20250514", Some(true), Sampling::Both),
-        ("claude-fable-5", None, Sampling::Refused),
+        ("claude-haiku-5-5", Some(true), SamplingSupport::Refused),
+        ("claude-opus-4-7", Some(true), SamplingSupport::Refused),
+        ("claude-sonnet-4-6", Some(true), SamplingSupport::One),
+        ("claude-opus-4-1", Some(true), SamplingSupport::One),
+        (
+            "claude-sonnet-4-20250514",
+            Some(true),
+            SamplingSupport::Both,
+        ),
+        ("claude-fable-5", None, SamplingSupport::Refused),
     ] {
         assert_eq!(told(model), (forced, sampling), "{model}");
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use switchboard_domain::JsonObject;
 pub use switchboard_providers_common::UserLocation;
 
-use crate::rules::{DEFAULT_WEB_SEARCH, Rules};
+use crate::rules::{DEFAULT_WEB_SEARCH, ModelRules};
 
 /// A tool that the API runs on its own servers while the model answers. Its calls and results
 /// arrive as [`Part::Opaque`](switchboard_domain::Part::Opaque) and are sent back unchanged.
@@ -87,7 +87,7 @@ impl ServerTool {
     /// Returns the tool's entry for the request field `tools`. `rules` are the features of the
     /// model, or `None` for an unknown model. For an unknown model, a web search without a
     /// configured version gets the oldest version.
-    pub(crate) fn to_declaration(&self, rules: Option<&Rules>) -> JsonObject {
+    pub(crate) fn to_declaration(&self, rules: Option<&ModelRules>) -> JsonObject {
         let search = match self {
             Self::WebSearch(search) => search,
             Self::Raw(raw) => return raw.declaration.clone(),

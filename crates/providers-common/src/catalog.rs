@@ -10,11 +10,12 @@
 //! ```
 //! use switchboard_providers_common::catalog;
 //!
-//! let entry = catalog::lookup("anthropic", "claude-sonnet-4-5-20250929").expect("is known");
+//! let entry = catalog::find_model_entry("anthropic", "claude-sonnet-4-5-20250929")
+//!     .expect("is known");
 //! assert_eq!(entry.name, "claude-sonnet-4-5");
 //! assert_eq!(entry.capabilities.context_window, Some(200_000));
 //! assert_eq!(entry.prices.output, Some(15.0));
-//! assert!(catalog::lookup("anthropic", "a-model-of-next-year").is_none());
+//! assert!(catalog::find_model_entry("anthropic", "a-model-of-next-year").is_none());
 //! ```
 
 mod names;
@@ -22,7 +23,8 @@ mod table;
 
 use switchboard_domain::{ModelCapabilities, ModelId};
 
-/// Names of the providers in the catalog. [`lookup`] also accepts gateways, such as `openrouter`.
+/// Names of the providers in the catalog. [`find_model_entry`] also accepts gateways, such as
+/// `openrouter`.
 pub const PROVIDERS: &[&str] = &[
     "anthropic",
     "deepseek",
@@ -40,7 +42,8 @@ pub struct ModelEntry {
     /// Provider of the model, one of [`PROVIDERS`].
     pub provider: &'static str,
     /// Name of the model in the catalog. It may lack the date of the name that was passed to
-    /// [`lookup`]: the entry for `claude-sonnet-4-5-20250929` is named `claude-sonnet-4-5`.
+    /// [`find_model_entry`]: the entry for `claude-sonnet-4-5-20250929` is named
+    /// `claude-sonnet-4-5`.
     pub name: &'static str,
     /// Capabilities and limits of the model.
     pub capabilities: ModelCapabilities,
@@ -92,7 +95,7 @@ pub struct Prices {
 /// `model` is the name of the model at the provider. If it is not listed, the function looks for
 /// the base of a fine-tuned model (`ft:BASE:…`), then for the name without its date, `-latest` or
 /// `-001`, and then for the newest dated version.
-pub fn lookup(provider: &str, model: &str) -> Option<ModelEntry> {
+pub fn find_model_entry(provider: &str, model: &str) -> Option<ModelEntry> {
     let (provider, model) = names::to_catalog_name(provider, model)?;
     let find = |name: &str| table::find_row(provider, name);
     let model = model.as_ref();

@@ -20,7 +20,7 @@ use serde::{
 /// not a `T`, so that the field counts as absent.
 ///
 /// Fails only on invalid JSON.
-pub fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub fn deserialize_lenient_scalar<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -32,7 +32,7 @@ where
 ///
 /// Fails on invalid JSON. Also fails if deserializing a field of `T` fails: only fields with a
 /// deserializer of this module accept a value of the wrong type.
-pub fn lenient_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub fn deserialize_lenient_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -45,7 +45,7 @@ where
 ///
 /// Fails on invalid JSON. Also fails if deserializing a field of `T` fails: only fields with a
 /// deserializer of this module accept a value of the wrong type.
-pub fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+pub fn deserialize_lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -63,7 +63,7 @@ struct LenientObject<T>(Option<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for LenientObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lenient_object(deserializer).map(Self)
+        deserialize_lenient_object(deserializer).map(Self)
     }
 }
 
@@ -141,13 +141,13 @@ mod tests {
     #[derive(Debug, Default, PartialEq, Deserialize)]
     #[serde(default)]
     struct Report {
-        #[serde(deserialize_with = "lenient")]
+        #[serde(deserialize_with = "deserialize_lenient_scalar")]
         count: Option<u64>,
-        #[serde(deserialize_with = "lenient")]
+        #[serde(deserialize_with = "deserialize_lenient_scalar")]
         name: Option<String>,
-        #[serde(deserialize_with = "lenient_list")]
+        #[serde(deserialize_with = "deserialize_lenient_list")]
         list: Vec<Report>,
-        #[serde(deserialize_with = "lenient_object")]
+        #[serde(deserialize_with = "deserialize_lenient_object")]
         inner: Option<Box<Report>>,
     }
 

@@ -1,8 +1,8 @@
 //! The parts of a provider that do not depend on its protocol: configuration, client, model and
 //! error classification.
 //!
-//! A provider crate implements [`ProviderConfig`] for its configuration and [`Wire`] for each of
-//! its protocols, and defines an [`ErrorTable`]. [`HttpModel`] then is the
+//! A provider crate implements [`ProviderConfig`] for its configuration and [`WireProtocol`] for
+//! each of its protocols, and defines an [`ErrorTable`]. [`HttpModel`] then is the
 //! [`ChatModel`](switchboard_domain::ChatModel).
 
 mod client;
@@ -11,8 +11,8 @@ mod errors;
 mod model;
 
 pub use self::{
-    client::{HttpClient, ModelPage, ServedModel},
+    client::{HttpClient, ModelListPage, ServedModel},
     config::{ProviderConfig, is_blank, read_variable, redacted_address},
     errors::{ApiError, ErrorClass, ErrorRule, ErrorTable, is_error, value_to_text},
-    model::{HttpModel, PreparedRequest, SentRequest, StreamFormat, Wire, open_stream},
+    model::{HttpModel, PreparedRequest, SentRequest, StreamFormat, WireProtocol, open_stream},
 };

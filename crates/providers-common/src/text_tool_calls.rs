@@ -1,13 +1,13 @@
 //! Tool calls that a model wrote as text.
 //!
 //! Small models, and servers without the right parser, answer with the text of a call instead of a
-//! call. [`recover`] converts it into a tool use, in the [`RecoveryForm`]s that the caller selects
-//! and for the tools of the request.
+//! call. [`recover_tool_calls`] converts it into a tool use, in the [`TextCallFormat`]s that the
+//! caller selects and for the tools of the request.
 //!
 //! | module | content |
 //! |---|---|
-//! | `form` | [`RecoveryForm`], [`RecoveryForms`] |
-//! | `events` | [`EventRecovery`]: converts an answer's events |
+//! | `form` | [`TextCallFormat`], [`TextCallFormats`] |
+//! | `events` | [`TextCallConverter`]: converts an answer's events |
 //! | `scan`, `markdown` | splits a text into text and calls; skips examples |
 //! | `forms` | a parser per form |
 //! | `cursor`, `json_calls`, `literal` | shared parsers of marks, calls as JSON, and values |
@@ -23,7 +23,7 @@
 //!   malformed tool use: the model receives an error, and the call is not executed. A call whose
 //!   brackets are closed is complete, also without its closing mark.
 //! - Calls in code are examples: nothing in a Markdown block or span of code, or in a quoted line,
-//!   is a call. A block that is itself a call ([`RecoveryForm::FencedJson`]) counts if the answer
+//!   is a call. A block that is itself a call ([`TextCallFormat::FencedJson`]) counts if the answer
 //!   consists only of calls and thinking.
 //! - With a call, [`FinishReason::Stop`](switchboard_domain::FinishReason::Stop) becomes
 //!   [`ToolUse`](switchboard_domain::FinishReason::ToolUse); every other reason stays.
@@ -37,13 +37,13 @@
 //! ```
 //! use switchboard_domain::{ChatRequest, Message, ModelEvent, PartStart, ToolDefinition};
 //! use switchboard_providers_common::text_tool_calls::{
-//!     EventRecovery, Recovery, RecoveryForm, RecoveryForms,
+//!     TextCallConverter, CallRecoverySettings, TextCallFormat, TextCallFormats,
 //! };
 //!
 //! let tool = ToolDefinition::new("add", "Adds.", serde_json::json!({"type": "object"}));
 //! let request = ChatRequest::new([Message::user("1 + 2?")]).with_tools([tool]);
-//! let forms = RecoveryForms::from_forms(&[RecoveryForm::FencedJson]);
-//! let mut recovery = EventRecovery::new(Recovery::for_request(&request, forms));
+//! let forms = TextCallFormats::from_forms(&[TextCallFormat::FencedJson]);
+//! let mut recovery = TextCallConverter::new(CallRecoverySettings::for_request(&request, forms));
 //!
 //! let mut events = Vec::new();
 //! recovery.push(ModelEvent::PartStarted { index: 0, part: PartStart::Text }, &mut events);
@@ -65,7 +65,7 @@ use switchboard_domain::{
     ChatRequest, DEFAULT_MAX_TOOL_INPUT_BYTES, ModelStream, ToolChoiceOutcome, Warning,
 };
 
-use crate::{LocalIds, tool_names::ToolNames};
+use crate::{ToolUseIds, tool_names::ToolNames};
 
 mod cursor;
 mod events;
@@ -81,39 +81,39 @@ mod text_calls;
 
 use offered_tools::OfferedTools;
 
-pub use events::EventRecovery;
-pub use form::{RecoveryForm, RecoveryForms};
-pub use text_calls::TextCalls;
+pub use events::TextCallConverter;
+pub use form::{TextCallFormat, TextCallFormats};
+pub use text_calls::TextCallModel;
 
 /// Maximum size in bytes of everything in a call except its input: the tool name and the markup,
 /// such as `<tool_call>`.
 const MAX_MARKS_BYTES: usize = 16 * 1024;
 
 /// Settings of the search for tool calls in an answer's text: which tools a call may name and which
-/// [`RecoveryForm`]s are recognized.
+/// [`TextCallFormat`]s are recognized.
 #[derive(Debug, Clone)]
-pub struct Recovery {
+pub struct CallRecoverySettings {
     tools: Arc<OfferedTools>,
-    forms: RecoveryForms,
+    forms: TextCallFormats,
     /// Maximum size in bytes of one call in the text. A longer call counts as incomplete and is not
     /// executed.
     limit: usize,
-    ids: LocalIds,
+    ids: ToolUseIds,
     outcome: Option<ToolChoiceOutcome>,
     warnings: Vec<Warning>,
 }
 
-impl Recovery {
+impl CallRecoverySettings {
     /// Creates the settings for the answer to `request`. The search finds only calls of tools that
     /// the tool choice of `request` allows: all tools, those of
     /// [`ToolChoice::Only`](switchboard_domain::ToolChoice::Only), or none for
     /// [`ToolChoice::None`](switchboard_domain::ToolChoice::None).
-    pub fn for_request(request: &ChatRequest, forms: RecoveryForms) -> Self {
+    pub fn for_request(request: &ChatRequest, forms: TextCallFormats) -> Self {
         Self {
             tools: Arc::new(OfferedTools::from_request(request)),
             forms,
             limit: DEFAULT_MAX_TOOL_INPUT_BYTES + MAX_MARKS_BYTES,
-            ids: LocalIds::from_request(request).with_prefix("call_text_"),
+            ids: ToolUseIds::from_request(request).with_prefix("call_text_"),
             outcome: None,
             warnings: Vec::new(),
         }
@@ -129,8 +129,8 @@ impl Recovery {
     }
 
     /// Sets the outcome of the request's tool choice and the warnings about the request.
-    /// [`recover`] emits both at the beginning of the answer.
-    pub(crate) fn with_outcome(
+    /// [`recover_tool_calls`] emits both at the beginning of the answer.
+    pub(crate) fn with_tool_choice_outcome(
         mut self,
         outcome: ToolChoiceOutcome,
         warnings: Vec<Warning>,
@@ -140,9 +140,9 @@ impl Recovery {
         self
     }
 
-    /// Returns whether [`recover`] can return the stream unchanged: it would search for no calls
-    /// and emit no outcome or warning.
-    fn is_idle(&self) -> bool {
+    /// Returns whether [`recover_tool_calls`] can return the stream unchanged: it would search for
+    /// no calls and emit no outcome or warning.
+    fn leaves_stream_unchanged(&self) -> bool {
         let finds_nothing = self.forms.is_empty() || self.tools.is_empty();
         finds_nothing && self.outcome.is_none() && self.warnings.is_empty()
     }
@@ -152,11 +152,11 @@ impl Recovery {
 /// stream unchanged if `recovery` has nothing to search for and nothing to report.
 ///
 /// If the stream fails, the buffered text and calls are emitted before the error.
-pub fn recover(stream: ModelStream, recovery: Recovery) -> ModelStream {
-    if recovery.is_idle() {
+pub fn recover_tool_calls(stream: ModelStream, recovery: CallRecoverySettings) -> ModelStream {
+    if recovery.leaves_stream_unchanged() {
         return stream;
     }
-    let state = (Some(stream), EventRecovery::new(recovery));
+    let state = (Some(stream), TextCallConverter::new(recovery));
     let batches = stream::unfold(state, |(stream, mut recovery)| async move {
         let mut stream = stream?;
         let mut events = Vec::new();

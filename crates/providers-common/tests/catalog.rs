@@ -4,7 +4,7 @@ use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog::{self, ModelEntry, Prices};
 
 fn name(provider: &str, model: &str) -> Option<&'static str> {
-    catalog::lookup(provider, model).map(|entry| entry.name)
+    catalog::find_model_entry(provider, model).map(|entry| entry.name)
 }
 
 fn names(entries: impl IntoIterator<Item = ModelEntry>) -> Vec<&'static str> {
@@ -13,7 +13,7 @@ fn names(entries: impl IntoIterator<Item = ModelEntry>) -> Vec<&'static str> {
 
 #[test]
 fn an_entry_has_limits_prices_and_abilities() {
-    let entry = catalog::lookup("anthropic", "claude-opus-5-5").unwrap();
+    let entry = catalog::find_model_entry("anthropic", "claude-opus-5-5").unwrap();
     assert_eq!(entry.id().to_string(), "anthropic/claude-opus-5-5");
     assert_eq!(
         entry.capabilities,
@@ -46,7 +46,11 @@ fn an_entry_has_limits_prices_and_abilities() {
 
 #[test]
 fn abilities_are_supported_unsupported_or_unknown() {
-    let capabilities = |provider, model| catalog::lookup(provider, model).unwrap().capabilities;
+    let capabilities = |provider, model| {
+        catalog::find_model_entry(provider, model)
+            .unwrap()
+            .capabilities
+    };
     for (provider, model, forced) in [
         ("anthropic", "claude-haiku-5-5", Some(true)),
         ("anthropic", "claude-opus-5-5", Some(false)),
@@ -163,7 +167,11 @@ fn the_default_comes_first() {
 
 #[test]
 fn models_of_the_responses_api_are_marked() {
-    let only = |model| catalog::lookup("openai", model).unwrap().responses_only;
+    let only = |model| {
+        catalog::find_model_entry("openai", model)
+            .unwrap()
+            .responses_only
+    };
     assert!(only("gpt-5.4-pro") && only("gpt-5.3-codex"));
     assert!(!only("gpt-6.1-sol"));
 }

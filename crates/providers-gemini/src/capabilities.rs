@@ -11,7 +11,7 @@ use switchboard_providers_common::catalog;
 /// `models/`. The model catalog takes precedence over the rules for the model's series, such as
 /// Gemini 2.5 Flash. Unknown capabilities are `None`.
 pub fn capabilities(model: &str) -> ModelCapabilities {
-    let known = catalog::lookup("gemini", model).map(|entry| entry.capabilities);
+    let known = catalog::find_model_entry("gemini", model).map(|entry| entry.capabilities);
     let of_series = series_capabilities(model);
     let mut both = catalog::join_capabilities(&known.unwrap_or_default(), &of_series);
     if ModelSeries::from_model_name(model).is_some_and(|series| series.line == ModelLine::Gemma) {

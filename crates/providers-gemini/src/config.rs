@@ -5,14 +5,16 @@ use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind};
 use switchboard_providers_common::{
     Headers, TransportConfig,
-    provider::{ErrorTable, ModelPage, ProviderConfig, is_blank, read_variable, redacted_address},
+    provider::{
+        ErrorTable, ModelListPage, ProviderConfig, is_blank, read_variable, redacted_address,
+    },
 };
 
 use crate::{
     GeminiOptions, ServerTool,
     error::ERRORS,
-    model::GenerateContent,
-    model_list::{MODELS_PATH, parse_model_page},
+    model::GenerateContentApi,
+    model_list::{MODELS_PATH, parse_model_list_page},
     percent,
 };
 
@@ -113,14 +115,14 @@ impl GeminiConfig {
 }
 
 impl ProviderConfig for GeminiConfig {
-    type DefaultWire = GenerateContent;
+    type DefaultWire = GenerateContentApi;
 
     const MODELS_PATH: &'static str = MODELS_PATH;
     const ERROR_TABLE: &'static ErrorTable = &ERRORS;
 
     /// Creates the configuration from `GOOGLE_API_KEY` or `GEMINI_API_KEY`,
     /// `GOOGLE_GEMINI_BASE_URL` (base URL) and `GOOGLE_GENAI_API_VERSION` (API version).
-    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
+    fn from_env_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| GEMINI_BASE_URL.to_owned());
         let mut config = Self::for_compatible_server("gemini", base_url);
@@ -131,7 +133,7 @@ impl ProviderConfig for GeminiConfig {
         if let Some(version) = get(API_VERSION_VARIABLE) {
             config.api_version = version;
         }
-        config.check()?;
+        config.validate_config()?;
         Ok(config)
     }
 
@@ -165,7 +167,7 @@ impl ProviderConfig for GeminiConfig {
         self.transport.clone()
     }
 
-    fn check(&self) -> Result<(), ModelError> {
+    fn validate_config(&self) -> Result<(), ModelError> {
         self.check_address("it must begin with http:// or https://")?;
         if self.base_url.contains(['?', '#']) {
             let message = "the address contains a query: set the key as `api_key` instead";
@@ -192,8 +194,8 @@ impl ProviderConfig for GeminiConfig {
         Ok(())
     }
 
-    fn read_models(&self, body: &Value) -> Option<ModelPage> {
-        parse_model_page(body)
+    fn read_models(&self, body: &Value) -> Option<ModelListPage> {
+        parse_model_list_page(body)
     }
 }
 
@@ -204,7 +206,7 @@ mod tests {
     use super::*;
 
     fn from(variables: &[(&str, &str)]) -> Result<GeminiConfig, ModelError> {
-        GeminiConfig::from_lookup(|name| {
+        GeminiConfig::from_env_lookup(|name| {
             let found = variables.iter().find(|(known, _)| *known == name)?;
             Some(found.1.to_owned())
         })
@@ -237,7 +239,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(key(&both), "secret-2");
-        assert!(GeminiConfig::new(" ").check().is_err());
+        assert!(GeminiConfig::new(" ").validate_config().is_err());
     }
 
     #[test]
@@ -306,7 +308,7 @@ mod tests {
     fn a_wrong_address_is_told_before_it_is_used() {
         for address in ["", "localhost:8000", "ftp://example.org", "/v1", "http://"] {
             let error = GeminiConfig::for_compatible_server("x", address)
-                .check()
+                .validate_config()
                 .unwrap_err();
             assert_eq!(error.kind, ModelErrorKind::Configuration, "{address}");
         }
@@ -316,16 +318,21 @@ mod tests {
             "user:hunter2@example.org",
         ] {
             let config = GeminiConfig::for_compatible_server("x", address);
-            let error = config.check().unwrap_err();
+            let error = config.validate_config().unwrap_err();
             assert!(!error.to_string().contains("hunter2"), "{error}");
             assert!(!format!("{config:?}").contains("hunter2"), "{config:?}");
         }
         let mut tool = GeminiConfig::new("k");
         let raw = serde_json::json!({"type": "raw", "declaration": {}});
         tool.options.server_tools = vec![serde_json::from_value(raw).unwrap()];
-        assert!(tool.check().unwrap_err().to_string().contains("one field"));
+        assert!(
+            tool.validate_config()
+                .unwrap_err()
+                .to_string()
+                .contains("one field")
+        );
         let mut odd = GeminiConfig::new("k");
         odd.api_version = "v1?x".into();
-        assert!(odd.check().is_err());
+        assert!(odd.validate_config().is_err());
     }
 }

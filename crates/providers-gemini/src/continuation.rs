@@ -16,7 +16,7 @@ use crate::{GeminiModel, generate::Continuation};
 
 /// Data for requesting the rest of an answer: the model, the first request, and the continuation
 /// state that the decoder shares.
-pub(crate) struct AnswerSource {
+pub(crate) struct ContinuationSource {
     pub(crate) model: GeminiModel,
     /// The request that started the answer. To get the rest of the answer, it is sent again with a
     /// continuation token.
@@ -26,23 +26,23 @@ pub(crate) struct AnswerSource {
 
 /// Returns the bytes of an answer as one stream of server-sent events. The events of the response
 /// `first` are followed by the events of the responses that continue the answer.
-pub(crate) fn continue_answer(source: AnswerSource, first: HttpAnswer) -> ByteStream {
-    let parts = AnswerParts {
+pub(crate) fn continue_answer(source: ContinuationSource, first: HttpAnswer) -> ByteStream {
+    let parts = ContinuedAnswer {
         current: Some(answer_events(source.model.provider(), first)),
         source,
         at_line_end: false,
     };
-    Box::pin(stream::unfold(parts, AnswerParts::next))
+    Box::pin(stream::unfold(parts, ContinuedAnswer::next))
 }
 
-struct AnswerParts {
-    source: AnswerSource,
+struct ContinuedAnswer {
+    source: ContinuationSource,
     /// The response body that is being read. `None` between two requests and after the last one.
     current: Option<ByteStream>,
     at_line_end: bool,
 }
 
-impl AnswerParts {
+impl ContinuedAnswer {
     async fn next(mut self) -> Option<(Result<Bytes, ModelError>, Self)> {
         loop {
             let Some(current) = &mut self.current else {
@@ -78,7 +78,7 @@ impl AnswerParts {
     }
 }
 
-impl AnswerSource {
+impl ContinuationSource {
     /// Sends the first request again with the continuation `token`. Errors have the kind
     /// [`ModelErrorKind::Interrupted`], because the answer has begun.
     async fn request_continuation(&self, token: String) -> Result<ByteStream, ModelError> {

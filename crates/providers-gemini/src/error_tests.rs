@@ -183,7 +183,7 @@ fn the_header_wins_over_the_body_about_when_to_come_back() {
         "UNAVAILABLE",
         &json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "9s"}]),
     );
-    let error = ERRORS.find_error(&body).unwrap();
+    let error = ERRORS.find_api_error(&body).unwrap();
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     let busy = |retry_after| Overloaded { retry_after };
     assert_eq!(ERRORS.error_kind(&error, Some(503), None), busy(seconds(9)));

@@ -6,13 +6,13 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     HttpAnswer, decode_sse_with_context, merge_warnings,
-    provider::{HttpModel, PreparedRequest, SentRequest, Wire},
+    provider::{HttpModel, PreparedRequest, SentRequest, WireProtocol},
 };
 
 use crate::{
     GeminiConfig, GeminiOptions, capabilities,
-    continuation::{AnswerSource, continue_answer},
-    generate::{Continuation, GenerateDecoder, WireRequest, events_from_body, to_wire},
+    continuation::{ContinuationSource, continue_answer},
+    generate::{Continuation, GenerateDecoder, WireRequest, events_from_body, to_wire_request},
 };
 
 /// A model that is served by the Gemini API.
@@ -31,18 +31,18 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-pub type GeminiModel = HttpModel<GenerateContent>;
+pub type GeminiModel = HttpModel<GenerateContentApi>;
 
 /// Marker type that selects `generateContent` and `streamGenerateContent` for [`GeminiModel`].
 #[derive(Debug)]
-pub struct GenerateContent;
+pub struct GenerateContentApi;
 
 /// Whether the next attempt omits thought signatures, because the API refused one in an earlier
 /// attempt.
 #[derive(Debug, Default)]
 pub struct WithoutSignatures(bool);
 
-impl Wire for GenerateContent {
+impl WireProtocol for GenerateContentApi {
     type Config = GeminiConfig;
     type Options = GeminiOptions;
     type Adaptation = WithoutSignatures;
@@ -70,7 +70,7 @@ impl Wire for GenerateContent {
             warnings,
             local_ids,
             tool_mapping,
-        } = to_wire(
+        } = to_wire_request(
             request,
             id,
             model.capabilities(),
@@ -123,7 +123,7 @@ impl Wire for GenerateContent {
             decoder
         };
         let context = answer.answer_context();
-        let source = AnswerSource {
+        let source = ContinuationSource {
             model: model.clone(),
             sent,
             continuation,

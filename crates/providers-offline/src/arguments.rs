@@ -62,7 +62,7 @@ pub(crate) fn fill_arguments(
                 input.insert(parameter.name.clone(), value.clone());
                 continue;
             }
-            let mut found = filler.find_values(parameter, only_clear);
+            let mut found = filler.find_argument_values(parameter, only_clear);
             if found.len() > 1 && list.is_none() {
                 list = Some((parameter.name.clone(), found));
             } else if !found.is_empty() {
@@ -99,7 +99,7 @@ pub(crate) fn fill_arguments(
 }
 
 /// Returns the reason why an input does not match the tool's schema, or `None` if it matches.
-pub(crate) fn find_schema_fault(tool: &ToolDefinition, input: &JsonObject) -> Option<String> {
+pub(crate) fn find_schema_violation(tool: &ToolDefinition, input: &JsonObject) -> Option<String> {
     let Ok(validator) = SchemaValidator::compile(&tool.input_schema) else {
         return Some(format!("the input schema of `{}` is not valid", tool.name));
     };
@@ -149,7 +149,7 @@ impl ArgumentFiller<'_> {
     /// Finds values for a parameter in the question. A list such as "customers 42 and 43" gives
     /// several values. The result is empty if nothing matches. With `only_clear`, numbers and texts
     /// must match the parameter's name or format.
-    fn find_values(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
+    fn find_argument_values(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
         if !parameter.enum_values().is_empty() {
             return self.find_enum_value(parameter).into_iter().collect();
         }

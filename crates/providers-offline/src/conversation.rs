@@ -15,7 +15,7 @@ pub(crate) const ASK_PREFIX: &str = "I need ";
 
 /// A tool call after the last user question, with its result if it has one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TurnCall<'a> {
+pub(crate) struct TurnToolCall<'a> {
     pub(crate) tool_use: &'a ToolUse,
     pub(crate) result: Option<&'a ToolResult>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct ConversationTurn<'a> {
     /// Text that selects the tool: the field `question`. If the question starts with "and", the
     /// previous question of the user precedes it.
     pub(crate) topic: String,
-    pub(crate) calls: Vec<TurnCall<'a>>,
+    pub(crate) calls: Vec<TurnToolCall<'a>>,
     /// The texts of the assistant since the last user question.
     pub(crate) texts: Vec<String>,
 }
@@ -63,7 +63,7 @@ impl<'a> ConversationTurn<'a> {
             .flat_map(|message| message.tool_results())
             .collect();
         let tool_uses = since.iter().flat_map(|message| message.tool_uses());
-        let calls = tool_uses.map(|tool_use| TurnCall {
+        let calls = tool_uses.map(|tool_use| TurnToolCall {
             tool_use,
             result: results
                 .iter()
@@ -82,7 +82,7 @@ impl<'a> ConversationTurn<'a> {
         }
     }
 
-    pub(crate) fn calls_of_tool(&self, tool: &str) -> Vec<TurnCall<'a>> {
+    pub(crate) fn calls_of_tool(&self, tool: &str) -> Vec<TurnToolCall<'a>> {
         let calls = self.calls.iter().copied();
         calls.filter(|call| call.tool_use.name == tool).collect()
     }

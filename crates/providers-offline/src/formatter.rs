@@ -18,7 +18,7 @@ const MARKER: &str = "NEED MORE DATA:";
 
 /// Returns the text that precedes the planned tool calls while the host gathers tool results.
 /// Returns `None` if no system message contains [`MARKER`], or if the plan contains no tool call.
-pub(crate) fn gathering_phase_text(request: &ChatRequest, plan: &Plan) -> Option<String> {
+pub(crate) fn text_before_tool_calls(request: &ChatRequest, plan: &Plan) -> Option<String> {
     let is_prompt =
         |message: &Message| message.role == Role::System && message.text().contains(MARKER);
     let is_gathering = request.messages.iter().any(|message| is_prompt(message));

@@ -6,11 +6,11 @@ use jiff::civil::Date;
 use switchboard_domain::{ChatRequest, JsonObject, ToolChoice, ToolDefinition};
 
 use crate::{
-    arguments::{ToolArguments, fill_arguments, find_schema_fault, remove_json_object},
+    arguments::{ToolArguments, fill_arguments, find_schema_violation, remove_json_object},
     conversation::{ASK_PREFIX, ConversationTurn, unused_call_ids},
     formatter,
     question_values::QuestionValues,
-    ranking::{covers_question, rank_tools},
+    ranking::{rank_tools, shares_enough_words},
     result_text::format_results,
     schema::{Parameter, read_parameters},
     word_stems::stem_words,
@@ -97,10 +97,10 @@ impl Plan {
             ranked.extend(&tools);
         }
         let first = ranked.first();
-        let Some(tool) = first.filter(|tool| is_forced || covers_question(tool, &words)) else {
+        let Some(tool) = first.filter(|tool| is_forced || shares_enough_words(tool, &words)) else {
             return decline_question(&no_match_message(&tools));
         };
-        ToolStep {
+        StepPlanner {
             request,
             values: QuestionValues::from_text(&turn.question, today),
             turn: &turn,
@@ -159,7 +159,7 @@ fn no_match_message(tools: &[Arc<ToolDefinition>]) -> String {
 }
 
 /// Data for planning the next step, which uses the tool that matches the question best.
-struct ToolStep<'a> {
+struct StepPlanner<'a> {
     request: &'a ChatRequest,
     turn: &'a ConversationTurn<'a>,
     values: QuestionValues,
@@ -167,7 +167,7 @@ struct ToolStep<'a> {
     others: &'a [&'a Arc<ToolDefinition>],
 }
 
-impl ToolStep<'_> {
+impl StepPlanner<'_> {
     fn plan_step(&self, tool: &ToolDefinition) -> Plan {
         let made = self.turn.calls_of_tool(&tool.name).len();
         let mut arguments = self.fill_tool_arguments(tool, &JsonObject::new());
@@ -190,7 +190,7 @@ impl ToolStep<'_> {
         let faults = arguments
             .inputs
             .iter()
-            .find_map(|input| find_schema_fault(tool, input));
+            .find_map(|input| find_schema_violation(tool, input));
         if let Some(fault) = faults {
             return ask_user(tool, &format!("another value: {fault}"));
         }
@@ -228,7 +228,7 @@ impl ToolStep<'_> {
                 return None;
             }
             let arguments = self.fill_tool_arguments(other, &JsonObject::new());
-            let fits = |input: &JsonObject| find_schema_fault(other, input).is_none();
+            let fits = |input: &JsonObject| find_schema_violation(other, input).is_none();
             (arguments.missing.is_empty() && arguments.inputs.iter().all(fits))
                 .then(|| Plan::from_inputs(self.request, &other.name, arguments.inputs))
         })

@@ -15,7 +15,7 @@ use crate::{
 /// Returns the model events of a plan, in the order that the trait `ChatModel` requires.
 pub(crate) fn plan_to_events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEvent> {
     let tool_choice = tool_choice_outcome(&request.tool_choice, plan);
-    let mut warnings = collect_warnings(request);
+    let mut warnings = collect_option_warnings(request);
     if let ToolChoiceOutcome::Relaxed { why } = &tool_choice {
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why.clone()));
     }
@@ -33,7 +33,7 @@ pub(crate) fn plan_to_events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEve
         add_text_events(text, request.max_output_tokens, &mut events)
     } else {
         let mut first = 0;
-        if let Some(text) = formatter::gathering_phase_text(request, plan) {
+        if let Some(text) = formatter::text_before_tool_calls(request, plan) {
             add_text_events(&text, None, &mut events);
             first = 1;
         }
@@ -113,7 +113,7 @@ fn tool_choice_outcome(choice: &ToolChoice, plan: &Plan) -> ToolChoiceOutcome {
 
 /// Returns the warnings about ignored options: one if the request sets a JSON Schema for the
 /// answer, and one if it sets stop sequences.
-fn collect_warnings(request: &ChatRequest) -> Vec<Warning> {
+fn collect_option_warnings(request: &ChatRequest) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut dropped = |option: &str| {
         let message = format!("the demo model ignores {option}");

@@ -64,7 +64,7 @@ pub(crate) fn rank_tools<'a>(
 
 /// Returns whether a tool and a question share enough words to call the tool, according to
 /// `MIN_COVERAGE` and `MIN_SHARED_WORDS`.
-pub(crate) fn covers_question(tool: &ToolDefinition, question: &str) -> bool {
+pub(crate) fn shares_enough_words(tool: &ToolDefinition, question: &str) -> bool {
     let asked: HashSet<String> = stem_words(question).into_iter().collect();
     let known: HashSet<String> = tool_search_document(tool)
         .split_whitespace()

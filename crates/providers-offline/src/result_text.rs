@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use crate::{
-    conversation::{TurnCall, parse_result_data},
+    conversation::{TurnToolCall, parse_result_data},
     word_stems::{identifier_to_label, split_words, stem_word, stem_words},
 };
 
@@ -18,7 +18,7 @@ const MAX_TEXT: usize = 4_000;
 const MAX_DEPTH: usize = 4;
 
 /// Formats the results of tool calls as the text of an answer to the question.
-pub(crate) fn format_results(question: &str, calls: &[TurnCall<'_>]) -> String {
+pub(crate) fn format_results(question: &str, calls: &[TurnToolCall<'_>]) -> String {
     let asked = stem_words(question);
     let several = calls.len() > 1;
     let mut answer = String::new();
@@ -31,7 +31,7 @@ pub(crate) fn format_results(question: &str, calls: &[TurnCall<'_>]) -> String {
         }
         let name = &call.tool_use.name;
         if result.is_error {
-            let message = shorten(&result.as_text());
+            let message = truncate_text(&result.as_text());
             let _ = write!(answer, "`{name}` failed: {message}");
             continue;
         }
@@ -39,8 +39,8 @@ pub(crate) fn format_results(question: &str, calls: &[TurnCall<'_>]) -> String {
             let _ = writeln!(answer, "{}:", format_scalars(input).join(", "));
         }
         match parse_result_data(result) {
-            Some(data) => answer.push_str(&describe_data(&data, &asked)),
-            None => answer.push_str(&shorten(&result.as_text())),
+            Some(data) => answer.push_str(&format_result_data(&data, &asked)),
+            None => answer.push_str(&truncate_text(&result.as_text())),
         }
     }
     if answer.is_empty() {
@@ -52,7 +52,7 @@ pub(crate) fn format_results(question: &str, calls: &[TurnCall<'_>]) -> String {
 
 /// Formats the fields of a JSON result that the question names, or the whole result if the question
 /// names no field. `asked` contains the word stems of the question.
-fn describe_data(data: &Value, asked: &[String]) -> String {
+fn format_result_data(data: &Value, asked: &[String]) -> String {
     if let Some(object) = data.as_object() {
         let is_asked = |key: &str| {
             let key = split_words(key);
@@ -74,8 +74,8 @@ fn describe_data(data: &Value, asked: &[String]) -> String {
         }
     }
     let mut text = String::new();
-    append_data(data, 0, &mut text);
-    shorten(text.trim_end())
+    append_indented_lines(data, 0, &mut text);
+    truncate_text(text.trim_end())
 }
 
 /// Formats a value. If `object`, which contains the value, has a field `currency` or `unit`,
@@ -91,7 +91,7 @@ fn format_with_unit(value: &Value, object: &Map<String, Value>) -> String {
     }
 }
 
-fn append_data(data: &Value, depth: usize, text: &mut String) {
+fn append_indented_lines(data: &Value, depth: usize, text: &mut String) {
     let indent = "  ".repeat(depth);
     match data {
         Value::Object(object) if depth < MAX_DEPTH => {
@@ -105,7 +105,7 @@ fn append_data(data: &Value, depth: usize, text: &mut String) {
                     );
                 } else {
                     let _ = writeln!(text, "{indent}- {}:", identifier_to_label(key));
-                    append_data(value, depth + 1, text);
+                    append_indented_lines(value, depth + 1, text);
                 }
             }
         }
@@ -150,7 +150,7 @@ fn format_scalar(value: &Value) -> String {
     }
 }
 
-fn shorten(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     match text.char_indices().nth(MAX_TEXT) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -1,7 +1,7 @@
 //! Capabilities of models on Ollama servers.
 //!
 //! Some capabilities are equal for every model, because they depend on the API. The server reports
-//! the others on request ([`describe_model`](crate::describe_model)).
+//! the others on request ([`fetch_model_description`](crate::fetch_model_description)).
 
 use switchboard_domain::ModelCapabilities;
 
@@ -82,7 +82,7 @@ mod tests {
             "llama3.1",
             "deepseek-r1:8b",
         ] {
-            assert_eq!(catalog::lookup("ollama", model), None, "{model}");
+            assert_eq!(catalog::find_model_entry("ollama", model), None, "{model}");
         }
         assert!(!catalog::PROVIDERS.contains(&"ollama"));
     }

@@ -5,15 +5,17 @@ use serde_json::Value;
 use switchboard_domain::ModelError;
 use switchboard_providers_common::{
     Headers, TransportConfig,
-    provider::{ErrorTable, ModelPage, ProviderConfig, is_blank, read_variable, redacted_address},
-    text_tool_calls::RecoveryForms,
+    provider::{
+        ErrorTable, ModelListPage, ProviderConfig, is_blank, read_variable, redacted_address,
+    },
+    text_tool_calls::TextCallFormats,
 };
 
 use crate::{
     address::{CLOUD_HOST, is_loopback, parse_base_url},
-    error::{ERRORS, find_remedy, is_connection_failure},
-    model::Chat,
-    server::parse_model_page,
+    error::{ERRORS, find_error_advice, is_connection_failure},
+    model::ChatApi,
+    server::parse_model_list_page,
 };
 
 /// Name of the environment variable with the address of the server.
@@ -48,7 +50,7 @@ pub struct OllamaConfig {
     pub transport: TransportConfig,
     /// Forms of tool calls that are recognized in the text of an answer. The server parses only the
     /// forms of its own templates, and leaves calls in other forms in the text.
-    pub text_calls: RecoveryForms,
+    pub text_calls: TextCallFormats,
     /// Selection of the models that get tools described in the prompt instead of in the request
     /// field `tools`.
     pub tools_by_prompt: ToolsByPrompt,
@@ -62,8 +64,8 @@ pub enum ToolsByPrompt {
     #[default]
     Never,
     /// Only models without tool support get the tools in the prompt. Such a model is recognized by
-    /// the server's description of it ([`described_model`](crate::described_model)), or by the
-    /// server's refusal of a request with tools.
+    /// the server's description of it ([`fetch_described_model`](crate::fetch_described_model)), or
+    /// by the server's refusal of a request with tools.
     Auto,
     /// All models get tools in the prompt.
     Always,
@@ -85,7 +87,7 @@ impl OllamaConfig {
             base_url: LOCAL_BASE_URL.to_owned(),
             api_key: None,
             transport: TransportConfig::default(),
-            text_calls: RecoveryForms::LOCAL_SERVERS,
+            text_calls: TextCallFormats::LOCAL_SERVERS,
             tools_by_prompt: ToolsByPrompt::Never,
         }
     }
@@ -119,18 +121,18 @@ impl OllamaConfig {
 }
 
 impl ProviderConfig for OllamaConfig {
-    type DefaultWire = Chat;
+    type DefaultWire = ChatApi;
 
     const MODELS_PATH: &'static str = "api/tags";
     const ERROR_TABLE: &'static ErrorTable = &ERRORS;
 
     /// Creates the configuration from `OLLAMA_HOST` and `OLLAMA_API_KEY`. Fails if the address is
     /// invalid, or if the server is Ollama's cloud and the key is missing.
-    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
+    fn from_env_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let mut config = Self::for_host(&get(HOST_VARIABLE).unwrap_or_default())?;
         config.api_key = get(API_KEY_VARIABLE).map(SecretString::from);
-        config.check()?;
+        config.validate_config()?;
         Ok(config)
     }
 
@@ -162,7 +164,7 @@ impl ProviderConfig for OllamaConfig {
         }
     }
 
-    fn check(&self) -> Result<(), ModelError> {
+    fn validate_config(&self) -> Result<(), ModelError> {
         parse_base_url(&self.base_url).map_err(|fault| {
             self.configuration_error(fault.to_string())
                 .with_source(fault)
@@ -174,11 +176,11 @@ impl ProviderConfig for OllamaConfig {
         Ok(())
     }
 
-    fn read_models(&self, body: &Value) -> Option<ModelPage> {
-        parse_model_page(body)
+    fn read_models(&self, body: &Value) -> Option<ModelListPage> {
+        parse_model_list_page(body)
     }
 
-    fn add_remedy(&self, error: ModelError) -> ModelError {
+    fn add_error_advice(&self, error: ModelError) -> ModelError {
         let message = if is_connection_failure(&error) {
             let address = redacted_address(&self.base_url);
             let start = if self.is_cloud() {
@@ -190,7 +192,7 @@ impl ProviderConfig for OllamaConfig {
                 "is Ollama running at {address}?{start} ({})",
                 error.message()
             )
-        } else if let Some(remedy) = find_remedy(&error, self.is_cloud()) {
+        } else if let Some(remedy) = find_error_advice(&error, self.is_cloud()) {
             format!("{}; {remedy}", error.message())
         } else {
             return error;
@@ -207,7 +209,7 @@ mod tests {
     use super::*;
 
     fn from(variables: &[(&str, &str)]) -> Result<OllamaConfig, ModelError> {
-        OllamaConfig::from_lookup(|name| {
+        OllamaConfig::from_env_lookup(|name| {
             let found = variables.iter().find(|(known, _)| *known == name)?;
             Some(found.1.to_owned())
         })
@@ -244,7 +246,7 @@ mod tests {
         assert!(error.to_string().contains("http://"), "{error}");
         let mut config = OllamaConfig::for_local_server();
         config.base_url = "http://me:hunter2@gpu".to_owned();
-        let error = config.check().unwrap_err();
+        let error = config.validate_config().unwrap_err();
         assert!(!error.to_string().contains("hunter2"), "{error}");
         assert!(!format!("{config:?}").contains("hunter2"));
     }

@@ -96,14 +96,14 @@ fn read_error_field(_fields: &Map<String, Value>, error: &mut ApiError) {
 }
 
 /// Returns whether an error message means that the server could not parse the model's tool call.
-pub(crate) fn is_malformed_call(message: &str) -> bool {
+pub(crate) fn is_malformed_call_error(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     message.contains("error parsing tool call") || message.contains("invalid tool call")
 }
 
 /// Returns advice for the user about an error, or `None` if there is none. `is_cloud` is `true` if
 /// the server is Ollama's cloud.
-pub(crate) fn find_remedy(error: &ModelError, is_cloud: bool) -> Option<String> {
+pub(crate) fn find_error_advice(error: &ModelError, is_cloud: bool) -> Option<String> {
     Some(match &error.kind {
         ModelErrorKind::NotFound if is_cloud => {
             "the cloud's models are listed at ollama.com/search?c=cloud".to_owned()

@@ -26,7 +26,7 @@ fn shown_by(host: &str, status: u16, message: &str) -> String {
     let ClassifiedError { kind, message, .. } = classified(status, message);
     let error = ModelError::new("ollama", kind, message);
     let config = OllamaConfig::for_host(host).unwrap();
-    config.add_remedy(error).message().to_owned()
+    config.add_error_advice(error).message().to_owned()
 }
 
 fn unsupported(feature: &str) -> ModelErrorKind {

@@ -24,7 +24,7 @@
 //!
 //! - There is no tool choice. [`ToolChoice::None`](switchboard_domain::ToolChoice::None) omits the
 //!   tools. A forced choice becomes a schema in `format` that constrains the answer to one call,
-//!   and the answer is parsed as that call. See [`chat::Form`].
+//!   and the answer is parsed as that call. See [`chat::AnswerForm`].
 //! - `tools` and `format` cannot be sent together: a local server then never calls a tool
 //!   (ollama#8095, ollama#13750). Both are combined in one `format`.
 //! - Images are bytes, never addresses. Documents are not supported, so their text is sent.
@@ -51,7 +51,9 @@ pub use capabilities::capabilities;
 pub use chat::ThinkForm;
 pub use config::{OllamaConfig, ToolsByPrompt};
 pub use model::{OllamaModel, OllamaOptions};
-pub use server::{ShownModel, describe_model, described_model, fetch_version, is_reachable};
+pub use server::{
+    ModelDescription, fetch_described_model, fetch_model_description, fetch_version, is_reachable,
+};
 use switchboard_providers_common::provider::HttpClient;
 pub use switchboard_providers_common::provider::{ProviderConfig, ServedModel};
 

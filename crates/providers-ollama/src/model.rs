@@ -7,18 +7,18 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     merge_warnings,
-    provider::{HttpModel, PreparedRequest, SentRequest, StreamFormat, Wire},
+    provider::{HttpModel, PreparedRequest, SentRequest, StreamFormat, WireProtocol},
     text_tool_calls::{
-        Recovery, RecoveryForms,
-        prompted::{PromptedTools, concerns_tools, with_history_as_text},
+        CallRecoverySettings, TextCallFormats,
+        prompted::{PromptedTools, convert_tool_history_to_text, has_tools_or_calls},
     },
 };
 
 use crate::{
     OllamaConfig, ToolsByPrompt, capabilities,
     chat::{
-        ChatDecoder, LocalIds, ThinkForm, WireRequest, events_from_body, find_required_tools,
-        sends_tools_in_format, to_wire,
+        ChatDecoder, ThinkForm, ToolUseIds, WireRequest, events_from_body, find_required_tools,
+        sends_tools_in_format, to_wire_request,
     },
     error::{THINKING, THINKING_LEVELS, TOOLS},
 };
@@ -45,11 +45,11 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-pub type OllamaModel = HttpModel<Chat>;
+pub type OllamaModel = HttpModel<ChatApi>;
 
 /// Marker type that selects the chat API (`/api/chat`) for [`OllamaModel`].
 #[derive(Debug)]
-pub struct Chat;
+pub struct ChatApi;
 
 /// Options of one Ollama model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,17 +61,17 @@ pub struct OllamaOptions {
 
 /// Changes that are applied to a request because the server refused an earlier attempt.
 #[derive(Debug, Default)]
-pub struct Simplified {
+pub struct RequestSimplification {
     think: ThinkForm,
     /// Whether the last request contained the reasoning setting, so that a retry can omit it.
     has_think: bool,
     tools_in_prompt: bool,
 }
 
-impl Wire for Chat {
+impl WireProtocol for ChatApi {
     type Config = OllamaConfig;
     type Options = OllamaOptions;
-    type Adaptation = Simplified;
+    type Adaptation = RequestSimplification;
     type Decoder = ChatDecoder;
 
     const FORMAT: StreamFormat = StreamFormat::JsonLines;
@@ -87,17 +87,17 @@ impl Wire for Chat {
     fn prepare_request(
         model: &OllamaModel,
         request: &ChatRequest,
-        simplified: &mut Simplified,
+        simplified: &mut RequestSimplification,
     ) -> Result<PreparedRequest<ChatDecoder>, ModelError> {
         let id = model.id();
         simplified.tools_in_prompt |= needs_prompted_tools(model);
-        let (mapped, recovery) = if simplified.tools_in_prompt && concerns_tools(request) {
+        let (mapped, recovery) = if simplified.tools_in_prompt && has_tools_or_calls(request) {
             describe_tools_in_prompt(model, request)?
         } else {
             let forms = model.config().text_calls;
             (
                 Cow::Borrowed(request),
-                Recovery::for_request(request, forms),
+                CallRecoverySettings::for_request(request, forms),
             )
         };
         let WireRequest {
@@ -105,7 +105,7 @@ impl Wire for Chat {
             tool_choice,
             warnings,
             form,
-        } = to_wire(
+        } = to_wire_request(
             &mapped,
             id,
             model.capabilities(),
@@ -115,7 +115,7 @@ impl Wire for Chat {
         simplified.has_think = body.think.is_some();
         // The tool-use ids are taken from `request`, because calls may have become text in
         // `mapped`.
-        let ids = LocalIds::from_request(request);
+        let ids = ToolUseIds::from_request(request);
         // If the answer may be JSON in a requested form, its text is not searched for tool calls,
         // because such JSON may look like a call.
         let may_answer = form.as_ref().is_some_and(|form| form.may_answer);
@@ -130,7 +130,7 @@ impl Wire for Chat {
     fn adapt_to_error(
         model: &OllamaModel,
         request: &ChatRequest,
-        simplified: &mut Simplified,
+        simplified: &mut RequestSimplification,
         error: &ModelError,
     ) -> bool {
         let ModelErrorKind::Unsupported { feature } = &error.kind else {
@@ -148,7 +148,7 @@ impl Wire for Chat {
             (TOOLS, _) => {
                 let may_change = model.config().tools_by_prompt == ToolsByPrompt::Auto
                     && !simplified.tools_in_prompt
-                    && concerns_tools(request);
+                    && has_tools_or_calls(request);
                 simplified.tools_in_prompt |= may_change;
                 may_change
             }
@@ -171,18 +171,18 @@ fn needs_prompted_tools(model: &OllamaModel) -> bool {
 }
 
 /// Describes the tools in the prompt and converts the calls of the history to text. If the request
-/// field `format` must constrain the answer to a call, only converts the history: [`to_wire`] then
-/// describes the tools and creates the schema.
+/// field `format` must constrain the answer to a call, only converts the history:
+/// [`to_wire_request`] then describes the tools and creates the schema.
 ///
-/// Fails as [`to_wire`] does if the tools or the tool choice are invalid.
+/// Fails as [`to_wire_request`] does if the tools or the tool choice are invalid.
 fn describe_tools_in_prompt<'a>(
     model: &OllamaModel,
     request: &'a ChatRequest,
-) -> Result<(Cow<'a, ChatRequest>, Recovery), ModelError> {
+) -> Result<(Cow<'a, ChatRequest>, CallRecoverySettings), ModelError> {
     find_required_tools(request, model.provider())?;
     if sends_tools_in_format(request, model.capabilities()) {
-        let recovery = Recovery::for_request(request, RecoveryForms::ALL);
-        return Ok((Cow::Owned(with_history_as_text(request)), recovery));
+        let recovery = CallRecoverySettings::for_request(request, TextCallFormats::ALL);
+        return Ok((Cow::Owned(convert_tool_history_to_text(request)), recovery));
     }
     let prepared = PromptedTools { constrained: false }.prepare_request(request);
     let mut mapped = prepared.request;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use switchboard_domain::{ModelCapabilities, ModelError};
 use switchboard_providers_common::{
     HttpTransport, RetryPolicy, TransportConfig,
-    provider::{ModelPage, ProviderConfig as _, ServedModel},
+    provider::{ModelListPage, ProviderConfig as _, ServedModel},
 };
 
 use crate::{
@@ -44,18 +44,24 @@ pub async fn is_reachable(client: &OllamaClient) -> bool {
 ///
 /// Fails with [`ModelErrorKind::NotFound`](switchboard_domain::ModelErrorKind::NotFound), and the
 /// command that downloads the model, if the server does not have it.
-pub async fn describe_model(client: &OllamaClient, name: &str) -> Result<ShownModel, ModelError> {
+pub async fn fetch_model_description(
+    client: &OllamaClient,
+    name: &str,
+) -> Result<ModelDescription, ModelError> {
     let body = json!({ "model": name }).to_string();
-    let read = |body: &Value| ShownModel::from_response(name, body);
+    let read = |body: &Value| ModelDescription::from_response(name, body);
     client
         .post_document("api/show", body, "a description of a model", read)
         .await
 }
 
 /// Returns the model `name` with the capabilities and the stop sequences that the server reports.
-/// Fails as [`describe_model`] does.
-pub async fn described_model(client: &OllamaClient, name: &str) -> Result<OllamaModel, ModelError> {
-    let shown = describe_model(client, name).await?;
+/// Fails as [`fetch_model_description`] does.
+pub async fn fetch_described_model(
+    client: &OllamaClient,
+    name: &str,
+) -> Result<OllamaModel, ModelError> {
+    let shown = fetch_model_description(client, name).await?;
     let model = client.model(name).with_capabilities(shown.capabilities());
     Ok(model.with_options(OllamaOptions {
         own_stop: shown.stop,
@@ -64,7 +70,7 @@ pub async fn described_model(client: &OllamaClient, name: &str) -> Result<Ollama
 
 /// A server's description of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShownModel {
+pub struct ModelDescription {
     /// Name of the model in the request.
     pub name: String,
     /// Capabilities in the server's terms: `completion`, `tools`, `vision`, `thinking`, `audio`, …
@@ -80,7 +86,7 @@ pub struct ShownModel {
     pub is_remote: bool,
 }
 
-impl ShownModel {
+impl ModelDescription {
     /// Returns the capabilities of the model: those that are known without a request, and those
     /// that the server reported.
     pub fn capabilities(&self) -> ModelCapabilities {
@@ -116,7 +122,7 @@ impl ShownModel {
 
 /// Reads the list of models (`GET /api/tags`). Returns `None` if `body` is not such a list. Entries
 /// without a name are omitted.
-pub(crate) fn parse_model_page(body: &Value) -> Option<ModelPage> {
+pub(crate) fn parse_model_list_page(body: &Value) -> Option<ModelListPage> {
     // Go serializes an empty list as `null`.
     let list = body.get("models")?.as_array().map(Vec::as_slice);
     let models = list.unwrap_or_default().iter().filter_map(|entry| {
@@ -126,7 +132,7 @@ pub(crate) fn parse_model_page(body: &Value) -> Option<ModelPage> {
             ..ServedModel::default()
         })
     });
-    Some(ModelPage {
+    Some(ModelListPage {
         models: models.collect(),
         next: None,
     })
@@ -176,14 +182,14 @@ mod tests {
             {"name": "llama2:latest", "size": 1, "details": null},
             {"size": 3}, 4,
         ]});
-        let page = parse_model_page(&body).unwrap();
+        let page = parse_model_list_page(&body).unwrap();
         let names: Vec<_> = page.models.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["qwen3:8b", "llama2:latest"]);
         assert_eq!(
-            parse_model_page(&json!({"models": null})),
-            Some(ModelPage::default())
+            parse_model_list_page(&json!({"models": null})),
+            Some(ModelListPage::default())
         );
-        assert_eq!(parse_model_page(&json!({"data": []})), None);
+        assert_eq!(parse_model_list_page(&json!({"data": []})), None);
     }
 
     #[test]
@@ -194,7 +200,7 @@ mod tests {
             "model_info": {"general.architecture": "qwen3vl", "qwen3vl.context_length": 262_144},
             "capabilities": ["completion", "vision", "tools", "thinking"],
         });
-        let model = ShownModel::from_response("qwen3-vl", &body).unwrap();
+        let model = ModelDescription::from_response("qwen3-vl", &body).unwrap();
         let can = model.capabilities();
         assert_eq!(can.context_window, Some(16_384));
         assert_eq!(
@@ -203,18 +209,19 @@ mod tests {
         );
         let mut without = body.clone();
         without["parameters"] = json!("stop x");
-        let without = ShownModel::from_response("x", &without).unwrap();
+        let without = ModelDescription::from_response("x", &without).unwrap();
         assert_eq!(without.context_window, Some(262_144));
         assert_eq!(model.stop.as_deref(), Some(&["<|im_end|>".to_owned()][..]));
-        let old = ShownModel::from_response("x", &json!({"template": "{{ .Prompt }}"})).unwrap();
+        let old =
+            ModelDescription::from_response("x", &json!({"template": "{{ .Prompt }}"})).unwrap();
         assert_eq!(old.capabilities().tools, None);
         assert_eq!(old.capabilities().context_window, None);
         assert_eq!(
-            ShownModel::from_response("x", &json!({"object": "model"})),
+            ModelDescription::from_response("x", &json!({"object": "model"})),
             None
         );
         let remote = json!({"details": {}, "remote_host": "https://ollama.com:443"});
-        let remote = ShownModel::from_response("gpt-oss:120b", &remote).unwrap();
+        let remote = ModelDescription::from_response("gpt-oss:120b", &remote).unwrap();
         assert_eq!(remote.capabilities().structured_output, Some(false));
     }
 
@@ -222,7 +229,7 @@ mod tests {
     fn stop_sequences_are_read_in_the_quoting_of_go() {
         let stop = |parameters: &str| {
             let body = json!({ "template": "", "parameters": parameters });
-            ShownModel::from_response("x", &body).unwrap().stop
+            ModelDescription::from_response("x", &body).unwrap().stop
         };
         let some = |texts: &[&str]| Some(texts.iter().map(|&it| it.to_owned()).collect());
         assert_eq!(stop(""), some(&[]));

@@ -12,7 +12,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::assemble_response;
 use switchboard_providers_common::decode_ndjson;
-use switchboard_providers_ollama::chat::{ChatDecoder, Form, LocalIds, events_from_body};
+use switchboard_providers_ollama::chat::{AnswerForm, ChatDecoder, ToolUseIds, events_from_body};
 use switchboard_testkit::{
     replay::{Arrival, Body, Cutting, Delivery, Replayed, break_off, play, replay},
     transcripts::{self, Form as Stored, Transcript},
@@ -27,11 +27,11 @@ const BYTE_BY_BYTE: Delivery = Delivery {
 fn decoder(stem: &str) -> ChatDecoder {
     let model = ModelId::new("ollama", "qwen3:8b");
     let native = ToolChoiceOutcome::Native;
-    let form = stem.starts_with("form-").then(|| Form {
+    let form = stem.starts_with("form-").then(|| AnswerForm {
         tools: vec!["get_weather".into(), "list_cities".into()],
         may_answer: stem == "form-answer",
     });
-    ChatDecoder::new(model, native, Vec::new(), LocalIds::default()).with_form(form)
+    ChatDecoder::new(model, native, Vec::new(), ToolUseIds::default()).with_form(form)
 }
 
 fn stream(stem: &str) -> impl Fn(Body) -> ModelStream {

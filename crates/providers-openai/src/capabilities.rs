@@ -17,7 +17,7 @@ pub fn capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
     // Azure is excluded: the name of an Azure deployment is arbitrary and not in the catalogue.
     let has_model_name = profile.name != "azure";
     let known = has_model_name
-        .then(|| catalog::lookup(&profile.name, model))
+        .then(|| catalog::find_model_entry(&profile.name, model))
         .flatten()
         .map(|entry| entry.capabilities);
     catalog::join_capabilities(
@@ -27,7 +27,7 @@ pub fn capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
 }
 
 fn series_capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
-    let Some(series) = Series::from_model_name(model).filter(|_| profile.openai_models) else {
+    let Some(series) = ModelSeries::from_model_name(model).filter(|_| profile.openai_models) else {
         return ModelCapabilities::default();
     };
     let (context_window, max_output_tokens) = series.token_limits(model).unzip();
@@ -35,7 +35,7 @@ fn series_capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
         context_window,
         max_output_tokens,
         tools: Some(true),
-        parallel_tools: Some(!matches!(series, Series::O(_))),
+        parallel_tools: Some(!matches!(series, ModelSeries::O(_))),
         forced_tool_choice: Some(true),
         structured_output: Some(true),
         // Support for `temperature` and `top_p`. It is `None` (unknown) if the reasoning of the
@@ -56,7 +56,7 @@ fn series_capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
 
 /// A series of OpenAI's chat models, such as GPT 5.4 or o3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Series {
+pub(crate) enum ModelSeries {
     /// A series of models with names such as `gpt-5.4` or `gpt-5.4-mini`.
     Gpt {
         /// Major and minor version of the series, such as (5, 4).
@@ -72,7 +72,7 @@ pub(crate) enum Series {
 
 /// How a model series with reasoning handles the request field `reasoning_effort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reasoning {
+pub(crate) struct ReasoningRules {
     /// Whether the model accepts `reasoning_effort: none`, which turns reasoning off.
     pub(crate) can_be_off: bool,
     /// Whether the model does not reason if the request omits `reasoning_effort`. Always `false` if
@@ -83,7 +83,7 @@ pub(crate) struct Reasoning {
     pub(crate) excludes_tools: bool,
 }
 
-impl Series {
+impl ModelSeries {
     /// Returns the series that the model with this name belongs to. Returns `None` for an unknown
     /// name, and for a variant that does not follow the rules of its series, such as an audio,
     /// search or chat variant.
@@ -121,9 +121,9 @@ impl Series {
 
     /// Returns the rules of the series for `reasoning_effort`. Returns `None` for models without
     /// reasoning.
-    pub(crate) fn reasoning_rules(self) -> Option<Reasoning> {
+    pub(crate) fn reasoning_rules(self) -> Option<ReasoningRules> {
         match self {
-            Self::O(_) => Some(Reasoning {
+            Self::O(_) => Some(ReasoningRules {
                 can_be_off: false,
                 off_by_default: false,
                 excludes_tools: false,
@@ -134,7 +134,7 @@ impl Series {
                 always_reasons,
             } => {
                 let can_be_off = version >= (5, 1) && !always_reasons;
-                Some(Reasoning {
+                Some(ReasoningRules {
                     can_be_off,
                     off_by_default: can_be_off && version < (5, 5),
                     excludes_tools: version >= (5, 4),
@@ -146,7 +146,7 @@ impl Series {
     /// Returns whether the API refuses the request field `stop` (stop sequences) for models of the
     /// series. Sources: a note in OpenAI's official SDK (o3 and o4-mini) and litellm's model list
     /// (GPT models with reasoning).
-    pub(crate) fn refuses_stop(self) -> bool {
+    pub(crate) fn refuses_stop_sequences(self) -> bool {
         match self {
             Self::O(generation) => generation >= 3,
             Self::Gpt { .. } => self.reasoning_rules().is_some(),
@@ -173,26 +173,29 @@ impl Series {
 mod tests {
     use super::*;
 
-    fn reasoning(model: &str) -> Option<Reasoning> {
-        Series::from_model_name(model).and_then(Series::reasoning_rules)
+    fn reasoning(model: &str) -> Option<ReasoningRules> {
+        ModelSeries::from_model_name(model).and_then(ModelSeries::reasoning_rules)
     }
 
     #[test]
     fn the_series_is_read_from_the_name() {
         let gpt = |version| {
-            Some(Series::Gpt {
+            Some(ModelSeries::Gpt {
                 version,
                 always_reasons: false,
             })
         };
-        assert_eq!(Series::from_model_name("gpt-4o-mini"), gpt((4, 0)));
+        assert_eq!(ModelSeries::from_model_name("gpt-4o-mini"), gpt((4, 0)));
         assert_eq!(
-            Series::from_model_name("gpt-5.4-mini-2026-03-17"),
+            ModelSeries::from_model_name("gpt-5.4-mini-2026-03-17"),
             gpt((5, 4))
         );
-        assert_eq!(Series::from_model_name("gpt-6-luna"), gpt((6, 0)));
-        assert_eq!(Series::from_model_name("gpt-6.1-terra"), gpt((6, 1)));
-        assert_eq!(Series::from_model_name("o4-mini"), Some(Series::O(4)));
+        assert_eq!(ModelSeries::from_model_name("gpt-6-luna"), gpt((6, 0)));
+        assert_eq!(ModelSeries::from_model_name("gpt-6.1-terra"), gpt((6, 1)));
+        assert_eq!(
+            ModelSeries::from_model_name("o4-mini"),
+            Some(ModelSeries::O(4))
+        );
         for unknown in [
             "gpt-audio-mini",
             "gpt-5-chat-latest",
@@ -201,7 +204,7 @@ mod tests {
             "llama3.3",
             "",
         ] {
-            assert_eq!(Series::from_model_name(unknown), None, "{unknown}");
+            assert_eq!(ModelSeries::from_model_name(unknown), None, "{unknown}");
         }
     }
 

@@ -6,14 +6,14 @@ use switchboard_domain::ModelError;
 use switchboard_providers_common::{
     Headers, TransportConfig,
     provider::{
-        ErrorTable, ModelPage, ProviderConfig, ServedModel, is_blank, read_variable,
+        ErrorTable, ModelListPage, ProviderConfig, ServedModel, is_blank, read_variable,
         redacted_address,
     },
 };
 
 use crate::{
-    Profile, ServerTool, chat::ChatOptions, error::ERRORS, model::Chat, profile::AuthHeader,
-    responses::ResponsesOptions,
+    Profile, ServerTool, chat::ChatOptions, error::ERRORS, model::ChatCompletionsApi,
+    profile::AuthHeader, responses::ResponsesOptions,
 };
 
 /// Base address of OpenAI's own API.
@@ -128,7 +128,7 @@ impl OpenAiConfig {
 }
 
 impl ProviderConfig for OpenAiConfig {
-    type DefaultWire = Chat;
+    type DefaultWire = ChatCompletionsApi;
 
     const MODELS_PATH: &'static str = "models";
     const ERROR_TABLE: &'static ErrorTable = &ERRORS;
@@ -139,7 +139,7 @@ impl ProviderConfig for OpenAiConfig {
     ///
     /// Fails with `ModelErrorKind::Configuration` if the base address is invalid, or if OpenAI's
     /// own API has no key.
-    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
+    fn from_env_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| OPENAI_BASE_URL.to_owned());
         let mut config = Self {
@@ -151,7 +151,7 @@ impl ProviderConfig for OpenAiConfig {
         if config.is_openai() {
             config.profile = Profile::openai();
         }
-        config.check()?;
+        config.validate_config()?;
         Ok(config)
     }
 
@@ -192,7 +192,7 @@ impl ProviderConfig for OpenAiConfig {
         self.transport.clone()
     }
 
-    fn check(&self) -> Result<(), ModelError> {
+    fn validate_config(&self) -> Result<(), ModelError> {
         self.check_address("it must begin with http:// or https:// and end with /v1")?;
         if self.nonblank_api_key().is_none() && self.is_openai() {
             let message = format!("no key for OpenAI: set {API_KEY_VARIABLE}");
@@ -208,7 +208,7 @@ impl ProviderConfig for OpenAiConfig {
     /// Parses a list of models: an object `{"data": [{id, …}]}` or, from Together, the array
     /// without this object. Skips entries without an `id`. Returns `None` if the body contains no
     /// such array.
-    fn read_models(&self, body: &Value) -> Option<ModelPage> {
+    fn read_models(&self, body: &Value) -> Option<ModelListPage> {
         let list = body.get("data").unwrap_or(body).as_array()?;
         let models = list.iter().filter_map(|entry| {
             let name = entry.get("id")?.as_str().filter(|id| !id.is_empty())?;
@@ -219,7 +219,7 @@ impl ProviderConfig for OpenAiConfig {
                 ..ServedModel::default()
             })
         });
-        Some(ModelPage {
+        Some(ModelListPage {
             models: models.collect(),
             next: None,
         })
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     fn from(variables: &[(&str, &str)]) -> Result<OpenAiConfig, ModelError> {
-        OpenAiConfig::from_lookup(|name| {
+        OpenAiConfig::from_env_lookup(|name| {
             let found = variables.iter().find(|(known, _)| *known == name)?;
             Some(found.1.to_owned())
         })
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(config.api_key.unwrap().expose_secret(), "sk-secret");
         assert_eq!(config.profile, Profile::openai());
         let blank = OpenAiConfig::new("");
-        assert!(blank.check().is_err());
+        assert!(blank.validate_config().is_err());
     }
 
     #[test]

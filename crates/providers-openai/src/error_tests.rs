@@ -7,7 +7,7 @@ use switchboard_providers_common::{ErrorClassifier as _, HttpFailure};
 use super::*;
 
 fn kind(status: Option<u16>, body: &Value) -> Kind {
-    let error = ERRORS.find_error(body).unwrap_or_default();
+    let error = ERRORS.find_api_error(body).unwrap_or_default();
     ERRORS.error_kind(&error, status, Some(Duration::from_secs(3)))
 }
 
@@ -159,7 +159,7 @@ fn errors_of_compatible_servers_are_classified() {
 #[test]
 fn errors_within_a_stream_are_classified_by_code_or_type() {
     let of = |body: Value| {
-        let error = ERRORS.find_error(&body).unwrap();
+        let error = ERRORS.find_api_error(&body).unwrap();
         ERRORS.in_band_error("openai", error).kind
     };
     assert_eq!(
@@ -229,6 +229,6 @@ fn a_context_overflow_without_a_code_is_recognized_by_its_message() {
 fn an_empty_error_field_is_no_error() {
     for empty in [json!(null), json!({}), json!(""), json!(false)] {
         let body = json!({ "error": empty });
-        assert_eq!(ERRORS.find_error(&body), None, "{body}");
+        assert_eq!(ERRORS.find_api_error(&body), None, "{body}");
     }
 }

@@ -39,7 +39,7 @@ mod wire;
 
 pub use capabilities::capabilities;
 pub use config::OpenAiConfig;
-pub use model::{Chat, OpenAiChatModel, OpenAiResponsesModel, Responses};
+pub use model::{ChatCompletionsApi, OpenAiChatModel, OpenAiResponsesModel, ResponsesApi};
 pub use profile::Profile;
 use switchboard_providers_common::provider::HttpClient;
 pub use switchboard_providers_common::{
@@ -50,6 +50,6 @@ pub use tools::server_tool::{self, ServerTool};
 
 /// An HTTP client for one server, which all models of the server share.
 ///
-/// [`HttpClient::model`] returns a model on Chat Completions. `model_on::<Responses>` returns a
-/// model on the Responses API.
+/// [`HttpClient::model`] returns a model on Chat Completions.
+/// `model_with_protocol::<ResponsesApi>` returns a model on the Responses API.
 pub type OpenAiClient = HttpClient<OpenAiConfig>;

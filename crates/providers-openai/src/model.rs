@@ -5,8 +5,8 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     merge_warnings,
-    provider::{HttpModel, PreparedRequest, SentRequest, Wire},
-    text_tool_calls::{Recovery, prompted::PromptedTools},
+    provider::{HttpModel, PreparedRequest, SentRequest, WireProtocol},
+    text_tool_calls::{CallRecoverySettings, prompted::PromptedTools},
     tool_names::ToolNames,
 };
 
@@ -38,7 +38,7 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-pub type OpenAiChatModel = HttpModel<Chat>;
+pub type OpenAiChatModel = HttpModel<ChatCompletionsApi>;
 
 /// A model on the Responses API, which accepts the reasoning of earlier answers in later requests.
 ///
@@ -60,13 +60,13 @@ pub type OpenAiChatModel = HttpModel<Chat>;
 /// # Ok(())
 /// # }
 /// ```
-pub type OpenAiResponsesModel = HttpModel<Responses>;
+pub type OpenAiResponsesModel = HttpModel<ResponsesApi>;
 
 /// Marker type that selects the Chat Completions API for [`OpenAiChatModel`].
 #[derive(Debug)]
-pub struct Chat;
+pub struct ChatCompletionsApi;
 
-impl Wire for Chat {
+impl WireProtocol for ChatCompletionsApi {
     type Config = OpenAiConfig;
     type Options = ChatOptions;
     type Adaptation = ();
@@ -98,7 +98,7 @@ impl Wire for Chat {
         }
         let recovery = (!profile.recovery.is_empty()).then(|| {
             let names = ToolNames::from_request(request, NAME_RULE);
-            Recovery::for_request(request, profile.recovery).with_wire_names(&names)
+            CallRecoverySettings::for_request(request, profile.recovery).with_wire_names(&names)
         });
         prepare_chat(model, request, recovery)
     }
@@ -121,11 +121,11 @@ fn needs_prompted_tools(model: &OpenAiChatModel, request: &ChatRequest) -> bool 
 fn prepare_chat(
     model: &OpenAiChatModel,
     request: &ChatRequest,
-    recovery: Option<Recovery>,
+    recovery: Option<CallRecoverySettings>,
 ) -> Result<PreparedRequest<ChatDecoder>, ModelError> {
     let id = model.id();
     let profile = model.options().apply_to_profile(&model.config().profile);
-    let wire = chat::to_wire(
+    let wire = chat::to_wire_request(
         request,
         id,
         model.capabilities(),
@@ -145,14 +145,14 @@ fn prepare_chat(
 
 /// Marker type that selects the Responses API for [`OpenAiResponsesModel`].
 #[derive(Debug)]
-pub struct Responses;
+pub struct ResponsesApi;
 
 /// State of the retries of a request. `true` if the next attempt omits the reasoning of earlier
 /// answers, because the API refused this reasoning.
 #[derive(Debug, Default)]
 pub struct WithoutReasoning(bool);
 
-impl Wire for Responses {
+impl WireProtocol for ResponsesApi {
     type Config = OpenAiConfig;
     type Options = ResponsesOptions;
     type Adaptation = WithoutReasoning;
@@ -178,7 +178,7 @@ impl Wire for Responses {
             None => (request, None),
         };
         let (profile, options) = (&model.config().profile, model.options());
-        let wire = responses::to_wire(
+        let wire = responses::to_wire_request(
             request,
             id,
             model.capabilities(),
@@ -190,7 +190,7 @@ impl Wire for Responses {
         let sent = SentRequest::new(&id.provider, path, wire.body.stream, &wire.body)?;
         let warnings = merge_warnings(wire.warnings.into_iter().chain(warning).collect());
         let decoder = ResponsesDecoder::new(id.clone(), wire.tool_choice, warnings, wire.local_ids)
-            .with_unreported_limit(wire.unreported_limit)
+            .with_unreported_token_limit(wire.unreported_limit)
             .with_tool_mapping(wire.tool_mapping);
         Ok(PreparedRequest {
             request: sent,

@@ -11,7 +11,7 @@ use switchboard_providers_common::{
 };
 
 use crate::{
-    capabilities::Series,
+    capabilities::ModelSeries,
     profile::Profile,
     tools::{
         NAME_RULE,
@@ -23,7 +23,7 @@ use crate::{
 /// option is dropped with a warning.
 pub(crate) struct OptionMapper<'a, 'm> {
     /// Series of the model, such as GPT 5.4, if it is one of OpenAI's own models.
-    series: Option<Series>,
+    series: Option<ModelSeries>,
     request: &'a ChatRequest,
     model: &'m ModelId,
     capabilities: &'m ModelCapabilities,
@@ -39,7 +39,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         warnings: &'m mut Vec<Warning>,
     ) -> Self {
         Self {
-            series: Series::from_model_name(&model.name).filter(|_| profile.openai_models),
+            series: ModelSeries::from_model_name(&model.name).filter(|_| profile.openai_models),
             request,
             model,
             capabilities,
@@ -53,7 +53,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
     pub(crate) fn reasoning_effort(&mut self, with_tools: bool) -> Option<&'static str> {
         let requested = self.request.reasoning.map(effort_name);
         let name = &self.model.name;
-        if let Some(reasoning) = self.series.and_then(Series::reasoning_rules)
+        if let Some(reasoning) = self.series.and_then(ModelSeries::reasoning_rules)
             && reasoning.excludes_tools
             && reasoning.can_be_off
             && with_tools
@@ -74,7 +74,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
             return None;
         }
         if requested == Some("none")
-            && let Some(reasoning) = self.series.and_then(Series::reasoning_rules)
+            && let Some(reasoning) = self.series.and_then(ModelSeries::reasoning_rules)
             && !reasoning.can_be_off
         {
             self.warn_dropped_option(&format!("reasoning cannot be disabled in {name}"));
@@ -91,13 +91,13 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         effort: Option<&str>,
     ) -> (Option<f64>, Option<f64>) {
         let sampling = &self.request.sampling;
-        let reasons =
-            self.series
-                .and_then(Series::reasoning_rules)
-                .is_some_and(|it| match effort {
-                    Some(effort) => effort != "none",
-                    None => !it.off_by_default,
-                });
+        let reasons = self
+            .series
+            .and_then(ModelSeries::reasoning_rules)
+            .is_some_and(|it| match effort {
+                Some(effort) => effort != "none",
+                None => !it.off_by_default,
+            });
         let refused = reasons || self.capabilities.sampling == Some(false);
         let mut accepted = |name: &str, value: Option<f64>| {
             // A dropped value of 1 emits no warning: it is the API's default, so the answer does
@@ -117,7 +117,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
     /// Returns the stop sequences. Drops them with a warning if the model refuses the field `stop`.
     pub(crate) fn stop_sequences(&mut self) -> &'a [String] {
         let stop = &self.request.sampling.stop;
-        if !stop.is_empty() && self.series.is_some_and(Series::refuses_stop) {
+        if !stop.is_empty() && self.series.is_some_and(ModelSeries::refuses_stop_sequences) {
             self.warn_dropped_option(&format!(
                 "{} does not support stop sequences",
                 self.model.name
@@ -193,7 +193,7 @@ pub(crate) fn answer_schema<'a>(
         return Err(invalid_request(&model.provider, field, message));
     }
     let sent = schema::compile_answer_schema(name, schema, profile, warnings);
-    if sent.changes_shape {
+    if sent.changes_answer_shape {
         tool_mapping.set_answer_schema(schema, Dialect::OpenAiStrict);
     }
     Ok(Some((name, sent)))

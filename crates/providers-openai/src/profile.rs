@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use switchboard_domain::Delivery;
-use switchboard_providers_common::text_tool_calls::RecoveryForms;
+use switchboard_providers_common::text_tool_calls::TextCallFormats;
 
 /// The fields and features of OpenAI's APIs that one server supports, because compatible servers
 /// differ. For a server without a profile here, change the fields of a similar profile.
@@ -72,7 +72,7 @@ pub struct Profile {
     pub openai_models: bool,
     /// Chat Completions only: if a model writes a tool call as text in one of these forms, the text
     /// becomes a tool use. Empty for servers that parse such text themselves.
-    pub recovery: RecoveryForms,
+    pub recovery: TextCallFormats,
     /// Chat Completions only: whether tools are described in the instructions and tool calls are
     /// parsed from the text of the answer, for all models of the server. If `false`, this is done
     /// only for models without tool use.
@@ -117,7 +117,7 @@ impl Profile {
             // Ollama ignores a forced tool choice.
             "ollama" => Self {
                 forced_tool_choice: ForcedToolChoice::Unenforced,
-                recovery: RecoveryForms::LOCAL_SERVERS,
+                recovery: TextCallFormats::LOCAL_SERVERS,
                 ..Self::generic_with_name("ollama")
             },
             _ => return None,
@@ -150,7 +150,7 @@ impl Profile {
             text_format: true,
             reports_incomplete: true,
             openai_models: true,
-            recovery: RecoveryForms::NONE,
+            recovery: TextCallFormats::NONE,
             tools_by_prompt: false,
         }
     }
@@ -183,7 +183,7 @@ impl Profile {
             text_format: true,
             reports_incomplete: true,
             openai_models: false,
-            recovery: RecoveryForms::NONE,
+            recovery: TextCallFormats::NONE,
             tools_by_prompt: false,
         }
     }
@@ -242,7 +242,7 @@ impl Profile {
             reports_incomplete: false,
             root_combinators: true,
             reasoning_replay: ReasoningReplay::ToCreator,
-            recovery: RecoveryForms::LOCAL_SERVERS,
+            recovery: TextCallFormats::LOCAL_SERVERS,
             ..Self::generic_with_name("llamacpp")
         }
     }

@@ -21,7 +21,7 @@ use switchboard_providers_common::{
 
 use self::{
     provider_tools::{DeclaredTools, ProviderTool, ToolForm, ToolName},
-    schema::{Parameters, compile_parameters},
+    schema::{CompiledParameters, compile_parameters},
 };
 use crate::profile::{ForcedToolChoice, Profile};
 
@@ -32,7 +32,7 @@ const TOOL_CHOICE: &str = "tool_choice";
 
 /// Tools and tool choice of a request in the form of the API, and the outcome of the tool choice.
 #[derive(Debug)]
-pub(crate) struct Tools<'a> {
+pub(crate) struct MappedTools<'a> {
     pub(crate) declared: DeclaredTools<'a>,
     /// Value of the request field `tool_choice`. `None` if no tools are sent, because the API then
     /// refuses the field.
@@ -79,7 +79,7 @@ pub(crate) fn map_tools<'a>(
     context: ToolContext<'a, '_>,
     provider_tools: Vec<ProviderTool<'a>>,
     warnings: &mut Vec<Warning>,
-) -> Result<Tools<'a>, ModelError> {
+) -> Result<MappedTools<'a>, ModelError> {
     let ToolContext {
         request,
         provider,
@@ -246,7 +246,7 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    fn build_tools(self, choice: Option<Value>, outcome: ToolChoiceOutcome) -> Tools<'a> {
+    fn build_tools(self, choice: Option<Value>, outcome: ToolChoiceOutcome) -> MappedTools<'a> {
         let ToolContext {
             form,
             names,
@@ -256,9 +256,9 @@ impl<'a> ToolBuilder<'a, '_> {
         } = self.context;
         let mut tool_mapping = ToolMapping::default();
         let functions = self.functions.into_iter().map(|tool| {
-            let Parameters { schema, strict } =
+            let CompiledParameters { schema, strict } =
                 compile_parameters(tool, profile, schemas, self.warnings);
-            if strict && schema.changes_shape() {
+            if strict && schema.changes_answer_shape() {
                 tool_mapping.add_tool(tool, Dialect::OpenAiStrict);
             }
             Function {
@@ -268,7 +268,7 @@ impl<'a> ToolBuilder<'a, '_> {
                 strict: (strict || form == ToolForm::Flat).then_some(strict),
             }
         });
-        Tools {
+        MappedTools {
             declared: DeclaredTools {
                 form,
                 functions: functions.collect(),

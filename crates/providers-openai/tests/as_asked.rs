@@ -9,7 +9,7 @@ use switchboard_domain::{
     ChatModel, ChatRequest, FinishReason, Message, ResponseFormat, ToolDefinition, ToolInput,
 };
 use switchboard_providers_common::TransportConfig;
-use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile, Responses};
+use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile, ResponsesApi};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 fn client(fake: &FakeModel, profile: Profile) -> OpenAiClient {
@@ -34,9 +34,10 @@ fn models(fake: &FakeModel, profile: &Profile) -> [(Box<dyn ChatModel>, Script);
         (Box::new(client.model("m")), |said| {
             Answer::openai_chat(said)
         }),
-        (Box::new(client.model_on_wire::<Responses>("m")), |said| {
-            Answer::openai_responses(said)
-        }),
+        (
+            Box::new(client.model_with_protocol::<ResponsesApi>("m")),
+            |said| Answer::openai_responses(said),
+        ),
     ]
 }
 

@@ -62,7 +62,7 @@ impl Case {
         let known = capabilities(self.entry.name, &self.profile);
         if self.over_responses {
             let options = ResponsesOptions::default();
-            let wire = responses::to_wire(
+            let wire = responses::to_wire_request(
                 request,
                 &model,
                 &known,
@@ -73,7 +73,7 @@ impl Case {
             let body = serde_json::to_value(&wire.body).unwrap();
             return Ok((body, wire.tool_choice, wire.warnings.len()));
         }
-        let wire = chat::to_wire(
+        let wire = chat::to_wire_request(
             request,
             &model,
             &known,

@@ -12,7 +12,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_openai::{
-    OpenAiClient, OpenAiConfig, OpenAiResponsesModel, Profile, Responses, ServerTool,
+    OpenAiClient, OpenAiConfig, OpenAiResponsesModel, Profile, ResponsesApi, ServerTool,
     chat::ChatOptions, responses::ResponsesOptions,
 };
 use switchboard_testkit::fake::{Answer, FakeModel};
@@ -35,7 +35,7 @@ fn config(fake: &FakeModel, server_tools: Vec<ServerTool>) -> OpenAiConfig {
 
 fn model(fake: &FakeModel, server_tools: Vec<ServerTool>) -> OpenAiResponsesModel {
     let client = OpenAiClient::new(config(fake, server_tools)).expect("a valid configuration");
-    client.model_on_wire::<Responses>("gpt-6-luna")
+    client.model_with_protocol::<ResponsesApi>("gpt-6-luna")
 }
 
 fn raw(declaration: Value) -> ServerTool {
@@ -214,7 +214,7 @@ async fn another_model_gets_the_results_of_provider_tools_as_text() {
         .messages
         .extend([first.message.into(), asked.into()]);
     let client = OpenAiClient::new(config(&fake, Vec::new())).expect("a valid configuration");
-    let other = client.model_on_wire::<Responses>("gpt-5");
+    let other = client.model_with_protocol::<ResponsesApi>("gpt-5");
     other.complete(&request).await.unwrap();
     let sent = fake.request(1).await;
     let body = sent.json();
@@ -316,7 +316,7 @@ async fn strict_tools_are_set_once_for_each_wire() {
     let client = OpenAiClient::new(config).expect("a valid configuration");
     fake.answer(answer(true, &last()));
     client
-        .model_on_wire::<Responses>("gpt-6-luna")
+        .model_with_protocol::<ResponsesApi>("gpt-6-luna")
         .complete(&question())
         .await
         .unwrap();

@@ -11,7 +11,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     TransportConfig,
-    text_tool_calls::{RecoveryForm, RecoveryForms},
+    text_tool_calls::{TextCallFormat, TextCallFormats},
 };
 use switchboard_providers_openai::{OpenAiChatModel, OpenAiConfig, Profile};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
@@ -55,7 +55,7 @@ async fn a_call_in_text_becomes_a_tool_use_if_the_profile_allows_it() {
     let fake = server().await;
     fake.otherwise(|_, _| Answer::openai_chat([Say::text("I look. "), Say::text(CALL)]));
     let one_form = Profile {
-        recovery: RecoveryForms::from_forms(&[RecoveryForm::ToolCallTag]),
+        recovery: TextCallFormats::from_forms(&[TextCallFormat::ToolCallTag]),
         ..Profile::generic()
     };
     for profile in [Profile::llamacpp(), one_form] {
@@ -83,7 +83,7 @@ async fn calls_in_text_are_not_recovered_unless_the_profile_allows_it() {
     let fake = server().await;
     fake.otherwise(|_, _| Answer::openai_chat([Say::text(CALL)]));
     let other_form = Profile {
-        recovery: RecoveryForms::from_forms(&[RecoveryForm::MistralToken]),
+        recovery: TextCallFormats::from_forms(&[TextCallFormat::MistralToken]),
         ..Profile::generic()
     };
     for profile in [Profile::generic(), Profile::vllm(), other_form] {

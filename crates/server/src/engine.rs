@@ -39,7 +39,7 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Returns the state of every MCP server as the JSON objects that `switchboard servers --output
     /// json` prints.
-    async fn server_states(&self) -> Vec<Value>;
+    async fn mcp_server_states(&self) -> Vec<Value>;
 
     /// Returns the tools of all ready MCP servers, and the servers whose tools are missing.
     async fn tool_catalog(&self) -> ToolCatalog;
@@ -85,7 +85,7 @@ pub trait Engine: Send + Sync + 'static {
         &self,
         _principal: &Principal,
         _session: Option<&str>,
-    ) -> Option<Box<dyn Observer>> {
+    ) -> Option<Box<dyn RunEventObserver>> {
         None
     }
 }
@@ -93,7 +93,7 @@ pub trait Engine: Send + Sync + 'static {
 /// A receiver of the events of one run, such as an audit log. [`Engine::create_observer`] creates
 /// it.
 #[async_trait]
-pub trait Observer: Send {
+pub trait RunEventObserver: Send {
     /// Receives every event of the run except deltas of text, reasoning and tool input. The run
     /// waits until this method returns.
     async fn observe_event(&mut self, event: &RunEvent);

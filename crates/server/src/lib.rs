@@ -29,10 +29,10 @@ mod routes;
 mod state;
 
 pub use engine::{
-    Approve, Engine, ModelInfo, Observer, Parameters, RecipeInfo, RunSettings, RunSettingsError,
-    ToolPage,
+    Approve, Engine, ModelInfo, Parameters, RecipeInfo, RunEventObserver, RunSettings,
+    RunSettingsError, ToolPage,
 };
-pub use http::serve::{Server, ServerError, Shutdown};
+pub use http::serve::{Server, ServerError, ShutdownSignals};
 pub use options::{AccessToken, MIN_TOKEN_LENGTH, ServerOptions};
 pub(crate) use problem::{Problem, ProblemKind};
 pub(crate) use state::App;

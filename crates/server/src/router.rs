@@ -131,7 +131,7 @@ async fn observe_request(State(app): State<App>, request: Request, next: Next) -
     let mut response = next.run(request).instrument(span.clone()).await;
     let route = response.extensions_mut().remove::<MatchedPath>();
     if let Some(problem) = response.extensions_mut().remove::<Problem>()
-        && let Some(mut converted) = dialects::convert_problem(&path, &problem)
+        && let Some(mut converted) = dialects::to_dialect_error_response(&path, &problem)
     {
         problem.set_headers(&mut converted);
         // CORS and other layers may have added headers, which the converted error needs too.

@@ -14,9 +14,10 @@ use crate::{
     limits::{check_nesting, serialize_messages},
     rows::{RUN, StoredRun, read_events, read_message, select_runs, state_name},
     write::{
-        queue::Refusal,
+        queue::WriteError,
         transaction::{
-            EventRow, Transaction, no_such_run, run_conflict, session_busy, session_conflict,
+            EventRow, Transaction, no_such_run_error, run_conflict_error, session_busy_error,
+            session_conflict_error,
         },
     },
 };
@@ -36,7 +37,7 @@ impl RunStore for Store {
         let messages = serialize_messages(BEGIN, messages)?;
         self.perform_write("create a session", async move |tx| {
             if run.session != session.id {
-                return Err(run_conflict(&run.id, "it belongs to another session").into());
+                return Err(run_conflict_error(&run.id, "it belongs to another session").into());
             }
             let key = tx.create_session(&owner, &session, messages.len()).await?;
             tx.insert_messages(key, 0, &messages).await?;
@@ -45,7 +46,7 @@ impl RunStore for Store {
         .await
     }
 
-    async fn begin_run_after_prefix(
+    async fn begin_run_after_truncation(
         &self,
         owner: &Principal,
         run: &RunRecord,
@@ -61,7 +62,7 @@ impl RunStore for Store {
         self.perform_write(BEGIN, async move |tx| {
             let session = tx.lock_idle_session(&owner, &run.session, after).await?;
             if keep > session.messages {
-                return Err(session_conflict(&run.session, keep, session.messages).into());
+                return Err(session_conflict_error(&run.session, keep, session.messages).into());
             }
             let before = tx
                 .connection
@@ -69,7 +70,7 @@ impl RunStore for Store {
                 .await?;
             let before = before.map_or(Ok(0), |row| row.read_count(0))?;
             let begun = begin_run(tx, &run, session.key, before).await?;
-            tx.add_messages(session, keep, &messages).await?;
+            tx.replace_messages_from(session, keep, &messages).await?;
             Ok(begun)
         })
         .await
@@ -128,7 +129,7 @@ impl RunStore for Store {
         };
         let found = self.read_rows("read events", READ, values, convert).await?;
         if found.is_empty() {
-            return Err(no_such_run(run));
+            return Err(no_such_run_error(run));
         }
         let events = found.into_iter().flatten();
         let wanted = events.filter(|(seq, _)| *seq > after && *seq <= last);
@@ -169,7 +170,7 @@ impl RunStore for Store {
             let values = values![&run, tx.own_id, &*state, from, total];
             let Some(row) = tx.connection.query_row(STATE, values).await? else {
                 let gap = format!("it has no message before position {from}");
-                return Err(tx.find_refusal_reason(&run, &gap).await?.into());
+                return Err(tx.explain_refused_write(&run, &gap).await?.into());
             };
             let key = row.read_int(0)?;
             tx.connection.execute(TRUNCATE, values![key, from]).await?;
@@ -211,7 +212,7 @@ impl RunStore for Store {
         let found = self.read_rows("read the state of a run", READ, values, convert);
         let found = found.await?;
         if found.is_empty() {
-            return Err(no_such_run(run));
+            return Err(no_such_run_error(run));
         }
         let (states, messages): (Vec<_>, Vec<_>) = found.into_iter().unzip();
         let state = states.into_iter().flatten().next();
@@ -244,7 +245,7 @@ impl RunStore for Store {
         check_run_id(run)?;
         if state == RunState::Running {
             let reason = "a released run is waiting, interrupted or finished";
-            return Err(run_conflict(run, reason));
+            return Err(run_conflict_error(run, reason));
         }
         let events = EventRow::new(run, events)?;
         let messages = serialize_messages(OPERATION, messages)?;
@@ -258,7 +259,7 @@ impl RunStore for Store {
             let values = values![&run, own_id, state_name(state), outcome, &now.text];
             let Some(row) = tx.connection.query_row(RELEASE, values).await? else {
                 return Err(tx
-                    .find_refusal_reason(&run, "it was released")
+                    .explain_refused_write(&run, "it was released")
                     .await?
                     .into());
             };
@@ -266,11 +267,13 @@ impl RunStore for Store {
             let new = messages.len() as u64;
             let values = values![session, now.microseconds, new];
             let Some(row) = tx.connection.query_row(SESSION, values).await? else {
-                return Err(run_conflict(&run, "its session was deleted").into());
+                return Err(run_conflict_error(&run, "its session was deleted").into());
             };
             let before = row.read_count(0)?.saturating_sub(new);
             if before != after {
-                return Err(session_conflict(&SessionId(row.read_text(1)?), after, before).into());
+                return Err(
+                    session_conflict_error(&SessionId(row.read_text(1)?), after, before).into(),
+                );
             }
             tx.insert_messages(session, before, &messages).await?;
             if state == RunState::Finished {
@@ -346,7 +349,7 @@ impl Store {
         let instances: HashSet<_> = runs.iter().filter_map(|run| run.instance.clone()).collect();
         let mut dead = HashSet::new();
         for id in instances {
-            if Some(&id) != own_id.as_ref() && locks.is_dead(self.database(), &id).await? {
+            if Some(&id) != own_id.as_ref() && locks.is_instance_dead(self.database(), &id).await? {
                 dead.insert(id);
             }
         }
@@ -357,7 +360,7 @@ impl Store {
 /// Fails with `NoSuchRun` for an id with the character NUL, which no stored run can have.
 fn check_run_id(run: &str) -> Result<(), SessionStoreError> {
     if has_nul(run) {
-        return Err(no_such_run(run));
+        return Err(no_such_run_error(run));
     }
     Ok(())
 }
@@ -370,7 +373,7 @@ async fn begin_run(
     run: &RunRecord,
     session: i64,
     events_before: u64,
-) -> Result<RunRecord, Refusal> {
+) -> Result<RunRecord, WriteError> {
     let begun = RunRecord {
         state: RunState::Running,
         updated_at: tx.now.text.clone(),
@@ -388,7 +391,7 @@ async fn acquire_stored_run(
     tx: &mut Transaction<'_>,
     owner: &Principal,
     run: &str,
-) -> Result<RunRecord, Refusal> {
+) -> Result<RunRecord, WriteError> {
     const TAKE: &str =
         "UPDATE runs SET state = 'running', instance = $2, updated_at = $3, outcome = NULL
         WHERE id = $1 AND state IN ('waiting', 'interrupted')";
@@ -396,23 +399,24 @@ async fn acquire_stored_run(
     // The session is locked, so that no other process deletes the session and its runs meanwhile. A
     // missing session is not an error here: its runs are then missing too, and `find_run` below
     // returns `NoSuchRun`.
-    if let Err(Refusal::Failed(error)) = tx.lock_session(owner, &session).await {
+    if let Err(WriteError::Failed(error)) = tx.lock_session(owner, &session).await {
         return Err(error.into());
     }
     let StoredRun {
         record, instance, ..
     } = find_run(tx, owner, run).await?;
     match record.state {
-        RunState::Finished => return Err(run_conflict(run, "it is finished").into()),
+        RunState::Finished => return Err(run_conflict_error(run, "it is finished").into()),
         RunState::Running => {
-            // `is_alive` also removes the row of a dead instance and interrupts its runs. This
-            // happens before the `UPDATE` below locks the row of the run, which avoids deadlocks.
+            // `is_instance_alive` also removes the row of a dead instance and interrupts its runs.
+            // This happens before the `UPDATE` below locks the row of the run, which avoids
+            // deadlocks.
             let is_alive = match &instance {
-                Some(instance) => tx.is_alive(instance).await?,
+                Some(instance) => tx.is_instance_alive(instance).await?,
                 None => true,
             };
             if is_alive {
-                return Err(session_busy(&record.session, record.id).into());
+                return Err(session_busy_error(&record.session, record.id).into());
             }
         }
         RunState::Waiting | RunState::Interrupted => {}
@@ -420,7 +424,7 @@ async fn acquire_stored_run(
     let values = values![run, tx.own_id, &tx.now.text];
     if tx.connection.execute(TAKE, values).await? == 0 {
         // Another process acquired the run after it was read.
-        return Err(session_busy(&record.session, record.id).into());
+        return Err(session_busy_error(&record.session, record.id).into());
     }
     Ok(find_run(tx, owner, run).await?.record)
 }
@@ -429,9 +433,9 @@ async fn find_run(
     tx: &mut Transaction<'_>,
     owner: &Principal,
     run: &str,
-) -> Result<StoredRun, Refusal> {
+) -> Result<StoredRun, WriteError> {
     let values = values![&owner.tenant, &owner.user, run];
     let row = tx.connection.query_row(RUN, values).await?;
-    let row = row.ok_or_else(|| no_such_run(run))?;
+    let row = row.ok_or_else(|| no_such_run_error(run))?;
     Ok(StoredRun::new(&row)?)
 }

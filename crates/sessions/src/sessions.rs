@@ -13,7 +13,7 @@ use crate::{
     database::{DatabaseError, Row, values},
     limits::serialize_messages,
     rows::{SESSION, read_message, read_session},
-    write::{queue::Refusal, transaction::session_busy},
+    write::{queue::WriteError, transaction::session_busy_error},
 };
 
 #[async_trait]
@@ -92,7 +92,7 @@ impl SessionStore for Store {
         let messages = serialize_messages(OPERATION, messages)?;
         self.perform_write(OPERATION, async move |tx| {
             let session = tx.lock_idle_session(&owner, &id, after).await?;
-            Ok(tx.add_messages(session, after, &messages).await?)
+            Ok(tx.replace_messages_from(session, after, &messages).await?)
         })
         .await
     }
@@ -122,13 +122,13 @@ impl SessionStore for Store {
         let (owner, id) = (owner.clone(), id.clone());
         self.perform_write("delete a session", async move |tx| {
             let key = match tx.lock_session(&owner, &id).await {
-                Err(Refusal::Refused(SessionStoreError::NotFound { .. })) => return Ok(()),
+                Err(WriteError::Refused(SessionStoreError::NotFound { .. })) => return Ok(()),
                 session => session?.key,
             };
             if let Some((run, Some(instance))) = tx.find_unfinished_run(key).await?
-                && tx.is_alive(&instance).await?
+                && tx.is_instance_alive(&instance).await?
             {
-                return Err(session_busy(&id, run).into());
+                return Err(session_busy_error(&id, run).into());
             }
             tx.connection.execute(DELETE, values![key]).await?;
             Ok(())

@@ -11,7 +11,7 @@ use crate::{
         self, Connection, Database, DatabaseError, DatabaseKind, Row, Value, schema, sqlite, values,
     },
     write::{
-        queue::{Queue, Refusal, Writer},
+        queue::{WriteError, WriteQueue, Writer},
         transaction::Transaction,
     },
 };
@@ -29,7 +29,7 @@ pub struct Store {
 
 struct Inner {
     database: Arc<dyn Database>,
-    queue: Queue,
+    queue: WriteQueue,
 }
 
 impl Drop for Inner {
@@ -113,7 +113,7 @@ impl Store {
     pub(crate) async fn perform_write<T: Send + 'static>(
         &self,
         operation: &'static str,
-        write: impl AsyncFn(&mut Transaction<'_>) -> Result<T, Refusal> + Send + 'static,
+        write: impl AsyncFn(&mut Transaction<'_>) -> Result<T, WriteError> + Send + 'static,
     ) -> Result<T, SessionStoreError> {
         self.inner
             .queue
@@ -127,7 +127,7 @@ impl Store {
     pub(crate) async fn perform_single_statement<T: Send + 'static>(
         &self,
         operation: &'static str,
-        write: impl AsyncFn(&mut Transaction<'_>) -> Result<T, Refusal> + Send + 'static,
+        write: impl AsyncFn(&mut Transaction<'_>) -> Result<T, WriteError> + Send + 'static,
     ) -> Result<T, SessionStoreError> {
         self.inner.queue.perform_write(operation, true, write).await
     }
@@ -153,7 +153,7 @@ fn to_open_error(source: impl std::error::Error + Send + Sync + 'static) -> Open
 /// all instances have lost their locks, and most of them acquire their locks again within seconds.
 /// A dead instance with runs is removed when a process acquires one of its runs or deletes its
 /// session. Until then, reads return its runs as interrupted.
-async fn remove_dead_instances(tx: &mut Transaction<'_>) -> Result<(), Refusal> {
+async fn remove_dead_instances(tx: &mut Transaction<'_>) -> Result<(), WriteError> {
     // All processes remove instances in the order of their ids, which avoids deadlocks.
     const ALL: &str = "SELECT id FROM instances WHERE id <> $1 ORDER BY id";
     #[cfg(feature = "postgres")]
@@ -165,7 +165,7 @@ async fn remove_dead_instances(tx: &mut Transaction<'_>) -> Result<(), Refusal> 
         DatabaseKind::Postgres => WITHOUT_RUNS,
     };
     for row in tx.connection.query_rows(others, values![tx.own_id]).await? {
-        tx.is_alive(&row.read_text(0)?).await?;
+        tx.is_instance_alive(&row.read_text(0)?).await?;
     }
     Ok(())
 }

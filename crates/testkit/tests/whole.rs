@@ -13,7 +13,7 @@ use switchboard_domain::{
     ToolInput, ToolUse,
 };
 use switchboard_providers_common::{
-    RetryPolicy, TextCalls, TransportConfig, text_tool_calls::RecoveryForms,
+    RetryPolicy, TextCallModel, TransportConfig, text_tool_calls::TextCallFormats,
 };
 use switchboard_testkit::{
     fake::{Answer, FakeModel},
@@ -275,7 +275,8 @@ async fn tools_that_are_told_in_words_are_asked_for_whole_too() {
             paths: [_, whole],
             ..
         } = wire;
-        let told = TextCalls::wrap_model(model.into(), RecoveryForms::ALL).with_prompted_tools();
+        let told =
+            TextCallModel::wrap_model(model.into(), TextCallFormats::ALL).with_prompted_tools();
         let request = ChatRequest {
             delivery: Delivery::Whole,
             ..question()

@@ -11,9 +11,9 @@ use switchboard_orchestration::{
 use super::{Chat, ChatFlow};
 use crate::{
     run_session::{
-        conversations::add_error_remedy,
+        conversations::explain_run_error,
         failure::{Code, Failure},
-        follow::{StopReason, active_run::ActiveRun, process_events},
+        follow::{EarlyStopReason, active_run::ActiveRun, show_and_audit_events},
     },
     storage::sessions::SessionsError,
     terminal::{self, print_error, print_line, print_note},
@@ -43,7 +43,7 @@ impl Chat<'_> {
         match begun.await {
             Ok(run) => self.follow_run(run).await,
             Err(error) => {
-                let flow = self.report_error(&add_error_remedy(error));
+                let flow = self.report_error(&explain_run_error(error));
                 self.ask_about_unfinished_run().await?;
                 Ok(flow)
             }
@@ -72,7 +72,7 @@ impl Chat<'_> {
     pub(super) async fn follow_run(&mut self, run: PersistedRun) -> Result<ChatFlow, Failure> {
         let mut run = ActiveRun::Persisted(Box::new(run));
         self.is_running.store(true, Ordering::Relaxed);
-        let followed = self.show_events(&mut run).await;
+        let followed = self.show_run_events(&mut run).await;
         self.is_running.store(false, Ordering::Relaxed);
         self.screen.remove_spinner();
         if self.has_line_editor() {
@@ -107,7 +107,7 @@ impl Chat<'_> {
         Ok(flow)
     }
 
-    async fn show_events(&mut self, run: &mut ActiveRun) -> Result<ChatFlow, Failure> {
+    async fn show_run_events(&mut self, run: &mut ActiveRun) -> Result<ChatFlow, Failure> {
         let session = self.session.as_ref().map(|session| session.id.0.clone());
         let owner = self.conversations.owner.clone();
         let mut recorder = self
@@ -118,15 +118,16 @@ impl Chat<'_> {
         let (output, screen) = (&mut self.output, &self.screen);
         let show = |event: &RunEvent| output.show_event(event, screen);
         let (code, stop) =
-            process_events(run, &mut recorder, screen, self.interrupts, presses, show).await?;
+            show_and_audit_events(run, &mut recorder, screen, self.interrupts, presses, show)
+                .await?;
         match stop {
-            StopReason::Interrupted => return Ok(ChatFlow::Leave(Code::Interrupted)),
-            StopReason::Paused => {
+            EarlyStopReason::Interrupted => return Ok(ChatFlow::Leave(Code::Interrupted)),
+            EarlyStopReason::Paused => {
                 print_note("the run is paused: /continue resumes it, /abandon discards it");
             }
             // A run that the user cancelled does not change the exit code of `chat` to an error.
-            StopReason::Cancelled if code == Code::Interrupted => self.code = Code::Success,
-            StopReason::Cancelled | StopReason::No => self.code = code,
+            EarlyStopReason::Cancelled if code == Code::Interrupted => self.code = Code::Success,
+            EarlyStopReason::Cancelled | EarlyStopReason::No => self.code = code,
         }
         Ok(ChatFlow::Continue)
     }

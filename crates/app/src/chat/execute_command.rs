@@ -17,7 +17,7 @@ use switchboard_domain::nearest::list_available_names;
 use switchboard_orchestration::ApprovalPolicy;
 
 use crate::{
-    models::Readiness,
+    models::ProviderReadiness,
     run_session::{
         arguments::Approve,
         failure::{Code, Failure},
@@ -59,18 +59,18 @@ impl Chat<'_> {
         match command {
             SlashCommand::Model => match argument {
                 Some(name) => self.set_model(name).await?,
-                None => self.print_list(&self.format_models())?,
+                None => self.print_command_output(&self.format_models())?,
             },
             SlashCommand::Tools => self.print_tools(argument.as_deref()).await?,
             SlashCommand::Servers => match self.resources.host.server_statuses().as_slice() {
                 [] => print_note("no servers are configured"),
-                statuses => self.print_list(&format_server_statuses(statuses))?,
+                statuses => self.print_command_output(&format_server_statuses(statuses))?,
             },
             SlashCommand::Recipe => match argument {
                 Some(name) => self.set_recipe(name).await?,
                 None => self.print_recipes()?,
             },
-            SlashCommand::Usage => self.print_usage().await?,
+            SlashCommand::Usage => self.print_session_usage().await?,
             SlashCommand::Save => {
                 let saved = self.save_session(argument.as_deref()).await;
                 print_note(&saved.map_err(Failure::runtime_error)?);
@@ -82,9 +82,9 @@ impl Chat<'_> {
                 None => self.print_approval_policy().await?,
             },
             SlashCommand::Continue | SlashCommand::Abandon => {
-                return self.execute_run_command(command).await;
+                return self.continue_or_abandon_run(command).await;
             }
-            SlashCommand::Help => self.print_list(&help_text())?,
+            SlashCommand::Help => self.print_command_output(&help_text())?,
             SlashCommand::Quit => return Ok(ChatFlow::Leave(self.code)),
         }
         Ok(ChatFlow::Continue)
@@ -92,7 +92,7 @@ impl Chat<'_> {
 
     /// Prints the output of a slash command, such as a list of tools: to standard output if the
     /// line editor is in use, otherwise to standard error.
-    fn print_list(&self, text: &str) -> Result<(), Failure> {
+    fn print_command_output(&self, text: &str) -> Result<(), Failure> {
         if self.has_line_editor() {
             return Ok(output::print_lines(text)?);
         }
@@ -110,7 +110,7 @@ impl Chat<'_> {
         for provider in providers.iter() {
             if matches!(
                 providers.check_readiness(provider),
-                Readiness::KeyMissing(_)
+                ProviderReadiness::KeyMissing(_)
             ) {
                 continue;
             }
@@ -150,7 +150,7 @@ impl Chat<'_> {
     pub(super) async fn print_server_changes(&mut self) {
         let changes = self
             .servers
-            .collect_changes(&self.resources.host.server_statuses());
+            .collect_state_changes(&self.resources.host.server_statuses());
         if changes.is_empty() {
             return;
         }
@@ -167,7 +167,7 @@ impl Chat<'_> {
     async fn set_model(&mut self, name: String) -> Result<(), Failure> {
         let mut args = self.args.clone();
         args.model = Some(name);
-        self.apply_options(args).await?;
+        self.rebuild_agent(args).await?;
         print_note(&format!("model: {}", self.model));
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Chat<'_> {
         if rows.is_empty() {
             print_note("no tools");
         } else {
-            self.print_list(&format_table(&rows))?;
+            self.print_command_output(&format_table(&rows))?;
         }
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Chat<'_> {
             let mark = if is_current { "*" } else { " " };
             rows.push([mark.to_owned(), entry.name, to_one_line(&about, 100)]);
         }
-        self.print_list(&format_table(&rows))?;
+        self.print_command_output(&format_table(&rows))?;
         if let Some(current) = current {
             print_note(&format!("{current} is followed; /recipe off follows none"));
         }
@@ -256,7 +256,7 @@ impl Chat<'_> {
         }
         let mut args = self.args.clone();
         args.recipe = Some(name).filter(|_| !is_off);
-        self.apply_options(args).await?;
+        self.rebuild_agent(args).await?;
         print_note(&match &self.args.recipe {
             Some(name) => format!(
                 "the recipe {name} is followed from now on, by {}",
@@ -294,19 +294,19 @@ impl Chat<'_> {
         })?;
         let mut args = self.args.clone();
         args.approve = Some(approve);
-        self.apply_options(args).await?;
+        self.rebuild_agent(args).await?;
         print_note("applies from the next question on");
         Ok(())
     }
 
-    async fn print_usage(&self) -> Result<(), Failure> {
+    async fn print_session_usage(&self) -> Result<(), Failure> {
         let Some(session) = &self.session else {
             print_note("this session has no questions yet");
             return Ok(());
         };
         let store = self.conversations.sessions.shared_store();
         let usage = describe_usage(&**store, &self.conversations.owner, &session.id).await?;
-        self.print_list(&usage)
+        self.print_command_output(&usage)
     }
 
     /// Writes the session to a new file: as JSON if the file name ends with `.json`, otherwise as

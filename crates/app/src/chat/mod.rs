@@ -26,14 +26,14 @@ use switchboard_orchestration::Agent;
 
 use crate::{
     config::environment::Environment,
-    models::current_model::CurrentModel,
+    models::current_model::CurrentModelSampler,
     run_session::{
         agent::{AgentArgs, AgentPlan, ConversationArgs},
         context::Context,
         conversations::{self, SavedConversations},
         failure::{Code, Failure},
         follow,
-        interrupts::{Interrupts, wait_for_key_press},
+        interrupts::{Interrupts, wait_for_ctrl_c_press},
         resources::{RunResources, StartupFailure},
     },
     terminal::{
@@ -45,8 +45,8 @@ use chat_output::ChatOutput;
 use input::completion::SharedNames;
 use input::editor::{InputLine, LineEditor};
 use raw_mode::RawMode;
-use server_changes::{KnownServers, RunOnlyElicitor};
-use slash_commands::{ParsedLine, parse_line};
+use server_changes::{DuringRunElicitor, ServerStateTracker};
+use slash_commands::{ChatInput, parse_chat_input};
 
 /// Command-line arguments of `switchboard chat`.
 #[derive(Debug, Args)]
@@ -71,11 +71,11 @@ pub(crate) struct Chat<'i> {
     output: ChatOutput,
     screen: Screen,
     resources: RunResources,
-    servers: KnownServers,
+    servers: ServerStateTracker,
     conversations: SavedConversations,
     agent: Agent,
     model: ModelId,
-    sampled: CurrentModel,
+    sampled: CurrentModelSampler,
     /// `true` while a run is in progress. MCP servers may ask the user only then.
     is_running: Arc<AtomicBool>,
     /// Stored session of the conversation. `None` before the first question of a new session.
@@ -173,19 +173,19 @@ async fn start_chat(
     // therefore cannot ask the user.
     let can_ask = editor.is_some() || terminal::is_interactive();
     let elicitor = can_ask.then(|| {
-        Arc::new(RunOnlyElicitor {
+        Arc::new(DuringRunElicitor {
             elicitor: TerminalElicitor::new(screen.clone(), Arc::clone(&asking)),
             is_running: Arc::clone(&is_running),
         }) as Arc<dyn Elicitor>
     });
-    let sampled = CurrentModel::new(Arc::clone(&plan.sampled));
+    let sampled = CurrentModelSampler::new(Arc::clone(&plan.sampled));
     let resources =
         RunResources::start_resources(&context, plan.no_tools, elicitor, sampled.clone())?;
     let mut presses = editor.as_ref().map(|editor| editor.presses.clone());
     let interrupted = async {
         tokio::select! {
             () = interrupts.wait_for_first_interruption() => {}
-            () = wait_for_key_press(presses.as_mut()) => {}
+            () = wait_for_ctrl_c_press(presses.as_mut()) => {}
         }
     };
     if let Err(early) = resources
@@ -204,7 +204,7 @@ async fn start_chat(
     Ok(Chat {
         model: plan.chosen.model.id().clone(),
         agent: plan.build_terminal_agent(&context, &resources, &screen, &asking),
-        servers: KnownServers::from_host(&resources.host),
+        servers: ServerStateTracker::from_host(&resources.host),
         output: ChatOutput::new(output, editor.is_some(), &context.environment),
         context,
         args,
@@ -264,13 +264,13 @@ impl Chat<'_> {
                     ChatFlow::Continue
                 }
                 InputLine::Interrupted => ChatFlow::Leave(Code::Interrupted),
-                InputLine::Text(text) => match parse_line(&text) {
-                    ParsedLine::Nothing => ChatFlow::Continue,
-                    ParsedLine::Question(question) => self.answer_question(question).await?,
-                    ParsedLine::Command(command, argument) => {
+                InputLine::Text(text) => match parse_chat_input(&text) {
+                    ChatInput::Nothing => ChatFlow::Continue,
+                    ChatInput::Question(question) => self.answer_question(question).await?,
+                    ChatInput::Command(command, argument) => {
                         self.execute_command(command, argument).await?
                     }
-                    ParsedLine::Invalid(text) => {
+                    ChatInput::Invalid(text) => {
                         terminal::print_warning(&text);
                         self.code = Code::Usage;
                         ChatFlow::Continue
@@ -302,7 +302,8 @@ impl Chat<'_> {
         let source = if self.context.recording.is_replay() {
             "from a recording".to_owned()
         } else {
-            let (tools, servers) = KnownServers::count_tools_and_servers(&self.resources.host);
+            let (tools, servers) =
+                ServerStateTracker::count_tools_and_servers(&self.resources.host);
             let plural = |number: usize| if number == 1 { "" } else { "s" };
             let (more_tools, more_servers) = (plural(tools), plural(servers));
             format!("· {tools} tool{more_tools} from {servers} server{more_servers}")
@@ -315,7 +316,7 @@ impl Chat<'_> {
 
     /// Rebuilds the agent with `args`, the options after a change by a slash command. On an error,
     /// the previous agent and options stay in use.
-    async fn apply_options(&mut self, args: AgentArgs) -> Result<(), Failure> {
+    async fn rebuild_agent(&mut self, args: AgentArgs) -> Result<(), Failure> {
         let mut plan = args.plan_agent(&self.context).await?;
         if plan.no_tools && !self.args.no_tools && !self.resources.host.server_statuses().is_empty()
         {

@@ -9,7 +9,7 @@ use switchboard_orchestration::{
 };
 
 use super::{Chat, ChatFlow, slash_commands::SlashCommand, transcript::find_last_questions_start};
-use crate::run_session::{agent::create_approver, conversations::add_error_remedy};
+use crate::run_session::{agent::create_approver, conversations::explain_run_error};
 use crate::{
     run_session::failure::Failure,
     terminal::{
@@ -158,7 +158,7 @@ impl Chat<'_> {
 
     /// Executes the slash commands `/continue`, which resumes the unfinished run of the session,
     /// and `/abandon`, which discards it.
-    pub(super) async fn execute_run_command(
+    pub(super) async fn continue_or_abandon_run(
         &mut self,
         command: SlashCommand,
     ) -> Result<ChatFlow, Failure> {
@@ -175,7 +175,7 @@ impl Chat<'_> {
     async fn continue_run(&mut self, run: &RunRecord) -> Result<ChatFlow, Failure> {
         let durable_runs = self.conversations.durable_runs.clone();
         let taken = durable_runs.acquire_run(&run.id).await;
-        let taken = taken.map_err(|error| Failure::runtime_error(add_error_remedy(error)))?;
+        let taken = taken.map_err(|error| Failure::runtime_error(explain_run_error(error)))?;
         // The user is at the terminal, so the approver asks immediately and defers nothing.
         let approver = create_approver(
             &self.context,
@@ -235,7 +235,7 @@ impl Chat<'_> {
 
     async fn abandon_run(&self, run: &RunRecord) -> Result<ChatFlow, Failure> {
         let ended = self.conversations.durable_runs.abandon_run(&run.id).await;
-        ended.map_err(|error| Failure::runtime_error(add_error_remedy(error)))?;
+        ended.map_err(|error| Failure::runtime_error(explain_run_error(error)))?;
         print_note("the run is discarded; its completed work stays in the conversation");
         Ok(ChatFlow::Continue)
     }

@@ -19,7 +19,7 @@ use crate::{
 
 /// States of the MCP servers at the last check, for comparison with the current states.
 #[derive(Debug, Default)]
-pub(super) struct KnownServers {
+pub(super) struct ServerStateTracker {
     states: BTreeMap<String, (ServerState, usize)>,
     /// Number of tools whose definition differs from the stored definition, by server name.
     redefined: BTreeMap<String, usize>,
@@ -27,16 +27,16 @@ pub(super) struct KnownServers {
 
 /// A message to the user about a state change of an MCP server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ServerChange {
+pub(super) struct ServerChangeMessage {
     pub(super) text: String,
     /// `true` if the change is a problem, which is printed as a warning.
     pub(super) worse: bool,
 }
 
-impl KnownServers {
+impl ServerStateTracker {
     pub(super) fn from_host(host: &McpHost) -> Self {
         let mut watched = Self::default();
-        watched.collect_changes(&host.server_statuses());
+        watched.collect_state_changes(&host.server_statuses());
         watched
     }
 
@@ -50,7 +50,10 @@ impl KnownServers {
     }
 
     /// Compares `now` with the stored states, stores `now`, and returns a message for each change.
-    pub(super) fn collect_changes(&mut self, now: &[ServerStatus]) -> Vec<ServerChange> {
+    pub(super) fn collect_state_changes(
+        &mut self,
+        now: &[ServerStatus],
+    ) -> Vec<ServerChangeMessage> {
         let mut changes = Vec::new();
         for status in now {
             let count = status.changed_tools.len();
@@ -58,7 +61,7 @@ impl KnownServers {
             if count > before.unwrap_or_default()
                 && let Some(text) = changed_tools_warning(&status.name, &status.changed_tools)
             {
-                changes.push(ServerChange { text, worse: true });
+                changes.push(ServerChangeMessage { text, worse: true });
             }
             let state = (status.state, status.tools);
             let before = self.states.insert(status.name.clone(), state);
@@ -76,7 +79,7 @@ impl KnownServers {
                 _ if reason.is_empty() => format!("{name}: {shown}"),
                 _ => format!("{name}: {shown} ({})", to_one_line(reason, 200)),
             };
-            changes.push(ServerChange {
+            changes.push(ServerChangeMessage {
                 text,
                 worse: !works && status.state != ServerState::Starting,
             });
@@ -87,13 +90,13 @@ impl KnownServers {
 
 /// Elicitor that passes elicitation requests of MCP servers to the user while a run is in progress.
 /// At other times, it cancels them, because the prompt for the next question uses the terminal.
-pub(super) struct RunOnlyElicitor {
+pub(super) struct DuringRunElicitor {
     pub(super) elicitor: TerminalElicitor,
     pub(super) is_running: Arc<AtomicBool>,
 }
 
 #[async_trait]
-impl Elicitor for RunOnlyElicitor {
+impl Elicitor for DuringRunElicitor {
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer {
         if !self.is_running.load(Ordering::Relaxed) {
             return ElicitationAnswer::Cancel;
@@ -129,9 +132,9 @@ mod tests {
 
     #[test]
     fn a_state_change_of_a_server_is_printed_once() {
-        let mut watched = KnownServers::default();
+        let mut watched = ServerStateTracker::default();
         let mut changes_of = |now: ServerStatus| -> Vec<(String, bool)> {
-            let changes = watched.collect_changes(&[now]).into_iter();
+            let changes = watched.collect_state_changes(&[now]).into_iter();
             changes.map(|change| (change.text, change.worse)).collect()
         };
         let ready = |tools| status(ServerState::Ready, tools, &[]);

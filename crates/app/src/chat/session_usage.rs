@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use switchboard_domain::{Principal, RunStore, SessionId, SessionStoreError};
 use switchboard_orchestration::{
     RunEvent,
-    observe::metrics::{Metrics, Snapshot},
+    observe::metrics::{Metrics, MetricsSnapshot},
 };
 
 use crate::observe::build_cost_function;
@@ -42,7 +42,7 @@ pub(super) async fn describe_usage(
     Ok(format_usage(&metrics.take_snapshot()))
 }
 
-fn format_usage(counted: &Snapshot) -> String {
+fn format_usage(counted: &MetricsSnapshot) -> String {
     let answers = counted.runs_completed
         + counted.runs_limited
         + counted.runs_failed

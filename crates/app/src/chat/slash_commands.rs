@@ -67,7 +67,7 @@ pub(crate) fn list_commands() -> impl Iterator<Item = (SlashCommand, String, Str
 
 /// A parsed input line: a question to the model, a slash command or an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ParsedLine {
+pub(crate) enum ChatInput {
     Nothing,
     Question(String),
     /// A slash command with its argument, if the line has one.
@@ -77,29 +77,29 @@ pub(crate) enum ParsedLine {
 }
 
 /// Parses an input line. `//` at its start sends the model a question that begins with `/`.
-pub(crate) fn parse_line(line: &str) -> ParsedLine {
+pub(crate) fn parse_chat_input(line: &str) -> ChatInput {
     let text = line.trim();
     if text.is_empty() {
-        return ParsedLine::Nothing;
+        return ChatInput::Nothing;
     }
     let Some(rest) = text.strip_prefix('/') else {
-        return ParsedLine::Question(text.to_owned());
+        return ChatInput::Question(text.to_owned());
     };
     if rest.starts_with('/') {
-        return ParsedLine::Question(rest.to_owned());
+        return ChatInput::Question(rest.to_owned());
     }
     let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     // A line that starts with a path, such as a pasted file name, is a question to the model.
     if name.contains('/') {
-        return ParsedLine::Question(text.to_owned());
+        return ChatInput::Question(text.to_owned());
     }
     let argument = Some(argument.trim().to_owned()).filter(|argument| !argument.is_empty());
     match SlashCommand::from_str(name, false) {
-        Err(_) => ParsedLine::Invalid(unknown_command_message(name)),
+        Err(_) => ChatInput::Invalid(unknown_command_message(name)),
         Ok(command) if argument.is_some() && command.argument_help().is_empty() => {
-            ParsedLine::Invalid(format!("/{name} takes no arguments"))
+            ChatInput::Invalid(format!("/{name} takes no arguments"))
         }
-        Ok(command) => ParsedLine::Command(command, argument),
+        Ok(command) => ChatInput::Command(command, argument),
     }
 }
 
@@ -141,16 +141,16 @@ mod tests {
     #[test]
     fn lines_are_questions_commands_or_wrong() {
         let command = |command, argument: Option<&str>| {
-            ParsedLine::Command(command, argument.map(str::to_owned))
+            ChatInput::Command(command, argument.map(str::to_owned))
         };
         for (line, expected) in [
-            ("", ParsedLine::Nothing),
-            ("  \n", ParsedLine::Nothing),
-            (" hello ", ParsedLine::Question("hello".into())),
-            ("//help", ParsedLine::Question("/help".into())),
+            ("", ChatInput::Nothing),
+            ("  \n", ChatInput::Nothing),
+            (" hello ", ChatInput::Question("hello".into())),
+            ("//help", ChatInput::Question("/help".into())),
             (
                 "/etc/hosts says what?",
-                ParsedLine::Question("/etc/hosts says what?".into()),
+                ChatInput::Question("/etc/hosts says what?".into()),
             ),
             ("/model", command(SlashCommand::Model, None)),
             ("/model  a/b ", command(SlashCommand::Model, Some("a/b"))),
@@ -161,14 +161,14 @@ mod tests {
             ("/quit", command(SlashCommand::Quit, None)),
             ("/exit", command(SlashCommand::Quit, None)),
         ] {
-            assert_eq!(parse_line(line), expected, "{line:?}");
+            assert_eq!(parse_chat_input(line), expected, "{line:?}");
         }
     }
 
     #[test]
     fn what_is_none_names_the_nearest() {
-        let wrong = |line: &str| match parse_line(line) {
-            ParsedLine::Invalid(text) => text,
+        let wrong = |line: &str| match parse_chat_input(line) {
+            ChatInput::Invalid(text) => text,
             other => panic!("{other:?}"),
         };
         assert!(wrong("/modle gpt").contains("did you mean `/model`?"));
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn every_command_that_is_listed_is_understood() {
         for (command, name, _) in list_commands() {
-            assert_eq!(parse_line(&name), ParsedLine::Command(command, None));
+            assert_eq!(parse_chat_input(&name), ChatInput::Command(command, None));
             assert!(help_text().contains(&name));
         }
     }

@@ -15,7 +15,7 @@ use crate::{
         context::Context,
         conversations::{SavedConversations, check_session_id},
         failure::{Code, Failure},
-        follow::{RunStart, execute_run, print_chosen_model},
+        follow::{RunSource, execute_run, print_chosen_model},
         interrupts::Interrupts,
     },
     terminal,
@@ -61,7 +61,7 @@ async fn answer_question(
     // stored too.
     let keeps = args.session.is_some() || context.config.sessions.keep == Some(true) || plan.later;
     if !keeps {
-        let start = RunStart::Question(question);
+        let start = RunSource::Question(question);
         return execute_run(plan, args.output, context, interrupts, start).await;
     }
     let conversations =
@@ -71,7 +71,7 @@ async fn answer_question(
     let result =
         match find_or_create_session(&conversations, args.session.as_deref(), &question).await {
             Ok(session) => {
-                let start = RunStart::InSession(
+                let start = RunSource::InSession(
                     conversations.clone(),
                     session.id,
                     question,

@@ -14,7 +14,7 @@ use switchboard_mcp_client::ServerStatus;
 use super::{Cli, ignore_empty_variables};
 use crate::{
     config::{CONFIG_FILE_NAMES, environment::Environment},
-    models::{ChoiceReason, Provider, Readiness},
+    models::{ModelChoiceReason, Provider, ProviderReadiness},
     run_session::{
         agent::AgentArgs,
         arguments::{self, GlobalArgs},
@@ -196,13 +196,13 @@ async fn check_recipe_and_models(context: &Context) -> Vec<Finding> {
         .recipe
         .map(|recipe| Finding::good_finding("recipe", recipe.name.clone()));
     let (why, state) = match &plan.chosen.reason {
-        ChoiceReason::Named => ("it is configured", FindingState::Good),
-        ChoiceReason::Key(variable) => (&*format!("{variable} is set"), FindingState::Good),
-        ChoiceReason::Answers => (
+        ModelChoiceReason::Named => ("it is configured", FindingState::Good),
+        ModelChoiceReason::Key(variable) => (&*format!("{variable} is set"), FindingState::Good),
+        ModelChoiceReason::Answers => (
             "no key is set, and it answers on this machine",
             FindingState::Good,
         ),
-        ChoiceReason::NothingElse => (
+        ModelChoiceReason::NothingElse => (
             "nothing else is configured; it is not a language model",
             FindingState::Doubtful,
         ),
@@ -224,12 +224,12 @@ async fn check_provider(
     const ABOUT: &str = "provider";
     let name = &provider.name;
     let mut what = match context.providers.check_readiness(provider) {
-        Readiness::KeyMissing(variable) => {
+        ProviderReadiness::KeyMissing(variable) => {
             let finding = Finding::new(ABOUT, FindingState::Absent, format!("{name} has no key"));
             return finding.with_advice(format!("set {variable} to use it"));
         }
-        Readiness::Key(variable) => format!("{name}: key from {variable}"),
-        Readiness::NoKeyNeeded => format!("{name}: no key needed"),
+        ProviderReadiness::Key(variable) => format!("{name}: key from {variable}"),
+        ProviderReadiness::NoKeyNeeded => format!("{name}: no key needed"),
     };
     if no_network || provider.is_offline() {
         return Finding::good_finding(ABOUT, what);
@@ -267,7 +267,7 @@ async fn check_servers(context: &Context, interrupts: &Interrupts) -> Vec<Findin
         () = interrupts.wait_for_first_interruption() => {}
     }
     let mut findings: Vec<Finding> = host.server_statuses().iter().map(check_server).collect();
-    let unmatched = unmatched_rules::find_unmatched_rules(&context.config, &host).await;
+    let unmatched = unmatched_rules::find_unknown_rule_targets(&context.config, &host).await;
     context::close_servers(&host, interrupts).await;
     if findings.is_empty() {
         let what = "no MCP server is configured";

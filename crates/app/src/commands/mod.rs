@@ -152,7 +152,7 @@ async fn run_command(cli: Cli, environment: Environment) -> Result<Code, Failure
     let exports_spans = matches!(cli.command, Command::Serve(_));
     let result = Box::pin(dispatch_command(cli.command, environment, &interrupts)).await;
     if !exports_spans {
-        observe::finish_export().await;
+        observe::finish_span_export().await;
     }
     result
 }

@@ -21,7 +21,7 @@ use crate::{
         agent::ResumedRunArgs,
         arguments::GlobalArgs,
         context::Context,
-        conversations::{SavedConversations, add_error_remedy},
+        conversations::{SavedConversations, explain_run_error},
         failure::{Code, Failure},
         follow,
         interrupts::Interrupts,
@@ -193,7 +193,7 @@ async fn discard_run(
     record: &RunRecord,
 ) -> Result<Code, Failure> {
     let ended = conversations.durable_runs.abandon_run(&record.id).await;
-    ended.map_err(|error| Failure::runtime_error(add_error_remedy(error)))?;
+    ended.map_err(|error| Failure::runtime_error(explain_run_error(error)))?;
     print_note(&format!(
         "discarded {}; its completed work stays in session {}",
         record.id, record.session
@@ -209,7 +209,7 @@ async fn resume_run(
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let taken = conversations.durable_runs.acquire_run(&record.id).await;
-    let taken = taken.map_err(|error| Failure::usage_error(add_error_remedy(error)))?;
+    let taken = taken.map_err(|error| Failure::usage_error(explain_run_error(error)))?;
     let checked = if taken.lacks_run_settings() {
         Err(Failure::usage_error(anyhow!(
             "the run was interrupted before it had begun to do anything: `switchboard chat \

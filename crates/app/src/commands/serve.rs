@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use clap::Args;
 use futures_util::FutureExt as _;
 use switchboard_orchestration::questions::Questions;
-use switchboard_server::{Server, ServerError, Shutdown};
+use switchboard_server::{Server, ServerError, ShutdownSignals};
 use tokio::{
     net::TcpListener,
     time::{Instant, timeout_at},
@@ -27,7 +27,7 @@ use crate::run_session::{
 };
 use crate::{
     config::environment::Environment,
-    models::current_model::CurrentModel,
+    models::current_model::CurrentModelSampler,
     observe,
     run_session::{
         recording::{RecordingArgs, RecordingMode},
@@ -87,7 +87,7 @@ pub(crate) async fn execute(
         &context,
         plan.no_tools,
         Some(Arc::new(questions.clone())),
-        CurrentModel::new(Arc::clone(&plan.sampled)),
+        CurrentModelSampler::new(Arc::clone(&plan.sampled)),
     )?;
     warn_of_changed_tools(&resources.host);
     let engine = Arc::new(AppEngine::new(EngineParts {
@@ -116,7 +116,7 @@ pub(crate) async fn execute(
     }
     print_address(address);
     let asked_to_stop = Arc::new(OnceLock::new());
-    let shutdown = Shutdown {
+    let shutdown = ShutdownSignals {
         first: {
             let (interrupts, asked) = (interrupts.clone(), Arc::clone(&asked_to_stop));
             async move {
@@ -172,7 +172,7 @@ async fn close_server(
         if let Ok(Err(error)) = closed {
             terminal::print_warning(&format!("failed to save approval decisions: {error}"));
         }
-        observe::finish_export().await;
+        observe::finish_span_export().await;
     };
     // `limit` may be in the past. `timeout_at` then still polls `closing` once.
     let limit = end.checked_sub(KILL_TIME).unwrap_or(end);

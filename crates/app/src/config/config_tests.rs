@@ -2,7 +2,7 @@ use std::{fs, path::Path};
 
 use secrecy::ExposeSecret as _;
 use switchboard_mcp_client::config::ServerTransport;
-use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
+use switchboard_providers_common::text_tool_calls::{TextCallFormat, TextCallFormats};
 use switchboard_providers_ollama::ToolsByPrompt;
 
 use super::{document::config_from_value, environment::Environment, *};
@@ -162,7 +162,7 @@ fn text_tool_calls_are_configured_for_a_provider() {
         "providers: {l: {base_url: 'http://a', text_calls: [fenced_json], tools_by_prompt: true}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
     let provider = place.load().unwrap().providers.remove(0);
-    let forms = RecoveryForms::from_forms(&[RecoveryForm::FencedJson]);
+    let forms = TextCallFormats::from_forms(&[TextCallFormat::FencedJson]);
     assert_eq!(provider.text_calls, Some(forms));
     assert_eq!(provider.tools_by_prompt, Some(ToolsByPrompt::Always));
 

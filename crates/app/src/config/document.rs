@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use switchboard_mcp_client::config::{ServerConfig, parse_config_document, parse_mcp_servers};
 
 use super::{
-    AuditPlace, Config, ConfigError, StorePlace,
+    AuditLocation, Config, ConfigError, StoreLocation,
     environment::Environment,
     error::Problem,
     field_parsing::{check_is_map, deserialize_converted, deserialize_section},
@@ -46,7 +46,7 @@ pub(super) fn config_from_value(
 }
 
 /// Removes the sections with providers and MCP servers from the content of a file.
-pub(super) fn remove_separate_sections(document: &mut Value) {
+pub(super) fn remove_providers_and_servers(document: &mut Value) {
     if let Value::Object(fields) = document {
         fields.retain(|key, _| !SEPARATE_SECTIONS.contains(&key.as_str()));
     }
@@ -58,7 +58,7 @@ pub(super) fn read_config(value: &Value, file: &Path) -> Result<Config, Problem>
         non_null_value(value, path).map_or(Ok(()), |value| check_is_map(path, value))?;
     }
     let mut settings = value.clone();
-    remove_separate_sections(&mut settings);
+    remove_providers_and_servers(&mut settings);
     let mut config: Config = deserialize_section("", &settings).map_err(|mut problem| {
         if let Problem::UnknownKey { path, known } = &mut problem
             && !path.contains('.')
@@ -130,11 +130,11 @@ fn read_servers(document: &Value) -> Result<Option<Vec<ServerConfig>>, Problem> 
 /// to the folder of this file.
 fn make_paths_absolute(config: &mut Config, folder: &Path) {
     let audit = match &mut config.audit {
-        Some(AuditPlace::File(path)) => Some(path),
+        Some(AuditLocation::File(path)) => Some(path),
         _ => None,
     };
     let store = match &mut config.sessions.store {
-        Some(StorePlace::File(path)) => Some(path),
+        Some(StoreLocation::File(path)) => Some(path),
         _ => None,
     };
     for path in [audit, store, config.log_file.as_mut()]
@@ -147,11 +147,11 @@ fn make_paths_absolute(config: &mut Config, folder: &Path) {
 
 pub(super) fn deserialize_audit<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<AuditPlace>, D::Error> {
+) -> Result<Option<AuditLocation>, D::Error> {
     deserialize_converted(deserializer, "true, false or a file", |value| match value {
-        Value::Bool(true) => Some(AuditPlace::Default),
-        Value::Bool(false) => Some(AuditPlace::Off),
-        Value::String(name) if !name.trim().is_empty() => Some(AuditPlace::File(name.into())),
+        Value::Bool(true) => Some(AuditLocation::Default),
+        Value::Bool(false) => Some(AuditLocation::Off),
+        Value::String(name) if !name.trim().is_empty() => Some(AuditLocation::File(name.into())),
         _ => None,
     })
 }

@@ -14,10 +14,13 @@ fn read_of(value: &Value) -> Result<Config, String> {
 fn files_are_named_relative_to_the_configuration() {
     let read = |audit: &Value| read_of(&json!({ "audit": audit })).unwrap().audit;
     assert_eq!(read(&json!(null)), None);
-    assert_eq!(read(&json!(true)), Some(AuditPlace::Default));
-    assert_eq!(read(&json!(false)), Some(AuditPlace::Off));
+    assert_eq!(read(&json!(true)), Some(AuditLocation::Default));
+    assert_eq!(read(&json!(false)), Some(AuditLocation::Off));
     for (name, expected) in [("a.jsonl", "/project/a.jsonl"), ("/a.jsonl", "/a.jsonl")] {
-        assert_eq!(read(&json!(name)), Some(AuditPlace::File(expected.into())));
+        assert_eq!(
+            read(&json!(name)),
+            Some(AuditLocation::File(expected.into()))
+        );
     }
     let log = read_of(&json!({"log_file": "logs/run.log"}))
         .unwrap()
@@ -59,7 +62,7 @@ fn an_address_is_replaced_together_with_its_headers() {
     assert_eq!(both.otlp_endpoint.as_deref(), Some("http://project"));
     assert!(both.otlp_headers.is_none());
     assert_eq!(both.otlp_content, Some(true));
-    assert_eq!(both.audit, Some(AuditPlace::Off));
+    assert_eq!(both.audit, Some(AuditLocation::Off));
 
     let merged = user.merge_config(Config::default()).unwrap();
     let address = merged.otlp_endpoint.as_deref();

@@ -86,7 +86,7 @@ pub(super) fn deserialize_http_url<'de, D: Deserializer<'de>>(
 
 /// Deserializes a number. Returns `None` for `null`, and an error for a negative number or a value
 /// of another type.
-pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_non_negative_number<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {
     deserialize_converted(deserializer, "a number from 0 on", |value| {

@@ -12,7 +12,7 @@ use switchboard_mcp_client::config::ServerConfig;
 use super::environment::Environment;
 use super::{
     Config, ConfigError,
-    document::{config_from_value, remove_separate_sections},
+    document::{config_from_value, remove_providers_and_servers},
     env_file,
     error::Problem,
     variable_expansion::{self, VariableScope},
@@ -56,7 +56,7 @@ pub(crate) fn load_config(
     for file in [user, project].into_iter().flatten() {
         let mut value = read_document(&file)?;
         if sources.is_replay {
-            remove_separate_sections(&mut value);
+            remove_providers_and_servers(&mut value);
         }
         let over = config_from_value(&file, value, environment)?;
         let merged = config.merge_config(over);

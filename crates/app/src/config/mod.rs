@@ -36,12 +36,12 @@ pub(crate) use files::{
     remove_os_error_code,
 };
 pub(crate) use providers::{AdapterOptions, KINDS, ProviderEntry, ProviderKind};
-pub(crate) use sessions::{SessionsConfig, StorePlace};
+pub(crate) use sessions::{SessionsConfig, StoreLocation};
 
 use error::Problem;
 use field_parsing::{
-    deserialize_amount, deserialize_converted, deserialize_http_url, deserialize_or_default,
-    deserialize_seconds, deserialize_section, deserialize_text,
+    deserialize_converted, deserialize_http_url, deserialize_non_negative_number,
+    deserialize_or_default, deserialize_seconds, deserialize_section, deserialize_text,
 };
 use run::{ApprovalsConfig, LimitsConfig};
 use serve::ServeConfig;
@@ -65,7 +65,7 @@ pub(crate) struct Config {
     pub(crate) max_steps: Option<NonZeroU32>,
     /// Maximum number of tokens that a model may generate for one answer.
     pub(crate) max_output_tokens: Option<NonZeroU32>,
-    #[serde(deserialize_with = "deserialize_amount")]
+    #[serde(deserialize_with = "deserialize_non_negative_number")]
     pub(crate) temperature: Option<f64>,
     /// Whether models stream their answers or return each answer as a whole.
     pub(crate) stream: Option<bool>,
@@ -98,7 +98,7 @@ pub(crate) struct Config {
     pub(crate) tool_search: Option<SearchPolicy>,
     /// Time for which results of read-only tools are cached. `None` and a zero duration disable the
     /// cache.
-    #[serde(deserialize_with = "run::deserialize_lifetime")]
+    #[serde(deserialize_with = "run::deserialize_cache_lifetime")]
     pub(crate) cache_results: Option<Duration>,
     /// Values of tool arguments by name. The host fills them in, and the model does not see them.
     #[serde(deserialize_with = "run::deserialize_context")]
@@ -106,7 +106,7 @@ pub(crate) struct Config {
     /// Names of the MCP servers that receive the values of `context`. `None` means all servers.
     pub(crate) context_servers: Option<Vec<String>>,
     #[serde(deserialize_with = "document::deserialize_audit")]
-    pub(crate) audit: Option<AuditPlace>,
+    pub(crate) audit: Option<AuditLocation>,
     /// Whether the audit file includes the results of tool calls.
     pub(crate) audit_results: Option<bool>,
     /// File to which log lines are written. `None` means standard error.
@@ -147,7 +147,7 @@ pub(crate) struct Config {
 
 /// Location of the audit file, or `Off` for no audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum AuditPlace {
+pub(crate) enum AuditLocation {
     Off,
     /// The audit file is `audit.jsonl` in the user's state folder.
     Default,
@@ -180,7 +180,7 @@ impl Config {
         merged.server_files = self.server_files;
         merged.server_files.extend(over.server_files);
         merged.providers = self.providers;
-        replace_by_name(&mut merged.providers, over.providers, |entry| &entry.name);
+        merge_items_by_name(&mut merged.providers, over.providers, |entry| &entry.name);
         merged.servers = self.servers;
         match over.servers {
             // The setting `mcp_servers: {}` of a file disables all servers of earlier files.
@@ -211,7 +211,7 @@ impl Config {
 
     /// Adds servers to the configuration. They replace earlier servers of the same names.
     pub(crate) fn add_servers(&mut self, servers: Vec<ServerConfig>) {
-        replace_by_name(self.servers.get_or_insert_default(), servers, |server| {
+        merge_items_by_name(self.servers.get_or_insert_default(), servers, |server| {
             &server.name
         });
     }
@@ -228,7 +228,11 @@ fn deserialize_headers<'de, D: Deserializer<'de>>(
 }
 
 /// Adds the items of `over` to `base`. They replace items of `base` that have the same name.
-pub(crate) fn replace_by_name<T>(base: &mut Vec<T>, over: Vec<T>, name: impl Fn(&T) -> &String) {
+pub(crate) fn merge_items_by_name<T>(
+    base: &mut Vec<T>,
+    over: Vec<T>,
+    name: impl Fn(&T) -> &String,
+) {
     for item in over {
         match base.iter_mut().find(|old| name(old) == name(&item)) {
             Some(old) => *old = item,

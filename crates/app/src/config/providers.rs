@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use switchboard_providers_anthropic::MessagesOptions;
-use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
+use switchboard_providers_common::text_tool_calls::{TextCallFormat, TextCallFormats};
 use switchboard_providers_gemini::GeminiOptions;
 use switchboard_providers_ollama::ToolsByPrompt;
 use switchboard_providers_openai::{Profile, chat::ChatOptions, responses::ResponsesOptions};
@@ -45,7 +45,7 @@ pub(crate) struct ProviderEntry {
     /// Formats that are recognized as tool calls in the answer text. `None` uses the default of the
     /// profile or of the API format.
     #[serde(deserialize_with = "deserialize_recovery_forms")]
-    pub(crate) text_calls: Option<RecoveryForms>,
+    pub(crate) text_calls: Option<TextCallFormats>,
     /// Whether tools are described in the prompt instead of in the tool list of the request:
     /// always, never, or only for models without tool support. `None` uses the default of the
     /// profile or of the API format.
@@ -204,12 +204,12 @@ fn deserialize_profile<'de, D: Deserializer<'de>>(
 
 fn deserialize_recovery_forms<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<RecoveryForms>, D::Error> {
-    let known = RecoveryForm::ALL.map(RecoveryForm::as_str).join(", ");
+) -> Result<Option<TextCallFormats>, D::Error> {
+    let known = TextCallFormat::ALL.map(TextCallFormat::as_str).join(", ");
     deserialize_converted(deserializer, &format!("a list of {known}"), |value| {
         let names = value.as_array()?.iter();
         names
-            .map(|name| RecoveryForm::from_name(name.as_str()?))
+            .map(|name| TextCallFormat::from_name(name.as_str()?))
             .collect()
     })
 }

@@ -10,11 +10,13 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 use switchboard_orchestration::{
     Limits,
-    policy::approval::{Approvals, Rule, Rules},
+    policy::approval::{ApprovalRule, ApprovalSettings, Rules},
     tools::arguments::ContextTemplate,
 };
 
-use super::field_parsing::{deserialize_amount, deserialize_converted, deserialize_seconds};
+use super::field_parsing::{
+    deserialize_converted, deserialize_non_negative_number, deserialize_seconds,
+};
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of limits")]
@@ -27,7 +29,7 @@ pub(crate) struct LimitsConfig {
     max_output_tokens: Option<NonZeroU64>,
     max_total_tokens: Option<NonZeroU64>,
     max_answer_bytes: Option<NonZeroU64>,
-    #[serde(deserialize_with = "deserialize_amount")]
+    #[serde(deserialize_with = "deserialize_non_negative_number")]
     max_cost_usd: Option<f64>,
     #[serde(deserialize_with = "deserialize_seconds")]
     max_wall_time: Option<Duration>,
@@ -56,7 +58,7 @@ impl LimitsConfig {
 #[serde(default, deny_unknown_fields, expecting = "a map of settings")]
 pub(crate) struct ApprovalsConfig {
     /// Approval rules of all configuration files, as one list for each file.
-    #[serde(rename = "rules", deserialize_with = "deserialize_layer")]
+    #[serde(rename = "rules", deserialize_with = "deserialize_approval_rules")]
     layers: Vec<Rules>,
     #[serde(deserialize_with = "deserialize_seconds")]
     expire_after: Option<Duration>,
@@ -75,23 +77,25 @@ impl ApprovalsConfig {
         }
     }
 
-    pub(crate) fn approval_rules(&self) -> impl Iterator<Item = &Rule> {
+    pub(crate) fn approval_rules(&self) -> impl Iterator<Item = &ApprovalRule> {
         self.layers.iter().flatten()
     }
 
-    pub(crate) fn apply_to_approvals(&self, approvals: &mut Approvals) {
+    pub(crate) fn apply_to_approvals(&self, approvals: &mut ApprovalSettings) {
         approvals.layers.clone_from(&self.layers);
         approvals.expire_after = self.expire_after;
         approvals.remember_for = self.remember_for;
     }
 }
 
-fn deserialize_layer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rules>, D::Error> {
+fn deserialize_approval_rules<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Rules>, D::Error> {
     Ok(Option::deserialize(deserializer)?.into_iter().collect())
 }
 
 /// Deserializes the time for which results are cached: a number of seconds, or `false` for never.
-pub(super) fn deserialize_lifetime<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_cache_lifetime<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
     let expected = "a number of seconds, or false";

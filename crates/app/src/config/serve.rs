@@ -68,12 +68,12 @@ impl ServeConfig {
 
     pub(crate) fn server_options(&self) -> ServerOptions {
         let mut options = ServerOptions::default();
-        override_count(&mut options.max_runs, self.max_runs);
-        override_count(&mut options.max_runs_each, self.max_runs_each);
-        override_count(&mut options.max_requests, self.max_requests);
-        override_count(&mut options.max_requests_each, self.max_requests_each);
-        override_count(&mut options.max_connections, self.max_connections);
-        override_count(&mut options.max_body, self.max_body);
+        override_if_configured(&mut options.max_runs, self.max_runs);
+        override_if_configured(&mut options.max_runs_each, self.max_runs_each);
+        override_if_configured(&mut options.max_requests, self.max_requests);
+        override_if_configured(&mut options.max_requests_each, self.max_requests_each);
+        override_if_configured(&mut options.max_connections, self.max_connections);
+        override_if_configured(&mut options.max_body, self.max_body);
         options.header_time = self.header_time.unwrap_or(options.header_time);
         options.body_time = self.body_time.unwrap_or(options.body_time);
         options.write_time = self.write_time.unwrap_or(options.write_time);
@@ -89,7 +89,7 @@ impl ServeConfig {
     }
 }
 
-fn override_count(option: &mut usize, configured: Option<NonZeroUsize>) {
+fn override_if_configured(option: &mut usize, configured: Option<NonZeroUsize>) {
     *option = configured.map_or(*option, NonZero::get);
 }
 

@@ -13,7 +13,7 @@ use super::field_parsing::deserialize_converted;
 pub(crate) struct SessionsConfig {
     /// Location of the session store. `None` means a database file in the user's data folder.
     #[serde(deserialize_with = "deserialize_store")]
-    pub(crate) store: Option<StorePlace>,
+    pub(crate) store: Option<StoreLocation>,
     /// Whether `ask` saves its conversation even without the option `--session`.
     pub(crate) keep: Option<bool>,
     /// Number of days after which an unused session is deleted. `None` means never.
@@ -25,7 +25,7 @@ pub(crate) struct SessionsConfig {
 
 /// Location of the session store: a file or a database server.
 #[derive(Clone)]
-pub(crate) enum StorePlace {
+pub(crate) enum StoreLocation {
     /// Path of a SQLite database file.
     File(PathBuf),
     /// Address of a PostgreSQL database. It may contain a password, so it is a secret.
@@ -34,8 +34,8 @@ pub(crate) enum StorePlace {
 
 impl SessionsConfig {
     /// Returns the database address and the password in it, so that output can be redacted.
-    pub(crate) fn address_secrets(&self) -> Vec<SecretString> {
-        let Some(StorePlace::Postgres(address)) = &self.store else {
+    pub(crate) fn database_address_secrets(&self) -> Vec<SecretString> {
+        let Some(StoreLocation::Postgres(address)) = &self.store else {
             return Vec::new();
         };
         let text = address.expose_secret();
@@ -60,15 +60,15 @@ impl SessionsConfig {
 
 fn deserialize_store<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<StorePlace>, D::Error> {
+) -> Result<Option<StoreLocation>, D::Error> {
     let expected = "a file, or an address with postgres://";
     deserialize_converted(deserializer, expected, |value| {
         let text = value.as_str()?.trim();
         match text.split_once("://") {
             Some(("postgres" | "postgresql", _)) => {
-                Some(StorePlace::Postgres(SecretString::from(text)))
+                Some(StoreLocation::Postgres(SecretString::from(text)))
             }
-            None if !text.is_empty() => Some(StorePlace::File(text.into())),
+            None if !text.is_empty() => Some(StoreLocation::File(text.into())),
             _ => None,
         }
     })

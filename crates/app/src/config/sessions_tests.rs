@@ -17,7 +17,7 @@ fn read(sessions: &Value) -> Result<SessionsConfig, String> {
 fn a_file_is_relative_to_the_configuration_and_an_address_is_secret() {
     let config = read(&json!({"store": "kept/talks.db", "keep": true, "keep_days": 30})).unwrap();
     assert!(
-        matches!(&config.store, Some(StorePlace::File(path)) if path == Path::new("/home/ada/kept/talks.db"))
+        matches!(&config.store, Some(StoreLocation::File(path)) if path == Path::new("/home/ada/kept/talks.db"))
     );
     assert_eq!(
         config.unused_retention(),
@@ -27,13 +27,13 @@ fn a_file_is_relative_to_the_configuration_and_an_address_is_secret() {
 
     let address = "postgres://ada:hush@db/talks";
     let config = read(&json!({"store": address})).unwrap();
-    let secrets = config.address_secrets();
+    let secrets = config.database_address_secrets();
     let secrets: Vec<&str> = secrets
         .iter()
         .map(secrecy::ExposeSecret::expose_secret)
         .collect();
     assert_eq!(secrets, [address, "hush"]);
-    let Some(StorePlace::Postgres(store)) = config.store else {
+    let Some(StoreLocation::Postgres(store)) = config.store else {
         panic!("another store");
     };
     assert_eq!(store.expose_secret(), address);

@@ -6,7 +6,7 @@ use std::path::{MAIN_SEPARATOR_STR, Path};
 
 use secrecy::SecretString;
 use serde_json::Value;
-use switchboard_mcp_client::config::{foreign_servers_mut, mark_unusable};
+use switchboard_mcp_client::config::{foreign_servers_mut, mark_server_unusable};
 use switchboard_orchestration::tools::arguments::ContextTemplate;
 
 use super::environment::Environment;
@@ -100,7 +100,7 @@ pub(super) fn expand_foreign_servers(
         if let Err(problem) =
             expand_strings(&mut server, false, scope, used).and_then(|()| finish(&mut server))
         {
-            mark_unusable(&mut server, problem.to_string());
+            mark_server_unusable(&mut server, problem.to_string());
         }
         server
     };

@@ -53,9 +53,9 @@ fn format_metric_changes(model: &ModelComparison) -> String {
         };
         rows.push(vec![
             it.metric.display_name().to_owned(),
-            it.earlier_text(),
-            it.later_text(),
-            it.difference_text(),
+            it.format_earlier_result(),
+            it.format_later_result(),
+            it.format_result_difference(),
             word.to_owned(),
         ]);
     }
@@ -81,8 +81,8 @@ fn format_scenario_changes(model: &ModelComparison) -> String {
                 "{style}{}{style:#} {}: {} before, {} now",
                 change.as_str(),
                 to_one_line(&it.scenario, 80),
-                it.earlier_text(),
-                it.later_text()
+                it.format_earlier_result(),
+                it.format_later_result()
             );
         }
     }

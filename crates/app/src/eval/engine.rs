@@ -18,11 +18,11 @@ use switchboard_server::Parameters;
 use uuid::Uuid;
 
 use super::{
-    servers::{Closing, ServerPlan, StartedServers},
-    suite_files::SuiteTools,
+    servers::{Closing, StartedServers, SuiteServerSettings},
+    suite_files::SuiteFileToolHost,
 };
 use crate::{
-    models::{ChoiceReason, ChosenModel, Provider, find_list_price},
+    models::{ChosenModel, ModelChoiceReason, Provider, find_list_price},
     observe::{AuditLog, AuditRecorder},
     run_session::{
         agent::AgentArgs,
@@ -48,7 +48,7 @@ pub(crate) struct Evaluator<'c> {
     pub(crate) shared: Arc<StartedServers>,
     /// Tool host without MCP servers, for agents without tools.
     pub(crate) nothing: Arc<McpHost>,
-    pub(crate) blueprint: ServerPlan,
+    pub(crate) blueprint: SuiteServerSettings,
     /// Values of the tool arguments that the host fills in and models do not see.
     pub(crate) injected: ContextInjection,
     pub(crate) decisions: SavedDecisions,
@@ -128,13 +128,13 @@ impl Evaluator<'_> {
         } else {
             Arc::clone(&self.shared)
         };
-        let host: Arc<dyn ToolHost> = Arc::new(SuiteTools(started));
-        // The tools of all servers are recorded. `SelectedServers` then hides the tools of the
-        // servers that the scenario does not name.
+        let host: Arc<dyn ToolHost> = Arc::new(SuiteFileToolHost(started));
+        // The tools of all servers are recorded. `SelectedServersToolHost` then hides the tools of
+        // the servers that the scenario does not name.
         let host = recording.wrap_tools(host);
         Ok(match settings.servers {
             None => host,
-            Some(servers) => Arc::new(SelectedServers {
+            Some(servers) => Arc::new(SelectedServersToolHost {
                 host,
                 servers: servers.to_vec(),
             }),
@@ -158,7 +158,7 @@ impl Engine for Evaluator<'_> {
         let recording = self.conversation_recording(&settings);
         let chosen = ChosenModel {
             model: self.conversation_model(&settings, &recording)?,
-            reason: ChoiceReason::Named,
+            reason: ModelChoiceReason::Named,
         };
         let recipe = match settings.recipe {
             None => None,
@@ -172,7 +172,7 @@ impl Engine for Evaluator<'_> {
         // evaluated model.
         let plan = self
             .args
-            .build_plan(self.context, recipe, chosen, Vec::new());
+            .build_agent_plan(self.context, recipe, chosen, Vec::new());
         let mut plan = plan.map_err(|failure| failure.error.to_string())?;
         apply_client_parameters(&parameters, &mut plan.options);
         // The user who starts a suite approves the tool calls of its conversations.
@@ -240,13 +240,13 @@ pub(crate) fn parse_parameters(fields: &Map<String, Value>) -> Result<Parameters
 }
 
 /// A tool host that shows models only the tools of selected MCP servers.
-struct SelectedServers {
+struct SelectedServersToolHost {
     host: Arc<dyn ToolHost>,
     servers: Vec<String>,
 }
 
 #[async_trait]
-impl ToolHost for SelectedServers {
+impl ToolHost for SelectedServersToolHost {
     async fn list_tools(&self) -> ToolCatalog {
         let mut catalog = self.host.list_tools().await;
         let is_ours = |server: &String| self.servers.contains(server);

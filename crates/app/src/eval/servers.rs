@@ -35,7 +35,7 @@ use crate::{
 
 /// Settings of the MCP servers of a suite, which are started once or for each conversation.
 #[derive(Debug)]
-pub(crate) struct ServerPlan {
+pub(crate) struct SuiteServerSettings {
     /// Servers that the suite declares. `None` uses the servers of the configuration.
     declared: Option<Map<String, Value>>,
     files: BTreeMap<String, String>,
@@ -101,7 +101,7 @@ impl Drop for StartedServers {
     }
 }
 
-impl ServerPlan {
+impl SuiteServerSettings {
     pub(crate) fn from_suite(suite: &Suite, origin: Arc<SuiteOrigin>) -> Self {
         Self {
             declared: suite.mcp_servers.clone(),

@@ -18,10 +18,10 @@ pub(super) const FILES: &str = "${SUITE_FILES}";
 
 /// A tool host that replaces [`FILES`] in tool inputs by the real path of the folder with the
 /// suite's files. In tool results, it replaces the real path by [`FILES`].
-pub(super) struct SuiteTools(pub(super) Arc<StartedServers>);
+pub(super) struct SuiteFileToolHost(pub(super) Arc<StartedServers>);
 
 #[async_trait]
-impl ToolHost for SuiteTools {
+impl ToolHost for SuiteFileToolHost {
     async fn list_tools(&self) -> ToolCatalog {
         self.0.host.list_tools().await
     }

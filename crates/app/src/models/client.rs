@@ -6,7 +6,7 @@ use secrecy::SecretString;
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelError, ModelErrorKind};
 use switchboard_providers_anthropic::{self as anthropic, AnthropicClient, AnthropicConfig};
 use switchboard_providers_common::{
-    TextCalls, provider::ServedModel, text_tool_calls::RecoveryForms,
+    TextCallModel, provider::ServedModel, text_tool_calls::TextCallFormats,
 };
 use switchboard_providers_gemini::{
     self as gemini, GeminiClient, GeminiConfig, ProviderConfig as _,
@@ -99,7 +99,7 @@ impl ProviderClient {
         };
         Ok(match entry.kind {
             ProviderKind::Anthropic => {
-                let mut config = AnthropicConfig::from_lookup(lookup)?;
+                let mut config = AnthropicConfig::from_env_lookup(lookup)?;
                 if let Some(AdapterOptions::Anthropic(options)) = &entry.adapter_options {
                     config.options.clone_from(options);
                 }
@@ -112,7 +112,7 @@ impl ProviderClient {
                 let mut config = if entry.kind == ProviderKind::OpenAiCompatible {
                     openai_compatible_config(entry, environment)?
                 } else {
-                    OpenAiConfig::from_lookup(lookup)?
+                    OpenAiConfig::from_env_lookup(lookup)?
                 };
                 config.provider.clone_from(&entry.name);
                 if let Some(profile) = &entry.profile {
@@ -133,7 +133,7 @@ impl ProviderClient {
                 }
             }
             ProviderKind::Gemini => {
-                let mut config = GeminiConfig::from_lookup(lookup)?;
+                let mut config = GeminiConfig::from_env_lookup(lookup)?;
                 if let Some(AdapterOptions::Gemini(options)) = &entry.adapter_options {
                     config.options.clone_from(options);
                 }
@@ -141,7 +141,7 @@ impl ProviderClient {
                 Self::Gemini(GeminiClient::new(config)?)
             }
             ProviderKind::Ollama => {
-                let mut config = OllamaConfig::from_lookup(lookup)?;
+                let mut config = OllamaConfig::from_env_lookup(lookup)?;
                 config.provider.clone_from(&entry.name);
                 if let Some(forms) = entry.text_calls {
                     config.text_calls = forms;
@@ -158,9 +158,11 @@ impl ProviderClient {
         Ok(match self {
             Self::Anthropic(client) => Arc::new(client.model(name)),
             Self::Chat(client) => Arc::new(client.model(name)),
-            Self::Responses(client) => Arc::new(client.model_on_wire::<openai::Responses>(name)),
+            Self::Responses(client) => {
+                Arc::new(client.model_with_protocol::<openai::ResponsesApi>(name))
+            }
             Self::Gemini(client) => Arc::new(client.model(name)),
-            Self::Ollama(client) => Arc::new(ollama::described_model(client, name).await?),
+            Self::Ollama(client) => Arc::new(ollama::fetch_described_model(client, name).await?),
             Self::Offline => Arc::new(DemoModel::new()),
         })
     }
@@ -264,7 +266,7 @@ pub(crate) fn with_text_call_parser(
         Some(ToolsByPrompt::Auto) => model.capabilities().tools == Some(false),
         Some(ToolsByPrompt::Always) => true,
     };
-    let model = TextCalls::wrap_model(model, forms.unwrap_or(RecoveryForms::NONE));
+    let model = TextCallModel::wrap_model(model, forms.unwrap_or(TextCallFormats::NONE));
     Arc::new(if is_prompted {
         model.with_prompted_tools()
     } else {

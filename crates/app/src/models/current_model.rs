@@ -9,9 +9,9 @@ use switchboard_domain::{ChatModel, ChatResponse, SampleError, SampleRequest, Sa
 /// clones share the model, which can be replaced. MCP servers cannot choose the model, because the
 /// user pays.
 #[derive(Clone)]
-pub(crate) struct CurrentModel(Arc<RwLock<Arc<dyn ChatModel>>>);
+pub(crate) struct CurrentModelSampler(Arc<RwLock<Arc<dyn ChatModel>>>);
 
-impl CurrentModel {
+impl CurrentModelSampler {
     pub(crate) fn new(model: Arc<dyn ChatModel>) -> Self {
         Self(Arc::new(RwLock::new(model)))
     }
@@ -22,7 +22,7 @@ impl CurrentModel {
 }
 
 #[async_trait]
-impl Sampler for CurrentModel {
+impl Sampler for CurrentModelSampler {
     async fn sample(&self, sample: &SampleRequest) -> Result<ChatResponse, SampleError> {
         let model = {
             let model = self.0.read().unwrap_or_else(PoisonError::into_inner);

@@ -8,6 +8,6 @@ mod non_streaming_model;
 mod prices;
 mod providers;
 
-pub(crate) use model_choice::{ChoiceReason, ChosenModel};
+pub(crate) use model_choice::{ChosenModel, ModelChoiceReason};
 pub(crate) use prices::find_list_price;
-pub(crate) use providers::{Provider, Providers, Readiness};
+pub(crate) use providers::{Provider, ProviderReadiness, Providers};

@@ -7,18 +7,18 @@ use switchboard_domain::ChatModel;
 use switchboard_domain::nearest::list_available_names;
 use switchboard_providers_offline::DemoModel;
 
-use super::{Provider, Providers, Readiness};
+use super::{Provider, ProviderReadiness, Providers};
 
 /// A model and the reason why it was chosen.
 #[derive(Clone)]
 pub(crate) struct ChosenModel {
     pub(crate) model: Arc<dyn ChatModel>,
-    pub(crate) reason: ChoiceReason,
+    pub(crate) reason: ModelChoiceReason,
 }
 
 /// The reason why a model was chosen, which commands print for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ChoiceReason {
+pub(crate) enum ModelChoiceReason {
     /// The user or the configuration named the model, so it was not chosen automatically.
     Named,
     /// The model's provider is the first one with an API key, which is in this variable.
@@ -36,26 +36,26 @@ impl Providers {
         if let Some(text) = named {
             let (provider, name) = self.resolve_model(text)?;
             return self
-                .connect_model(provider, &name, ChoiceReason::Named)
+                .connect_model(provider, &name, ModelChoiceReason::Named)
                 .await;
         }
         for provider in self.iter() {
             if let Some(model) = &provider.default_model
-                && let Readiness::Key(variable) = self.check_readiness(provider)
+                && let ProviderReadiness::Key(variable) = self.check_readiness(provider)
             {
                 return self
-                    .connect_model(provider, model, ChoiceReason::Key(variable))
+                    .connect_model(provider, model, ModelChoiceReason::Key(variable))
                     .await;
             }
         }
         if let Some((provider, model)) = self.find_local_model().await {
             return self
-                .connect_model(provider, &model, ChoiceReason::Answers)
+                .connect_model(provider, &model, ModelChoiceReason::Answers)
                 .await;
         }
         Ok(ChosenModel {
             model: Arc::new(DemoModel::new()),
-            reason: ChoiceReason::NothingElse,
+            reason: ModelChoiceReason::NothingElse,
         })
     }
 
@@ -63,7 +63,7 @@ impl Providers {
         &self,
         provider: &Provider,
         name: &str,
-        reason: ChoiceReason,
+        reason: ModelChoiceReason,
     ) -> anyhow::Result<ChosenModel> {
         let model = self.create_model(provider, name).await?;
         Ok(ChosenModel { model, reason })

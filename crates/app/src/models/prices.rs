@@ -6,7 +6,7 @@ use switchboard_providers_common::catalog;
 
 /// Returns the list price of a model. `None` if the model is not in the catalogue.
 pub(crate) fn find_list_price(model: &ModelId) -> Option<Pricing> {
-    let prices = catalog::lookup(&model.provider, &model.name)?.prices;
+    let prices = catalog::find_model_entry(&model.provider, &model.name)?.prices;
     Pricing::from_price_list(
         prices.input,
         prices.output,

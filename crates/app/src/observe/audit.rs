@@ -17,7 +17,7 @@ use switchboard_orchestration::{
 
 use super::{log::open_private_file, secrets::build_redactor};
 use crate::{
-    config::{AuditPlace, Config, environment::Environment},
+    config::{AuditLocation, Config, environment::Environment},
     models::find_list_price,
     storage::private_file::create_private_folder,
     terminal,
@@ -146,19 +146,19 @@ pub(crate) fn build_cost_function() -> CostFunction {
 /// `None` if no audit is written.
 fn find_audit_path(config: &Config, environment: &Environment) -> Option<(PathBuf, bool)> {
     let configured = match environment.get("SWITCHBOARD_AUDIT").map(str::trim) {
-        Some("off" | "false" | "0") => Some(AuditPlace::Off),
-        Some("on" | "true" | "1") => Some(AuditPlace::Default),
-        Some(name) => Some(AuditPlace::File(environment.working_dir.join(name))),
+        Some("off" | "false" | "0") => Some(AuditLocation::Off),
+        Some("on" | "true" | "1") => Some(AuditLocation::Default),
+        Some(name) => Some(AuditLocation::File(environment.working_dir.join(name))),
         None => config.audit.clone(),
     };
     let default = environment.state_dir.as_ref().map(|it| it.join(FILE));
     match configured {
-        Some(AuditPlace::Off) => None,
+        Some(AuditLocation::Off) => None,
         None => default.map(|path| (path, false)),
-        Some(AuditPlace::File(path)) => Some((path, true)),
+        Some(AuditLocation::File(path)) => Some((path, true)),
         // If the user has switched the audit on and the platform has no state folder, the audit
         // file is in the working directory.
-        Some(AuditPlace::Default) => Some((
+        Some(AuditLocation::Default) => Some((
             default.unwrap_or_else(|| environment.working_dir.join(FILE)),
             true,
         )),

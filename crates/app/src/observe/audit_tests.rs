@@ -4,7 +4,7 @@ use switchboard_orchestration::{RunEventKind, observe::audit::AuditRecord};
 
 use super::*;
 
-fn configured(audit: AuditPlace) -> Config {
+fn configured(audit: AuditLocation) -> Config {
     Config {
         audit: Some(audit),
         ..Config::default()
@@ -31,9 +31,9 @@ fn the_variable_overrides_files_and_files_override_the_default() {
     assert_eq!(find_audit_path(&config, &environment), None);
     environment.state_dir = Some("/state".into());
     assert_eq!(find_audit_path(&config, &environment), state(false));
-    let off = configured(AuditPlace::Off);
+    let off = configured(AuditLocation::Off);
     assert_eq!(find_audit_path(&off, &environment), None);
-    let file = configured(AuditPlace::File("/a/b".into()));
+    let file = configured(AuditLocation::File("/a/b".into()));
     let expected = Some(("/a/b".into(), true));
     assert_eq!(find_audit_path(&file, &environment), expected);
     for (value, expected) in [
@@ -52,7 +52,7 @@ fn the_variable_overrides_files_and_files_override_the_default() {
 async fn records_are_appended_to_what_is_there_by_several_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/er/audit.jsonl");
-    let config = configured(AuditPlace::File(path.clone()));
+    let config = configured(AuditLocation::File(path.clone()));
     for _ in 0..2 {
         let environment = Environment::default();
         let one = AuditLog::open_audit(&config, &environment).unwrap();
@@ -93,7 +93,7 @@ async fn records_are_appended_to_what_is_there_by_several_at_once() {
 #[cfg(target_os = "linux")]
 #[test]
 fn unwritten_records_are_counted_and_reported_once() {
-    let config = configured(AuditPlace::File("/dev/full".into()));
+    let config = configured(AuditLocation::File("/dev/full".into()));
     let log = AuditLog::open_audit(&config, &Environment::default()).unwrap();
     let mut run = log.create_run_recorder(None, None);
     for _ in 0..3 {
@@ -113,7 +113,7 @@ async fn a_named_file_that_cannot_be_written_is_an_error_and_a_default_one_is_no
     let folder = tempfile::tempdir().unwrap();
     let in_the_way = folder.path().join("file");
     std::fs::write(&in_the_way, "").unwrap();
-    let named = configured(AuditPlace::File(in_the_way.join("audit.jsonl")));
+    let named = configured(AuditLocation::File(in_the_way.join("audit.jsonl")));
     let error = AuditLog::open_audit(&named, &Environment::default()).unwrap_err();
     assert!(error.to_string().contains("audit: false"), "{error}");
     let mut environment = Environment::default();

@@ -1,9 +1,9 @@
 //! Log lines, the audit file, and spans for an OpenTelemetry collector. See
 //! `docs/observability.md`.
 //!
-//! [`start_observability`] sets up the process when its configuration is known. [`finish_export`]
-//! exports the remaining spans at the end of the process. The subscriber of `tracing` owns the
-//! export.
+//! [`start_observability`] sets up the process when its configuration is known.
+//! [`finish_span_export`] exports the remaining spans at the end of the process. The subscriber of
+//! `tracing` owns the export.
 
 mod audit;
 mod log;
@@ -43,7 +43,7 @@ pub(crate) fn start_observability(
 ) -> anyhow::Result<()> {
     let hidden = build_redactor(config, environment);
     let log = log::build_log_layer(config, environment, hidden, live);
-    let export = match otlp::start_export(config, environment) {
+    let export = match otlp::start_span_export(config, environment) {
         Ok(export) => export,
         Err(reason) if config.otlp_endpoint.is_some() => return Err(anyhow!(reason)),
         Err(reason) => {
@@ -82,12 +82,12 @@ fn find_collector_setting(config: &Config, environment: &Environment) -> Option<
 }
 
 /// Exports the remaining spans at the end of the process. Prints a warning if spans were lost.
-pub(crate) async fn finish_export() {
+pub(crate) async fn finish_span_export() {
     let export = tracing::dispatcher::get_default(|dispatch| {
         dispatch.downcast_ref::<otlp::SpanExport>().cloned()
     });
     if let Some(export) = export
-        && let Some(warning) = export.finish_export().await
+        && let Some(warning) = export.finish_span_export().await
     {
         terminal::print_warning(&warning);
     }

@@ -57,7 +57,7 @@ pub(super) struct SpanExport {
 }
 
 /// Starts the export of spans. Returns `None` if no collector is configured. Needs a Tokio runtime.
-pub(super) fn start_export(
+pub(super) fn start_span_export(
     config: &Config,
     environment: &Environment,
 ) -> Result<Option<SpanExport>, String> {
@@ -174,7 +174,7 @@ impl SpanExport {
     }
 
     /// Exports the remaining spans. Returns a message for the user if spans were lost.
-    pub(super) async fn finish_export(&self) -> Option<String> {
+    pub(super) async fn finish_span_export(&self) -> Option<String> {
         let provider = self.provider.clone();
         // The shutdown blocks its thread, so it must not run on a thread for asynchronous tasks.
         let shutdown =
@@ -190,7 +190,7 @@ impl SpanExport {
 }
 
 /// A layer that records nothing. Its only purpose is to store the export in the global subscriber,
-/// where `finish_export` finds it.
+/// where `finish_span_export` finds it.
 impl<S: Subscriber> Layer<S> for SpanExport {}
 
 /// An exporter that redacts secrets in spans and stores the error of the last failed request.

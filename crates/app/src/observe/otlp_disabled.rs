@@ -18,7 +18,7 @@ impl SpanExport {
         clippy::unused_async,
         reason = "the same signature as with the feature"
     )]
-    pub(super) async fn finish_export(&self) -> Option<String> {
+    pub(super) async fn finish_span_export(&self) -> Option<String> {
         match *self {}
     }
 }
@@ -26,7 +26,7 @@ impl SpanExport {
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for SpanExport {}
 
 /// Returns an error if a collector is configured, because this build cannot export spans.
-pub(super) fn start_export(
+pub(super) fn start_span_export(
     config: &Config,
     environment: &Environment,
 ) -> Result<Option<SpanExport>, String> {

@@ -41,7 +41,7 @@ fn collect_known_secrets(config: &Config, environment: &Environment) -> Vec<Stri
     let secrets = secrets
         .chain(collector_headers.map(|(_, value)| value.clone()))
         .chain(config.context_secrets())
-        .chain(config.sessions.address_secrets());
+        .chain(config.sessions.database_address_secrets());
     secrets.for_each(|secret| add(secret.expose_secret()));
     known.extend(servers().flat_map(list_server_secrets));
     known

@@ -12,7 +12,7 @@ use switchboard_domain::{ChatModel, Delivery, Sampling, ToolHost};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
     Agent, Limits, Run, RunOptions, RunParameters,
-    policy::approval::Approvals,
+    policy::approval::ApprovalSettings,
     recipe::Recipe,
     strategy::Strategy,
     tools::results::{CacheOptions, ResultCache},
@@ -30,7 +30,9 @@ use crate::{
     config::environment::Environment,
     models::{ChosenModel, find_list_price},
     storage::{decisions::SavedDecisions, recipes},
-    terminal::{self, LineReader, PresetDecision, Screen, TerminalApprover, output::AnswerFormat},
+    terminal::{
+        self, LineReader, PresetApprovalDecision, Screen, TerminalApprover, output::AnswerFormat,
+    },
 };
 
 /// Command-line arguments that `switchboard ask` and `chat` share.
@@ -129,7 +131,7 @@ pub(crate) struct ResumedRunArgs {
 /// approval rules of configuration files; with `none`, the policy takes precedence over them.
 /// `in_person` is `true` if the user typed the option. Only then does `all` approve calls in
 /// advance, because the user does not type the environment variable for each command.
-fn apply_approval_option(approvals: &mut Approvals, approve: Approve, in_person: bool) {
+fn apply_approval_option(approvals: &mut ApprovalSettings, approve: Approve, in_person: bool) {
     approvals.policy = approve.into();
     approvals.policy_overrides_rules = approve == Approve::None;
     approvals.approved_in_advance = in_person && approve == Approve::All;
@@ -213,7 +215,7 @@ pub(crate) async fn choose_models(
     let mut fallbacks = Vec::new();
     for name in wanted {
         // A replay cannot use a fallback model without recorded responses, so the model is skipped.
-        if !context.recording.lacks_model(name) {
+        if !context.recording.lacks_recorded_model(name) {
             fallbacks.push(context.choose_model(Some(name)).await?.model);
         }
     }
@@ -227,7 +229,7 @@ pub(crate) fn create_approver(
     screen: &Screen,
     lines: &Arc<dyn LineReader>,
     later: bool,
-    preset: HashMap<String, PresetDecision>,
+    preset: HashMap<String, PresetApprovalDecision>,
 ) -> Arc<TerminalApprover> {
     Arc::new(TerminalApprover {
         screen: screen.clone(),
@@ -265,7 +267,7 @@ pub(crate) struct AgentPlan {
     pub(crate) options: RunOptions,
     pub(crate) later: bool,
     /// Decisions that the user made before the approval request is shown, by tool use id.
-    pub(crate) preset: HashMap<String, PresetDecision>,
+    pub(crate) preset: HashMap<String, PresetApprovalDecision>,
     pub(crate) no_tools: bool,
 }
 
@@ -279,11 +281,11 @@ impl AgentArgs {
         let of_recipe = recipe.as_ref().and_then(|recipe| recipe.model.as_deref());
         let named = self.model.as_deref().or(of_recipe);
         let (chosen, fallbacks) = choose_models(context, named, &self.fallback).await?;
-        self.build_plan(context, recipe, chosen, fallbacks)
+        self.build_agent_plan(context, recipe, chosen, fallbacks)
     }
 
     /// Creates the agent's plan from a recipe and models that the caller has chosen.
-    pub(crate) fn build_plan(
+    pub(crate) fn build_agent_plan(
         &self,
         context: &Context,
         recipe: Option<Arc<Recipe>>,
@@ -434,7 +436,7 @@ impl AgentPlan {
             .with_tools(tools)
             .with_redefined_tools(host.redefined_tools())
             .with_options(self.options)
-            .with_steady_clock(context.steady.clone())
+            .with_monotonic_clock(context.steady.clone())
             .with_decisions(decisions.shared.clone())
             .with_prices(find_list_price)
             .with_context(context_values::configured_values(config));

@@ -5,7 +5,7 @@ pub(crate) mod context_values;
 use anyhow::anyhow;
 use switchboard_domain::redact::Redactor;
 use switchboard_mcp_client::{McpHost, ServerStatus};
-use switchboard_orchestration::SteadyClock;
+use switchboard_orchestration::MonotonicClock;
 
 use super::{
     arguments::GlobalArgs,
@@ -30,7 +30,7 @@ pub(crate) struct Context {
     /// Whether the traffic of models and tools is recorded, replayed or neither.
     pub(crate) recording: RecordingMode,
     /// Clock that measures the age of approval requests in all agents of the process.
-    pub(crate) steady: SteadyClock,
+    pub(crate) steady: MonotonicClock,
     /// Redactor for secrets that become known at run time: context values that HTTP clients send.
     /// Log lines and server output are redacted with it.
     pub(crate) live_secrets: Redactor,
@@ -76,7 +76,7 @@ impl Context {
             environment,
             config,
             recording: RecordingMode::default(),
-            steady: SteadyClock::new(),
+            steady: MonotonicClock::new(),
             live_secrets,
         })
     }

@@ -165,7 +165,7 @@ fn session_busy_error(session: &SessionId, run: &str, state: Option<RunState>) -
 }
 
 /// Converts an error of a durable run to a message that also states what the user can do.
-pub(crate) fn add_error_remedy(error: DurableRunError) -> anyhow::Error {
+pub(crate) fn explain_run_error(error: DurableRunError) -> anyhow::Error {
     match error {
         DurableRunError::Store(SessionStoreError::Busy { session, run }) => {
             session_busy_error(&session, &run, None)

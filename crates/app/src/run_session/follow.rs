@@ -17,24 +17,24 @@ use uuid::Uuid;
 use super::{
     agent::{AgentArgs, AgentPlan, ResumedRunArgs},
     context::Context,
-    conversations::{SavedConversations, add_error_remedy},
+    conversations::{SavedConversations, explain_run_error},
     failure::{Code, Failure},
-    interrupts::{Interrupts, KeyPresses, wait_for_key_press},
+    interrupts::{CtrlCPresses, Interrupts, wait_for_ctrl_c_press},
     resources::{RunResources, StartupFailure},
 };
 use active_run::ActiveRun;
 
 use crate::{
-    models::{ChoiceReason, ChosenModel, current_model::CurrentModel},
+    models::{ChosenModel, ModelChoiceReason, current_model::CurrentModelSampler},
     observe::AuditRecorder,
     terminal::{
-        self, LineReader, PresetDecision, Screen, StdinLineReader, TerminalElicitor,
+        self, LineReader, PresetApprovalDecision, Screen, StdinLineReader, TerminalElicitor,
         output::{AnswerFormat, AnswerWriter},
     },
 };
 
 /// Source of a run: a new question, with or without a session, or a stored run.
-pub(crate) enum RunStart {
+pub(crate) enum RunSource {
     /// A question outside a session. Its run is not stored.
     Question(String),
     /// The next question of a stored session. Its run is stored in the session.
@@ -68,7 +68,7 @@ pub(crate) async fn resume_run(
     if let Some(decision) = answer {
         let pending = taken.restored_run().pending_approvals().into_iter();
         let preset = pending.map(|request| {
-            let preset = PresetDecision {
+            let preset = PresetApprovalDecision {
                 fingerprint: request.fingerprint.clone(),
                 decision: decision.clone(),
             };
@@ -76,7 +76,7 @@ pub(crate) async fn resume_run(
         });
         plan.preset = preset.collect();
     }
-    let start = RunStart::Resumed(conversations.clone(), Box::new(taken));
+    let start = RunSource::Resumed(conversations.clone(), Box::new(taken));
     execute_run(plan, output, context, interrupts, start).await
 }
 
@@ -86,7 +86,7 @@ pub(crate) async fn execute_run(
     output: AnswerFormat,
     context: &Context,
     interrupts: &Interrupts,
-    start: RunStart,
+    start: RunSource,
 ) -> Result<Code, Failure> {
     let screen = Screen::new(output == AnswerFormat::Text);
     let elicitor = terminal::is_interactive().then(|| {
@@ -95,7 +95,7 @@ pub(crate) async fn execute_run(
             Arc::new(StdinLineReader),
         )) as Arc<dyn Elicitor>
     });
-    let sampler = CurrentModel::new(Arc::clone(&plan.sampled));
+    let sampler = CurrentModelSampler::new(Arc::clone(&plan.sampled));
     let resources = match RunResources::start_resources(context, plan.no_tools, elicitor, sampler) {
         Ok(resources) => resources,
         Err(failure) => {
@@ -140,7 +140,7 @@ pub(crate) async fn execute_run(
     result
 }
 
-impl RunStart {
+impl RunSource {
     fn session_id(&self) -> Option<String> {
         match self {
             Self::Question(_) => None,
@@ -160,21 +160,21 @@ impl RunStart {
 
 async fn start_run(
     agent: &Agent,
-    start: RunStart,
+    start: RunSource,
     context: &Context,
 ) -> Result<ActiveRun, Failure> {
     let run = match start {
-        RunStart::Question(question) => {
+        RunSource::Question(question) => {
             return Ok(ActiveRun::Ephemeral(Box::new(agent.ask(question))));
         }
-        RunStart::Resumed(conversations, taken) => {
+        RunSource::Resumed(conversations, taken) => {
             conversations.durable_runs.resume_run(agent, *taken)
         }
-        RunStart::InSession(conversations, session, question, args) => {
+        RunSource::InSession(conversations, session, question, args) => {
             let begun = conversations.begin_run(agent, &session, question, &args, context);
             begun
                 .await
-                .map_err(|error| Failure::usage_error(add_error_remedy(error)))?
+                .map_err(|error| Failure::usage_error(explain_run_error(error)))?
         }
     };
     Ok(ActiveRun::Persisted(Box::new(run)))
@@ -235,15 +235,15 @@ fn print_run_report(
 /// because no API key is set. Prints nothing for another choice.
 pub(crate) fn print_chosen_model(chosen: &ChosenModel) {
     match chosen.reason {
-        ChoiceReason::NothingElse => terminal::print_note(
+        ModelChoiceReason::NothingElse => terminal::print_note(
             "no key is set, so offline/planner answers: it matches words and is not a language \
              model; set a key (`switchboard doctor` lists them) or name a model with --model",
         ),
-        ChoiceReason::Answers => terminal::print_note(&format!(
+        ModelChoiceReason::Answers => terminal::print_note(&format!(
             "no key is set, so the local {} is asked",
             chosen.model.id()
         )),
-        ChoiceReason::Named | ChoiceReason::Key(_) => {}
+        ModelChoiceReason::Named | ModelChoiceReason::Key(_) => {}
     }
 }
 
@@ -262,10 +262,11 @@ async fn follow_run(
         run_id.get_or_insert_with(|| Arc::clone(&event.run_id));
         answer.show_event(event, screen)
     };
-    let code = match process_events(&mut run, recorder, screen, interrupts, None, show).await? {
-        (_, StopReason::Interrupted) => Code::Interrupted,
-        (code, _) => code,
-    };
+    let code =
+        match show_and_audit_events(&mut run, recorder, screen, interrupts, None, show).await? {
+            (_, EarlyStopReason::Interrupted) => Code::Interrupted,
+            (code, _) => code,
+        };
     if let Some(PersistedRunEnd::Failed(error)) = run.run_end() {
         let failure = anyhow!("the answer could not be saved: {error}");
         return Err(Failure::runtime_error(failure));
@@ -283,7 +284,7 @@ async fn follow_run(
 
 /// Reason why a run stopped before its normal end. `No` means that it was not stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StopReason {
+pub(crate) enum EarlyStopReason {
     No,
     /// A signal interrupted the program, which therefore ends.
     Interrupted,
@@ -299,16 +300,16 @@ pub(crate) enum StopReason {
 ///
 /// The first interruption cancels the run. After the second one, the function returns immediately.
 /// Captured presses of Ctrl-C have these effects too, but do not end the program.
-pub(crate) async fn process_events(
+pub(crate) async fn show_and_audit_events(
     run: &mut ActiveRun,
     recorder: &mut AuditRecorder,
     screen: &Screen,
     interrupts: &Interrupts,
-    mut presses: Option<KeyPresses>,
+    mut presses: Option<CtrlCPresses>,
     mut show: impl FnMut(&RunEvent) -> io::Result<()>,
-) -> Result<(Code, StopReason), Failure> {
+) -> Result<(Code, EarlyStopReason), Failure> {
     let cancel = run.cancel_handle();
-    let (mut code, mut stop) = (Code::Failed, StopReason::No);
+    let (mut code, mut stop) = (Code::Failed, EarlyStopReason::No);
     let mut held: VecDeque<Arc<RunEvent>> = VecDeque::new();
     let mut is_over = false;
     loop {
@@ -334,17 +335,17 @@ pub(crate) async fn process_events(
         tokio::select! {
             biased;
             () = interrupts.wait_for_second_interruption() => {
-                return Ok((code, StopReason::Interrupted));
+                return Ok((code, EarlyStopReason::Interrupted));
             }
-            () = interrupts.wait_for_first_interruption(), if stop != StopReason::Interrupted => {
-                stop = StopReason::Interrupted;
+            () = interrupts.wait_for_first_interruption(), if stop != EarlyStopReason::Interrupted => {
+                stop = EarlyStopReason::Interrupted;
                 cancel.cancel_run();
             }
-            () = wait_for_key_press(presses.as_mut()), if stop != StopReason::Interrupted => {
-                if stop == StopReason::Cancelled {
-                    return Ok((code, StopReason::Paused));
+            () = wait_for_ctrl_c_press(presses.as_mut()), if stop != EarlyStopReason::Interrupted => {
+                if stop == EarlyStopReason::Cancelled {
+                    return Ok((code, EarlyStopReason::Paused));
                 }
-                stop = StopReason::Cancelled;
+                stop = EarlyStopReason::Cancelled;
                 cancel.cancel_run();
             }
             () = screen.wait_for_no_question(), if !held.is_empty() || is_over => {}

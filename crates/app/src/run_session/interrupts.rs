@@ -36,13 +36,13 @@ struct InterruptState {
 
 /// Receiver of the Ctrl-C presses that cancel a run and do not end the program.
 #[derive(Debug, Clone)]
-pub(crate) struct KeyPresses {
+pub(crate) struct CtrlCPresses {
     state: Arc<InterruptState>,
     seen: watch::Receiver<u32>,
 }
 
 /// Waits for the next Ctrl-C press. Waits forever if `presses` is `None`.
-pub(crate) async fn wait_for_key_press(presses: Option<&mut KeyPresses>) {
+pub(crate) async fn wait_for_ctrl_c_press(presses: Option<&mut CtrlCPresses>) {
     match presses {
         // An error is impossible: `presses` owns the sender, so the channel stays open.
         Some(presses) => {
@@ -52,7 +52,7 @@ pub(crate) async fn wait_for_key_press(presses: Option<&mut KeyPresses>) {
     }
 }
 
-impl KeyPresses {
+impl CtrlCPresses {
     /// Marks the Ctrl-C presses so far as handled, so that only later presses cancel the next run.
     pub(crate) fn clear_key_presses(&mut self) {
         self.seen.borrow_and_update();
@@ -77,9 +77,9 @@ impl Interrupts {
     }
 
     /// Captures Ctrl-C, so that a press does not end the program. The result receives the presses.
-    pub(crate) fn capture_ctrl_c(&self) -> KeyPresses {
+    pub(crate) fn capture_ctrl_c(&self) -> CtrlCPresses {
         self.0.captures_keys.store(true, Ordering::Relaxed);
-        KeyPresses {
+        CtrlCPresses {
             state: Arc::clone(&self.0),
             seen: self.0.presses.subscribe(),
         }

@@ -12,7 +12,7 @@ use std::{
 use anyhow::anyhow;
 use clap::Args;
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelId, ToolCatalog, ToolHost};
-use switchboard_evals::recording::{Matching, Player, Recorder};
+use switchboard_evals::recording::{Player, Recorder, RequestMatching};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{Agent, tools::arguments::ContextInjection};
 
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     config::{Config, environment::Environment},
-    models::{ChoiceReason, ChosenModel},
+    models::{ChosenModel, ModelChoiceReason},
     observe::build_redactor,
     terminal,
 };
@@ -77,15 +77,18 @@ impl RecordingArgs {
                 return Err(simplify_io_error(io::ErrorKind::IsADirectory.into()));
             }
             let redactor = build_redactor(config, environment);
-            Ok(Player::read_redacted(BufReader::new(opened), redactor)?)
+            Ok(Player::read_with_redactor(
+                BufReader::new(opened),
+                redactor,
+            )?)
         };
         let player = open().map_err(|error| {
             Failure::usage_error(error)
                 .add_context(format!("{} cannot be replayed", file.display()))
         })?;
         let matching = match self.matching.as_str() {
-            "order" => Matching::Order,
-            _ => Matching::Exact,
+            "order" => RequestMatching::Order,
+            _ => RequestMatching::Exact,
         };
         let player = player.with_matching(matching);
         Ok(RecordingMode::Replay(player.with_hidden_arguments(
@@ -236,7 +239,7 @@ impl RecordingMode {
     }
 
     /// Returns whether a replay has no recorded response of the model. `false` without a replay.
-    pub(crate) fn lacks_model(&self, name: &str) -> bool {
+    pub(crate) fn lacks_recorded_model(&self, name: &str) -> bool {
         match self {
             Self::Replay(player) => find_recorded_model(player, name).is_none(),
             Self::Off | Self::Recording(_) => false,
@@ -262,7 +265,7 @@ impl RecordingMode {
         let model = found.and_then(|id| player.replay_model(&id));
         let chosen = model.map(|model| ChosenModel {
             model,
-            reason: ChoiceReason::Named,
+            reason: ModelChoiceReason::Named,
         });
         Some(chosen.ok_or_else(|| Failure::usage_error(missing_model_error(player, flag))))
     }

@@ -15,7 +15,7 @@ use super::{
     unmatched_rules,
 };
 use crate::{
-    models::current_model::CurrentModel,
+    models::current_model::CurrentModelSampler,
     observe::AuditLog,
     storage::decisions::SavedDecisions,
     terminal::{Screen, print_warning},
@@ -48,7 +48,7 @@ impl RunResources {
         context: &Context,
         no_tools: bool,
         elicitor: Option<Arc<dyn Elicitor>>,
-        sampler: CurrentModel,
+        sampler: CurrentModelSampler,
     ) -> Result<Self, Failure> {
         let mut servers = if no_tools {
             Servers::default()

@@ -8,21 +8,21 @@ use switchboard_domain::{
 };
 use switchboard_mcp_client::{McpHost, ServerStatus};
 use switchboard_orchestration::{
-    policy::approval::{Rule, RuleVerdict},
-    tools::pattern::Pattern,
+    policy::approval::{ApprovalRule, RuleVerdict},
+    tools::pattern::NamePattern,
 };
 
 use crate::{config::Config, terminal};
 
 /// The existing servers and tools, with whose names the rules are compared.
-struct KnownNames {
+struct KnownServersAndTools {
     servers: Vec<ServerStatus>,
     tools: Vec<Arc<ToolDefinition>>,
 }
 
 /// Prints and logs a warning for each configured rule that matches no server or tool.
 pub(crate) async fn warn_unmatched_rules(config: &Config, host: &McpHost) {
-    for message in find_unmatched_rules(config, host).await {
+    for message in find_unknown_rule_targets(config, host).await {
         tracing::warn!("{message}");
         terminal::print_warning(&message);
     }
@@ -32,7 +32,7 @@ pub(crate) async fn warn_unmatched_rules(config: &Config, host: &McpHost) {
 ///
 /// The tools of a server that did not start are unknown, so names that may belong to them are not
 /// reported. A name without a server may belong to any server.
-pub(crate) async fn find_unmatched_rules(config: &Config, host: &McpHost) -> Vec<String> {
+pub(crate) async fn find_unknown_rule_targets(config: &Config, host: &McpHost) -> Vec<String> {
     let guards = config.guards.as_deref().unwrap_or_default();
     if config.approvals.is_none() && guards.is_empty() {
         return Vec::new();
@@ -45,13 +45,13 @@ pub(crate) async fn find_unmatched_rules(config: &Config, host: &McpHost) -> Vec
         return Vec::new();
     }
     let tools = host.list_tools().await.tools;
-    let known = KnownNames { servers, tools };
+    let known = KnownServersAndTools { servers, tools };
     let mut messages = Vec::new();
     if let Some(approvals) = &config.approvals {
         messages.extend(
             approvals
                 .approval_rules()
-                .flat_map(|rule| known.find_rule_problems(rule)),
+                .flat_map(|rule| known.describe_unknown_targets(rule)),
         );
     }
     messages.extend(guards.iter().filter_map(|guard| {
@@ -63,8 +63,8 @@ pub(crate) async fn find_unmatched_rules(config: &Config, host: &McpHost) -> Vec
     messages
 }
 
-impl KnownNames {
-    fn find_rule_problems(&self, rule: &Rule) -> Vec<String> {
+impl KnownServersAndTools {
+    fn describe_unknown_targets(&self, rule: &ApprovalRule) -> Vec<String> {
         let verdict = match rule.verdict {
             RuleVerdict::Allow => "allow",
             RuleVerdict::Ask => "ask",
@@ -89,7 +89,7 @@ impl KnownNames {
             .collect()
     }
 
-    fn describe_unknown_server(&self, pattern: &Pattern) -> Option<String> {
+    fn describe_unknown_server(&self, pattern: &NamePattern) -> Option<String> {
         let names = || self.servers.iter().map(|server| server.name.as_str());
         if names().any(|name| pattern.matches(name)) {
             return None;
@@ -106,8 +106,8 @@ impl KnownNames {
     /// of these servers does not accept calls, because its tools are unknown.
     fn describe_unknown_tool(
         &self,
-        name: &Pattern,
-        of: Option<&Pattern>,
+        name: &NamePattern,
+        of: Option<&NamePattern>,
         own: bool,
     ) -> Option<String> {
         let is_meant = |server: &str| of.is_none_or(|pattern| pattern.matches(server));

@@ -16,11 +16,11 @@ use switchboard_domain::{ModelCapabilities, ModelId, Principal, SessionId, ToolC
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{Agent, questions::Questions};
 use switchboard_server::{
-    Engine, ModelInfo, Observer, RecipeInfo, RunSettings, RunSettingsError, ToolPage,
+    Engine, ModelInfo, RecipeInfo, RunEventObserver, RunSettings, RunSettingsError, ToolPage,
 };
 
 use crate::{
-    models::Readiness,
+    models::ProviderReadiness,
     observe::AuditLog,
     run_session::{
         agent::AgentArgs, context::Context, recording::RecordingMode, resources::startup_wait_time,
@@ -149,7 +149,7 @@ impl Engine for AppEngine {
         for provider in providers.iter() {
             let ready = !matches!(
                 providers.check_readiness(provider),
-                Readiness::KeyMissing(_)
+                ProviderReadiness::KeyMissing(_)
             );
             for (name, capabilities) in provider.known_models() {
                 let entry = provider.find_catalogue_entry(&name);
@@ -195,7 +195,7 @@ impl Engine for AppEngine {
         good.collect()
     }
 
-    async fn server_states(&self) -> Vec<Value> {
+    async fn mcp_server_states(&self) -> Vec<Value> {
         let statuses = self.parts.host.server_statuses();
         let values = statuses.iter().map(serde_json::to_value);
         values.filter_map(Result::ok).collect()
@@ -269,7 +269,7 @@ impl Engine for AppEngine {
         &self,
         principal: &Principal,
         session: Option<&str>,
-    ) -> Option<Box<dyn Observer>> {
+    ) -> Option<Box<dyn RunEventObserver>> {
         let recorder = self
             .parts
             .audit

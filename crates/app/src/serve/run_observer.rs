@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use switchboard_domain::ApprovalScope;
 use switchboard_orchestration::{RunEvent, RunEventKind};
-use switchboard_server::Observer;
+use switchboard_server::RunEventObserver;
 
 use crate::{observe::AuditRecorder, storage::decisions::SavedDecisions};
 
@@ -25,7 +25,7 @@ impl RunObserver {
 }
 
 #[async_trait]
-impl Observer for RunObserver {
+impl RunEventObserver for RunObserver {
     async fn observe_event(&mut self, event: &RunEvent) {
         self.recorder.record_event(event);
         let may_be_remembered = match &event.kind {

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::anyhow;
 use jiff::Timestamp;
-use switchboard_orchestration::{SharedDecisions, policy::approval::Decisions};
+use switchboard_orchestration::{SharedDecisions, policy::approval::RememberedDecisions};
 
 use super::private_file;
 use crate::config::environment::Environment;
@@ -20,7 +20,7 @@ pub(crate) struct SavedDecisions {
     path: Option<PathBuf>,
     /// Decisions that were in the file when this process last read or wrote it. Later changes are
     /// found by a comparison with them.
-    before: Mutex<Decisions>,
+    before: Mutex<RememberedDecisions>,
 }
 
 impl SavedDecisions {
@@ -31,7 +31,7 @@ impl SavedDecisions {
             .as_ref()
             .map(|folder| folder.join("approvals.json"));
         let mut before = match &path {
-            None => Decisions::default(),
+            None => RememberedDecisions::default(),
             Some(path) => read_decisions(path)?,
         };
         before.remove_expired_decisions(Timestamp::now());
@@ -83,8 +83,8 @@ impl SavedDecisions {
 
 /// Reads the approval decisions in a file. Returns no decisions if the file does not exist, and an
 /// error if its content is invalid.
-fn read_decisions(path: &Path) -> anyhow::Result<Decisions> {
-    let text = private_file::read_if_exists(path);
+fn read_decisions(path: &Path) -> anyhow::Result<RememberedDecisions> {
+    let text = private_file::read_file_if_exists(path);
     let text = text.map_err(|error| anyhow!("{}: {error}", path.display()))?;
     let decisions = text.map(|text| serde_json::from_str(&text)).transpose();
     let decisions = decisions.map_err(|error| {

@@ -51,7 +51,7 @@ pub(crate) fn owner_only_options() -> OpenOptions {
 }
 
 /// Opens a file for reading and writing, and creates it with mode 0600 if it does not exist.
-pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
+pub(crate) fn open_or_create_file(path: &Path) -> io::Result<File> {
     create_private_folder(path.parent().unwrap_or(Path::new(".")))?;
     let mut options = owner_only_options();
     options.read(true).write(true).create(true).truncate(false);
@@ -66,11 +66,11 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// A separate file is locked, because the file itself is replaced. The separate file is never
 /// removed, because then two processes could each lock a different file of this name.
 pub(crate) fn lock_file(path: &Path) -> io::Result<File> {
-    lock_file_within(path, LOCK_TIMEOUT)
+    lock_file_with_timeout(path, LOCK_TIMEOUT)
 }
 
-fn lock_file_within(path: &Path, timeout: Duration) -> io::Result<File> {
-    let file = open_or_create(&path.with_extension("lock"))?;
+fn lock_file_with_timeout(path: &Path, timeout: Duration) -> io::Result<File> {
+    let file = open_or_create_file(&path.with_extension("lock"))?;
     match file.try_lock() {
         Ok(()) => return Ok(file),
         Err(TryLockError::WouldBlock) => {}
@@ -91,7 +91,7 @@ fn lock_file_within(path: &Path, timeout: Duration) -> io::Result<File> {
 }
 
 /// Reads the text of a file. Returns `None` if the file does not exist.
-pub(crate) fn read_if_exists(path: &Path) -> io::Result<Option<String>> {
+pub(crate) fn read_file_if_exists(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -108,11 +108,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/state.json");
         let first = lock_file(&path).unwrap();
-        let refused = lock_file_within(&path, Duration::from_millis(1)).unwrap_err();
+        let refused = lock_file_with_timeout(&path, Duration::from_millis(1)).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
         let second = {
             let path = path.clone();
-            std::thread::spawn(move || lock_file_within(&path, Duration::MAX))
+            std::thread::spawn(move || lock_file_with_timeout(&path, Duration::MAX))
         };
         drop(first);
         second.join().unwrap().unwrap();
@@ -123,10 +123,10 @@ mod tests {
     fn a_file_is_replaced_as_a_whole_and_is_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/state.json");
-        assert_eq!(read_if_exists(&path).unwrap(), None);
+        assert_eq!(read_file_if_exists(&path).unwrap(), None);
         write_atomically(&path, b"one").unwrap();
         write_atomically(&path, b"two").unwrap();
-        assert_eq!(read_if_exists(&path).unwrap().as_deref(), Some("two"));
+        assert_eq!(read_file_if_exists(&path).unwrap().as_deref(), Some("two"));
         assert_eq!(fs::read_dir(folder.path().join("deep")).unwrap().count(), 1);
         #[cfg(unix)]
         {

@@ -166,10 +166,10 @@ fn every_wire_can_hold_an_answer_to_the_formatters_form() {
         Dialect::OllamaFormat,
     ] {
         let compiled = compile(&schema, dialect);
-        let lost: Vec<_> = compiled.unenforced_changes().collect();
+        let lost: Vec<_> = compiled.find_unenforced_constraints().collect();
         assert!(lost.is_empty(), "{}: {lost:?}", dialect.name());
         assert!(
-            compiled.is_faithful(),
+            compiled.accepts_same_values(),
             "{}: {:?}",
             dialect.name(),
             compiled.changes

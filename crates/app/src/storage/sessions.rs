@@ -8,7 +8,7 @@ use switchboard_domain::{
 };
 use switchboard_sessions::{OpenError, Retention, Store, StoreOptions};
 
-use crate::config::{Config, SessionsConfig, StorePlace, environment::Environment};
+use crate::config::{Config, SessionsConfig, StoreLocation, environment::Environment};
 
 const FILE_NAME: &str = "sessions.db";
 
@@ -72,8 +72,8 @@ impl Sessions {
         config: &Config,
         environment: &Environment,
     ) -> Result<Option<Self>, SessionsError> {
-        match find_store_place(&config.sessions, environment) {
-            Ok(StorePlace::File(path)) if !path.exists() => return Ok(None),
+        match resolve_store_location(&config.sessions, environment) {
+            Ok(StoreLocation::File(path)) if !path.exists() => return Ok(None),
             Err(SessionsError::NoPlace) => return Ok(None),
             _ => {}
         }
@@ -87,12 +87,12 @@ impl Sessions {
         config: &Config,
         environment: &Environment,
     ) -> Result<Self, SessionsError> {
-        let (options, place) = match find_store_place(&config.sessions, environment)? {
-            StorePlace::File(path) => (
+        let (options, place) = match resolve_store_location(&config.sessions, environment)? {
+            StoreLocation::File(path) => (
                 StoreOptions::sqlite(path.clone()),
                 path.display().to_string(),
             ),
-            StorePlace::Postgres(address) => (
+            StoreLocation::Postgres(address) => (
                 StoreOptions::postgres(address.expose_secret()),
                 "the PostgreSQL database of `sessions.store`".to_owned(),
             ),
@@ -163,14 +163,14 @@ pub(crate) fn configured_retention(config: &SessionsConfig) -> Option<Retention>
 }
 
 /// Returns the location of the configured store. The default is a file in the user's data folder.
-fn find_store_place(
+fn resolve_store_location(
     config: &SessionsConfig,
     environment: &Environment,
-) -> Result<StorePlace, SessionsError> {
+) -> Result<StoreLocation, SessionsError> {
     if let Some(place) = &config.store {
         return Ok(place.clone());
     }
     let folder = environment.data_dir.as_ref();
     let folder = folder.ok_or(SessionsError::NoPlace)?;
-    Ok(StorePlace::File(folder.join(FILE_NAME)))
+    Ok(StoreLocation::File(folder.join(FILE_NAME)))
 }

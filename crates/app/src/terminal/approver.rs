@@ -22,7 +22,7 @@ const DISPLAY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An approval decision that the user made before the question, for example with `--allow`.
 #[derive(Debug, Clone)]
-pub(crate) struct PresetDecision {
+pub(crate) struct PresetApprovalDecision {
     /// Fingerprint of the tool definition at the time of the decision. If the definition changes
     /// later, an approval does not count, and the user must decide again.
     pub(crate) fingerprint: Option<String>,
@@ -40,7 +40,7 @@ pub(crate) struct TerminalApprover {
     /// `true` if approval requests are not answered now, so that the run is stored until later.
     pub(crate) later: bool,
     /// Decisions that the user made before the question, by tool use id. Each is used once.
-    pub(crate) preset: Mutex<HashMap<String, PresetDecision>>,
+    pub(crate) preset: Mutex<HashMap<String, PresetApprovalDecision>>,
 }
 
 /// Reply of the user to an approval request.

@@ -34,7 +34,7 @@ impl Elicitor for TerminalElicitor {
         }
         let _turn = self.screen.wait_for_question_turn().await;
         self.screen.remove_spinner();
-        print_line(format_heading(elicitation));
+        print_line(format_elicitation_heading(elicitation));
         let content = match &elicitation.form {
             ElicitationForm::Fields { schema } => ask_for_fields(schema, &*self.lines).await,
             ElicitationForm::Url { url, .. } => ask_to_open_url(url, &*self.lines).await,
@@ -46,7 +46,7 @@ impl Elicitor for TerminalElicitor {
 }
 
 /// Formats the heading of an elicitation: the name of the server, and the server's message.
-fn format_heading(elicitation: &Elicitation) -> String {
+fn format_elicitation_heading(elicitation: &Elicitation) -> String {
     format!(
         "{DOUBTFUL}?{DOUBTFUL:#} {STRONG}{}{STRONG:#} asks: {}",
         to_one_line(&elicitation.server, 64),

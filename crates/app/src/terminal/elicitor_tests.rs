@@ -73,7 +73,7 @@ fn a_question_contains_no_control_characters() {
         form: ElicitationForm::Fields { schema: json!({}) },
     };
     assert_eq!(
-        strip_str(&format_heading(&elicitation)).to_string(),
+        strip_str(&format_elicitation_heading(&elicitation)).to_string(),
         "? files asks: May I?[2J"
     );
 }

@@ -14,7 +14,7 @@ mod tool_card;
 
 use std::io::Write as _;
 
-pub(crate) use approver::{PresetDecision, TerminalApprover};
+pub(crate) use approver::{PresetApprovalDecision, TerminalApprover};
 pub(crate) use control_characters::{is_control_character, strip_control_characters, to_one_line};
 pub(crate) use elicitor::TerminalElicitor;
 pub(crate) use prompt::{LineReader, StdinLineReader, UnansweredReason, is_interactive};

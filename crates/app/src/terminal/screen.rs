@@ -14,7 +14,7 @@ use tokio::sync::{OwnedMutexGuard, watch};
 
 use super::{
     print_line, print_warning,
-    tool_card::{CallEnd, ToolCard, format_provider_block},
+    tool_card::{ToolCallEnding, ToolCard, format_provider_block},
 };
 
 /// Interval at which the spinner on standard error is redrawn.
@@ -190,9 +190,9 @@ impl ScreenState {
                 };
                 let duration = Duration::from_millis(*duration_ms);
                 let end = match (*is_error, *attempts) {
-                    (true, 0) => CallEnd::NotRun,
-                    (true, _) => CallEnd::Failed(duration),
-                    (false, _) => CallEnd::Done(duration),
+                    (true, 0) => ToolCallEnding::NotRun,
+                    (true, _) => ToolCallEnding::Failed(duration),
+                    (false, _) => ToolCallEnding::Done(duration),
                 };
                 if self.calls.is_empty() {
                     self.remove_spinner();

@@ -23,7 +23,7 @@ pub(super) struct ToolCard {
 
 /// Way in which a tool call ended, shown by a mark before the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CallEnd {
+pub(super) enum ToolCallEnding {
     Done(Duration),
     Failed(Duration),
     NotRun,
@@ -58,15 +58,15 @@ impl ToolCard {
         )
     }
 
-    pub(super) fn format_ended_call(&self, end: CallEnd, content: &[ToolContent]) -> String {
+    pub(super) fn format_ended_call(&self, end: ToolCallEnding, content: &[ToolContent]) -> String {
         let (style, mark, how) = match end {
-            CallEnd::Done(duration) => (GOOD, '✔', format_duration(duration)),
-            CallEnd::Failed(duration) => (
+            ToolCallEnding::Done(duration) => (GOOD, '✔', format_duration(duration)),
+            ToolCallEnding::Failed(duration) => (
                 BAD,
                 '✘',
                 format!("failed after {}", format_duration(duration)),
             ),
-            CallEnd::NotRun => (DOUBTFUL, '⊘', "not run".to_owned()),
+            ToolCallEnding::NotRun => (DOUBTFUL, '⊘', "not run".to_owned()),
         };
         let mut line = format!(
             "{style}{mark}{style:#} {STRONG}{}{STRONG:#} {} {FAINT}({how}){FAINT:#}",
@@ -132,14 +132,15 @@ mod tests {
     fn a_card_says_who_what_how_long_and_what_came() {
         let card = ToolCard::new(Some("crm"), "find", &json!({"name": "Ada\u{1b}[2J"}));
         let done = card.format_ended_call(
-            CallEnd::Done(Duration::from_millis(12)),
+            ToolCallEnding::Done(Duration::from_millis(12)),
             &[ToolContent::text("one\ntwo"), ToolContent::text("three")],
         );
         assert_eq!(
             strip_str(&done).to_string(),
             "✔ crm · find {\"name\":\"Ada\\u001b[2J\"} (12 ms)\n  one two three"
         );
-        let failed = card.format_ended_call(CallEnd::Failed(Duration::from_millis(1500)), &[]);
+        let failed =
+            card.format_ended_call(ToolCallEnding::Failed(Duration::from_millis(1500)), &[]);
         assert!(
             strip_str(&failed)
                 .to_string()
@@ -151,7 +152,8 @@ mod tests {
                 .format_approval_question()
                 .contains("seen")
         );
-        let denied = ToolCard::new(None, "rm", &json!({})).format_ended_call(CallEnd::NotRun, &[]);
+        let denied =
+            ToolCard::new(None, "rm", &json!({})).format_ended_call(ToolCallEnding::NotRun, &[]);
         assert_eq!(strip_str(&denied).to_string(), "⊘ rm {} (not run)");
     }
 

@@ -13,7 +13,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{Agent, RunEvent, RunEventKind};
 use switchboard_server::{
-    Engine, ModelInfo, Observer, RecipeInfo, RunSettings, RunSettingsError, ServerOptions,
+    Engine, ModelInfo, RecipeInfo, RunEventObserver, RunSettings, RunSettingsError, ServerOptions,
 };
 use tokio::{
     io::AsyncWriteExt as _,
@@ -122,7 +122,7 @@ impl Engine for Script {
         Vec::new()
     }
 
-    async fn server_states(&self) -> Vec<Value> {
+    async fn mcp_server_states(&self) -> Vec<Value> {
         Vec::new()
     }
 
@@ -134,7 +134,7 @@ impl Engine for Script {
         Ok(())
     }
 
-    fn create_observer(&self, _: &Principal, _: Option<&str>) -> Option<Box<dyn Observer>> {
+    fn create_observer(&self, _: &Principal, _: Option<&str>) -> Option<Box<dyn RunEventObserver>> {
         Some(Box::new(Panics(Arc::clone(&self.panics_at))))
     }
 }
@@ -142,7 +142,7 @@ impl Engine for Script {
 struct Panics(Arc<Mutex<Option<&'static str>>>);
 
 #[async_trait]
-impl Observer for Panics {
+impl RunEventObserver for Panics {
     async fn observe_event(&mut self, event: &RunEvent) {
         let kind = match &event.kind {
             RunEventKind::ToolFinished { .. } => "tool_finished",

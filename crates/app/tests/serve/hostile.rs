@@ -153,7 +153,7 @@ impl Engine for HostileEngine {
         Vec::new()
     }
 
-    async fn server_states(&self) -> Vec<Value> {
+    async fn mcp_server_states(&self) -> Vec<Value> {
         Vec::new()
     }
 

@@ -4,7 +4,7 @@ use std::{collections::HashMap, ptr, str::Chars};
 
 use serde_json::Value;
 
-use super::references::References;
+use super::references::SchemaReferences;
 
 /// Maximum recursion depth of the check of a value against a schema. A deeper check is refused,
 /// because the validator recurses equally deeply and must not overflow a stack of 2 MiB.
@@ -71,7 +71,7 @@ struct VisitContext {
 
 struct CostCounter<'s> {
     root: &'s Value,
-    references: Option<References<'s>>,
+    references: Option<SchemaReferences<'s>>,
     max: u64,
     counts_copies: bool,
     steps: u64,
@@ -145,8 +145,8 @@ impl<'s> CostCounter<'s> {
                 let root = self.root;
                 let references = self
                     .references
-                    .get_or_insert_with(|| References::collect_named_parts(root));
-                let (targets, compared) = references.find_targets(reference);
+                    .get_or_insert_with(|| SchemaReferences::collect_named_parts(root));
+                let (targets, compared) = references.find_reference_targets(reference);
                 self.add_counted_steps(cost, to_u64(compared))?;
                 let by_reference = VisitContext {
                     is_referenced: true,
@@ -272,7 +272,7 @@ impl<'s> CostCounter<'s> {
         texts: impl IntoIterator<Item = &'v String>,
     ) -> Option<()> {
         self.add_counted_steps(cost, count_text_steps(pattern))?;
-        let states = pattern_size(pattern);
+        let states = estimate_pattern_states(pattern);
         for text in texts {
             self.add_check_steps(cost, to_u64(text.len()).saturating_mul(states) / 8)?;
         }
@@ -322,7 +322,7 @@ fn count_json_values(value: &Value) -> u64 {
 
 /// Estimates the number of states of a pattern's automaton: its atoms, multiplied by the
 /// repetitions around them. The automaton visits each state for each byte of a text.
-pub(super) fn pattern_size(pattern: &str) -> u64 {
+pub(super) fn estimate_pattern_states(pattern: &str) -> u64 {
     let mut groups: Vec<u64> = vec![0];
     // Number of states of the last atom, which a following `{…}` repeats.
     let mut last = 0_u64;

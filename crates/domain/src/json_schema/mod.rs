@@ -84,7 +84,7 @@ pub enum SchemaError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message explains the fields")]
 #[error("checking this value against the schema takes too many steps (maximum {max})")]
-pub struct TooExpensive {
+pub struct ValidationTooExpensive {
     pub max: u64,
 }
 
@@ -115,7 +115,7 @@ impl SchemaValidator {
 
     /// Returns whether the value conforms to the schema. Fails if the check takes more than
     /// [`MAX_VISITS`] steps.
-    pub fn is_valid(&self, value: &Value) -> Result<bool, TooExpensive> {
+    pub fn is_valid(&self, value: &Value) -> Result<bool, ValidationTooExpensive> {
         self.check_step_limit(value)?;
         Ok(self.validator.is_valid(value))
     }
@@ -127,7 +127,7 @@ impl SchemaValidator {
     pub fn list_errors<'i>(
         &'i self,
         value: &'i Value,
-    ) -> Result<Vec<ValidationError<'i>>, TooExpensive> {
+    ) -> Result<Vec<ValidationError<'i>>, ValidationTooExpensive> {
         self.check_step_limit(value)?;
         let steps = cost::count_error_steps(&self.schema, value, MAX_VISITS);
         if steps.is_none_or(|steps| steps > MAX_ERROR_STEPS) {
@@ -135,17 +135,17 @@ impl SchemaValidator {
             return if self.validator.is_valid(value) {
                 Ok(Vec::new())
             } else {
-                Err(TooExpensive { max })
+                Err(ValidationTooExpensive { max })
             };
         }
         Ok(self.validator.iter_errors(value).collect())
     }
 
     /// Returns an error if the check takes more than [`MAX_VISITS`] steps.
-    fn check_step_limit(&self, value: &Value) -> Result<(), TooExpensive> {
+    fn check_step_limit(&self, value: &Value) -> Result<(), ValidationTooExpensive> {
         let max = MAX_VISITS;
         let steps = cost::count_check_steps(&self.schema, value, max);
-        steps.map(drop).ok_or(TooExpensive { max })
+        steps.map(drop).ok_or(ValidationTooExpensive { max })
     }
 }
 

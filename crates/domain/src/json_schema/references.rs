@@ -7,13 +7,13 @@ use serde_json::Value;
 
 /// The root of a schema, and the subschemas that a reference such as `$ref` can name without a JSON
 /// pointer: by an anchor or by the last path segment of an `$id`.
-pub(super) struct References<'s> {
+pub(super) struct SchemaReferences<'s> {
     root: &'s Value,
     named: Vec<(&'s str, &'s Value)>,
     resolved: HashMap<&'s str, Rc<[&'s Value]>>,
 }
 
-impl<'s> References<'s> {
+impl<'s> SchemaReferences<'s> {
     pub(super) fn collect_named_parts(root: &'s Value) -> Self {
         let mut named = Vec::new();
         let mut open = vec![root];
@@ -43,7 +43,10 @@ impl<'s> References<'s> {
     /// Returns the subschemas that `reference` may point to, and the number of name comparisons,
     /// which the caller counts as steps. If several subschemas have the same name, all of them are
     /// returned. Returns no subschema if the reference points to another document.
-    pub(super) fn find_targets(&mut self, reference: &'s str) -> (Rc<[&'s Value]>, usize) {
+    pub(super) fn find_reference_targets(
+        &mut self,
+        reference: &'s str,
+    ) -> (Rc<[&'s Value]>, usize) {
         if let Some(targets) = self.resolved.get(reference) {
             return (Rc::clone(targets), 0);
         }

@@ -15,11 +15,11 @@ use crate::GrammarViolation;
 pub struct ModelError {
     /// The kind of the failure, which decides whether a retry may succeed.
     pub kind: ModelErrorKind,
-    context: Box<ErrorContext>,
+    context: Box<ModelErrorDetails>,
 }
 
 #[derive(Debug)]
-struct ErrorContext {
+struct ModelErrorDetails {
     provider: String,
     message: String,
     status: Option<u16>,
@@ -124,7 +124,7 @@ impl ModelError {
         kind: ModelErrorKind,
         message: impl Into<String>,
     ) -> Self {
-        let context = ErrorContext {
+        let context = ModelErrorDetails {
             provider: provider.into(),
             message: message.into(),
             status: None,
@@ -263,7 +263,7 @@ impl std::error::Error for ModelError {
 
 impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ErrorContext {
+        let ModelErrorDetails {
             provider,
             message,
             status,

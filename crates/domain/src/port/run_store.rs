@@ -115,7 +115,7 @@ pub trait RunStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError> {
         // All `after` messages of the session are kept, so no message is removed.
-        self.begin_run_after_prefix(owner, run, after, after, messages)
+        self.begin_run_after_truncation(owner, run, after, after, messages)
             .await
     }
 
@@ -138,7 +138,7 @@ pub trait RunStore: Send + Sync {
     ///
     /// The runs that wrote the removed messages stay, with their events. Also fails with
     /// [`SessionStoreError::Conflict`] if `keep` is more than the number of messages.
-    async fn begin_run_after_prefix(
+    async fn begin_run_after_truncation(
         &self,
         owner: &Principal,
         run: &RunRecord,

@@ -94,15 +94,16 @@ pub(super) fn is_secret(name: &str, value: &Value) -> bool {
         return false;
     }
     let singular = name.strip_suffix(['s', 'S']);
-    is_secret_name(name) || (singular.is_some_and(is_secret_name) && has_text(value))
+    is_secret_name(name)
+        || (singular.is_some_and(is_secret_name) && contains_non_numeric_text(value))
 }
 
 /// Returns whether a value contains a text that is not a number.
-fn has_text(value: &Value) -> bool {
+fn contains_non_numeric_text(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains(|c: char| !c.is_ascii_digit() && !",. _".contains(c)),
-        Value::Array(items) => items.iter().any(has_text),
-        Value::Object(members) => members.values().any(has_text),
+        Value::Array(items) => items.iter().any(contains_non_numeric_text),
+        Value::Object(members) => members.values().any(contains_non_numeric_text),
         _ => false,
     }
 }

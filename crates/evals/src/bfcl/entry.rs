@@ -83,7 +83,7 @@ const SUPPORTED: &str = "simple_python, multiple, parallel, parallel_multiple, i
 /// Parses the entries of a benchmark file, which contains JSON Lines or a JSON array. Returns an
 /// error for a file without entries. `file` is the kind of file in error messages, such as
 /// `question`.
-pub(super) fn parse_entries<T: DeserializeOwned>(
+pub(super) fn parse_benchmark_entries<T: DeserializeOwned>(
     text: &str,
     file: &'static str,
 ) -> Result<Vec<T>, BfclError> {
@@ -161,7 +161,7 @@ impl BenchmarkQuestion {
             .iter()
             .map(|function| DeclaredTool {
                 name: function.name.clone(),
-                description: schema::clean_description(&function.description),
+                description: schema::add_python_note(&function.description),
                 input_schema: schema::convert_parameters(&function.parameters),
                 result: Value::from("done"),
             });

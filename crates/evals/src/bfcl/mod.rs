@@ -63,9 +63,9 @@ pub struct BfclError(String);
 /// # Ok::<(), switchboard_evals::bfcl::BfclError>(())
 /// ```
 pub fn parse_bfcl_suite(questions: &str, answers: Option<&str>) -> Result<Suite, BfclError> {
-    let questions: Vec<BenchmarkQuestion> = entry::parse_entries(questions, "question")?;
+    let questions: Vec<BenchmarkQuestion> = entry::parse_benchmark_entries(questions, "question")?;
     let answers: Vec<BenchmarkAnswer> = match answers {
-        Some(text) => entry::parse_entries(text, "answer")?,
+        Some(text) => entry::parse_benchmark_entries(text, "answer")?,
         None => Vec::new(),
     };
     let answers: HashMap<&str, &BenchmarkAnswer> =

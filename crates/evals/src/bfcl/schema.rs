@@ -7,7 +7,7 @@ const PYTHON: &str = " Note that the provided function is in Python 3 syntax.";
 /// Sentence that the benchmark adds to the description of each float parameter.
 const FLOAT: &str = " This is a float type value.";
 
-pub(super) fn clean_description(text: &str) -> String {
+pub(super) fn add_python_note(text: &str) -> String {
     format!("{text}{PYTHON}")
 }
 

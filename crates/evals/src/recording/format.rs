@@ -90,13 +90,13 @@ pub(super) struct ModelCall {
     pub(super) redacted_inputs: Vec<String>,
     /// Reason why the response is incomplete. `None` for a complete response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) end: Option<EarlyEnd>,
+    pub(super) end: Option<IncompleteResponseReason>,
 }
 
 /// Reason why a recorded model response is incomplete.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum EarlyEnd {
+pub(super) enum IncompleteResponseReason {
     Error(Box<StoredModelError>),
     /// The caller stopped reading the response before its end.
     Dropped,
@@ -125,12 +125,12 @@ pub(super) struct RecordedToolCall {
     pub(super) number: usize,
     pub(super) tool: String,
     pub(super) input: JsonObject,
-    pub(super) result: CallResult,
+    pub(super) result: RecordedToolResult,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum CallResult {
+pub(super) enum RecordedToolResult {
     Output(ToolOutput),
     Error(ToolCallError),
     /// The caller stopped waiting before the tool returned a result.

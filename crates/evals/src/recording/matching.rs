@@ -10,7 +10,7 @@ use super::{Redaction, is_redacted, redacted::may_match_redacted};
 /// Strategy for finding the recorded response to a new model request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Matching {
+pub enum RequestMatching {
     /// Matches requests by content: the n-th request with equal content gets the n-th response that
     /// was recorded for it. Suits concurrent runs.
     #[default]

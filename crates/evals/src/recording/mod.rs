@@ -12,8 +12,8 @@
 //! **Matching**: the n-th equal request gets the n-th recorded response. Requests are equal if they
 //! have the same model, messages, tools and settings; only the ids of tool uses may differ. If no
 //! response is left, the error names the difference to the most similar request. With
-//! [`Matching::Order`], responses are replayed in their order instead, for requests that contain
-//! changing data such as a date.
+//! [`RequestMatching::Order`], responses are replayed in their order instead, for requests that
+//! contain changing data such as a date.
 //!
 //! Concurrent conversations are recorded under names ([`Recorder::with_conversation`]). A replay
 //! selects one by name ([`Player::select_conversation`]), or by its requests where the names are
@@ -31,7 +31,7 @@ use switchboard_domain::{JsonObject, ToolCatalog};
 use switchboard_orchestration::tools::arguments::ContextInjection;
 
 pub use error::RecordingError;
-pub use matching::Matching;
+pub use matching::RequestMatching;
 pub use player::Player;
 pub use recorder::Recorder;
 pub(crate) use redacted::{is_redacted, may_match_redacted};

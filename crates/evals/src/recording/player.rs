@@ -16,8 +16,10 @@ use switchboard_domain::{
 use switchboard_orchestration::tools::arguments::ContextInjection;
 
 use super::{
-    Matching, RecordingError, Redaction,
-    format::{self, CallResult, EarlyEnd, ModelCall, RecordedToolCall, Recording},
+    RecordingError, Redaction, RequestMatching,
+    format::{
+        self, IncompleteResponseReason, ModelCall, RecordedToolCall, RecordedToolResult, Recording,
+    },
     matching::{CanonicalRequest, MatchQuality, value_excerpt},
     redacted::may_match_redacted,
     remove_hidden_arguments,
@@ -41,7 +43,7 @@ const MAX_MISSED: usize = 1_000;
 #[derive(Debug, Clone)]
 pub struct Player {
     shared: Arc<SharedRecording>,
-    matching: Matching,
+    matching: RequestMatching,
     selection: ConversationSelection,
     /// Tool arguments that the recording omits, because the host and not the model adds them to
     /// tool calls.
@@ -57,8 +59,8 @@ struct SharedRecording {
 
 #[derive(Debug)]
 struct PlaybackState {
-    model_calls: Vec<RecordedResponse<(ModelCall, CanonicalRequest)>>,
-    tool_calls: Vec<RecordedResponse<RecordedToolCall>>,
+    model_calls: Vec<ReplayableResponse<(ModelCall, CanonicalRequest)>>,
+    tool_calls: Vec<ReplayableResponse<RecordedToolCall>>,
     /// Names of the recorded conversations with at least one replayed response.
     used_conversations: HashSet<Arc<str>>,
     missed: Vec<String>,
@@ -66,13 +68,13 @@ struct PlaybackState {
 
 /// A recorded response with its conversation. It is replayed only once.
 #[derive(Debug)]
-struct RecordedResponse<T> {
+struct ReplayableResponse<T> {
     conversation: Option<Arc<str>>,
     recorded: Arc<T>,
     is_used: bool,
 }
 
-impl<T> RecordedResponse<T> {
+impl<T> ReplayableResponse<T> {
     fn new(conversation: Option<Arc<str>>, recorded: T) -> Self {
         Self {
             conversation,
@@ -109,15 +111,18 @@ impl PlaybackState {
 
 impl Player {
     /// Reads a recording with the default redactor, which has no list of known secrets. For a
-    /// recording made with another redactor, use [`read_redacted`](Self::read_redacted). Ignores an
-    /// incomplete last line.
+    /// recording made with another redactor, use
+    /// [`read_with_redactor`](Self::read_with_redactor). Ignores an incomplete last line.
     pub fn read_recording(input: impl BufRead) -> Result<Self, RecordingError> {
-        Self::read_redacted(input, Redactor::default())
+        Self::read_with_redactor(input, Redactor::default())
     }
 
     /// Reads a recording whose recorder removed the secrets of `redactor`. The player also removes
     /// them from each new request before it compares the request with the recording.
-    pub fn read_redacted(input: impl BufRead, redactor: Redactor) -> Result<Self, RecordingError> {
+    pub fn read_with_redactor(
+        input: impl BufRead,
+        redactor: Redactor,
+    ) -> Result<Self, RecordingError> {
         let Recording {
             model_calls,
             catalogs,
@@ -126,9 +131,9 @@ impl Player {
         } = format::read_recording(input)?;
         let model_calls = model_calls.into_iter();
         let model_calls =
-            model_calls.map(|it| RecordedResponse::new(it.0.conversation.clone(), it));
+            model_calls.map(|it| ReplayableResponse::new(it.0.conversation.clone(), it));
         let tool_calls = tool_calls.into_iter();
-        let tool_calls = tool_calls.map(|it| RecordedResponse::new(it.conversation.clone(), it));
+        let tool_calls = tool_calls.map(|it| ReplayableResponse::new(it.conversation.clone(), it));
         let state = PlaybackState {
             model_calls: model_calls.collect(),
             tool_calls: tool_calls.collect(),
@@ -141,7 +146,7 @@ impl Player {
                 catalogs,
                 state: Mutex::new(state),
             }),
-            matching: Matching::default(),
+            matching: RequestMatching::default(),
             selection: ConversationSelection::All,
             hidden: ContextInjection::new(),
         })
@@ -168,9 +173,10 @@ impl Player {
     }
 
     /// Returns a player for one conversation whose name in the recording is not known. Create one
-    /// such player for each of several concurrent conversations. With [`Matching::Exact`], the
-    /// player prefers responses of the recorded conversation from which it took its last response.
-    /// With [`Matching::Order`], it uses only the recorded conversation of its first response.
+    /// such player for each of several concurrent conversations. With [`RequestMatching::Exact`],
+    /// the player prefers responses of the recorded conversation from which it took its last
+    /// response. With [`RequestMatching::Order`], it uses only the recorded conversation of its
+    /// first response.
     #[must_use]
     pub fn detect_conversation(&self) -> Self {
         Self {
@@ -181,7 +187,7 @@ impl Player {
 
     /// Returns a player that finds recorded responses with the strategy `matching`.
     #[must_use]
-    pub fn with_matching(mut self, matching: Matching) -> Self {
+    pub fn with_matching(mut self, matching: RequestMatching) -> Self {
         self.matching = matching;
         self
     }
@@ -255,7 +261,7 @@ impl Player {
     /// response.
     fn rank_response<T>(
         &self,
-        response: &RecordedResponse<T>,
+        response: &ReplayableResponse<T>,
         used: &HashSet<Arc<str>>,
     ) -> Option<u8> {
         let Some(conversation) = &response.conversation else {
@@ -266,9 +272,9 @@ impl Player {
             ConversationSelection::Named(own) => (own == conversation).then_some(0),
             ConversationSelection::Found(own) => match &*lock_mutex(own) {
                 Some(own) if own == conversation => Some(0),
-                _ if self.matching == Matching::Exact => Some(1),
-                // With `Matching::Order`, the first response of a player must come from a recorded
-                // conversation from which no player has replayed a response yet.
+                _ if self.matching == RequestMatching::Exact => Some(1),
+                // With `RequestMatching::Order`, the first response of a player must come from a
+                // recorded conversation from which no player has replayed a response yet.
                 None => (!used.contains(conversation)).then_some(0),
                 Some(_) => None,
             },
@@ -280,7 +286,7 @@ impl Player {
     /// does not match.
     fn take_response<T>(
         &self,
-        responses: &mut [RecordedResponse<T>],
+        responses: &mut [ReplayableResponse<T>],
         used: &mut HashSet<Arc<str>>,
         compare: impl Fn(&T) -> Option<MatchQuality>,
     ) -> Option<Arc<T>> {
@@ -311,8 +317,8 @@ impl Player {
         let state = &mut *self.lock_state();
         let compare = |(call, recorded): &(ModelCall, CanonicalRequest)| match self.matching {
             _ if call.model != *model => None,
-            Matching::Exact => recorded.compare_request(&request),
-            Matching::Order => Some(MatchQuality::Equal),
+            RequestMatching::Exact => recorded.compare_request(&request),
+            RequestMatching::Order => Some(MatchQuality::Equal),
         };
         let used = &mut state.used_conversations;
         let Some(recorded) = self.take_response(&mut state.model_calls, used, compare) else {
@@ -384,7 +390,8 @@ impl Player {
             } else if may_match_redacted(&recorded_input, input) {
                 Some(MatchQuality::Equal)
             } else {
-                (self.matching == Matching::Order).then_some(MatchQuality::AfterRedactedInput)
+                (self.matching == RequestMatching::Order)
+                    .then_some(MatchQuality::AfterRedactedInput)
             }
         };
         let state = &mut *self.lock_state();
@@ -420,8 +427,8 @@ impl ChatModel for ReplayedModel {
         let response = self.player.take_model_response(&self.id, request)?;
         let (call, _) = &*response;
         let end = match call.end.clone() {
-            Some(EarlyEnd::Error(error)) => Some(ModelError::from(*error)),
-            Some(EarlyEnd::Dropped) => Some(ModelError::new(
+            Some(IncompleteResponseReason::Error(error)) => Some(ModelError::from(*error)),
+            Some(IncompleteResponseReason::Dropped) => Some(ModelError::new(
                 &*self.id.provider,
                 ModelErrorKind::Interrupted,
                 "the recording ends here: its caller dropped the rest of the response",
@@ -440,7 +447,7 @@ impl ChatModel for ReplayedModel {
 }
 
 fn is_failed_call(call: &ModelCall) -> bool {
-    matches!(call.end, Some(EarlyEnd::Error(_)))
+    matches!(call.end, Some(IncompleteResponseReason::Error(_)))
 }
 
 #[async_trait]
@@ -479,9 +486,9 @@ impl ToolHost for Player {
             return Err(unavailable(reason));
         };
         match recorded.result.clone() {
-            CallResult::Output(output) => Ok(output),
-            CallResult::Error(error) => Err(error),
-            CallResult::Dropped => Err(unavailable(format!(
+            RecordedToolResult::Output(output) => Ok(output),
+            RecordedToolResult::Error(error) => Err(error),
+            RecordedToolResult::Dropped => Err(unavailable(format!(
                 "the recorded run did not wait for the result of `{}`",
                 call.name
             ))),

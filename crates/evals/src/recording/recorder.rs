@@ -21,7 +21,10 @@ use switchboard_orchestration::tools::arguments::ContextInjection;
 
 use super::{
     RecordingError, Redaction,
-    format::{CallResult, EarlyEnd, ModelCall, RecordedToolCall, RecordingHeader, RecordingLine},
+    format::{
+        IncompleteResponseReason, ModelCall, RecordedToolCall, RecordedToolResult, RecordingHeader,
+        RecordingLine,
+    },
     remove_hidden_arguments,
 };
 
@@ -116,7 +119,7 @@ impl Recorder {
     /// Model requests of an MCP server during a tool call (sampling) must use `model` and not the
     /// returned model. A replay does not repeat them, because it returns the recorded tool result.
     pub fn record_model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
-        Arc::new(RecordedModel {
+        Arc::new(RecordingModel {
             recorder: self.clone(),
             model,
         })
@@ -124,7 +127,7 @@ impl Recorder {
 
     /// Returns a tool host that forwards to `host` and records its tools and results.
     pub fn record_tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
-        Arc::new(RecordedTools {
+        Arc::new(RecordingToolHost {
             recorder: self.clone(),
             host,
         })
@@ -190,13 +193,13 @@ impl RecordingWriter {
     }
 }
 
-struct RecordedModel {
+struct RecordingModel {
     recorder: Recorder,
     model: Arc<dyn ChatModel>,
 }
 
 #[async_trait]
-impl ChatModel for RecordedModel {
+impl ChatModel for RecordingModel {
     fn id(&self) -> &ModelId {
         self.model.id()
     }
@@ -208,7 +211,7 @@ impl ChatModel for RecordedModel {
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         // The guard is created before the request is sent. It records the request even if the
         // caller drops this future before the response starts.
-        let mut recorded = RecordedResponse {
+        let mut recorded = ResponseRecordingGuard {
             recorder: self.recorder.clone(),
             catalogs: self.recorder.lock_writer().catalogs,
             model: Arc::clone(&self.model),
@@ -229,7 +232,9 @@ impl ChatModel for RecordedModel {
                 )))
             }
             Err(error) => {
-                recorded.record_response(Some(EarlyEnd::Error(Box::new((&error).into()))));
+                recorded.record_response(Some(IncompleteResponseReason::Error(Box::new(
+                    (&error).into(),
+                ))));
                 Err(error)
             }
         }
@@ -237,7 +242,7 @@ impl ChatModel for RecordedModel {
 }
 
 /// A guard that records a model response when the response has ended or is dropped.
-struct RecordedResponse {
+struct ResponseRecordingGuard {
     recorder: Recorder,
     catalogs: usize,
     model: Arc<dyn ChatModel>,
@@ -246,7 +251,7 @@ struct RecordedResponse {
     is_recorded: bool,
 }
 
-impl RecordedResponse {
+impl ResponseRecordingGuard {
     /// Adds the next item of the response stream. An error or `None`, the end of the stream, writes
     /// the response to the recording.
     fn add_stream_item(&mut self, next: Option<&Result<ModelEvent, ModelError>>) {
@@ -255,12 +260,14 @@ impl RecordedResponse {
             // so the events of the failed attempt are discarded.
             Some(Ok(ModelEvent::Retrying { .. })) => self.events.clear(),
             Some(Ok(event)) => self.events.push(event.clone()),
-            Some(Err(error)) => self.record_response(Some(EarlyEnd::Error(Box::new(error.into())))),
+            Some(Err(error)) => self.record_response(Some(IncompleteResponseReason::Error(
+                Box::new(error.into()),
+            ))),
             None => self.record_response(None),
         }
     }
 
-    fn record_response(&mut self, end: Option<EarlyEnd>) {
+    fn record_response(&mut self, end: Option<IncompleteResponseReason>) {
         if mem::replace(&mut self.is_recorded, true) {
             return;
         }
@@ -287,7 +294,7 @@ impl RecordedResponse {
                 settings: redaction.redact_settings(&self.request)?,
                 redacted_inputs: redaction.redact_events(&mut events)?,
                 events,
-                end: end.map(|end| redact_early_end(end, redaction)),
+                end: end.map(|end| redact_incomplete_reason(end, redaction)),
             };
             writer.write_line(&RecordingLine::ModelCall(Box::new(call)))
         });
@@ -295,8 +302,11 @@ impl RecordedResponse {
 }
 
 /// Redacts the error of a response, because a gateway may quote parts of the request in it.
-fn redact_early_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
-    if let EarlyEnd::Error(error) = &mut end {
+fn redact_incomplete_reason(
+    mut end: IncompleteResponseReason,
+    redaction: &Redaction,
+) -> IncompleteResponseReason {
+    if let IncompleteResponseReason::Error(error) = &mut end {
         error.provider = redaction.redact_label(&error.provider);
         let subject = match &mut error.kind {
             ModelErrorKind::InvalidRequest { field } => field.as_mut(),
@@ -311,30 +321,32 @@ fn redact_early_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
     end
 }
 
-impl Drop for RecordedResponse {
+impl Drop for ResponseRecordingGuard {
     fn drop(&mut self) {
         // A caller may drop the stream after the event `Finished`. Such a response is complete and
         // is not recorded as `Dropped`.
         let mut events = self.events.iter();
         let is_complete = events.any(|event| matches!(event, ModelEvent::Finished { .. }));
-        self.record_response((!is_complete).then_some(EarlyEnd::Dropped));
+        self.record_response((!is_complete).then_some(IncompleteResponseReason::Dropped));
     }
 }
 
-struct RecordedTools {
+struct RecordingToolHost {
     recorder: Recorder,
     host: Arc<dyn ToolHost>,
 }
 
 #[async_trait]
-impl ToolHost for RecordedTools {
+impl ToolHost for RecordingToolHost {
     async fn list_tools(&self) -> ToolCatalog {
         let catalog = self.host.list_tools().await;
         self.recorder.write_or_store_error(|writer, redaction| {
             // A catalog is recorded only if it has changed, because a run lists the tools before
             // each model request.
             if writer.catalog.as_ref() != Some(&catalog) {
-                writer.write_line(&RecordingLine::Catalog(redaction.redact_item(&catalog)?))?;
+                writer.write_line(&RecordingLine::Catalog(
+                    redaction.create_redacted_copy(&catalog)?,
+                ))?;
                 writer.catalog = Some(catalog.clone());
                 writer.catalogs += 1;
             }
@@ -353,7 +365,7 @@ impl ToolHost for RecordedTools {
             let input = remove_hidden_arguments(&recorder.hidden, catalog, &call.name, input);
             (writer.tool_calls, input)
         };
-        let mut pending = PendingCall {
+        let mut pending = ToolCallRecordingGuard {
             recorder: recorder.clone(),
             number,
             tool: call.name.clone(),
@@ -365,14 +377,14 @@ impl ToolHost for RecordedTools {
             Ok(output) => {
                 let mut output = output.clone();
                 hidden.redact_output(&mut output);
-                CallResult::Output(output)
+                RecordedToolResult::Output(output)
             }
             Err(error) => {
                 let mut error = error.clone();
                 if let Some(text) = error_text_mut(&mut error) {
                     *text = hidden.redact_text(text).into_owned();
                 }
-                CallResult::Error(error)
+                RecordedToolResult::Error(error)
             }
         });
         result
@@ -396,7 +408,7 @@ fn error_text_mut(error: &mut ToolCallError) -> Option<&mut String> {
 }
 
 /// A guard that records a tool call when the call has ended or is dropped.
-struct PendingCall {
+struct ToolCallRecordingGuard {
     recorder: Recorder,
     number: usize,
     tool: String,
@@ -404,8 +416,8 @@ struct PendingCall {
     input: Option<JsonObject>,
 }
 
-impl PendingCall {
-    fn record_call(&mut self, result: CallResult) {
+impl ToolCallRecordingGuard {
+    fn record_call(&mut self, result: RecordedToolResult) {
         let Some(input) = self.input.take() else {
             return;
         };
@@ -415,14 +427,16 @@ impl PendingCall {
                 _ => JsonObject::new(),
             };
             let result = match result {
-                CallResult::Output(output) => CallResult::Output(redaction.redact_item(&output)?),
-                CallResult::Error(mut error) => {
+                RecordedToolResult::Output(output) => {
+                    RecordedToolResult::Output(redaction.create_redacted_copy(&output)?)
+                }
+                RecordedToolResult::Error(mut error) => {
                     if let Some(text) = error_text_mut(&mut error) {
                         *text = redaction.redact_text(text);
                     }
-                    CallResult::Error(error)
+                    RecordedToolResult::Error(error)
                 }
-                CallResult::Dropped => CallResult::Dropped,
+                RecordedToolResult::Dropped => RecordedToolResult::Dropped,
             };
             writer.write_line(&RecordingLine::ToolCall(Box::new(RecordedToolCall {
                 conversation: self.recorder.conversation.clone(),
@@ -435,8 +449,8 @@ impl PendingCall {
     }
 }
 
-impl Drop for PendingCall {
+impl Drop for ToolCallRecordingGuard {
     fn drop(&mut self) {
-        self.record_call(CallResult::Dropped);
+        self.record_call(RecordedToolResult::Dropped);
     }
 }

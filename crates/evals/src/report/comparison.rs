@@ -151,13 +151,13 @@ impl Comparison {
             let model = &it.model;
             let metrics = it.metrics.iter().filter(|it| it.change == Change::Worse);
             sentences.extend(metrics.map(|it| {
-                let (before, now) = (it.earlier_text(), it.later_text());
+                let (before, now) = (it.format_earlier_result(), it.format_later_result());
                 let name = it.metric.display_name().to_lowercase();
                 format!("{model}: {name}: {before} before, {now} now")
             }));
             let scenarios = it.scenarios.iter().filter(|it| it.change == Change::Worse);
             sentences.extend(scenarios.map(|it| {
-                let (before, now) = (it.earlier_text(), it.later_text());
+                let (before, now) = (it.format_earlier_result(), it.format_later_result());
                 format!(
                     "{model}: `{}` passed {before} before, {now} now",
                     it.scenario
@@ -252,17 +252,17 @@ impl MetricChange {
     }
 
     /// Returns the value of the metric in the earlier report as text. An unknown value is `–`.
-    pub fn earlier_text(&self) -> String {
+    pub fn format_earlier_result(&self) -> String {
         self.metric.format_or_unknown(self.earlier)
     }
 
     /// Returns the value of the metric in the later report as text. An unknown value is `–`.
-    pub fn later_text(&self) -> String {
+    pub fn format_later_result(&self) -> String {
         self.metric.format_or_unknown(self.later)
     }
 
     /// Returns the difference between both values with its sign, or `–` if a value is unknown.
-    pub fn difference_text(&self) -> String {
+    pub fn format_result_difference(&self) -> String {
         match self.earlier.zip(self.later) {
             Some((was, is)) => self.metric.format_difference(is - was),
             None => UNKNOWN.to_owned(),
@@ -283,13 +283,13 @@ impl ScenarioChange {
 
     /// Returns the scenario's passed runs in the earlier report as text, such as `2 of 3`. Returns
     /// `–` if the earlier report has no runs of the scenario.
-    pub fn earlier_text(&self) -> String {
+    pub fn format_earlier_result(&self) -> String {
         format_pass_count(self.earlier)
     }
 
     /// Returns the scenario's passed runs in the later report as text, such as `2 of 3`. Returns
     /// `–` if the later report has no runs of the scenario.
-    pub fn later_text(&self) -> String {
+    pub fn format_later_result(&self) -> String {
         format_pass_count(self.later)
     }
 }

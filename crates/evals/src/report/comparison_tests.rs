@@ -21,7 +21,14 @@ fn report(runs: &[(&str, &str, bool, &[&str])]) -> Report {
 fn changes(it: &ModelComparison) -> Vec<(&str, Change, String, String)> {
     let scenarios = it.scenarios.iter();
     scenarios
-        .map(|it| (&*it.scenario, it.change, it.earlier_text(), it.later_text()))
+        .map(|it| {
+            (
+                &*it.scenario,
+                it.change,
+                it.format_earlier_result(),
+                it.format_later_result(),
+            )
+        })
         .collect()
 }
 
@@ -29,9 +36,9 @@ fn figure(it: &ModelComparison, figure: Metric) -> (Change, String, String, Stri
     let found = it.metrics.iter().find(|it| it.metric == figure).unwrap();
     (
         found.change,
-        found.earlier_text(),
-        found.later_text(),
-        found.difference_text(),
+        found.format_earlier_result(),
+        found.format_later_result(),
+        found.format_result_difference(),
     )
 }
 

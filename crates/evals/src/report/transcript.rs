@@ -67,12 +67,12 @@ pub(crate) struct TranscriptBuilder<'a> {
     transcript: Transcript,
     /// Text that the model is still emitting. It is redacted when it is complete, because a secret
     /// may be split between deltas.
-    text: Option<PendingText>,
+    text: Option<UnfinishedModelText>,
     /// Number of bytes of text that can still be added to the transcript of this turn.
     bytes_left: usize,
 }
 
-struct PendingText {
+struct UnfinishedModelText {
     at_ms: u64,
     is_reasoning: bool,
     text: String,
@@ -102,7 +102,7 @@ impl<'a> TranscriptBuilder<'a> {
             | RunEventKind::RunStarted { .. } => {}
             event => {
                 self.finish_text();
-                self.add_event(event, at_ms);
+                self.add_non_delta_event(event, at_ms);
             }
         }
     }
@@ -127,7 +127,7 @@ impl<'a> TranscriptBuilder<'a> {
             Some(pending) if pending.is_reasoning == is_reasoning => pending.text.push_str(text),
             _ => {
                 self.finish_text();
-                self.text = Some(PendingText {
+                self.text = Some(UnfinishedModelText {
                     at_ms,
                     is_reasoning,
                     text: text.to_owned(),
@@ -149,7 +149,7 @@ impl<'a> TranscriptBuilder<'a> {
         self.push_entry(kind, pending.at_ms, text);
     }
 
-    fn add_event(&mut self, event: &RunEventKind, at_ms: u64) {
+    fn add_non_delta_event(&mut self, event: &RunEventKind, at_ms: u64) {
         match event {
             RunEventKind::ModelCallStarted {
                 step, model, tools, ..
@@ -254,7 +254,7 @@ impl<'a> TranscriptBuilder<'a> {
             value => format!("{name}: {value}"),
         });
         let text = fields.collect::<Vec<_>>().join("; ");
-        let mut note = self.shorten(&text, MAX_DETAIL_BYTES);
+        let mut note = self.cut_to_byte_limit(&text, MAX_DETAIL_BYTES);
         note["kind"] = json!(kind);
         let Some(call) = id.and_then(|id| self.find_call_mut(&id)) else {
             return self.push_entry("note", at_ms, note);
@@ -290,17 +290,17 @@ impl<'a> TranscriptBuilder<'a> {
 
     fn redacted_json_excerpt(&mut self, value: &Value) -> Value {
         let clean = self.redaction.redact_value(value).to_string();
-        self.shorten(&clean, MAX_DETAIL_BYTES)
+        self.cut_to_byte_limit(&clean, MAX_DETAIL_BYTES)
     }
 
     /// Redacts a text and cuts it to `max_bytes`. Returns a JSON object with the `text` and, if the
     /// text was cut, the number of `omitted` bytes.
     fn redacted_text_excerpt(&mut self, text: &str, max_bytes: usize) -> Value {
         let clean = self.redaction.redact_text(text);
-        self.shorten(&clean, max_bytes)
+        self.cut_to_byte_limit(&clean, max_bytes)
     }
 
-    fn shorten(&mut self, text: &str, max_bytes: usize) -> Value {
+    fn cut_to_byte_limit(&mut self, text: &str, max_bytes: usize) -> Value {
         let end = text.floor_char_boundary(max_bytes.min(self.bytes_left));
         self.bytes_left -= end;
         match text.split_at(end) {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{CallInfo, CallMatcher, CallOutcome};
+use super::{CallMatcher, CallOutcome, CallToScore};
 use crate::suite::{ExpectedCall, MatchResult, Turn, find_maximum_matching};
 
 /// Assignment of the model's calls in a turn to the expected calls. A call has its index in the
@@ -26,7 +26,7 @@ pub(super) struct CallAssignment {
 pub(super) fn assign_calls(
     turn: &Turn,
     matchers: &[CallMatcher<'_>],
-    calls: &[CallInfo<'_>],
+    calls: &[CallToScore<'_>],
 ) -> CallAssignment {
     let expected = turn.calls.as_deref().unwrap_or_default();
     let is_match = |one: usize, call: usize| {

@@ -18,10 +18,7 @@ pub(crate) fn score_turn(
     is_redacted: &dyn Fn(&ToolCallRecord) -> bool,
 ) -> TurnScore {
     let expected = turn.calls.as_deref().unwrap_or_default();
-    let matchers: Vec<CallMatcher<'_>> = expected
-        .iter()
-        .map(CallMatcher::with_null_as_value)
-        .collect();
+    let matchers: Vec<CallMatcher<'_>> = expected.iter().map(CallMatcher::for_bfcl_rules).collect();
     let result = |one: usize, call| matchers[one].match_call(call, is_redacted(call));
     // Each expected call gets the first free call that matches it, as in the benchmark.
     let mut assigned = vec![None; calls.len()];
@@ -103,7 +100,11 @@ fn is_certainly_wrong(failure: ToolFailure) -> bool {
 
 /// Returns one sentence for each fault of the turn: the run has no model response, an expected call
 /// is missing, or a call is wrong.
-pub(crate) fn find_faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
+pub(crate) fn describe_turn_faults(
+    turn: &Turn,
+    report: &RunReport,
+    score: &TurnScore,
+) -> Vec<String> {
     let mut faults: Vec<String> = describe_missing_response(report).into_iter().collect();
     let missing = score.missing.iter();
     faults.extend(missing.map(|call| format!("missing call: {call}")));

@@ -26,13 +26,13 @@ use super::{bfcl_parameter::BfclParameter, bipartite::find_maximum_matching};
 /// | `{$unordered: [a, b]}` | is a list of the same length in any order |
 /// | `{$bfcl: {type: integer, allowed: [5]}}` | is right by the rules of [`BfclParameter`] |
 #[derive(Debug, Clone)]
-pub enum Matcher {
+pub enum ArgumentMatcher {
     /// Matches every argument that is present and not null (`$any`).
     Any,
     /// Matches an argument that is missing or null (`$absent`).
     Absent,
     /// Matches an argument that one of these matchers accepts (`$one_of`).
-    OneOf(Vec<Matcher>),
+    OneOf(Vec<ArgumentMatcher>),
     /// Matches a string that contains a match of the regular expression (`$matches`).
     Matches(Regex),
     /// Matches a string that contains this text, ignoring case, or a list with an item that equals
@@ -43,12 +43,12 @@ pub enum Matcher {
     /// Matches a number from the first to the second value, both included (`$between`).
     Between(f64, f64),
     /// Matches a missing or null argument, or one that this matcher accepts (`$optional`).
-    Optional(Box<Matcher>),
+    Optional(Box<ArgumentMatcher>),
     /// Matches an equal value. An object must have no additional fields (`$exactly`).
     Exactly(Value),
     /// Matches a list of the same length whose items these matchers accept in any order, one
     /// matcher for each item (`$unordered`).
-    Unordered(Vec<Matcher>),
+    Unordered(Vec<ArgumentMatcher>),
     /// Matches an argument that is right by the rules of the Berkeley Function Calling Leaderboard,
     /// see [`BfclParameter`] (`$bfcl`).
     Bfcl(BfclParameter),
@@ -56,12 +56,12 @@ pub enum Matcher {
     /// ignored. A missing argument equals null.
     Value(Value),
     /// Matches a list of the same length if each matcher accepts the item at its position.
-    List(Vec<Matcher>),
+    List(Vec<ArgumentMatcher>),
     /// Matches an object whose fields these matchers accept. Other fields are ignored.
-    Fields(Vec<(String, Matcher)>),
+    Fields(Vec<(String, ArgumentMatcher)>),
 }
 
-impl Matcher {
+impl ArgumentMatcher {
     /// Parses a matcher from its JSON in a suite. The error message describes the problem.
     pub fn parse_matcher(value: &Value) -> Result<Self, String> {
         match value {
@@ -76,12 +76,12 @@ impl Matcher {
                     .collect::<Result<_, _>>()
                     .map(Self::Fields),
             },
-            Value::Array(items) => Self::parse_list(items).map(Self::List),
+            Value::Array(items) => Self::parse_matcher_list(items).map(Self::List),
             other => Ok(Self::Value(other.clone())),
         }
     }
 
-    fn parse_list(items: &[Value]) -> Result<Vec<Self>, String> {
+    fn parse_matcher_list(items: &[Value]) -> Result<Vec<Self>, String> {
         items.iter().map(Self::parse_matcher).collect()
     }
 
@@ -104,7 +104,7 @@ impl Matcher {
             "$absent" => yes().map(|()| Self::Absent)?,
             "$one_of" => match items()?.as_slice() {
                 [] => return Err(wrong_type("a list that is not empty")),
-                several => Self::OneOf(Self::parse_list(several)?),
+                several => Self::OneOf(Self::parse_matcher_list(several)?),
             },
             "$matches" => {
                 Self::Matches(Regex::new(&text()?).map_err(|error| format!("`$matches`: {error}"))?)
@@ -124,7 +124,7 @@ impl Matcher {
             },
             "$optional" => Self::Optional(Box::new(Self::parse_matcher(value)?)),
             "$exactly" => Self::Exactly(value.clone()),
-            "$unordered" => Self::Unordered(Self::parse_list(items()?)?),
+            "$unordered" => Self::Unordered(Self::parse_matcher_list(items()?)?),
             "$bfcl" => Self::Bfcl(BfclParameter::deserialize(value).map_err(|_| {
                 wrong_type("an object with `allowed`, and the `type` of a declared parameter")
             })?),
@@ -188,7 +188,7 @@ impl Matcher {
 
 /// Returns whether the matchers can be assigned to different items so that each matcher accepts its
 /// item.
-fn matches_in_any_order(expected: &[Matcher], items: &[Value]) -> bool {
+fn matches_in_any_order(expected: &[ArgumentMatcher], items: &[Value]) -> bool {
     let matches = |one: usize, item: usize| expected[one].matches(Some(&items[item]));
     find_maximum_matching(expected.len(), items.len(), matches)
         .iter()

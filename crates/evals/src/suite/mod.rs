@@ -44,7 +44,7 @@ pub use answer_check::AnswerCheck;
 pub use bfcl_parameter::{BfclParameter, BfclType};
 pub(crate) use bipartite::find_maximum_matching;
 pub use declared_tools::DECLARED_SERVER;
-pub use matcher::Matcher;
+pub use matcher::ArgumentMatcher;
 pub(crate) use matcher::values_match;
 pub use message::{EarlierMessage, MessageRole};
 pub(crate) use redacted_match::MatchResult;
@@ -186,7 +186,8 @@ pub struct ExpectedCall {
     pub tool: String,
     /// Name of the MCP server that provides the tool. By default, any server is accepted.
     pub server: Option<String>,
-    /// Matchers for the arguments, by argument name. Their format is described at [`Matcher`].
+    /// Matchers for the arguments, by argument name. Their format is described at
+    /// [`ArgumentMatcher`].
     #[serde(default)]
     pub input: Map<String, Value>,
     /// Whether a call is wrong if it has an argument that `input` does not list. By default,
@@ -375,7 +376,7 @@ impl ExpectedCall {
             ));
         }
         for (name, wanted) in &self.input {
-            Matcher::parse_matcher(wanted).map_err(|reason| {
+            ArgumentMatcher::parse_matcher(wanted).map_err(|reason| {
                 SuiteError::invalid_value(format!("{place}.input.{name}"), reason)
             })?;
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::matcher::Matcher;
+use super::matcher::ArgumentMatcher;
 use crate::recording::{is_redacted, may_match_redacted};
 
 /// Result of comparing an argument, which may be redacted, with a matcher. The variants are ordered
@@ -18,12 +18,12 @@ pub(crate) enum MatchResult {
     Yes,
 }
 
-impl Matcher {
+impl ArgumentMatcher {
     /// Compares an argument of a recorded call, which may be redacted, with this matcher. For a
     /// redacted argument, plain values and `Exactly` return `No` if the text outside the redacted
     /// parts differs, or else `Unknown`. `Any` returns `Yes`, and `Absent` returns `No`. Objects
     /// and lists of the same length are compared item by item. All other matchers return `Unknown`.
-    pub(crate) fn match_redacted(&self, argument: Option<&Value>) -> MatchResult {
+    pub(crate) fn match_redacted_argument(&self, argument: Option<&Value>) -> MatchResult {
         let Some(found) = argument.filter(|it| is_redacted(it)) else {
             return if self.matches(argument) {
                 MatchResult::Yes
@@ -36,12 +36,13 @@ impl Matcher {
             (Self::Absent, _) => MatchResult::No,
             (Self::Fields(expected), Value::Object(fields)) => {
                 let results = expected.iter();
-                let results = results.map(|(name, one)| one.match_redacted(fields.get(name)));
+                let results =
+                    results.map(|(name, one)| one.match_redacted_argument(fields.get(name)));
                 results.min().unwrap_or(MatchResult::Yes)
             }
             (Self::List(expected), Value::Array(items)) if expected.len() == items.len() => {
                 let pairs = expected.iter().zip(items);
-                let results = pairs.map(|(one, item)| one.match_redacted(Some(item)));
+                let results = pairs.map(|(one, item)| one.match_redacted_argument(Some(item)));
                 results.min().unwrap_or(MatchResult::Yes)
             }
             (Self::Value(expected) | Self::Exactly(expected), found)

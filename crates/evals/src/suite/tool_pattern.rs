@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use switchboard_orchestration::tools::{pattern::Pattern, results::READ_TOOL, search::SEARCH_TOOL};
+use switchboard_orchestration::tools::{
+    pattern::NamePattern, results::READ_TOOL, search::SEARCH_TOOL,
+};
 
 use super::{ExpectedCall, Turn};
 
@@ -52,18 +54,18 @@ impl Turn {
 /// A parsed pattern of forbidden tools, see [`Turn::forbidden`](super::Turn::forbidden).
 pub(crate) struct ToolPattern {
     /// The whole text as a pattern for the tool name, because tool names may contain `/`.
-    tool: Pattern,
+    tool: NamePattern,
     /// Patterns for the server name before the first `/` of the text, and for the tool name after
     /// it. `None` if the text contains no `/`.
-    both: Option<(Pattern, Pattern)>,
+    both: Option<(NamePattern, NamePattern)>,
 }
 
 impl ToolPattern {
     pub(crate) fn new(text: &str) -> Self {
         let both = text.split_once('/');
         Self {
-            tool: Pattern::new(text),
-            both: both.map(|(server, tool)| (Pattern::new(server), Pattern::new(tool))),
+            tool: NamePattern::new(text),
+            both: both.map(|(server, tool)| (NamePattern::new(server), NamePattern::new(tool))),
         }
     }
 

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 /// Parameters of a `Bearer` challenge (`WWW-Authenticate` header) that the OAuth client uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Challenge {
+pub(crate) struct BearerChallenge {
     pub(crate) error: Option<String>,
     pub(crate) scopes: Vec<String>,
     pub(crate) resource_metadata: Option<String>,
 }
 
-impl Challenge {
+impl BearerChallenge {
     /// Parses the value of a `WWW-Authenticate` header. Ignores malformed parts and schemes other
     /// than `Bearer`. Returns an empty challenge if nothing is left.
     pub(crate) fn parse_header(header: &str) -> Self {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn challenges_are_parsed_in_every_spelling() {
-        let all = Challenge {
+        let all = BearerChallenge {
             error: Some("insufficient_scope".to_owned()),
             scopes: vec!["a".to_owned(), "b".to_owned()],
             resource_metadata: Some("https://h/.well-known/x".to_owned()),
@@ -127,7 +127,7 @@ mod tests {
             r#"Basic realm="x, Bearer y", Bearer error="insufficient_scope", scope="a b", resource_metadata="https://h/.well-known/x""#,
             r#"Negotiate, Bearer realm="a\"b", error="insufficient_scope", scope="a b", resource_metadata="https://h/.well-known/x", Basic scope="no""#,
         ] {
-            assert_eq!(Challenge::parse_header(header), all, "{header}");
+            assert_eq!(BearerChallenge::parse_header(header), all, "{header}");
         }
     }
 
@@ -146,9 +146,12 @@ mod tests {
             "Bearer scope=\"ä",
             "é=\\\",Bearer",
         ] {
-            let read = Challenge::parse_header(header);
+            let read = BearerChallenge::parse_header(header);
             assert_eq!(read.resource_metadata, None, "{header}");
         }
-        assert_eq!(Challenge::parse_header("Bearer scope=\"ä").scopes, ["ä"]);
+        assert_eq!(
+            BearerChallenge::parse_header("Bearer scope=\"ä").scopes,
+            ["ä"]
+        );
     }
 }

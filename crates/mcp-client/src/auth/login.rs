@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::auth::{
     challenge::add_scope,
     error::AuthError,
-    fetch::{AuthClient, bad_response},
+    fetch::{AuthClient, invalid_response_error},
     login::{
         callback::{ExpectedRedirect, RedirectListener},
         pkce::{random_token, s256},
@@ -19,7 +19,7 @@ use crate::auth::{
     metadata::{DiscoveredAuthServer, ServerMetadata},
     settings::AuthOptions,
     store::{GrantKey, Registration, StoredClient, StoredGrant, StoredTokens, unix_seconds_now},
-    token::{self, Credentials},
+    token::{self, OAuthClientCredentials},
 };
 use crate::config::login::{AuthConfig, ClientAuth, GrantType};
 use crate::primitives::error::shorten;
@@ -61,7 +61,7 @@ impl Login<'_> {
         // The login requires PKCE with `S256`, which the metadata of the authorization server must
         // list. A server without metadata (`assumed`) must support PKCE without listing it (MCP
         // 2025-03-26).
-        if !self.discovered.assumed && !server.has_s256() {
+        if !self.discovered.assumed && !server.supports_pkce_s256() {
             let issuer = shorten(&server.issuer);
             let reason = "does not support PKCE with S256, which a safe login needs";
             return Err(AuthError::Failed(format!("`{issuer}` {reason}")));
@@ -70,7 +70,7 @@ impl Login<'_> {
         let mut page = server.parse_endpoint(self.fetch, AUTHORIZATION, page)?;
         let endpoint = self.token_endpoint()?;
         let callback = self.start_redirect_listener().await?;
-        let client = self.obtain_client(&callback.redirect_uri).await?;
+        let client = self.find_or_register_client(&callback.redirect_uri).await?;
 
         let scopes = self.requested_scopes(true);
         let (verifier, state) = (random_token(), random_token());
@@ -222,7 +222,7 @@ impl Login<'_> {
 
     /// Returns the first available OAuth client in the order that MCP requires: configured client,
     /// Client ID Metadata Document, dynamically registered client.
-    async fn obtain_client(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
+    async fn find_or_register_client(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
         if let Some(client) = self.configured_client() {
             return Ok(client);
         }
@@ -300,11 +300,15 @@ impl Login<'_> {
             .send_post(REGISTRATION, &endpoint, body, None)
             .await?;
         if !answer.status.is_success() {
-            return Err(token::rejection("registration", &endpoint, &answer));
+            return Err(token::oauth_rejection_error(
+                "registration",
+                &endpoint,
+                &answer,
+            ));
         }
         let text = |key: &str| answer.json.get(key).and_then(Value::as_str);
         let Some(id) = text("client_id").filter(|id| !id.is_empty()) else {
-            return Err(bad_response(
+            return Err(invalid_response_error(
                 REGISTRATION,
                 &endpoint,
                 "it contains no `client_id`",
@@ -374,9 +378,9 @@ pub(super) fn build_credentials<'a>(
     client: &'a StoredClient,
     config: &'a AuthConfig,
     issuer: &'a str,
-) -> Credentials<'a> {
+) -> OAuthClientCredentials<'a> {
     let configured = client.registration == Registration::Configured;
-    Credentials {
+    OAuthClientCredentials {
         id: &client.id,
         secret: if configured {
             config.client_secret.as_ref()

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::auth::{
-    challenge::Challenge,
+    challenge::BearerChallenge,
     error::AuthError,
-    fetch::{AuthClient, bad_response},
+    fetch::{AuthClient, invalid_response_error},
 };
 use crate::config::login::AuthConfig;
 use crate::primitives::error::shorten;
@@ -74,7 +74,7 @@ impl ServerMetadata {
         fetch.guard.parse_url(what, endpoint)
     }
 
-    pub(super) fn has_s256(&self) -> bool {
+    pub(super) fn supports_pkce_s256(&self) -> bool {
         let methods = self.code_challenge_methods_supported.as_deref();
         methods.is_some_and(|methods| methods.iter().any(|method| method == "S256"))
     }
@@ -92,7 +92,7 @@ pub(super) async fn discover_auth_server(
     fetch: &AuthClient,
     url: &Url,
     config: &AuthConfig,
-    challenge: &Challenge,
+    challenge: &BearerChallenge,
     known: &[String],
 ) -> Result<DiscoveredAuthServer, AuthError> {
     let mut discovered = DiscoveredAuthServer {
@@ -104,7 +104,8 @@ pub(super) async fn discover_auth_server(
     if let Some(address) = &config.metadata_url {
         let address = fetch.guard.parse_url(SERVER, address)?;
         let found = fetch.get_json(SERVER, &address).await?;
-        let found = found.ok_or_else(|| bad_response(SERVER, &address, "it does not exist"))?;
+        let found =
+            found.ok_or_else(|| invalid_response_error(SERVER, &address, "it does not exist"))?;
         discovered.server = parse_metadata(SERVER, &address, found)?;
         if let Some(expected) = &config.issuer {
             check_issuer(expected, &discovered.server.issuer)?;
@@ -147,7 +148,7 @@ pub(super) async fn discover_auth_server(
 async fn resource_metadata(
     fetch: &AuthClient,
     url: &Url,
-    challenge: &Challenge,
+    challenge: &BearerChallenge,
 ) -> Result<Option<ResourceMetadata>, AuthError> {
     let mut addresses = Vec::new();
     if let Some(named) = &challenge.resource_metadata {
@@ -165,7 +166,7 @@ async fn resource_metadata(
         }
     }
     match (&challenge.resource_metadata, addresses.first()) {
-        (Some(_), Some(named)) => Err(bad_response(RESOURCE, named, "it does not exist")),
+        (Some(_), Some(named)) => Err(invalid_response_error(RESOURCE, named, "it does not exist")),
         _ => Ok(None),
     }
 }
@@ -213,7 +214,7 @@ fn parse_metadata<T: serde::de::DeserializeOwned>(
 ) -> Result<T, AuthError> {
     // The error message may quote the untrusted document, so the message is shortened.
     serde_json::from_value(found)
-        .map_err(|error| bad_response(what, address, shorten(&error.to_string())))
+        .map_err(|error| invalid_response_error(what, address, shorten(&error.to_string())))
 }
 
 fn missing_metadata_error(reason: impl Display) -> AuthError {

@@ -16,9 +16,9 @@
 //! - Its store has one login, not one per issuer, resource and principal.
 //! - It does not request more scopes during a call, listen for the redirect or store tokens.
 //!
-//! Not implemented: the keyring of the operating system ([`to_record`] and [`from_record`] help to
-//! write such a [`TokenStore`]), and the extensions for enterprise-managed authorization, workload
-//! identity and `DPoP`.
+//! Not implemented: the keyring of the operating system ([`serialize_grant`] and [`parse_grant`]
+//! help to write such a [`TokenStore`]), and the extensions for enterprise-managed authorization,
+//! workload identity and `DPoP`.
 
 pub(crate) mod challenge;
 pub(crate) mod error;
@@ -45,10 +45,10 @@ pub use settings::{AuthOptions, OnUrl};
 pub use store::file::FileStore;
 pub use store::{
     GrantKey, MemoryStore, Registration, StoreError, StoreLock, StoredClient, StoredGrant,
-    StoredTokens, TokenStore, from_record, to_record,
+    StoredTokens, TokenStore, parse_grant, serialize_grant,
 };
 
-use challenge::Challenge;
+use challenge::BearerChallenge;
 use session::{Session, StoredLogin};
 
 /// Summary of an OAuth login that was stored, without its tokens.
@@ -121,9 +121,9 @@ pub async fn logout(server: &ServerConfig, options: &AuthOptions) -> Result<bool
 
 /// Sends a request without a token and returns the challenge in the response. Returns an empty
 /// challenge if the response contains none. Discovery then uses the well-known URLs of the server.
-async fn request_challenge(server: &ServerConfig) -> Result<Challenge, AuthError> {
+async fn request_challenge(server: &ServerConfig) -> Result<BearerChallenge, AuthError> {
     let ServerTransport::StreamableHttp { url, headers } = &server.transport else {
-        return Ok(Challenge::default());
+        return Ok(BearerChallenge::default());
     };
     let unusable = |reason: String| AuthError::Configuration { reason };
     let client = http_client::build_client(url, server.connect_timeout)
@@ -145,7 +145,7 @@ async fn request_challenge(server: &ServerConfig) -> Result<Challenge, AuthError
         .get_all(WWW_AUTHENTICATE)
         .iter()
         .filter_map(|value| value.to_str().ok())
-        .map(Challenge::parse_header)
-        .find(|challenge| *challenge != Challenge::default());
+        .map(BearerChallenge::parse_header)
+        .find(|challenge| *challenge != BearerChallenge::default());
     Ok(found.unwrap_or_default())
 }

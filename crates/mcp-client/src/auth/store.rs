@@ -174,7 +174,7 @@ pub enum StoreError {
 
 impl StoredTokens {
     /// Returns whether the token has expired or expires within 30 seconds, so it must be renewed.
-    pub(super) fn is_stale(&self) -> bool {
+    pub(super) fn needs_renewal(&self) -> bool {
         const MARGIN: u64 = 30;
         self.expires_at
             .is_some_and(|end| end <= unix_seconds_now().saturating_add(MARGIN))
@@ -231,7 +231,7 @@ fn read_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretStrin
 
 /// JSON record of a grant together with its key and a format version.
 #[derive(Serialize, Deserialize)]
-struct Record<K, G> {
+struct GrantRecord<K, G> {
     version: u32,
     #[serde(flatten)]
     key: K,
@@ -242,9 +242,9 @@ struct Record<K, G> {
 const VERSION: u32 = 1;
 
 /// Serializes a grant to JSON for a token store. The text contains all its secrets.
-pub fn to_record(key: &GrantKey, grant: &StoredGrant) -> SecretString {
+pub fn serialize_grant(key: &GrantKey, grant: &StoredGrant) -> SecretString {
     let version = VERSION;
-    let record = Record {
+    let record = GrantRecord {
         version,
         key,
         grant,
@@ -255,9 +255,10 @@ pub fn to_record(key: &GrantKey, grant: &StoredGrant) -> SecretString {
         .into()
 }
 
-/// Parses a record that [`to_record`] created. Returns `None` for other text and other versions.
-pub fn from_record(text: &str) -> Option<(GrantKey, StoredGrant)> {
-    let record: Record<GrantKey, StoredGrant> = serde_json::from_str(text).ok()?;
+/// Parses a record that [`serialize_grant`] created. Returns `None` for other text and other
+/// versions.
+pub fn parse_grant(text: &str) -> Option<(GrantKey, StoredGrant)> {
+    let record: GrantRecord<GrantKey, StoredGrant> = serde_json::from_str(text).ok()?;
     (record.version == VERSION).then_some((record.key, record.grant))
 }
 

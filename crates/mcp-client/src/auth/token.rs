@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::auth::{
     error::AuthError,
-    fetch::{AuthClient, JsonResponse, bad_response, encode_form},
+    fetch::{AuthClient, JsonResponse, encode_form, invalid_response_error},
     store::{StoredTokens, unix_seconds_now},
 };
 use crate::config::login::ClientAuth;
@@ -18,7 +18,7 @@ use crate::primitives::error::shorten;
 const TOKEN: &str = "token";
 
 /// Credentials with which an OAuth client authenticates itself at the token endpoint.
-pub(super) struct Credentials<'a> {
+pub(super) struct OAuthClientCredentials<'a> {
     pub(super) id: &'a str,
     pub(super) secret: Option<&'a SecretString>,
     pub(super) private_key: Option<&'a SecretString>,
@@ -33,12 +33,12 @@ pub(super) struct Credentials<'a> {
 pub(super) async fn request_tokens(
     fetch: &AuthClient,
     endpoint: &Url,
-    client: &Credentials<'_>,
+    client: &OAuthClientCredentials<'_>,
     parameters: &[(&str, &str)],
 ) -> Result<StoredTokens, AuthError> {
     let answer = send_authenticated(fetch, endpoint, client, parameters).await?;
     if !answer.status.is_success() {
-        return Err(rejection(TOKEN, endpoint, &answer));
+        return Err(oauth_rejection_error(TOKEN, endpoint, &answer));
     }
     parse_tokens(endpoint, &answer.json)
 }
@@ -47,7 +47,7 @@ pub(super) async fn request_tokens(
 pub(super) async fn revoke_token(
     fetch: &AuthClient,
     endpoint: &Url,
-    client: &Credentials<'_>,
+    client: &OAuthClientCredentials<'_>,
     (token, hint): (&SecretString, &str),
 ) -> Result<(), AuthError> {
     let parameters = [("token", token.expose_secret()), ("token_type_hint", hint)];
@@ -55,14 +55,14 @@ pub(super) async fn revoke_token(
     if answer.status.is_success() {
         Ok(())
     } else {
-        Err(rejection("revocation", endpoint, &answer))
+        Err(oauth_rejection_error("revocation", endpoint, &answer))
     }
 }
 
 async fn send_authenticated(
     fetch: &AuthClient,
     endpoint: &Url,
-    client: &Credentials<'_>,
+    client: &OAuthClientCredentials<'_>,
     parameters: &[(&str, &str)],
 ) -> Result<JsonResponse, AuthError> {
     let mut parameters = parameters.to_vec();
@@ -120,8 +120,8 @@ fn basic_auth_header(id: &str, secret: &SecretString) -> Result<HeaderValue, Aut
 
 fn parse_tokens(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError> {
     let text = |key: &str| json.get(key).and_then(Value::as_str);
-    let Some(access) = text("access_token").filter(|token| is_token(token)) else {
-        return Err(bad_response(
+    let Some(access) = text("access_token").filter(|token| is_header_safe_token(token)) else {
+        return Err(invalid_response_error(
             TOKEN,
             endpoint,
             "it contains no valid `access_token`",
@@ -130,7 +130,7 @@ fn parse_tokens(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError>
     match text("token_type") {
         Some(kind) if !kind.eq_ignore_ascii_case("bearer") => {
             let reason = format!("tokens of type `{}` are not supported", shorten(kind));
-            return Err(bad_response(TOKEN, endpoint, reason));
+            return Err(invalid_response_error(TOKEN, endpoint, reason));
         }
         _ => {}
     }
@@ -158,13 +158,17 @@ fn parse_tokens(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError>
 }
 
 /// Returns whether a token is visible ASCII, so that an HTTP header can contain it.
-fn is_token(text: &str) -> bool {
+fn is_header_safe_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Converts an error response of an OAuth endpoint to [`AuthError::Refused`] (RFC 6749, section
 /// 5.2), or to [`AuthError::Failed`] if its body contains no `error`.
-pub(super) fn rejection(what: &'static str, endpoint: &Url, answer: &JsonResponse) -> AuthError {
+pub(super) fn oauth_rejection_error(
+    what: &'static str,
+    endpoint: &Url,
+    answer: &JsonResponse,
+) -> AuthError {
     let text = |key: &str| answer.json.get(key).and_then(Value::as_str).map(shorten);
     match text("error") {
         Some(error) => AuthError::Refused {
@@ -172,7 +176,7 @@ pub(super) fn rejection(what: &'static str, endpoint: &Url, answer: &JsonRespons
             error,
             description: text("error_description"),
         },
-        None => bad_response(what, endpoint, format!("HTTP {}", answer.status)),
+        None => invalid_response_error(what, endpoint, format!("HTTP {}", answer.status)),
     }
 }
 
@@ -194,11 +198,11 @@ mod tests {
         assert_eq!(full.access.expose_secret(), "a.b-c");
         let left = full.expires_at.unwrap() - unix_seconds_now();
         assert!((58..=60).contains(&left), "{left}");
-        assert!(!full.is_stale());
+        assert!(!full.needs_renewal());
 
         let ended =
             read(json!({"access_token": "a", "expires_in": -5, "refresh_token": ""})).unwrap();
-        assert!(ended.is_stale());
+        assert!(ended.needs_renewal());
         assert!(ended.refresh.is_none());
         let endless = read(json!({"access_token": "a", "expires_in": null})).unwrap();
         assert_eq!(endless.expires_at, None);

@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     calls::{deadline::Deadline, failure::RequestFailure, multi_round, tasks},
     primitives::backoff::Backoff,
-    server::{circuits::Outcome, connection::Connection, state::Server, status::ServerState},
+    server::{circuits::CallOutcome, connection::Connection, state::Server, status::ServerState},
     tools::{catalog::CatalogTool, convert},
     transport::{call_context::CallContext, instrumented_transport::ProgressListener},
 };
@@ -134,7 +134,7 @@ pub(crate) async fn send_with_retries(
         };
         let failure = match result {
             Ok(Ok(result)) => {
-                record(Outcome::Answered, Outcome::Answered, "");
+                record(CallOutcome::Answered, CallOutcome::Answered, "");
                 return Ok(result);
             }
             Ok(Err(failure)) => failure,
@@ -145,7 +145,11 @@ pub(crate) async fn send_with_retries(
                     tool: name.clone(),
                     after,
                 };
-                record(Outcome::NoAnswer, Outcome::NoAnswer, &error_reason(&error));
+                record(
+                    CallOutcome::NoAnswer,
+                    CallOutcome::NoAnswer,
+                    &error_reason(&error),
+                );
                 connection.timed_out.notify_one();
                 return Err(error);
             }
@@ -158,7 +162,7 @@ pub(crate) async fn send_with_retries(
         } else {
             let (of_server, of_tool) = circuit_outcomes(&error, &connection, &name);
             record(of_server, of_tool, &error_reason(&error));
-            let broke = matches!(error, ToolCallError::Broken { .. }) && connection.is_gone();
+            let broke = matches!(error, ToolCallError::Broken { .. }) && connection.is_unusable();
             if !(broke && call.is_repeatable) {
                 return Err(error);
             }
@@ -249,23 +253,23 @@ fn circuit_outcomes(
     error: &ToolCallError,
     connection: &Connection,
     tool: &str,
-) -> (Outcome, Outcome) {
+) -> (CallOutcome, CallOutcome) {
     match error {
         ToolCallError::Refused { .. } | ToolCallError::InvalidAnswer { .. } => {
-            (Outcome::Answered, Outcome::Answered)
+            (CallOutcome::Answered, CallOutcome::Answered)
         }
         // The supervisor restarts the server, so the server's breaker does not count the failure.
         // The tool's breaker counts it once per connection, even if several calls of the tool were
         // running.
         ToolCallError::Broken { .. } if connection.has_ended() => {
             if connection.record_interrupted_tool(tool) {
-                (Outcome::Unknown, Outcome::NoAnswer)
+                (CallOutcome::Unknown, CallOutcome::NoAnswer)
             } else {
-                (Outcome::Unknown, Outcome::Unknown)
+                (CallOutcome::Unknown, CallOutcome::Unknown)
             }
         }
-        ToolCallError::Broken { .. } => (Outcome::NoAnswer, Outcome::NoAnswer),
-        _ => (Outcome::Unknown, Outcome::Unknown),
+        ToolCallError::Broken { .. } => (CallOutcome::NoAnswer, CallOutcome::NoAnswer),
+        _ => (CallOutcome::Unknown, CallOutcome::Unknown),
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) async fn wait_for_task(
     loop {
         state = tokio::select! {
             biased;
-            state = next_update(&mut updates, &id) => state,
+            state = next_task_update(&mut updates, &id) => state,
             state = &mut subscription => state,
             state = async {
                 sleep(parse_poll_interval(&state)).await;
@@ -85,7 +85,7 @@ pub(crate) async fn wait_for_task(
             Some("failed") => return Err(task_error(&state)),
             Some("cancelled") => return Err(protocol_error("it cancelled the task")),
             Some("input_required") => {
-                send_input(server, connection, call, &id, &state, &mut answered).await?;
+                send_task_input(server, connection, call, &id, &state, &mut answered).await?;
             }
             Some("working") => {}
             // Unknown statuses are ignored, because a later protocol version may add task statuses.
@@ -107,7 +107,7 @@ async fn subscribe_to_task(connection: &Connection, id: &str) -> Value {
     pending().await
 }
 
-async fn next_update(updates: &mut broadcast::Receiver<Value>, id: &str) -> Value {
+async fn next_task_update(updates: &mut broadcast::Receiver<Value>, id: &str) -> Value {
     loop {
         match updates.recv().await {
             Ok(task) if task.get("taskId").and_then(Value::as_str) == Some(id) => return task,
@@ -140,7 +140,7 @@ async fn poll_task(connection: &Connection, id: &str) -> Result<Value, RequestFa
             Err(other) => other.to_string(),
         };
         lost += 1;
-        if lost == MAX_LOST_POLLS || connection.is_gone() {
+        if lost == MAX_LOST_POLLS || connection.is_unusable() {
             return Err(RequestFailure::Broken(reason));
         }
         tracing::debug!(task = id, reason, "a poll of a task has no answer");
@@ -150,7 +150,7 @@ async fn poll_task(connection: &Connection, id: &str) -> Result<Value, RequestFa
 
 /// Collects the input that a task requests and sends the input to the server. Skips input requests
 /// whose keys are in `answered`, and adds the keys of the other requests to `answered`.
-async fn send_input(
+async fn send_task_input(
     server: &Server,
     connection: &Connection,
     call: &CallRequest,

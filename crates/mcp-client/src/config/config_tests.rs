@@ -228,7 +228,7 @@ fn a_server_of_another_host_can_be_marked_as_unusable() {
         let mut marked = document.clone();
         let mut servers = foreign_servers_mut(&mut marked);
         assert_eq!(servers.len(), 2, "{document}");
-        mark_unusable(servers[0], "the variable `K` is not set");
+        mark_server_unusable(servers[0], "the variable `K` is not set");
         let servers = parse_config_document(&marked).unwrap();
         let ServerTransport::Unusable { reason } = &servers[0].transport else {
             panic!("{document}");

@@ -100,7 +100,7 @@ fn is_plain_key(key: &str) -> bool {
 
 /// Marks a server entry of another MCP host as unusable. The parser then returns
 /// [`ServerTransport::Unusable`] with the reason.
-pub fn mark_unusable(server: &mut Value, reason: impl Into<String>) {
+pub fn mark_server_unusable(server: &mut Value, reason: impl Into<String>) {
     if !server.is_object() {
         *server = Value::Object(Map::new());
     }
@@ -111,11 +111,11 @@ pub fn mark_unusable(server: &mut Value, reason: impl Into<String>) {
 
 pub(super) fn parse_servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
     let listed = read::list_server_entries(value, path)?.into_iter();
-    let enabled = listed.filter(|listed| !is_disabled(listed.value));
+    let enabled = listed.filter(|listed| !is_server_disabled(listed.value));
     enabled.map(|listed| parse_server(&listed)).collect()
 }
 
-pub(super) fn is_disabled(server: &Value) -> bool {
+pub(super) fn is_server_disabled(server: &Value) -> bool {
     let is = |key: &str, flag: bool| server.get(key).and_then(Value::as_bool) == Some(flag);
     is("disabled", true) || is("enabled", false)
 }
@@ -147,7 +147,7 @@ fn parse_usable_server(name: &str, value: &Value, path: &str) -> Result<ServerCo
     let mut warnings = Vec::new();
     let ours = RawServerEntry {
         key: Some(name),
-        value: &to_own_format(fields, path, &mut warnings)?,
+        value: &convert_to_switchboard_format(fields, path, &mut warnings)?,
         path: path.to_owned(),
     };
     let mut config = switchboard_format::parse_server(&ours)?;
@@ -157,7 +157,7 @@ fn parse_usable_server(name: &str, value: &Value, path: &str) -> Result<ServerCo
 
 /// Converts a server entry of another MCP host to the Switchboard format. Adds a text to `warnings`
 /// for each setting without effect. Returns an error for an invalid or unsupported setting.
-fn to_own_format(
+fn convert_to_switchboard_format(
     fields: &Map<String, Value>,
     path: &str,
     warnings: &mut Vec<String>,

@@ -104,7 +104,7 @@ impl AuthConfig {
 
     /// Returns whether the configuration contains an OAuth setting, such as `client_id` or
     /// `scopes`, which shows that the server uses OAuth.
-    pub(crate) fn is_set(&self) -> bool {
+    pub(crate) fn has_oauth_settings(&self) -> bool {
         self.grant == GrantType::ClientCredentials
             || self.client_id.is_some()
             || self.client_metadata_url.is_some()

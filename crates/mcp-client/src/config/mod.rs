@@ -23,7 +23,7 @@ use switchboard_domain::redact::Redactor;
 
 pub use client_features::{Root, SamplingLimits, root_from_path};
 pub use error::ConfigError;
-pub use foreign::{ENV_FILE, mark_unusable};
+pub use foreign::{ENV_FILE, mark_server_unusable};
 pub use log_level::LogLevel;
 pub use select::{foreign_servers_mut, select_servers, select_used_parts};
 use show::{find_argument_secrets, find_url_secrets};

@@ -71,11 +71,11 @@ fn server_lists_mut(document: &mut Value) -> Vec<&mut Value> {
 fn select_enabled_servers(servers: &mut Value) {
     match servers {
         Value::Object(map) => {
-            map.retain(|_, server| !foreign::is_disabled(server));
+            map.retain(|_, server| !foreign::is_server_disabled(server));
             map.values_mut().for_each(select_known_keys);
         }
         Value::Array(list) => {
-            list.retain(|server| !foreign::is_disabled(server));
+            list.retain(|server| !foreign::is_server_disabled(server));
             list.iter_mut().for_each(select_known_keys);
         }
         _ => {}

@@ -16,7 +16,7 @@ use crate::{
 
 /// Prompt or resource template whose argument should be completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CompletionOf {
+pub enum CompletionTarget {
     /// The argument belongs to a prompt.
     Prompt {
         /// Name of the prompt.
@@ -33,7 +33,7 @@ pub enum CompletionOf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompletionRequest {
     /// Prompt or resource template that the argument belongs to.
-    pub of: CompletionOf,
+    pub of: CompletionTarget,
     /// Name of the argument whose value should be completed.
     pub argument: String,
     /// Text that the user has typed so far.
@@ -64,8 +64,8 @@ impl McpHost {
     ) -> Result<Completion, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         let of = match request.of {
-            CompletionOf::Prompt { name } => Reference::for_prompt(name),
-            CompletionOf::ResourceTemplate { uri_template } => {
+            CompletionTarget::Prompt { name } => Reference::for_prompt(name),
+            CompletionTarget::ResourceTemplate { uri_template } => {
                 Reference::for_resource(uri_template)
             }
         };

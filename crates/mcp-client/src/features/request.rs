@@ -17,7 +17,7 @@ use crate::{
     host::McpHost,
     primitives::error::shorten,
     server::{connection::Connection, state::Server},
-    tools::pagination::{ItemList, collect_pages, page_request},
+    tools::pagination::{CollectedListItems, collect_pages, page_request},
 };
 
 /// First protocol version with the capability `completions`. Servers of older versions can support
@@ -63,7 +63,7 @@ impl Capability {
     pub(super) const PROMPTS: Self = Self("prompts");
     pub(super) const COMPLETIONS: Self = Self("completions");
 
-    fn is_declared(self, info: &ServerPeerInfo) -> bool {
+    fn is_declared_by_server(self, info: &ServerPeerInfo) -> bool {
         let declared = serde_json::to_value(&info.capabilities).unwrap_or_default();
         let pointer = format!("/{}", self.0.replace('.', "/"));
         let value = declared.pointer(&pointer);
@@ -72,13 +72,13 @@ impl Capability {
     }
 
     /// Returns an error if the server does not declare the capability.
-    pub(super) fn check_declared(
+    pub(super) fn check_declared_by_server(
         self,
         server: &Server,
         connection: &Connection,
     ) -> Result<(), FeatureError> {
         let info = connection.peer.peer_info();
-        if info.is_none_or(|info| self.is_declared(&info)) {
+        if info.is_none_or(|info| self.is_declared_by_server(&info)) {
             return Ok(());
         }
         Err(self.unsupported_error(server))
@@ -143,7 +143,7 @@ impl<'a> FeatureClient<'a> {
         capability: Capability,
     ) -> Result<Arc<Connection>, FeatureError> {
         let connection = wait_for_connection(self.server, &self.deadline, None).await?;
-        capability.check_declared(self.server, &connection)?;
+        capability.check_declared_by_server(self.server, &connection)?;
         Ok(connection)
     }
 
@@ -215,7 +215,7 @@ impl<'a> FeatureClient<'a> {
         key: &str,
         parse: impl Fn(&Value) -> Result<T, String>,
     ) -> Result<Listing<T>, FeatureError> {
-        let mut list = ItemList::new();
+        let mut list = CollectedListItems::new();
         if list.add_items(result, key, parse) {
             Ok(self.to_listing(list))
         } else {
@@ -223,7 +223,7 @@ impl<'a> FeatureClient<'a> {
         }
     }
 
-    fn to_listing<T>(&self, list: ItemList<T>) -> Listing<T> {
+    fn to_listing<T>(&self, list: CollectedListItems<T>) -> Listing<T> {
         let problems = list.problems.into_iter().map(|it| self.server.redact(it));
         let problems: Vec<String> = problems.collect();
         for problem in &problems {

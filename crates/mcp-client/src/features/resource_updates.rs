@@ -74,7 +74,7 @@ impl McpHost {
         uri: &str,
     ) -> Result<ResourceUpdates, FeatureError> {
         let client = FeatureClient::new(self, server)?;
-        let mut watch = Watch {
+        let mut watch = ResourceWatch {
             server: client.server.clone(),
             uri: uri.to_owned(),
             time_limit: client.deadline.idle_limit(),
@@ -107,7 +107,7 @@ impl McpHost {
 }
 
 /// Subscription to one resource for one watcher, renewed when it breaks. Dropping it unsubscribes.
-struct Watch {
+struct ResourceWatch {
     server: Arc<Server>,
     uri: String,
     /// Time limit of a subscribe request.
@@ -127,7 +127,7 @@ enum UpdateSource {
     ),
 }
 
-impl Watch {
+impl ResourceWatch {
     /// Returns the URI of the next changed resource. Subscribes again if the subscription ended.
     /// Returns `None` if the server is stopped or does not support subscriptions after a
     /// reconnection.
@@ -166,7 +166,7 @@ impl Watch {
     }
 
     async fn open_subscription(&self) -> Result<UpdateSource, FeatureError> {
-        Capability::SUBSCRIPTIONS.check_declared(&self.server, &self.connection)?;
+        Capability::SUBSCRIPTIONS.check_declared_by_server(&self.server, &self.connection)?;
         let opened = async {
             tokio::select! {
                 biased;
@@ -275,7 +275,7 @@ impl UpdateSource {
                     Ok(None) | Err(_) => return None,
                 },
                 UpdateSource::Notifications(updates, _) => match updates.recv().await {
-                    Ok(uri) if is_below(&uri, watched) => return Some(uri),
+                    Ok(uri) if is_same_or_sub_resource(&uri, watched) => return Some(uri),
                     Ok(_) => {}
                     // Updates were lost, possibly of the watched resource, so it counts as changed.
                     Err(RecvError::Lagged(_)) => return Some(watched.to_owned()),
@@ -288,7 +288,7 @@ impl UpdateSource {
 
 /// Returns whether `uri` is the watched resource or below it. A server may report a changed
 /// sub-resource of a resource that the client subscribed to (MCP 2025-11-25).
-fn is_below(uri: &str, watched: &str) -> bool {
+fn is_same_or_sub_resource(uri: &str, watched: &str) -> bool {
     uri.strip_prefix(watched).is_some_and(|rest| {
         rest.is_empty() || watched.ends_with('/') || rest.starts_with(['/', '#', '?'])
     })
@@ -308,7 +308,11 @@ mod tests {
             ("f:///ab", "f:///a", false),
             ("f:///", "f:///a", false),
         ] {
-            assert_eq!(is_below(uri, watched), expected, "{uri} below {watched}");
+            assert_eq!(
+                is_same_or_sub_resource(uri, watched),
+                expected,
+                "{uri} below {watched}"
+            );
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::{options::CircuitOptions, primitives::sync::lock_mutex, server::statu
 
 /// Outcome of a call, which determines how a circuit breaker counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CallOutcome {
     /// The server or tool answered, possibly with an error.
     Answered,
     /// The call timed out, or the connection broke.
@@ -47,10 +47,10 @@ struct Breaker {
     /// message.
     last_failure: String,
     /// Pause and probe of an open breaker. `None` while the breaker is closed and admits all calls.
-    open: Option<Open>,
+    open: Option<OpenBreaker>,
 }
 
-struct Open {
+struct OpenBreaker {
     until: Instant,
     pause: Duration,
     /// Whether a probe call is running. Other calls are rejected until the probe has ended.
@@ -58,7 +58,7 @@ struct Open {
 }
 
 /// Permission of the circuit breakers for one call. Dropping it reports the outcomes of the call to
-/// the breakers. The outcomes are [`Outcome::Unknown`] unless [`Self::record_outcomes`] has set
+/// the breakers. The outcomes are [`CallOutcome::Unknown`] unless [`Self::record_outcomes`] has set
 /// them.
 pub(crate) struct CallAdmission<'a> {
     circuits: &'a Circuits,
@@ -67,7 +67,7 @@ pub(crate) struct CallAdmission<'a> {
     /// the tool's breaker.
     probes: (bool, bool),
     /// Outcomes of the call: first for the server's breaker, then for the tool's breaker.
-    outcomes: (Outcome, Outcome),
+    outcomes: (CallOutcome, CallOutcome),
     reason: String,
 }
 
@@ -97,7 +97,7 @@ impl Circuits {
             circuits: self,
             tool,
             probes: (breakers.server.start_probe_if_open(), of_tool),
-            outcomes: (Outcome::Unknown, Outcome::Unknown),
+            outcomes: (CallOutcome::Unknown, CallOutcome::Unknown),
             reason: String::new(),
         })
     }
@@ -177,40 +177,40 @@ impl Breaker {
 
     fn record_outcome(
         &mut self,
-        outcome: Outcome,
+        outcome: CallOutcome,
         is_probe: bool,
         max_failures: u32,
         call: &CallAdmission<'_>,
     ) {
-        if outcome == Outcome::NoAnswer {
+        if outcome == CallOutcome::NoAnswer {
             self.last_failure.clone_from(&call.reason);
         }
         let CircuitOptions {
             pause, max_pause, ..
         } = call.circuits.options;
         let pause = match (outcome, &mut self.open) {
-            (Outcome::Answered, _) => {
+            (CallOutcome::Answered, _) => {
                 (self.failures, self.open) = (0, None);
                 return;
             }
-            (Outcome::NoAnswer, None) => {
+            (CallOutcome::NoAnswer, None) => {
                 self.failures = self.failures.saturating_add(1);
                 if max_failures == 0 || self.failures < max_failures {
                     return;
                 }
                 pause
             }
-            (Outcome::NoAnswer, Some(open)) if is_probe => open.pause.saturating_mul(2),
-            (Outcome::Unknown, Some(open)) if is_probe => {
+            (CallOutcome::NoAnswer, Some(open)) if is_probe => open.pause.saturating_mul(2),
+            (CallOutcome::Unknown, Some(open)) if is_probe => {
                 open.is_probed = false;
                 return;
             }
             // The outcome does not count, because the call started before the breaker opened or
             // because the outcome is unknown.
-            (Outcome::NoAnswer | Outcome::Unknown, _) => return,
+            (CallOutcome::NoAnswer | CallOutcome::Unknown, _) => return,
         };
         let pause = pause.min(max_pause);
-        self.open = Some(Open {
+        self.open = Some(OpenBreaker {
             until: Instant::now() + pause,
             pause,
             is_probed: false,
@@ -221,7 +221,12 @@ impl Breaker {
 impl CallAdmission<'_> {
     /// Reports the outcomes of the call to the breakers of the server and of the tool. `reason` is
     /// the error message of a failed call.
-    pub(crate) fn record_outcomes(mut self, of_server: Outcome, of_tool: Outcome, reason: &str) {
+    pub(crate) fn record_outcomes(
+        mut self,
+        of_server: CallOutcome,
+        of_tool: CallOutcome,
+        reason: &str,
+    ) {
         self.outcomes = (of_server, of_tool);
         reason.clone_into(&mut self.reason);
     }
@@ -245,7 +250,7 @@ impl Drop for CallAdmission<'_> {
 
 #[cfg(test)]
 mod tests {
-    use Outcome::{Answered, NoAnswer, Unknown};
+    use CallOutcome::{Answered, NoAnswer, Unknown};
     use tokio::time::advance;
 
     use super::*;
@@ -259,7 +264,7 @@ mod tests {
         })
     }
 
-    fn call(circuits: &Circuits, tool: &str, outcome: Outcome) {
+    fn call(circuits: &Circuits, tool: &str, outcome: CallOutcome) {
         let admission = circuits.admit_call(tool).unwrap();
         admission.record_outcomes(outcome, outcome, "silence");
     }

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use crate::{
     auth::http_client,
     config::ServerTransport,
-    options::Grace,
+    options::ShutdownGracePeriods,
     primitives::error::StartError,
     server::{client_handler::ConnectionHandler, process::ServerProcess, state::Server},
     transport::{
@@ -46,7 +46,7 @@ pub(super) const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
 /// Time limit for a server process to exit after it closed its output.
 pub(super) const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Short grace periods for a process whose handshake failed, before the second attempt starts.
-const RETRY_GRACE: Grace = Grace {
+const RETRY_GRACE: ShutdownGracePeriods = ShutdownGracePeriods {
     after_stdin: Duration::from_millis(300),
     after_term: Duration::from_millis(300),
 };
@@ -152,7 +152,7 @@ async fn try_connect_stdio(
     let (started, stdin, stdout) = ServerProcess::spawn(server)?;
     let process = process.insert(started);
     let transport = StdioTransport::new(stdout, stdin, MAX_LINE);
-    let mut handshake = pin!(shake_hands(server, transport, handshake));
+    let mut handshake = pin!(perform_handshake(server, transport, handshake));
     let failed = tokio::select! {
         biased;
         result = &mut handshake => match result {
@@ -196,7 +196,7 @@ async fn connect_http(
             stream: stream.clone(),
         };
         let transport = http_transport(client, url, headers.clone());
-        let service = shake_hands(server, transport, handshake).await?;
+        let service = perform_handshake(server, transport, handshake).await?;
         stream.wait_for_answer().await;
         Ok(service)
     };
@@ -225,7 +225,7 @@ async fn connect_http(
     second
 }
 
-async fn shake_hands<T: Transport<RoleClient> + 'static>(
+async fn perform_handshake<T: Transport<RoleClient> + 'static>(
     server: &Arc<Server>,
     transport: T,
     (mode, version): Handshake,
@@ -261,11 +261,13 @@ async fn set_log_level(server: &Server, peer: &Peer<RoleClient>) {
 
 /// Returns whether a handshake failed because the connection broke, rather than because the server
 /// answered with an error.
-fn connection_broke(error: &ClientInitializeError) -> bool {
+fn is_connection_failure(error: &ClientInitializeError) -> bool {
     match error {
         ClientInitializeError::ConnectionClosed(_)
         | ClientInitializeError::TransportError { .. } => true,
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => connection_broke(fallback),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            is_connection_failure(fallback)
+        }
         _ => false,
     }
 }
@@ -288,7 +290,7 @@ fn start_error(server: &Server, error: &ClientInitializeError) -> StartError {
     }
     StartError::Handshake {
         reason,
-        broke: connection_broke(error),
+        broke: is_connection_failure(error),
         is_modern: matches!(
             error,
             ClientInitializeError::JsonRpcError(error)

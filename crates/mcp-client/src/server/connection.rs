@@ -105,7 +105,7 @@ impl Connection {
     }
 
     /// Returns whether the connection has ended or is unusable, so that a retry needs a new one.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub(crate) fn is_unusable(&self) -> bool {
         self.has_ended() || self.stale.borrow().is_some()
     }
 

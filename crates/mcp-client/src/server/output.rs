@@ -43,12 +43,12 @@ pub struct LogMessage {
 
 /// Buffer for the last `max` items of a sequence. If the buffer is full, a new item replaces the
 /// oldest item.
-pub(crate) struct Tail<T> {
+pub(crate) struct RingBuffer<T> {
     max: usize,
     items: Mutex<VecDeque<T>>,
 }
 
-impl<T: Clone> Tail<T> {
+impl<T: Clone> RingBuffer<T> {
     pub(crate) fn new(max: usize) -> Self {
         Self {
             max,
@@ -76,7 +76,7 @@ impl<T: Clone> Tail<T> {
 /// Reads and stores the standard error of a process until it closes. Without a reader, the process
 /// would block when the pipe is full.
 pub(crate) async fn read_stderr(
-    tail: Arc<Tail<String>>,
+    tail: Arc<RingBuffer<String>>,
     server: String,
     redactor: Redactor,
     stderr: impl AsyncRead + Unpin,
@@ -100,7 +100,7 @@ pub(crate) async fn read_stderr(
 /// Stores a log message and forwards it to `tracing`. Drops messages below `min_level`, because not
 /// every server respects the level.
 pub(crate) fn record_log(
-    tail: &Tail<LogMessage>,
+    tail: &RingBuffer<LogMessage>,
     server: &str,
     redactor: &Redactor,
     min_level: LogLevel,
@@ -169,7 +169,7 @@ mod tests {
         let mut text = lines.concat();
         text.push_str(&"x".repeat(5000));
         text.push_str("\n\u{1b}[31mred\u{1b}[0m \u{7}key sk-secret-1\nunfinished");
-        let tail = Arc::new(Tail::new(MAX_LINES));
+        let tail = Arc::new(RingBuffer::new(MAX_LINES));
         read_stderr(tail.clone(), "s".into(), redactor(), text.as_bytes()).await;
         let lines = tail.to_vec();
         assert_eq!(lines.len(), MAX_LINES);
@@ -181,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_secret_at_the_cut_of_a_line_is_redacted() {
-        let tail = Arc::new(Tail::new(MAX_LINES));
+        let tail = Arc::new(RingBuffer::new(MAX_LINES));
         let text = format!("{}sk-secret-1\nnext", "x".repeat(MAX_SIZE - 4));
         read_stderr(tail.clone(), "s".into(), redactor(), text.as_bytes()).await;
         let lines = tail.to_vec();
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_last_messages_are_kept_short_and_redacted() {
-        let tail = Tail::new(MAX_LOGS);
+        let tail = RingBuffer::new(MAX_LOGS);
         let record = |level, data| {
             let message = LoggingMessageNotificationParam::new(level, data);
             let message = message.with_logger("db \u{1b}[1mx");

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::ServerTransport,
-    options::Grace,
+    options::ShutdownGracePeriods,
     primitives::error::StartError,
     server::{
         output::read_stderr,
@@ -128,7 +128,7 @@ impl ServerProcess {
 
     /// Ends the process group, whose standard input is already closed. Waits for its exit, then
     /// sends `SIGTERM`, then kills the remaining processes.
-    pub(crate) async fn stop_gracefully(mut self, grace: Grace) {
+    pub(crate) async fn stop_gracefully(mut self, grace: ShutdownGracePeriods) {
         if self.wait_for_group_exit(grace.after_stdin).await {
             return;
         }

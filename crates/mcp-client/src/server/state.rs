@@ -20,7 +20,7 @@ use crate::{
         circuits::Circuits,
         connection::Connection,
         list_cache::{ListCache, ListKind},
-        output::{LogMessage, MAX_LINES, MAX_LOGS, Tail},
+        output::{LogMessage, MAX_LINES, MAX_LOGS, RingBuffer},
         process::{group::ProcessGroup, watchdog::Watchdog},
         status::{ListFreshness, ServerIdentity, ServerState, ServerStatus},
     },
@@ -50,11 +50,11 @@ pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     pub(crate) redactor: Redactor,
     /// Last 20 lines of the standard error of the server process.
-    pub(crate) stderr: Arc<Tail<String>>,
+    pub(crate) stderr: Arc<RingBuffer<String>>,
     /// Handler of the requests that the server sends, such as elicitation and sampling.
     pub(crate) responder: RequestResponder,
     /// Last 50 log messages that the server sent.
-    pub(crate) logs: Tail<LogMessage>,
+    pub(crate) logs: RingBuffer<LogMessage>,
     /// Channel for URIs of changed resources, for servers of versions up to 2025-11-25.
     pub(crate) resource_updates: broadcast::Sender<String>,
     pub(crate) list_cache: ListCache,
@@ -76,13 +76,13 @@ pub(crate) struct Server {
     pub(crate) pinned_tools: PinnedTools,
     group: Mutex<ProcessGroup>,
     watchdog: Watchdog,
-    snapshot: watch::Sender<Snapshot>,
+    snapshot: watch::Sender<ServerSnapshot>,
     changes: broadcast::Sender<ToolHostChange>,
 }
 
 /// State of an MCP server at one moment.
 #[derive(Clone)]
-pub(crate) struct Snapshot {
+pub(crate) struct ServerSnapshot {
     pub(crate) state: ServerState,
     pub(crate) reason: Option<StatusReason>,
     /// Connection to the server. `None` while the server is not connected.
@@ -95,7 +95,7 @@ pub(crate) struct Snapshot {
     peer_info: Option<Arc<ServerPeerInfo>>,
 }
 
-impl Snapshot {
+impl ServerSnapshot {
     /// Returns the reason why the server accepts no calls, with the last lines of its standard
     /// error.
     pub(crate) fn unavailable_reason(&self) -> String {
@@ -124,7 +124,7 @@ impl Server {
         changes: broadcast::Sender<ToolHostChange>,
         watchdog: Watchdog,
     ) -> Self {
-        let snapshot = Snapshot {
+        let snapshot = ServerSnapshot {
             state: ServerState::Starting,
             reason: None,
             connection: None,
@@ -139,9 +139,9 @@ impl Server {
         };
         Self {
             redactor: config.server_redactor(),
-            stderr: Arc::new(Tail::new(MAX_LINES)),
+            stderr: Arc::new(RingBuffer::new(MAX_LINES)),
             responder: RequestResponder::new(&config, &options.client_handlers),
-            logs: Tail::new(MAX_LOGS),
+            logs: RingBuffer::new(MAX_LOGS),
             resource_updates: broadcast::Sender::new(UPDATE_CAPACITY),
             list_cache: ListCache::default(),
             task_updates: broadcast::Sender::new(TASK_UPDATE_CAPACITY),
@@ -161,7 +161,7 @@ impl Server {
         }
     }
 
-    pub(crate) fn snapshot(&self) -> Snapshot {
+    pub(crate) fn snapshot(&self) -> ServerSnapshot {
         self.snapshot.borrow().clone()
     }
 
@@ -209,14 +209,17 @@ impl Server {
         snapshot.await?.connection
     }
 
-    async fn await_snapshot(&self, condition: impl FnMut(&Snapshot) -> bool) -> Option<Snapshot> {
+    async fn await_snapshot(
+        &self,
+        condition: impl FnMut(&ServerSnapshot) -> bool,
+    ) -> Option<ServerSnapshot> {
         let mut snapshots = self.snapshot.subscribe();
         // Waiting fails only if the sender is dropped, but the sender is a field of this server.
         let snapshot = snapshots.wait_for(condition).await.ok()?;
         Some(snapshot.clone())
     }
 
-    pub(crate) fn unavailable_error(&self, snapshot: &Snapshot) -> ToolCallError {
+    pub(crate) fn unavailable_error(&self, snapshot: &ServerSnapshot) -> ToolCallError {
         ToolCallError::Unavailable {
             server: self.config.name.clone(),
             reason: snapshot.unavailable_reason(),
@@ -271,7 +274,7 @@ impl Server {
         self.redactor.redact_known(text.as_ref()).into_owned()
     }
 
-    fn list_freshness(&self, snapshot: &Snapshot) -> Vec<ListFreshness> {
+    fn list_freshness(&self, snapshot: &ServerSnapshot) -> Vec<ListFreshness> {
         let connected = snapshot.connection.is_some();
         let tools = snapshot.tools.freshness.filter(|_| connected);
         let tools = tools.map(|tools| ListFreshness::new("tools", tools));
@@ -386,7 +389,7 @@ impl Server {
         }
     }
 
-    fn modify_snapshot(&self, change: impl FnOnce(&mut Snapshot)) {
+    fn modify_snapshot(&self, change: impl FnOnce(&mut ServerSnapshot)) {
         self.snapshot.send_modify(change);
         self.publish_state();
     }

@@ -22,7 +22,7 @@ const MAX_ATTEMPTS: u32 = 3;
 /// of a form and reject forms with an unknown field type.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Params {
+pub(crate) struct ElicitationParams {
     /// Mode of the elicitation: `form` (the default) or `url`.
     mode: Option<String>,
     #[serde(default)]
@@ -58,7 +58,7 @@ impl RequestResponder {
         if self.elicitor.is_none() {
             return Ok(json!({"action": "decline"}));
         }
-        let params = Params::deserialize(params)
+        let params = ElicitationParams::deserialize(params)
             .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
         let answer = self.ask_person(params, context).await;
         let answer = answer.map_err(|reason| ErrorData::invalid_params(reason, None))?;
@@ -73,7 +73,7 @@ impl RequestResponder {
     /// Asks a person for input. Returns an error with the reason if the elicitation is invalid.
     pub(super) async fn ask_person(
         &self,
-        params: Params,
+        params: ElicitationParams,
         context: &RequestContext,
     ) -> Result<Answer, String> {
         let Some(elicitor) = &self.elicitor else {

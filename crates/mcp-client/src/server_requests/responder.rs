@@ -30,7 +30,7 @@ use crate::{
     },
     server_requests::{
         handlers::ClientHandlers,
-        pending::{PendingForCall, PendingRequests},
+        pending::{PendingRequests, PendingRequestsOfCall},
     },
     transport::call_context::{CallContext, RequestContext},
 };
@@ -110,9 +110,12 @@ impl RequestResponder {
 
     /// Returns a view of the pending requests that pause the deadline of a call. Returns `None` if
     /// no handler is set.
-    pub(crate) fn pending_for_call(&self, call: &Arc<CallContext>) -> Option<PendingForCall> {
+    pub(crate) fn pending_for_call(
+        &self,
+        call: &Arc<CallContext>,
+    ) -> Option<PendingRequestsOfCall> {
         let has_handler = self.elicitor.is_some() || self.sampler.is_some();
-        has_handler.then(|| PendingForCall {
+        has_handler.then(|| PendingRequestsOfCall {
             requests: self.pending.subscribe(),
             call: Arc::clone(call),
         })

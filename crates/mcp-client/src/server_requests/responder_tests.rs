@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::{
     server_requests::{
-        elicitation::Params,
+        elicitation::ElicitationParams,
         url_elicitation::{VisitedUrls, parse_url_elicitations},
     },
     transport::open_requests::OpenRequests,
@@ -93,7 +93,7 @@ fn form() -> Value {
     })
 }
 
-fn url_elicitations(ids: &[&str]) -> Vec<Params> {
+fn url_elicitations(ids: &[&str]) -> Vec<ElicitationParams> {
     let elicitations: Vec<Value> = ids
         .iter()
         .map(|id| {

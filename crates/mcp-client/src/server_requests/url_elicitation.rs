@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::{
     server_requests::{
-        elicitation::{Answer, Params},
+        elicitation::{Answer, ElicitationParams},
         pending::register_pending,
         responder::RequestResponder,
     },
@@ -31,10 +31,10 @@ pub(crate) struct VisitedUrls {
 
 /// Returns the URL elicitations in an error with code -32042 (`URLElicitationRequiredError`). The
 /// user must complete them before the call is repeated. Returns `None` for other errors.
-pub(crate) fn parse_url_elicitations(error: &ErrorData) -> Option<Vec<Params>> {
+pub(crate) fn parse_url_elicitations(error: &ErrorData) -> Option<Vec<ElicitationParams>> {
     #[derive(Deserialize)]
     struct Data {
-        elicitations: Vec<Params>,
+        elicitations: Vec<ElicitationParams>,
     }
     if error.code != URL_ELICITATION_REQUIRED {
         return None;
@@ -49,7 +49,7 @@ impl RequestResponder {
     /// reports it. Returns an error with the reason if a repetition of the call would not help.
     pub(crate) async fn ask_to_open_urls(
         &self,
-        elicitations: Vec<Params>,
+        elicitations: Vec<ElicitationParams>,
         visited: &mut VisitedUrls,
         context: &RequestContext,
     ) -> Result<(), String> {

@@ -52,7 +52,7 @@ pub(crate) fn page_request(method: &'static str, cursor: Option<String>) -> Clie
 }
 
 /// Items of a list after all its pages were received.
-pub(crate) struct ItemList<T> {
+pub(crate) struct CollectedListItems<T> {
     /// Valid items in the order of the server.
     pub(crate) items: Vec<T>,
     /// Reasons why items are missing, such as invalid items.
@@ -61,7 +61,7 @@ pub(crate) struct ItemList<T> {
     pub(crate) freshness: Option<Freshness>,
 }
 
-impl<T> ItemList<T> {
+impl<T> CollectedListItems<T> {
     pub(crate) fn new() -> Self {
         Self {
             items: Vec::new(),
@@ -98,8 +98,8 @@ pub(crate) async fn collect_pages<T, E: fmt::Display, F: Future<Output = Result<
     mut request: impl FnMut(Option<String>) -> F,
     parse: impl Fn(&Value) -> Result<T, String>,
     malformed: impl FnOnce(String) -> E,
-) -> Result<ItemList<T>, E> {
-    let mut list = ItemList::new();
+) -> Result<CollectedListItems<T>, E> {
+    let mut list = CollectedListItems::new();
     let mut cursors = HashSet::new();
     let mut cursor = None;
     loop {

@@ -24,12 +24,12 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
     auth::{
-        challenge::Challenge,
+        challenge::BearerChallenge,
         error::AuthError,
         session::{SessionHandle, TokenRejection},
     },
     transport::{
-        http_post::{Post, recover_events},
+        http_post::{PostRequest, recover_events},
         server_stream::ServerStream,
     },
 };
@@ -153,24 +153,24 @@ fn find_token_refusal(error: &HttpError) -> Option<TokenRejection> {
         HttpError::AuthRequired(AuthRequiredError {
             www_authenticate_header,
             ..
-        }) => Some(TokenRejection::Unauthorized(Challenge::parse_header(
+        }) => Some(TokenRejection::Unauthorized(BearerChallenge::parse_header(
             www_authenticate_header,
         ))),
         HttpError::InsufficientScope(InsufficientScopeError {
             www_authenticate_header,
             ..
         }) => {
-            let challenge = Challenge::parse_header(www_authenticate_header);
+            let challenge = BearerChallenge::parse_header(www_authenticate_header);
             let error = challenge.error.as_deref().unwrap_or("insufficient_scope");
             (error == "insufficient_scope" && !challenge.scopes.is_empty())
                 .then_some(TokenRejection::InsufficientScope(challenge))
         }
         // The response has status 401, but no `WWW-Authenticate` challenge.
         HttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => {
-            Some(TokenRejection::Unauthorized(Challenge::default()))
+            Some(TokenRejection::Unauthorized(BearerChallenge::default()))
         }
         HttpError::Client(error) if error.status() == Some(StatusCode::UNAUTHORIZED) => {
-            Some(TokenRejection::Unauthorized(Challenge::default()))
+            Some(TokenRejection::Unauthorized(BearerChallenge::default()))
         }
         _ => None,
     }
@@ -188,7 +188,7 @@ impl StreamableHttpClient for AuthorizedClient {
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
         let post = |token| {
-            let post = Post {
+            let post = PostRequest {
                 url: uri.clone(),
                 message: message.clone(),
                 session_id: session_id.clone(),

@@ -31,7 +31,7 @@ use rmcp::{
 use sse_stream::{Sse, SseStream};
 
 use crate::transport::{
-    invalid_message::{Recovered, invalid_answer_error, recover},
+    invalid_message::{RecoveredMessage, invalid_answer_error, recover_message},
     parse::parse_message,
 };
 
@@ -48,7 +48,7 @@ const MAX_ERROR: usize = 64 * 1024;
 const MAX_EXCERPT: usize = 256;
 
 /// HTTP POST request with one MCP message for a server.
-pub(crate) struct Post {
+pub(crate) struct PostRequest {
     pub(crate) url: Arc<str>,
     pub(crate) message: ClientJsonRpcMessage,
     pub(crate) session_id: Option<Arc<str>>,
@@ -56,7 +56,7 @@ pub(crate) struct Post {
     pub(crate) headers: HashMap<HeaderName, HeaderValue>,
 }
 
-impl Post {
+impl PostRequest {
     /// Sends the message. Returns the response, or the event stream that will contain it.
     pub(crate) async fn send(self, http: &Client) -> Result<StreamableHttpPostResponse, HttpError> {
         let mut request = http
@@ -127,7 +127,7 @@ impl Post {
             Err(_) if request.is_none() => return Ok(StreamableHttpPostResponse::Accepted),
             Err(error) => error,
         };
-        if let Recovered::Message(message) = recover(&body, &error) {
+        if let RecoveredMessage::Message(message) = recover_message(&body, &error) {
             return Ok(StreamableHttpPostResponse::Json(*message, session_id));
         }
         let excerpt = String::from_utf8_lossy(&body[..body.len().min(MAX_EXCERPT)]);
@@ -169,7 +169,7 @@ pub(crate) fn recover_events(stream: BoxedSseResponse) -> BoxedSseResponse {
         if matches!(event.event.as_deref(), None | Some("" | "message"))
             && let Some(data) = &event.data
             && let Err(error) = parse_message(data.as_bytes())
-            && let Recovered::Message(message) = recover(data.as_bytes(), &error)
+            && let RecoveredMessage::Message(message) = recover_message(data.as_bytes(), &error)
             && let Ok(data) = serde_json::to_string(&message)
         {
             event.data = Some(data);

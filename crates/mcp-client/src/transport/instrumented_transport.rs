@@ -38,7 +38,7 @@ pub(crate) struct ProgressListener(pub(crate) ProgressSink);
 const UNREAD: &str = "switchboard/unread";
 
 /// Returns whether an error has the marker [`UNREAD`], so the server did not read the request.
-pub(crate) fn is_unread(error: &ErrorData) -> bool {
+pub(crate) fn is_unread_request_error(error: &ErrorData) -> bool {
     error.data.as_ref().is_some_and(|data| data == UNREAD)
 }
 
@@ -71,7 +71,7 @@ fn allows_server_requests(request: &ClientRequest) -> bool {
 /// Returns whether the request is recorded as open until its answer arrives. Subscriptions are not
 /// recorded, because their answer arrives only when they end. `logging/setLevel` is not recorded,
 /// because its answer is ignored.
-fn is_awaited(request: &ClientRequest) -> bool {
+fn awaits_answer(request: &ClientRequest) -> bool {
     !matches!(
         request.method(),
         "subscriptions/listen" | "logging/setLevel"
@@ -138,7 +138,7 @@ impl<T> InstrumentedTransport<T> {
         if meta.is_empty() {
             request.extensions_mut().remove::<RequestMetaObject>();
         }
-        if is_awaited(request) {
+        if awaits_answer(request) {
             let call = allows_server_requests(request).then(|| call.unwrap_or_default());
             let progress = token.zip(listener.map(|listener| listener.0));
             self.open_requests

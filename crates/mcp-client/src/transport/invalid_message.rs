@@ -17,7 +17,7 @@ use crate::primitives::error::shorten;
 const INVALID_ANSWER: &str = "switchboard/invalid-answer";
 
 /// Usable part of a server message that could not be parsed.
-pub(crate) enum Recovered {
+pub(crate) enum RecoveredMessage {
     /// The repaired message, or an error that replaces an invalid answer. The error has the id of
     /// the answered request, if known.
     Message(Box<ServerJsonRpcMessage>),
@@ -28,10 +28,10 @@ pub(crate) enum Recovered {
 }
 
 /// Recovers the usable part of a server message. `error` is the parse error of `text`.
-pub(crate) fn recover(text: &[u8], error: &serde_json::Error) -> Recovered {
+pub(crate) fn recover_message(text: &[u8], error: &serde_json::Error) -> RecoveredMessage {
     if let Some(repaired) = replace_lone_surrogates(text) {
         match serde_json::from_slice(&repaired) {
-            Ok(message) => return Recovered::Message(Box::new(message)),
+            Ok(message) => return RecoveredMessage::Message(Box::new(message)),
             Err(other) => return recover_id(text, &other),
         }
     }
@@ -39,8 +39,8 @@ pub(crate) fn recover(text: &[u8], error: &serde_json::Error) -> Recovered {
 }
 
 /// Finds the id of the request that an invalid answer belongs to, or the id of an invalid request.
-fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
-    let fields = TopLevel::scan_fields(text);
+fn recover_id(text: &[u8], error: &serde_json::Error) -> RecoveredMessage {
+    let fields = TopLevelFields::scan_fields(text);
     // A JSON object with an id is not always an answer, because some programs print log objects
     // with an id. An answer has a `result` or an `error`, and no `method`.
     let is_answer = fields.has_outcome && !fields.has_method;
@@ -52,14 +52,14 @@ fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
             to_error_message(error, None)
         }
         Some(id) if fields.has_method && (fields.has_version || error.is_data()) => {
-            Recovered::Request(id)
+            RecoveredMessage::Request(id)
         }
-        _ => Recovered::Nothing,
+        _ => RecoveredMessage::Nothing,
     }
 }
 
 /// Creates the error that replaces an invalid answer to the request with this id.
-fn to_error_message(error: &serde_json::Error, id: Option<RequestId>) -> Recovered {
+fn to_error_message(error: &serde_json::Error, id: Option<RequestId>) -> RecoveredMessage {
     let expected = if error.is_data() {
         "a valid JSON-RPC message"
     } else {
@@ -68,7 +68,7 @@ fn to_error_message(error: &serde_json::Error, id: Option<RequestId>) -> Recover
     // The parse error may contain text of the server, so its text is shortened.
     let reason = format!("is not {expected}: {}", shorten(&error.to_string()));
     let error = invalid_answer_error(&reason);
-    Recovered::Message(Box::new(ServerJsonRpcMessage::error(error, id)))
+    RecoveredMessage::Message(Box::new(ServerJsonRpcMessage::error(error, id)))
 }
 
 /// Creates the error that replaces an invalid answer of a server. `reason` is a clause such as `is
@@ -108,7 +108,7 @@ fn replace_lone_surrogates(text: &[u8]) -> Option<Vec<u8>> {
 
 /// Fields of the top-level JSON object in a server message that may be invalid JSON.
 #[derive(Default)]
-struct TopLevel {
+struct TopLevelFields {
     id: Option<RequestId>,
     has_version: bool,
     has_method: bool,
@@ -117,7 +117,7 @@ struct TopLevel {
     is_cut: bool,
 }
 
-impl TopLevel {
+impl TopLevelFields {
     /// Scans the fields before the first syntax error. Values other than the id are skipped without
     /// recursion, and their numbers may be out of range.
     fn scan_fields(text: &[u8]) -> Self {
@@ -129,7 +129,7 @@ impl TopLevel {
     }
 }
 
-impl<'de> Visitor<'de> for &mut TopLevel {
+impl<'de> Visitor<'de> for &mut TopLevelFields {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,14 +5,14 @@ use serde_json::Value;
 use super::*;
 
 /// Recovers what serde does not read.
-fn recover_from(text: &str) -> Recovered {
+fn recover_from(text: &str) -> RecoveredMessage {
     let error = serde_json::from_str::<ServerJsonRpcMessage>(text).unwrap_err();
-    recover(text.as_bytes(), &error)
+    recover_message(text.as_bytes(), &error)
 }
 
 /// Returns the id and the reason of the error for an invalid answer.
 fn failed(text: &str) -> (RequestId, String) {
-    let Recovered::Message(message) = recover_from(text) else {
+    let RecoveredMessage::Message(message) = recover_from(text) else {
         panic!("{text}");
     };
     let ServerJsonRpcMessage::Error(error) = *message else {
@@ -43,7 +43,7 @@ fn lone_surrogates_are_replaced_and_pairs_stay() {
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":5,"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#
         );
-        let Recovered::Message(message) = recover_from(&line) else {
+        let RecoveredMessage::Message(message) = recover_from(&line) else {
             panic!("{line}");
         };
         let message = serde_json::to_value(message).unwrap();
@@ -96,7 +96,7 @@ fn invalid_requests_of_a_server_fail_no_call() {
         r#"{"method":"ping","id":7}"#,
         r#"{"jsonrpc":"2.0","id":7,"method":"ping","result":1e999}"#,
     ] {
-        let Recovered::Request(id) = recover_from(text) else {
+        let RecoveredMessage::Request(id) = recover_from(text) else {
             panic!("{text}");
         };
         assert_eq!(id, number(7));
@@ -121,7 +121,10 @@ fn other_output_of_a_server_is_noise() {
         r#"{} {"jsonrpc":"2.0","id":7,"result":1}"#,
         r#"{"method":"ping","id":7"#,
     ] {
-        assert!(matches!(recover_from(text), Recovered::Nothing), "{text}");
+        assert!(
+            matches!(recover_from(text), RecoveredMessage::Nothing),
+            "{text}"
+        );
     }
 }
 
@@ -136,7 +139,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_without_panic(text: Vec<u8>) {
         if let Err(error) = serde_json::from_slice::<ServerJsonRpcMessage>(&text) {
-            recover(&text, &error);
+            recover_message(&text, &error);
         }
     }
 

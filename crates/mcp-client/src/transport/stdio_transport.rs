@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     primitives::sync::lock_mutex,
     transport::{
-        invalid_message::{Recovered, recover},
+        invalid_message::{RecoveredMessage, recover_message},
         parse::parse_message,
     },
 };
@@ -194,10 +194,10 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
             Err(error) => error,
         };
         tracing::debug!(%error, "received a line that is not a message");
-        match recover(line, &error) {
-            Recovered::Message(message) => return Some(*message),
-            Recovered::Request(id) => self.reject_request(id),
-            Recovered::Nothing => {}
+        match recover_message(line, &error) {
+            RecoveredMessage::Message(message) => return Some(*message),
+            RecoveredMessage::Request(id) => self.reject_request(id),
+            RecoveredMessage::Nothing => {}
         }
         None
     }

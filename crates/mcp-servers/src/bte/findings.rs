@@ -7,13 +7,16 @@ use serde_json::Value;
 
 use super::{
     biolink::CO_OCCURRENCE,
-    trapi::{Attribute, KnowledgeEdge, KnowledgeNode, LogEntry, Response, ResultEntry, parse_part},
+    trapi::{
+        Attribute, KnowledgeEdge, KnowledgeNode, LogEntry, Response, TrapiResult, parse_if_valid,
+    },
 };
 use crate::{
     graph::{
         knowledge_graph::KnowledgeGraph,
         model::{
-            Edge, EdgeData, Node, NodeData, Provenance, is_node_id, normalize_name, without_prefix,
+            Edge, EdgeData, Node, NodeData, Provenance, is_node_id, normalize_name,
+            strip_biolink_prefix,
         },
     },
     text::{to_single_line, truncate},
@@ -71,7 +74,7 @@ impl Findings {
     pub(super) fn add_response(&mut self, response: Response, known: &str) {
         let knowledge = response.message.knowledge_graph.unwrap_or_default();
         for (id, value) in knowledge.nodes {
-            match parse_part(value).and_then(|raw| to_node(id, raw)) {
+            match parse_if_valid(value).and_then(|raw| convert_trapi_node(id, raw)) {
                 Some(node) => {
                     self.graph.add_node(node);
                 }
@@ -83,14 +86,14 @@ impl Findings {
         // edge.
         let mut edge_ids: IndexMap<String, Option<String>> = IndexMap::new();
         for (key, value) in knowledge.edges {
-            let raw: Option<KnowledgeEdge> = parse_part(value);
+            let raw: Option<KnowledgeEdge> = parse_if_valid(value);
             if raw.as_ref().is_some_and(|it| it.predicate == CO_OCCURRENCE) {
                 self.co_occurrence += 1;
                 edge_ids.insert(key, None);
                 continue;
             }
             match raw
-                .and_then(to_edge)
+                .and_then(convert_trapi_edge)
                 .filter(|edge| self.has_both_nodes(edge))
             {
                 Some(edge) => {
@@ -110,8 +113,8 @@ impl Findings {
             }
         }
         for result in results {
-            let valid = parse_part(result)
-                .is_some_and(|result| self.add_bound_result(result, known, &edge_ids));
+            let valid = parse_if_valid(result)
+                .is_some_and(|result| self.add_trapi_result(result, known, &edge_ids));
             self.unreadable += usize::from(!valid);
         }
         self.add_warnings(response.logs);
@@ -125,9 +128,9 @@ impl Findings {
     /// Adds a result of the response. Returns `false` and adds nothing if the result is invalid:
     /// one of its nodes, or all of its edges, are missing or invalid. Returns `true` but adds
     /// nothing if the result has only ignored edges.
-    fn add_bound_result(
+    fn add_trapi_result(
         &mut self,
-        mut result: ResultEntry,
+        mut result: TrapiResult,
         known: &str,
         edge_ids: &IndexMap<String, Option<String>>,
     ) -> bool {
@@ -240,13 +243,13 @@ impl Findings {
     }
 }
 
-fn to_node(id: String, raw: KnowledgeNode) -> Option<Node> {
+fn convert_trapi_node(id: String, raw: KnowledgeNode) -> Option<Node> {
     if !is_node_id(&id) {
         return None;
     }
     let categories = raw.categories.unwrap_or_default();
-    let categories = valid_values(categories.iter().map(String::as_str), MAX_DETAILS);
-    let kind = categories.first().map(|it| without_prefix(it));
+    let categories = collect_valid_values(categories.iter().map(String::as_str), MAX_DETAILS);
+    let kind = categories.first().map(|it| strip_biolink_prefix(it));
     let node = Node {
         label: raw.name.as_deref().and_then(normalize_name),
         kind: kind.and_then(normalize_name),
@@ -262,7 +265,7 @@ fn to_node(id: String, raw: KnowledgeNode) -> Option<Node> {
     node.validate_node().ok()
 }
 
-fn to_edge(raw: KnowledgeEdge) -> Option<Edge> {
+fn convert_trapi_edge(raw: KnowledgeEdge) -> Option<Edge> {
     let sources = raw.sources.into_iter().take(MAX_DETAILS);
     let provenance: Vec<Provenance> = sources
         .map(|source| Provenance {
@@ -279,7 +282,7 @@ fn to_edge(raw: KnowledgeEdge) -> Option<Edge> {
         .into_iter()
         .take(MAX_DETAILS)
         .map(|it| {
-            let name = without_prefix(&it.qualifier_type_id).to_owned();
+            let name = strip_biolink_prefix(&it.qualifier_type_id).to_owned();
             (name, it.qualifier_value)
         })
         .collect();
@@ -315,12 +318,12 @@ fn attribute_values(attributes: &[Attribute], id: &str, max: usize) -> Vec<Strin
         Value::Array(list) => list.as_slice(),
         one => std::slice::from_ref(one),
     });
-    valid_values(values.filter_map(Value::as_str), max)
+    collect_valid_values(values.filter_map(Value::as_str), max)
 }
 
 /// Returns at most `max` distinct values. Skips values that are empty, have more than
 /// [`MAX_VALUE_CHARS`] characters or contain control characters such as line breaks.
-fn valid_values<'a>(values: impl Iterator<Item = &'a str>, max: usize) -> Vec<String> {
+fn collect_valid_values<'a>(values: impl Iterator<Item = &'a str>, max: usize) -> Vec<String> {
     let is_valid = |it: &&str| {
         !it.is_empty() && it.chars().count() <= MAX_VALUE_CHARS && !it.chars().any(char::is_control)
     };

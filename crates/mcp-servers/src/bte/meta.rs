@@ -13,7 +13,7 @@ use super::{
 use crate::{
     graph::{
         knowledge_graph::{Count, count_names, describe_counts},
-        model::without_prefix,
+        model::strip_biolink_prefix,
     },
     text::{format_quantity, join_first_items},
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
@@ -101,8 +101,8 @@ pub(super) fn meta_knowledge_graph_tool(client: &ServiceClient) -> BundledTool {
 async fn run_tool(meta: Arc<CachedMetaKnowledgeGraph>, input: Input) -> ToolResult<Output> {
     let graph = meta.get_or_fetch().await?;
     let matches = |filter: &Option<String>, value: &str| {
-        let filter = filter.as_deref().map(without_prefix);
-        filter.is_none_or(|filter| filter.eq_ignore_ascii_case(without_prefix(value)))
+        let filter = filter.as_deref().map(strip_biolink_prefix);
+        filter.is_none_or(|filter| filter.eq_ignore_ascii_case(strip_biolink_prefix(value)))
     };
     let relations = graph.edges.iter().filter(|relation| {
         matches(&input.subject_category, &relation.subject)
@@ -110,7 +110,11 @@ async fn run_tool(meta: Arc<CachedMetaKnowledgeGraph>, input: Input) -> ToolResu
             && matches(&input.object_category, &relation.object)
     });
     let matching: Vec<&Relation> = relations.collect();
-    let predicates = count_names(matching.iter().map(|edge| without_prefix(&edge.predicate)));
+    let predicates = count_names(
+        matching
+            .iter()
+            .map(|edge| strip_biolink_prefix(&edge.predicate)),
+    );
     let relations = &matching[..matching.len().min(input.limit)];
     let used = |category: &str| {
         let mut relations = relations.iter();
@@ -154,14 +158,14 @@ fn describe_relations(data: &Output) -> String {
         let _ = write!(
             text,
             "\n- {} –{}→ {}",
-            without_prefix(&relation.subject),
-            without_prefix(&relation.predicate),
-            without_prefix(&relation.object)
+            strip_biolink_prefix(&relation.subject),
+            strip_biolink_prefix(&relation.predicate),
+            strip_biolink_prefix(&relation.object)
         );
     }
     text.push_str("\nPrefixes of ids:");
     for category in &data.categories {
-        let name = without_prefix(&category.category);
+        let name = strip_biolink_prefix(&category.category);
         let _ = write!(
             text,
             "\n- {name}: {}",

@@ -56,14 +56,14 @@ pub(super) struct Response {
     pub(super) status: Value,
     #[serde(default)]
     pub(super) description: Value,
-    #[serde(default, deserialize_with = "valid_items")]
+    #[serde(default, deserialize_with = "deserialize_valid_items")]
     pub(super) logs: Vec<LogEntry>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
     pub(super) knowledge_graph: Option<ResponseGraph>,
-    /// The results. Each one is parsed separately as [`ResultEntry`] to skip invalid ones.
+    /// The results. Each one is parsed separately as [`TrapiResult`] to skip invalid ones.
     pub(super) results: Option<Vec<Value>>,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct KnowledgeNode {
     pub(super) name: Option<String>,
     #[serde(default)]
     pub(super) categories: Option<Vec<String>>,
-    #[serde(default, deserialize_with = "valid_items")]
+    #[serde(default, deserialize_with = "deserialize_valid_items")]
     pub(super) attributes: Vec<Attribute>,
 }
 
@@ -91,11 +91,11 @@ pub(super) struct KnowledgeEdge {
     pub(super) subject: String,
     pub(super) object: String,
     pub(super) predicate: String,
-    #[serde(default, deserialize_with = "valid_items")]
+    #[serde(default, deserialize_with = "deserialize_valid_items")]
     pub(super) attributes: Vec<Attribute>,
-    #[serde(default, deserialize_with = "valid_items")]
+    #[serde(default, deserialize_with = "deserialize_valid_items")]
     pub(super) qualifiers: Vec<Qualifier>,
-    #[serde(default, deserialize_with = "valid_items")]
+    #[serde(default, deserialize_with = "deserialize_valid_items")]
     pub(super) sources: Vec<RetrievalSource>,
 }
 
@@ -124,9 +124,9 @@ pub(super) struct RetrievalSource {
 
 /// A query result: the nodes bound to the query nodes, and the supporting edges.
 #[derive(Debug, Deserialize)]
-pub(super) struct ResultEntry {
+pub(super) struct TrapiResult {
     pub(super) node_bindings: BTreeMap<String, Vec<Binding>>,
-    #[serde(default, deserialize_with = "valid_items")]
+    #[serde(default, deserialize_with = "deserialize_valid_items")]
     pub(super) analyses: Vec<Analysis>,
 }
 
@@ -155,7 +155,7 @@ pub(super) struct LogEntry {
 #[derive(Debug, Deserialize)]
 pub(super) struct MetaKnowledgeGraph {
     pub(super) nodes: IndexMap<String, MetaNode>,
-    #[serde(deserialize_with = "valid_items")]
+    #[serde(deserialize_with = "deserialize_valid_items")]
     pub(super) edges: Vec<Relation>,
 }
 
@@ -178,16 +178,20 @@ pub(super) struct Relation {
 
 /// Parses one part of a response, such as a node or an edge. Returns `None` for a value that is not
 /// a valid `T`.
-pub(super) fn parse_part<T: DeserializeOwned>(value: Value) -> Option<T> {
+pub(super) fn parse_if_valid<T: DeserializeOwned>(value: Value) -> Option<T> {
     serde_json::from_value(value).ok()
 }
 
 /// Deserializes the valid items of a list and skips invalid ones. Returns an empty list for `null`.
-pub(super) fn valid_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+pub(super) fn deserialize_valid_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,
 {
     let items = Option::<Vec<Value>>::deserialize(deserializer)?;
-    Ok(items.into_iter().flatten().filter_map(parse_part).collect())
+    Ok(items
+        .into_iter()
+        .flatten()
+        .filter_map(parse_if_valid)
+        .collect())
 }

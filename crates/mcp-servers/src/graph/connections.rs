@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     context::{DatabaseContext, conversation_id},
     knowledge_graph::{KnowledgeGraph, NodeRef},
-    model::{Edge, Node, without_prefix},
-    paths::Network,
+    model::{Edge, Node, strip_biolink_prefix},
+    paths::AdjacencyIndex,
     store::GraphStore,
 };
 use crate::{
@@ -117,8 +117,8 @@ async fn run_tool(store: GraphStore, input: Input) -> ToolResult<Output> {
     let labels: Option<Vec<&str>> = input
         .labels
         .as_ref()
-        .map(|labels| labels.iter().map(|it| without_prefix(it)).collect());
-    let network = Network::new(&graph, |edge| {
+        .map(|labels| labels.iter().map(|it| strip_biolink_prefix(it)).collect());
+    let network = AdjacencyIndex::new(&graph, |edge| {
         let labels = labels.as_ref();
         labels.is_none_or(|it| it.iter().any(|it| it.eq_ignore_ascii_case(&edge.label)))
     });
@@ -143,7 +143,7 @@ async fn run_tool(store: GraphStore, input: Input) -> ToolResult<Output> {
 
 struct ConnectionSearch<'a> {
     graph: &'a KnowledgeGraph,
-    network: Network<'a>,
+    network: AdjacencyIndex<'a>,
     input: &'a Input,
 }
 

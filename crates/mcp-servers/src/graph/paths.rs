@@ -12,7 +12,7 @@ const MAX_STEPS: usize = 200_000;
 
 /// An index of the links between the nodes of a [`KnowledgeGraph`]. A node is identified by its
 /// position in `KnowledgeGraph::nodes`.
-pub(super) struct Network<'a> {
+pub(super) struct AdjacencyIndex<'a> {
     /// For the node at each position, its neighbours, each with the edges between the two nodes.
     /// The neighbours are in the order of their first edges in the graph.
     links: Vec<IndexMap<usize, Vec<(Direction, &'a Edge)>>>,
@@ -35,7 +35,7 @@ pub(super) struct Paths {
 
 /// The state of a depth-first path search.
 struct Search<'a> {
-    network: &'a Network<'a>,
+    network: &'a AdjacencyIndex<'a>,
     to: usize,
     directed: bool,
     /// Distance of each node to the end node in edges. `None` beyond the maximum path length.
@@ -46,7 +46,7 @@ struct Search<'a> {
     found: Vec<Vec<usize>>,
 }
 
-impl<'a> Network<'a> {
+impl<'a> AdjacencyIndex<'a> {
     /// Creates an index of those edges of `graph` for which `included` returns `true`.
     pub(super) fn new(graph: &'a KnowledgeGraph, included: impl Fn(&Edge) -> bool) -> Self {
         let mut links = vec![IndexMap::new(); graph.nodes.len()];

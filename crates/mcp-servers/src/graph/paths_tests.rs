@@ -27,8 +27,8 @@ fn graph(size: usize, pairs: &[(usize, usize)]) -> KnowledgeGraph {
     graph
 }
 
-fn network(graph: &KnowledgeGraph) -> Network<'_> {
-    Network::new(graph, |_| true)
+fn network(graph: &KnowledgeGraph) -> AdjacencyIndex<'_> {
+    AdjacencyIndex::new(graph, |_| true)
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::{
     knowledge_graph::{
         Count, KnowledgeGraph, NodeRef, Totals, count_names, count_types, describe_counts,
     },
-    model::{Edge, EdgeData, Node, NodeData, without_prefix},
+    model::{Edge, EdgeData, Node, NodeData, strip_biolink_prefix},
     store::GraphStore,
 };
 use crate::{
@@ -98,9 +98,9 @@ pub(super) fn graph_state_tool(store: GraphStore) -> BundledTool {
 async fn run_tool(store: GraphStore, input: Input) -> ToolResult<Output> {
     let conversation = conversation_id(input.database_context.as_ref());
     let graph = store.load_graph(conversation).await?;
-    let data = build_page(&graph, &input);
+    let data = build_graph_page(&graph, &input);
     Ok(ToolOutput {
-        text: describe_page(&graph, &data, &input),
+        text: describe_graph_page(&graph, &data, &input),
         data,
     })
 }
@@ -115,7 +115,7 @@ impl Filter {
         let kind = node.kind.as_deref();
         self.includes_node(&node.id)
             && self.node_type.as_deref().is_none_or(|wanted| {
-                kind.is_some_and(|kind| kind.eq_ignore_ascii_case(without_prefix(wanted)))
+                kind.is_some_and(|kind| kind.eq_ignore_ascii_case(strip_biolink_prefix(wanted)))
             })
     }
 
@@ -123,7 +123,7 @@ impl Filter {
         let label = self.edge_type.as_deref();
         self.includes_node(&edge.source)
             && self.includes_node(&edge.target)
-            && label.is_none_or(|it| edge.label.eq_ignore_ascii_case(without_prefix(it)))
+            && label.is_none_or(|it| edge.label.eq_ignore_ascii_case(strip_biolink_prefix(it)))
     }
 
     fn is_empty(&self) -> bool {
@@ -131,7 +131,7 @@ impl Filter {
     }
 }
 
-fn build_page(graph: &KnowledgeGraph, input: &Input) -> Output {
+fn build_graph_page(graph: &KnowledgeGraph, input: &Input) -> Output {
     let (skipped, limit) = (input.offset, input.limit);
     let nodes = graph.nodes.values();
     let nodes: Vec<&Node> = nodes.filter(|it| input.filter.matches_node(it)).collect();
@@ -176,7 +176,7 @@ fn build_page(graph: &KnowledgeGraph, input: &Input) -> Output {
     }
 }
 
-fn describe_page(graph: &KnowledgeGraph, page: &Output, input: &Input) -> String {
+fn describe_graph_page(graph: &KnowledgeGraph, page: &Output, input: &Input) -> String {
     if page.metadata.node_count == 0 {
         return "The graph is empty: it has no nodes and no edges.".to_owned();
     }

@@ -12,12 +12,12 @@ use super::{
 };
 use crate::{
     error::ServerError,
-    sqlite::{Database, Layout},
+    sqlite::{Database, DatabaseLayout},
     text::join_first_items,
     tool::ToolError,
 };
 
-static LAYOUT: Layout = Layout {
+static LAYOUT: DatabaseLayout = DatabaseLayout {
     // The id identifies database files with graphs. It spells "sbkg" in ASCII.
     application_id: 0x7362_6b67,
     version: 1,
@@ -132,7 +132,7 @@ fn load_in_transaction(
             id: row.get(0)?,
             label: row.get(1)?,
             kind: row.get(2)?,
-            data: from_json(row.get_ref(3)?.as_str()?),
+            data: parse_json_or_default(row.get_ref(3)?.as_str()?),
         })
     })?;
     for node in nodes {
@@ -149,7 +149,7 @@ fn load_in_transaction(
             source: row.get(1)?,
             target: row.get(2)?,
             label: row.get(3)?,
-            data: from_json(row.get_ref(4)?.as_str()?),
+            data: parse_json_or_default(row.get_ref(4)?.as_str()?),
         })
     })?;
     for edge in edges {
@@ -203,7 +203,7 @@ fn upsert_in_transaction(
         .into());
     }
     if !changed_nodes.is_empty() || !changed_edges.is_empty() {
-        let number = set_update_time(transaction, conversation, &mut graph)?;
+        let number = upsert_conversation(transaction, conversation, &mut graph)?;
         for node in changed_nodes.iter().filter_map(|id| graph.nodes.get(id)) {
             save_node(transaction, number, node)?;
         }
@@ -216,7 +216,7 @@ fn upsert_in_transaction(
 
 /// Sets the time of the last change of a conversation to the current time. Creates the conversation
 /// if it is new. Returns the row number of the conversation in the table `conversations`.
-fn set_update_time(
+fn upsert_conversation(
     transaction: &Transaction<'_>,
     conversation: &str,
     graph: &mut KnowledgeGraph,
@@ -293,7 +293,7 @@ fn remove_in_transaction(
     let mut graph = load_in_transaction(transaction, conversation)?;
     let edges = edges_before - graph.edges.len();
     if edges > 0 || !nodes.is_empty() {
-        set_update_time(transaction, conversation, &mut graph)?;
+        upsert_conversation(transaction, conversation, &mut graph)?;
     }
     Ok(RemovalResult {
         nodes,
@@ -322,7 +322,7 @@ fn to_json(data: &impl Serialize) -> Result<String, ToolError> {
 
 /// Parses the database column `data`. Returns an empty value for invalid text, which another
 /// program may have written.
-fn from_json<T: DeserializeOwned + Default>(data: &str) -> T {
+fn parse_json_or_default<T: DeserializeOwned + Default>(data: &str) -> T {
     serde_json::from_str(data).unwrap_or_else(|error| {
         tracing::warn!(%error, "failed to parse the data of a node or edge");
         T::default()

@@ -26,7 +26,7 @@ pub(crate) fn validator(schema: &Value) -> Result<SchemaValidator, SchemaError> 
 /// Converts arguments to the forms that the schema and the Rust types accept. Removes optional
 /// arguments that are `null`, because many models send every argument. Converts whole numbers such
 /// as `2.0` to integers, because `serde` does not accept `2.0` as an integer.
-pub(crate) fn normalize(schema: &Value, mut arguments: JsonObject) -> JsonObject {
+pub(crate) fn normalize_arguments(schema: &Value, mut arguments: JsonObject) -> JsonObject {
     let required = schema["required"].as_array();
     let is_required = |name: &str| required.is_some_and(|it| it.iter().any(|it| it == name));
     let properties = &schema["properties"];
@@ -41,7 +41,7 @@ pub(crate) fn normalize(schema: &Value, mut arguments: JsonObject) -> JsonObject
 
 fn normalize_value(schema: &Value, value: &mut Value) {
     match value {
-        Value::Object(object) => *object = normalize(schema, std::mem::take(object)),
+        Value::Object(object) => *object = normalize_arguments(schema, std::mem::take(object)),
         Value::Array(items) => {
             for item in items {
                 normalize_value(&schema["items"], item);
@@ -89,7 +89,10 @@ fn describe_violation(schema: &Value, error: &ValidationError<'_>) -> String {
             let property = property.as_str().unwrap_or_default();
             let description = schema["properties"][property]["description"].as_str();
             let description = description.map_or_else(String::new, |it| format!(" It is: {it}"));
-            format!("{} is missing.{description}", child_name(&path, property))
+            format!(
+                "{} is missing.{description}",
+                join_argument_path(&path, property)
+            )
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             describe_unknown_arguments(schema, &path, unexpected)
@@ -125,7 +128,7 @@ fn schema_at<'a>(schema: &'a Value, pointer: &str) -> (&'a Value, bool) {
     })
 }
 
-fn child_name(path: &str, name: &str) -> String {
+fn join_argument_path(path: &str, name: &str) -> String {
     if path.is_empty() {
         name.to_owned()
     } else {
@@ -139,7 +142,7 @@ fn describe_unknown_arguments(schema: &Value, path: &str, names: &[String]) -> S
     let known = schema["properties"].as_object().into_iter().flatten();
     let known: Vec<&str> = known.map(|(name, _)| name.as_str()).collect();
     let sentences = names.iter().map(|name| {
-        let full = child_name(path, name);
+        let full = join_argument_path(path, name);
         match find_nearest(name, known.iter().copied()) {
             Some(meant) => format!("Unknown argument {full}; did you mean {meant}?"),
             None => format!("Unknown argument {full}."),

@@ -29,7 +29,7 @@ fn schema() -> Value {
 
 fn check(arguments: Value) -> String {
     let schema = schema();
-    let arguments = normalize(&schema, serde_json::from_value(arguments).unwrap());
+    let arguments = normalize_arguments(&schema, serde_json::from_value(arguments).unwrap());
     violations(&validator(&schema).unwrap(), &schema, &arguments).join(" ")
 }
 
@@ -80,7 +80,7 @@ fn only_whole_numbers_that_fit_become_integers() {
             json!({"path": null, "other": null}),
         ),
     ] {
-        let normal = normalize(&schema, serde_json::from_value(given).unwrap());
+        let normal = normalize_arguments(&schema, serde_json::from_value(given).unwrap());
         assert_eq!(Value::Object(normal), expected);
     }
 }

@@ -114,7 +114,7 @@ impl BundledTool {
             let (state, function) = (state.clone(), function.clone());
             Box::pin(async move {
                 match serde_json::from_value(Value::Object(arguments)) {
-                    Ok(input) => to_mcp(name, function(state, input).await),
+                    Ok(input) => to_call_result(name, function(state, input).await),
                     Err(error) => error_result(format!("The arguments are invalid: {error}.")),
                 }
             })
@@ -175,7 +175,7 @@ impl BundledTool {
     /// Validates the arguments and executes the tool. Errors become results with `isError`.
     pub(crate) async fn call(&self, arguments: JsonObject) -> CallToolResult {
         let schema = &self.input_schema;
-        let arguments = arguments::normalize(schema, arguments);
+        let arguments = arguments::normalize_arguments(schema, arguments);
         if let Some(validator) = &self.validator {
             let violations = arguments::violations(validator, schema, &arguments);
             if !violations.is_empty() {
@@ -186,7 +186,7 @@ impl BundledTool {
     }
 }
 
-fn to_mcp<T: Serialize>(tool: &str, result: ToolResult<T>) -> CallToolResult {
+fn to_call_result<T: Serialize>(tool: &str, result: ToolResult<T>) -> CallToolResult {
     let ToolOutput { text, data } = match result {
         Ok(output) => output,
         Err(error) => {

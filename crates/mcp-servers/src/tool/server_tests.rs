@@ -96,7 +96,7 @@ fn accepts_the_same_as_its_schema(server: &str, options: &ServerOptions) {
             let text = &result.content[0].as_text().unwrap().text;
             prop_assert!(!text.starts_with("The arguments are invalid"), "{text}");
             prop_assert!(!text.contains("database failed"), "{text}");
-            let given = arguments::normalize(&schema, given);
+            let given = arguments::normalize_arguments(&schema, given);
             let is_valid = input.is_valid(&Value::Object(given)) == Ok(true);
             valid.set(valid.get() + usize::from(is_valid));
             if let Some(content) = result.structured_content {

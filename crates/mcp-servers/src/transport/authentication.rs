@@ -15,7 +15,7 @@ pub(crate) async fn authenticate(
     request: Request,
     next: Next,
 ) -> Response {
-    if sent_token(request.headers()).is_some_and(|sent| token.matches(sent)) {
+    if extract_token(request.headers()).is_some_and(|sent| token.matches(sent)) {
         return next.run(request).await;
     }
     let text = "An access token is required: send it as `Authorization: Bearer TOKEN`\n";
@@ -23,7 +23,7 @@ pub(crate) async fn authenticate(
     (StatusCode::UNAUTHORIZED, challenge, text).into_response()
 }
 
-fn sent_token(headers: &HeaderMap) -> Option<&[u8]> {
+fn extract_token(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.as_bytes().split_at_checked(7)?;
         scheme

@@ -560,7 +560,7 @@ async fn the_server_does_not_start_without_a_valid_service() {
         let error = serve_stream("bte", options, reader, writer, std::future::pending())
             .await
             .unwrap_err();
-        assert!(error.is_usage());
+        assert!(error.is_usage_error());
         let error = error.to_string();
         assert!(
             error.contains(expected) && !error.contains("hunter2"),

@@ -19,7 +19,7 @@ async fn problem(file: &Path) -> String {
     let options = ServerOptions::new().with_data(file);
     let error = bind_http(NAME, ([127, 0, 0, 1], 0).into(), options).await;
     let error = error.unwrap_err();
-    assert!(error.is_usage());
+    assert!(error.is_usage_error());
     let folder = file.parent().unwrap().display().to_string();
     error.to_string().replace(&folder, "FOLDER")
 }

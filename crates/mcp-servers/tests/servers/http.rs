@@ -190,7 +190,7 @@ async fn a_public_address_requires_a_token() {
             .await
             .unwrap_err();
         assert!(matches!(error, ServerError::Unguarded { .. }), "{error:?}");
-        assert!(error.is_usage());
+        assert!(error.is_usage_error());
         let text = error.to_string();
         let expected = "can be reached from other machines, and no access token is configured: bind to \
                         127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`";
@@ -236,7 +236,7 @@ async fn the_error_of_a_used_port_names_it() {
     let error = bind_http(NAME, address, ServerOptions::new())
         .await
         .unwrap_err();
-    assert!(error.is_usage());
+    assert!(error.is_usage_error());
     let text = error.to_string();
     assert!(
         text.starts_with(&format!("cannot listen on {address}: ")),

@@ -143,7 +143,7 @@ async fn a_notification_before_the_initialization_is_an_error() {
     let (ended, output) = exchange(&format!("{secret}\n")).await;
     assert_eq!(output, "");
     let error = ended.unwrap_err();
-    assert!(!error.is_usage());
+    assert!(!error.is_usage_error());
     insta::assert_snapshot!(error, @"the client did not start a Model Context Protocol session: its first message is not a request");
 }
 
@@ -191,7 +191,7 @@ async fn unknown_servers_are_refused_with_the_known_ones() {
     let error = serve_stdio("customer_service", options(), std::future::pending())
         .await
         .unwrap_err();
-    assert!(error.is_usage());
+    assert!(error.is_usage_error());
     insta::assert_snapshot!(error, @"there is no bundled server `customer_service` (did you mean `customer-service`?); there are: customer-service, graph, bte, workspace");
     let error = serve_stdio("weather", options(), std::future::pending())
         .await

@@ -42,14 +42,14 @@ pub(super) struct Driver {
 /// the run until approval decisions arrive.
 pub(super) enum StepOutcome {
     Continue,
-    Stopped(StopReason),
+    Stopped(RunStopReason),
     /// The run was stored and is not executed further, because its approvals will come later.
     Parked,
 }
 
 /// The reason why the driver stops a run before its end.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum StopReason {
+pub(super) enum RunStopReason {
     Cancelled,
     TimeLimit,
 }
@@ -102,11 +102,11 @@ impl Driver {
         self.publish_events([self.create_start_event(&mut run)])
             .await;
         self.publish_events(switched).await;
-        run.set_time(self.agent.current_time());
+        run.set_current_time(self.agent.current_time());
         if resumed {
             self.publish_events(run.replay_open_calls()).await;
             let recovered = run.recover_run();
-            self.store_and_publish(&mut run, recovered).await;
+            self.store_and_publish_events(&mut run, recovered).await;
         }
         if !resumed || run.step_count() == 0 {
             self.store_checkpoint(&mut run, Checkpoint::Begun).await;
@@ -156,11 +156,11 @@ impl Driver {
                 }
                 Ok(StepOutcome::Stopped(reason)) => {
                     let events = self.stop_run(&mut run, reason, None, &HashMap::new());
-                    self.store_and_publish(&mut run, events).await;
+                    self.store_and_publish_events(&mut run, events).await;
                 }
                 Err(fault) => {
                     let events = run.abort_run(&fault);
-                    self.store_and_publish(&mut run, events).await;
+                    self.store_and_publish_events(&mut run, events).await;
                 }
             }
         }
@@ -193,8 +193,8 @@ impl Driver {
 
     /// Passes the current time to the run, which has no clock.
     fn update_run_time(&self, run: &mut Run) {
-        run.set_time(self.agent.current_time());
-        run.set_steady_time(self.agent.steady.now());
+        run.set_current_time(self.agent.current_time());
+        run.set_monotonic_time(self.agent.steady.now());
     }
 
     /// Sets the driver's deadline to the time at which the run reaches its wall-time limit.
@@ -216,7 +216,7 @@ impl Driver {
     /// decision, the run is first stored together with the events. Then a crash loses none of them,
     /// and no published action is repeated. Returns `false` if the run could not be stored; the
     /// events are published anyway.
-    pub(super) async fn store_and_publish(
+    pub(super) async fn store_and_publish_events(
         &self,
         run: &mut Run,
         mut kinds: Vec<RunEventKind>,
@@ -237,9 +237,9 @@ impl Driver {
     pub(super) async fn wait_unless_stopped<T>(
         &self,
         future: impl Future<Output = T>,
-    ) -> Result<T, StopReason> {
+    ) -> Result<T, RunStopReason> {
         if self.publisher.cancellation_token().is_cancelled() {
-            return Err(StopReason::Cancelled);
+            return Err(RunStopReason::Cancelled);
         }
         tokio::select! {
             biased;
@@ -249,42 +249,42 @@ impl Driver {
     }
 
     /// Waits until the run is cancelled or reaches its deadline.
-    pub(super) async fn wait_until_stopped(&self) -> StopReason {
+    pub(super) async fn wait_until_stopped(&self) -> RunStopReason {
         let cancelled = self.publisher.cancellation_token().cancelled();
         let Some(deadline) = self.deadline else {
             cancelled.await;
-            return StopReason::Cancelled;
+            return RunStopReason::Cancelled;
         };
         // The timer is boxed because it is large and most runs have no deadline.
         match Box::pin(tokio::time::timeout_at(deadline, cancelled)).await {
-            Ok(()) => StopReason::Cancelled,
-            Err(_) => StopReason::TimeLimit,
+            Ok(()) => RunStopReason::Cancelled,
+            Err(_) => RunStopReason::TimeLimit,
         }
     }
 
     /// Returns the reason to stop the run now, if there is one.
-    pub(super) fn stop_reason(&self) -> Option<StopReason> {
+    pub(super) fn stop_reason(&self) -> Option<RunStopReason> {
         if self.publisher.cancellation_token().is_cancelled() {
-            return Some(StopReason::Cancelled);
+            return Some(RunStopReason::Cancelled);
         }
         let is_past = |deadline| deadline <= Instant::now();
         self.deadline
             .is_some_and(is_past)
-            .then_some(StopReason::TimeLimit)
+            .then_some(RunStopReason::TimeLimit)
     }
 
     /// Ends the run because of `reason`. Unfinished tool calls get results that state the reason.
     pub(super) fn stop_run(
         &self,
         run: &mut Run,
-        reason: StopReason,
+        reason: RunStopReason,
         partial: Option<switchboard_domain::ChatResponse>,
         elapsed_ms: &HashMap<String, u64>,
     ) -> Vec<RunEventKind> {
-        run.set_time(self.agent.current_time());
+        run.set_current_time(self.agent.current_time());
         match reason {
-            StopReason::Cancelled => run.cancel_run(partial, elapsed_ms),
-            StopReason::TimeLimit => run.end_at_time_limit(partial, elapsed_ms),
+            RunStopReason::Cancelled => run.cancel_run(partial, elapsed_ms),
+            RunStopReason::TimeLimit => run.end_at_time_limit(partial, elapsed_ms),
         }
     }
 
@@ -345,7 +345,7 @@ impl Driver {
     /// Selects the tools that the recipe allows, and stores their definitions in the run. Returns
     /// the definitions for the model, without the input properties whose values the driver adds,
     /// and a message for each tool name in the recipe that matches no tool.
-    pub(super) fn declare_and_hide_arguments(
+    pub(super) fn prepare_tools_for_model(
         &self,
         run: &mut Run,
         tools: Vec<Arc<ToolDefinition>>,
@@ -372,9 +372,9 @@ impl Driver {
         let Ok(catalog) = self.wait_unless_stopped(host.list_tools()).await else {
             return false;
         };
-        let (tools, _) = self.declare_and_hide_arguments(run, catalog.tools);
+        let (tools, _) = self.prepare_tools_for_model(run, catalog.tools);
         let events = run.recheck_planned_calls(&tools);
-        self.store_and_publish(run, events).await;
+        self.store_and_publish_events(run, events).await;
         true
     }
 
@@ -493,7 +493,7 @@ impl Driver {
                 return Ok(if self.resumed && is_stored {
                     StepOutcome::Parked
                 } else {
-                    StepOutcome::Stopped(StopReason::Cancelled)
+                    StepOutcome::Stopped(RunStopReason::Cancelled)
                 });
             };
             let request = open.iter().find(|request| request.tool_use.id == id);
@@ -514,7 +514,7 @@ impl Driver {
             };
             self.update_run_time(run);
             let events = run.apply_decision(&id, decision)?;
-            is_stored = self.store_and_publish(run, events).await;
+            is_stored = self.store_and_publish_events(run, events).await;
         }
     }
 
@@ -531,10 +531,10 @@ impl Driver {
             return Some((id_of(0)?, ApprovalDecision::NobodyThere));
         };
         let is_open = |id: &str| open.iter().any(|it| it.tool_use.id == id);
-        let unrequested = self.unrequested_approvals(run, is_open);
+        let unrequested = self.calls_without_approval_request(run, is_open);
         // The time that a person takes to decide does not count as wall time of the run.
         run.pause_wall_time(self.agent.current_time());
-        run.set_steady_time(self.agent.steady.now());
+        run.set_monotonic_time(self.agent.steady.now());
         let run = &*run;
         let decided = async {
             let decided = approver.await_decision(open);
@@ -562,7 +562,7 @@ impl Driver {
 
     /// Returns the ids of the waiting calls whose approvals are not requested yet. Omits calls of
     /// unavailable tools. The list is empty if there is no approver.
-    pub(super) fn unrequested_approvals(
+    pub(super) fn calls_without_approval_request(
         &self,
         run: &Run,
         is_requested: impl Fn(&str) -> bool,
@@ -609,7 +609,7 @@ impl Driver {
         let mut pending = run.pending_approvals().into_iter();
         if pending.any(|request| request.tool_use.id == call) {
             let events = run.apply_decision(call, decision)?;
-            self.store_and_publish(run, events).await;
+            self.store_and_publish_events(run, events).await;
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use self::checkpoint::CheckpointStore;
 use crate::{
-    Run, RunOptions, SharedDecisions, SteadyClock,
+    MonotonicClock, Run, RunOptions, SharedDecisions,
     observe::trace::AgentTrace,
     policy::limits::Pricing,
     questions::Questions,
@@ -62,7 +62,7 @@ struct AgentSettings {
     options: Arc<RunOptions>,
     /// Source of the event times; `None` uses the system clock.
     clock: Option<Clock>,
-    steady: SteadyClock,
+    steady: MonotonicClock,
     validators: InputValidators,
 }
 
@@ -277,7 +277,7 @@ impl Agent {
     /// Sets the clock by which approval requests expire. The agents of a process share one clock,
     /// so that a request keeps its expiry if one agent stores the run and another agent resumes it.
     #[must_use]
-    pub fn with_steady_clock(self, clock: SteadyClock) -> Self {
+    pub fn with_monotonic_clock(self, clock: MonotonicClock) -> Self {
         self.change_settings(|settings| settings.steady = clock)
     }
 

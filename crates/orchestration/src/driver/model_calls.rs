@@ -10,7 +10,7 @@ use switchboard_domain::{
 use tracing::Instrument as _;
 
 use super::{
-    drive::{Driver, StepOutcome, StopReason},
+    drive::{Driver, RunStopReason, StepOutcome},
     publish::yield_to_reader,
 };
 use crate::{
@@ -28,7 +28,7 @@ pub(super) const MAX_EVENTS_TOGETHER: usize = 16;
 enum ModelCallEnd {
     Whole(Box<ChatResponse>),
     Failed(ModelError),
-    Stopped(StopReason),
+    Stopped(RunStopReason),
     /// The streamed response has more than this number of bytes.
     TooLarge(u64),
 }
@@ -36,7 +36,7 @@ enum ModelCallEnd {
 /// Converter of a streamed model response to run events. It also assembles the response from the
 /// received events.
 #[derive(Default)]
-struct OutputMapper {
+struct ModelEventConverter {
     answer: ResponseAccumulator,
     meter: AnswerMeter,
     /// Tool uses whose input may be incomplete. Maps the part index in the response to the tool use
@@ -90,7 +90,7 @@ impl Driver {
     }
 
     /// Lists the current tools and prepares the next model request with them.
-    async fn prepare_model_call(&mut self, run: &mut Run) -> Result<ModelCall, StopReason> {
+    async fn prepare_model_call(&mut self, run: &mut Run) -> Result<ModelCall, RunStopReason> {
         let catalog = match self.agent.tools.clone() {
             None => ToolCatalog::default(),
             Some(host) => self.wait_unless_stopped(host.list_tools()).await?,
@@ -101,7 +101,7 @@ impl Driver {
         if let Some(reason) = self.stop_reason() {
             return Err(reason);
         }
-        let (tools, problems) = self.declare_and_hide_arguments(run, tools);
+        let (tools, problems) = self.prepare_tools_for_model(run, tools);
         self.publish_events(run.report_missing_tools(problems))
             .await;
         if run.step_count() == 0
@@ -138,14 +138,14 @@ impl Driver {
             tool_choice: request.tool_choice.clone(),
         }])
         .await;
-        let mut mapper = OutputMapper::new(run);
+        let mut mapper = ModelEventConverter::new(run);
         let trace = ChatTrace::open_span(run.step_count(), model.id(), &request, run.session_id());
         // Boxed, so that the driver's future does not contain this large future.
         let streamed = Box::pin(self.stream_answer(run, model, &request, &mut mapper, &trace));
         let (answer, partial) = streamed.instrument(trace.clone_span()).await;
-        run.set_time(self.agent.current_time());
+        run.set_current_time(self.agent.current_time());
         let events = self.apply_model_call_end(run, &mapper, trace, answer, partial)?;
-        self.store_and_publish(run, events).await;
+        self.store_and_publish_events(run, events).await;
         Ok(StepOutcome::Continue)
     }
 
@@ -153,7 +153,7 @@ impl Driver {
     fn apply_model_call_end(
         &self,
         run: &mut Run,
-        mapper: &OutputMapper,
+        mapper: &ModelEventConverter,
         trace: ChatTrace,
         answer: ModelCallEnd,
         partial: Option<ChatResponse>,
@@ -217,7 +217,7 @@ impl Driver {
             .wait_unless_stopped(model.complete(request))
             .instrument(trace.clone_span())
             .await;
-        run.set_time(self.agent.current_time());
+        run.set_current_time(self.agent.current_time());
         let events = match pending {
             Ok(Ok(answer)) => {
                 trace.close_with_answer(&answer);
@@ -229,7 +229,7 @@ impl Driver {
             }
             Err(reason) => return Ok(StepOutcome::Stopped(reason)),
         };
-        self.store_and_publish(run, events).await;
+        self.store_and_publish_events(run, events).await;
         Ok(StepOutcome::Continue)
     }
 
@@ -240,7 +240,7 @@ impl Driver {
         run: &Run,
         model: &dyn ChatModel,
         request: &ChatRequest,
-        mapper: &mut OutputMapper,
+        mapper: &mut ModelEventConverter,
         trace: &ChatTrace,
     ) -> (ModelCallEnd, Option<ChatResponse>) {
         // The run may have been stopped while the reader processed the start event of this call.
@@ -265,7 +265,7 @@ impl Driver {
             let mut kinds = Vec::with_capacity(events.len());
             let taken = events
                 .into_iter()
-                .try_for_each(|event| mapper.handle_event(event, run, trace, &mut kinds));
+                .try_for_each(|event| mapper.handle_model_event(event, run, trace, &mut kinds));
             if self.publisher.publish_events(kinds) {
                 yield_to_reader().await;
             }
@@ -299,8 +299,8 @@ impl Driver {
     }
 }
 
-impl OutputMapper {
-    /// Creates a mapper for a response that has no events yet.
+impl ModelEventConverter {
+    /// Creates a converter for a response that has no events yet.
     fn new(run: &Run) -> Self {
         Self {
             gathers: run.strategy_phase() == Some(RunPhase::Gathering),
@@ -311,7 +311,7 @@ impl OutputMapper {
 
     /// Adds a model event to the received response, and adds the resulting run event, if any, to
     /// `kinds`. Returns an error if the event ends the call before the response is complete.
-    fn handle_event(
+    fn handle_model_event(
         &mut self,
         event: Result<ModelEvent, ModelError>,
         run: &Run,
@@ -342,7 +342,7 @@ impl OutputMapper {
         let pushed = self.answer.push(&event);
         pushed
             .map_err(|fault| ModelCallEnd::Failed(ModelError::from_violation(provider, fault)))?;
-        let kind = self.convert_event(event, run);
+        let kind = self.convert_model_event(event, run);
         self.has_output |= kind.as_ref().is_some_and(is_output_event);
         kinds.extend(kind);
         Ok(())
@@ -350,7 +350,7 @@ impl OutputMapper {
 
     /// Converts a model event to a run event. Returns `None` if no run event is needed, for example
     /// for a token count.
-    fn convert_event(&mut self, event: ModelEvent, run: &Run) -> Option<RunEventKind> {
+    fn convert_model_event(&mut self, event: ModelEvent, run: &Run) -> Option<RunEventKind> {
         let kind = match event {
             ModelEvent::Retrying { retry } => {
                 // The next attempt starts with a new id generator. Its tool uses then get the ids

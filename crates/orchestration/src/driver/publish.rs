@@ -43,7 +43,7 @@ struct PublisherState {
     next: u64,
     clock: Clock,
     /// Running tool calls, by id of the tool use. Only these calls may publish progress.
-    running: HashMap<String, CallEvents>,
+    running: HashMap<String, ToolCallRateLimits>,
     /// Events that the reader has not taken. The queue needs no maximum length: the driver waits
     /// for the reader after it publishes events, and progress and questions have rate limits.
     unread: VecDeque<RunEvent>,
@@ -55,7 +55,7 @@ struct PublisherState {
 
 /// Rate limits of one running tool call for its progress and questions.
 #[derive(Default)]
-struct CallEvents {
+struct ToolCallRateLimits {
     progress: RateLimit,
     questions: RateLimit,
     /// The latest progress that was not published, because the limit of the rate or of unread

@@ -32,7 +32,7 @@ use crate::{
 const TOOL_TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 
 /// Returns whether the run must be stored before this call, because the call is not safe to repeat.
-fn needs_stored_intent(call: &PlannedCall) -> bool {
+fn needs_checkpoint_before_call(call: &PlannedCall) -> bool {
     !is_read_only(call.annotations) && call.annotations.idempotent != Some(true)
 }
 
@@ -41,7 +41,7 @@ fn needs_stored_intent(call: &PlannedCall) -> bool {
 fn is_stored_before_next_step(run: &mut Run) -> bool {
     match run.next_step() {
         RunStep::AskApproval(_) => true,
-        RunStep::CallTools(calls) => calls.first().is_some_and(needs_stored_intent),
+        RunStep::CallTools(calls) => calls.first().is_some_and(needs_checkpoint_before_call),
         _ => false,
     }
 }
@@ -80,7 +80,7 @@ impl Driver {
         let mut started: Vec<(String, Instant)> = Vec::new();
         let run_id = run.id().to_owned();
         // Approval decisions about later calls may arrive while these calls run.
-        let unrequested = self.unrequested_approvals(run, |_| false);
+        let unrequested = self.calls_without_approval_request(run, |_| false);
         let stopped = 'calls: loop {
             let mut starting = Vec::new();
             while running.len() + starting.len() < max_concurrent && self.stop_reason().is_none() {
@@ -97,22 +97,22 @@ impl Driver {
                         ..ToolCallOutcome::new(Ok(output), 0)
                     };
                     let events = run.apply_tool_outcome(&planned.id, outcome)?;
-                    self.store_and_publish(run, events).await;
+                    self.store_and_publish_events(run, events).await;
                     continue;
                 }
                 let events = run.record_tool_start(&planned.id)?;
                 starting.push((planned, input, key, events));
             }
             let mut planned = starting.iter().map(|(planned, ..)| planned);
-            let is_stored = !planned.any(needs_stored_intent)
+            let is_stored = !planned.any(needs_checkpoint_before_call)
                 || self.store_checkpoint(run, Checkpoint::Leaving).await;
             for (planned, input, key, events) in starting {
                 let id = &planned.id;
                 if self.stop_reason().is_some() {
                     run.revert_tool_start(id)?;
-                } else if !is_stored && needs_stored_intent(&planned) {
+                } else if !is_stored && needs_checkpoint_before_call(&planned) {
                     let events = run.reject_unstored_call(id)?;
-                    self.store_and_publish(run, events).await;
+                    self.store_and_publish_events(run, events).await;
                 } else {
                     started.push((id.clone(), Instant::now()));
                     self.publish_events(events).await;
@@ -147,11 +147,11 @@ impl Driver {
             // Calls that end at the same time are stored and published together.
             let mut ended = Vec::new();
             while let Some((id, outcome)) = next {
-                run.set_time(self.agent.current_time());
+                run.set_current_time(self.agent.current_time());
                 ended.extend(run.apply_tool_outcome(&id, outcome)?);
                 next = running.next().now_or_never().flatten();
             }
-            self.store_and_publish(run, ended).await;
+            self.store_and_publish_events(run, ended).await;
             if let Some(reason) = self.stop_reason() {
                 break 'calls reason;
             }
@@ -164,7 +164,7 @@ impl Driver {
             .map(|(id, since)| (id, to_milliseconds(since.elapsed())))
             .collect();
         let events = self.stop_run(run, stopped, None, &elapsed);
-        self.store_and_publish(run, events).await;
+        self.store_and_publish_events(run, events).await;
         Ok(StepOutcome::Continue)
     }
 

@@ -7,19 +7,19 @@ use switchboard_domain::RunSnapshot;
 use tokio::sync::oneshot;
 
 use super::checkpoint::{Checkpoint, CheckpointError, CheckpointStore};
-use crate::{Run, SnapshotMark};
+use crate::{Run, SnapshotPosition};
 
 /// Channel between the driver of a run and the stream that writes its checkpoints.
 ///
 /// The stream is the only writer to the store, so a snapshot is stored after the events that were
 /// emitted before the snapshot.
 #[derive(Clone)]
-pub(super) struct CheckpointChannel(Arc<Mutex<ChannelState>>);
+pub(super) struct CheckpointChannel(Arc<Mutex<CheckpointChannelState>>);
 
-struct ChannelState {
+struct CheckpointChannelState {
     /// Position in the run's messages. The store has the messages before this position, or receives
     /// them with `pending`, so the next snapshot omits them.
-    mark: SnapshotMark,
+    mark: SnapshotPosition,
     /// Sequence number of the first event that is stored in one transaction with the end of the
     /// run. `None` before the run ends.
     first_end_event: Option<u64>,
@@ -39,8 +39,8 @@ pub(super) struct PendingCheckpoint {
 impl CheckpointChannel {
     /// Creates a channel. `mark` is a position in the run's messages; the store already has the
     /// messages before it.
-    pub(super) fn new(mark: SnapshotMark) -> Self {
-        Self(Arc::new(Mutex::new(ChannelState {
+    pub(super) fn new(mark: SnapshotPosition) -> Self {
+        Self(Arc::new(Mutex::new(CheckpointChannelState {
             mark,
             first_end_event: None,
             pending: None,
@@ -67,7 +67,7 @@ impl CheckpointChannel {
         self.lock_state().pending = None;
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, ChannelState> {
+    fn lock_state(&self) -> MutexGuard<'_, CheckpointChannelState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

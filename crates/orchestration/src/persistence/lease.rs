@@ -12,18 +12,18 @@ use switchboard_domain::{Message, RunState, RunStore, SessionStoreError, StoredE
 ///
 /// A store records which process executes a run, but not which task of the process.
 #[derive(Clone, Default)]
-pub(super) struct LocalRuns(Arc<Mutex<HashMap<String, Weak<LocalRun>>>>);
+pub(super) struct LocalRunLocks(Arc<Mutex<HashMap<String, Weak<LocalRunLock>>>>);
 
-impl LocalRuns {
+impl LocalRunLocks {
     /// Returns the entry of a run and creates it if necessary. The entry exists as long as a task
     /// uses it.
-    pub(super) fn find_or_add_run(&self, run: &str) -> Arc<LocalRun> {
+    pub(super) fn find_or_add_run(&self, run: &str) -> Arc<LocalRunLock> {
         let mut runs = lock_mutex(&self.0);
         runs.retain(|_, local| local.strong_count() > 0);
         if let Some(local) = runs.get(run).and_then(Weak::upgrade) {
             return local;
         }
-        let local = Arc::new(LocalRun::default());
+        let local = Arc::new(LocalRunLock::default());
         runs.insert(run.to_owned(), Arc::downgrade(&local));
         local
     }
@@ -31,7 +31,7 @@ impl LocalRuns {
 
 /// Lock that serializes acquisition and release of one run within this process.
 #[derive(Default)]
-pub(super) struct LocalRun {
+pub(super) struct LocalRunLock {
     transition: tokio::sync::Mutex<()>,
     leases: Mutex<LeaseState>,
 }
@@ -44,10 +44,10 @@ struct LeaseState {
     is_leased: bool,
 }
 
-impl LocalRun {
+impl LocalRunLock {
     /// Waits until no other task acquires or releases the run, and excludes other tasks until the
     /// guard is dropped.
-    pub(super) async fn lock_transition(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    pub(super) async fn lock_lease_changes(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.transition.lock().await
     }
 
@@ -77,7 +77,7 @@ struct ActiveLease {
     session_messages: u64,
     /// State that the run gets if the lease is released before the run finishes.
     release_state: RunState,
-    local: Arc<LocalRun>,
+    local: Arc<LocalRunLock>,
     generation: u64,
 }
 
@@ -86,7 +86,7 @@ impl RunLease {
     /// `session_messages` is the number of messages in the session.
     pub(super) fn new(
         runs: Arc<dyn RunStore>,
-        local_runs: &LocalRuns,
+        local_runs: &LocalRunLocks,
         run: String,
         session_messages: u64,
     ) -> Self {
@@ -117,7 +117,7 @@ impl RunLease {
     }
 
     /// Sets the state that the run gets if the lease is released before the run finishes.
-    pub(super) fn set_release_state(&mut self, state: RunState) {
+    pub(super) fn set_run_state_on_release(&mut self, state: RunState) {
         if let Some(leased) = &mut self.leased {
             leased.release_state = state;
         }
@@ -168,7 +168,7 @@ impl RunLease {
 impl ActiveLease {
     async fn release_run(self) {
         let local = Arc::clone(&self.local);
-        let _transition = local.lock_transition().await;
+        let _transition = local.lock_lease_changes().await;
         if lock_mutex(&local.leases).generation != self.generation {
             // An earlier release succeeded, but its reply was lost, and another task has acquired
             // the run since. A release here would take the run from this other task.

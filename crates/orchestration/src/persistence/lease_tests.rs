@@ -18,7 +18,7 @@ fn store(releases: &Arc<Mutex<Vec<String>>>) -> Arc<dyn RunStore> {
     Arc::new(runs)
 }
 
-fn lease(runs: &Arc<dyn RunStore>, local_runs: &LocalRuns, session_messages: u64) -> RunLease {
+fn lease(runs: &Arc<dyn RunStore>, local_runs: &LocalRunLocks, session_messages: u64) -> RunLease {
     RunLease::new(Arc::clone(runs), local_runs, "r".into(), session_messages)
 }
 
@@ -26,7 +26,7 @@ fn lease(runs: &Arc<dyn RunStore>, local_runs: &LocalRuns, session_messages: u64
 async fn an_outdated_lease_does_not_release_the_run() {
     let releases = Arc::default();
     let runs = store(&releases);
-    let (local_runs, of_another_store) = (LocalRuns::default(), LocalRuns::default());
+    let (local_runs, of_another_store) = (LocalRunLocks::default(), LocalRunLocks::default());
     let outdated = lease(&runs, &local_runs, 1);
     let other_run = lease(&runs, &of_another_store, 7);
     let valid = lease(&runs, &local_runs, 1);
@@ -44,10 +44,10 @@ async fn an_outdated_lease_does_not_release_the_run() {
 async fn a_release_waits_while_another_task_acquires_the_run() {
     let releases = Arc::default();
     let runs = store(&releases);
-    let local_runs = LocalRuns::default();
+    let local_runs = LocalRunLocks::default();
     let first = lease(&runs, &local_runs, 1);
     let local = local_runs.find_or_add_run("r");
-    let transition = local.lock_transition().await;
+    let transition = local.lock_lease_changes().await;
     let mut release = Box::pin(first.release_run());
     assert!(release.as_mut().now_or_never().is_none());
     let second = lease(&runs, &local_runs, 1);

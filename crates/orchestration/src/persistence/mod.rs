@@ -31,14 +31,14 @@ use switchboard_domain::{
 };
 use uuid::Uuid;
 
-use self::lease::{LocalRuns, RunLease};
+use self::lease::{LocalRunLocks, RunLease};
 pub use self::{
     parameters::RunParameters,
     persisted_run::{PersistedEvent, PersistedRun, PersistedRunEnd},
     resume::LeasedRun,
 };
 pub use crate::driver::checkpoint;
-use crate::{Agent, RestoreError, Run, SnapshotMark};
+use crate::{Agent, RestoreError, Run, SnapshotPosition};
 
 /// The sessions and durable runs of one principal. Clones share the stores.
 #[derive(Clone, derive_more::Debug)]
@@ -46,7 +46,7 @@ use crate::{Agent, RestoreError, Run, SnapshotMark};
 pub struct DurableRuns {
     sessions: Arc<dyn SessionStore>,
     runs: Arc<dyn RunStore>,
-    local_runs: LocalRuns,
+    local_runs: LocalRunLocks,
     owner: Principal,
 }
 
@@ -86,7 +86,7 @@ impl DurableRuns {
         Self {
             sessions,
             runs,
-            local_runs: LocalRuns::default(),
+            local_runs: LocalRunLocks::default(),
             owner,
         }
     }
@@ -151,7 +151,7 @@ impl DurableRuns {
     ///
     /// The runs that wrote the removed messages stay in the store, with their events. Returns
     /// [`SessionStoreError::Conflict`] if the session has fewer messages.
-    pub async fn begin_run_after_prefix(
+    pub async fn begin_run_after_truncation(
         &self,
         agent: &Agent,
         session: &SessionId,
@@ -186,7 +186,7 @@ impl DurableRuns {
         let begun = if keep == before_count {
             runs.begin_run(owner, &record, before_count, &new).await
         } else {
-            runs.begin_run_after_prefix(owner, &record, keep, before_count, &new)
+            runs.begin_run_after_truncation(owner, &record, keep, before_count, &new)
                 .await
         };
         drive_if_recorded(agent, run, begun, lease).await
@@ -261,7 +261,7 @@ async fn drive_if_recorded(
             return Err(error.into());
         }
     };
-    let mark = SnapshotMark::default();
+    let mark = SnapshotPosition::default();
     Ok(PersistedRun::drive_leased_run(
         agent, record, *run, mark, false, lease,
     ))

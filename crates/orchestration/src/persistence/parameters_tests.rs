@@ -4,7 +4,7 @@ use serde_json::json;
 use switchboard_domain::{MAX_JSON_DEPTH, MockChatModel, ModelCapabilities, ModelId};
 
 use super::*;
-use crate::{ApprovalPolicy, policy::approval::Rule};
+use crate::{ApprovalPolicy, policy::approval::ApprovalRule};
 
 fn agent(options: RunOptions) -> Agent {
     let mut model = MockChatModel::new();
@@ -21,7 +21,7 @@ fn stored_parameters_are_read_again() {
     options
         .approval
         .rules
-        .push(Rule::deny_all_calls("no").with_tool("rm*"));
+        .push(ApprovalRule::deny_all_calls("no").with_tool("rm*"));
     options.limits.max_steps = 3;
     let begun = RunParameters {
         recipe: Some("short".into()),
@@ -57,8 +57,8 @@ fn parameters_of_another_version_are_read_if_possible() {
 fn options_that_are_too_large_are_omitted() {
     let mut options = RunOptions::default();
     for n in 0..2_000 {
-        let rule =
-            Rule::deny_all_calls(format!("reason number {n}")).with_tool(format!("tool_{n}"));
+        let rule = ApprovalRule::deny_all_calls(format!("reason number {n}"))
+            .with_tool(format!("tool_{n}"));
         options.approval.rules.push(rule);
     }
     let begun = RunParameters {

@@ -22,7 +22,7 @@ use super::{
     lease::{RunLease, retry_until_available},
 };
 use crate::{
-    Agent, CancelHandle, Run, RunEvent, RunEventKind, RunReport, RunStream, SnapshotMark,
+    Agent, CancelHandle, Run, RunEvent, RunEventKind, RunReport, RunStream, SnapshotPosition,
     observe::audit::serialized_name,
 };
 
@@ -134,7 +134,7 @@ impl PersistedRun {
         agent: &Agent,
         record: RunRecord,
         run: Run,
-        mark: SnapshotMark,
+        mark: SnapshotPosition,
         resumed: bool,
         mut lease: RunLease,
     ) -> Self {
@@ -145,7 +145,7 @@ impl PersistedRun {
         } else {
             agent.drive_run(run)
         };
-        lease.set_release_state(RunState::Interrupted);
+        lease.set_run_state_on_release(RunState::Interrupted);
         Self {
             cancel: stream.cancel_handle(),
             runs: lease.run_store(),

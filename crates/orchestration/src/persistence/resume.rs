@@ -11,7 +11,7 @@ use super::{
     persisted_run::{PersistedEvent, PersistedRun},
 };
 use crate::{
-    Agent, RestoreError, Run, RunEvent, RunEventKind, RunOptions, SnapshotMark,
+    Agent, RestoreError, Run, RunEvent, RunEventKind, RunOptions, SnapshotPosition,
     observe::audit::serialized_name,
 };
 
@@ -34,7 +34,7 @@ pub struct LeasedRun {
 struct RestoredRun {
     run: Box<Run>,
     /// Position in the run's messages. The store has all messages before it.
-    mark: SnapshotMark,
+    mark: SnapshotPosition,
     /// Whether the run has no stored state, because its process ended before the first checkpoint.
     /// The run then starts again, with the settings of the agent that resumes it.
     is_stateless: bool,
@@ -46,12 +46,12 @@ struct RestoredRun {
 impl RestoredRun {
     /// Returns a replacement for a run whose stored state cannot be read, so that the run can be
     /// ended.
-    fn new_unreadable(durable_runs: &DurableRuns, record: &RunRecord) -> Self {
+    fn for_unreadable_run(durable_runs: &DurableRuns, record: &RunRecord) -> Self {
         let mut run = durable_runs.new_run_from_conversation(record, Vec::new());
         run.continue_event_numbers(record.last_event, []);
         Self {
             run,
-            mark: SnapshotMark::default(),
+            mark: SnapshotPosition::default(),
             is_stateless: true,
             partial_text: String::new(),
         }
@@ -149,7 +149,7 @@ impl DurableRuns {
                     error,
                     "abandoning a run whose stored form cannot be read"
                 );
-                RestoredRun::new_unreadable(self, &record)
+                RestoredRun::for_unreadable_run(self, &record)
             }
             Err(error) => {
                 lease.release_run().await;
@@ -176,7 +176,7 @@ impl DurableRuns {
         };
         let taking = async move {
             let local = durable_runs.local_runs.find_or_add_run(&run);
-            let _transition = local.lock_transition().await;
+            let _transition = local.lock_lease_changes().await;
             let (runs, owner) = (&durable_runs.runs, &durable_runs.owner);
             let taken = runs.acquire_run(owner, &run).await;
             // If another task of this process has the lease, the failed call did not lease the run,
@@ -187,13 +187,13 @@ impl DurableRuns {
                     // The store may have leased the run despite the error. The new lease is dropped
                     // here, and the drop releases the run.
                     let mut lease = durable_runs.new_lease(&run, session.messages);
-                    lease.set_release_state(release_state);
+                    lease.set_run_state_on_release(release_state);
                     Err(error.into())
                 }
                 Err(error) => Err(error.into()),
                 Ok(record) => {
                     let mut lease = durable_runs.new_lease(&run, session.messages);
-                    lease.set_release_state(release_state);
+                    lease.set_run_state_on_release(release_state);
                     Ok((record, lease))
                 }
             }
@@ -234,7 +234,7 @@ impl DurableRuns {
         let (mut run, mark) = if let Some(snapshot) = snapshot {
             let run = Run::from_snapshot(snapshot).and_then(|run| run.verify_run_id(&record.id));
             let run = run.map_err(|source| unreadable_run_error(&record.id, source))?;
-            let mark = run.snapshot_mark();
+            let mark = run.snapshot_position();
             // The store decides the owner and the session of a run, not the stored state.
             let session = Some(record.session.0.clone());
             let run = run.with_principal(self.owner.clone(), session);
@@ -244,7 +244,7 @@ impl DurableRuns {
             let messages = messages.await?;
             (
                 self.new_run_from_conversation(record, messages),
-                SnapshotMark::default(),
+                SnapshotPosition::default(),
             )
         };
         let from = run.next_event_number().min(record.last_event + 1);

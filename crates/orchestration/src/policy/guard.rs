@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{ToolContent, ToolOutput};
 
-use crate::tools::pattern::Pattern;
+use crate::tools::pattern::NamePattern;
 
 /// A guard of a tool. If the tool's result meets the condition, or is missing, the later calls of
 /// the same model answer are not executed.
@@ -18,7 +18,7 @@ use crate::tools::pattern::Pattern;
 #[serde(deny_unknown_fields)]
 pub struct ToolGuard {
     /// Pattern of the tool's name as the model sees it.
-    pub tool: Pattern,
+    pub tool: NamePattern,
     /// Condition on the result of the tool. If it is met, the later calls are skipped.
     pub when: GuardCondition,
 }

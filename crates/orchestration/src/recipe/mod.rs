@@ -93,7 +93,7 @@ pub struct Recipe {
     pub strategy: Option<Strategy>,
     /// Sampling temperature of the model. `None` uses the configured temperature.
     #[serde(
-        deserialize_with = "policy::deserialize_amount",
+        deserialize_with = "policy::deserialize_non_negative_number",
         skip_serializing_if = "Option::is_none"
     )]
     pub temperature: Option<f64>,

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::tools::{exact_pattern, server_and_tool_patterns};
+use super::tools::{convert_recipe_pattern, server_and_tool_patterns};
 use crate::{
     Limits,
-    policy::approval::{ApprovalPolicy, Approvals, Rule},
+    policy::approval::{ApprovalPolicy, ApprovalRule, ApprovalSettings},
 };
 
 /// Restrictions of tool calls in a recipe. A `None` field uses the configured value.
@@ -51,22 +51,26 @@ impl ToolPolicy {
     /// The configured rules precede the added rules and are not changed, so a recipe cannot allow a
     /// call that they deny. With the policy [`ApprovalPolicy::None`], the added rules match only
     /// read-only tools, so for other tools the recipe does not replace the denial of the policy.
-    pub fn tighten_approvals(&self, approvals: &mut Approvals) {
+    pub fn tighten_approvals(&self, approvals: &mut ApprovalSettings) {
         let mut rules = Vec::new();
         match &self.requires_approval {
             None | Some(ApprovalRequirement::EveryCall(false)) => {}
-            Some(ApprovalRequirement::EveryCall(true)) => rules.push(Rule::ask_for_all_calls()),
+            Some(ApprovalRequirement::EveryCall(true)) => {
+                rules.push(ApprovalRule::ask_for_all_calls())
+            }
             Some(ApprovalRequirement::For(patterns)) if patterns.is_empty() => {}
             Some(ApprovalRequirement::For(patterns)) => {
-                let names = patterns.iter().map(|pattern| exact_pattern(pattern));
-                rules.push(names.fold(Rule::ask_for_all_calls(), Rule::with_tool));
+                let names = patterns
+                    .iter()
+                    .map(|pattern| convert_recipe_pattern(pattern));
+                rules.push(names.fold(ApprovalRule::ask_for_all_calls(), ApprovalRule::with_tool));
                 // The name that the model sees may be shortened, so `server__tool` patterns are
                 // also compared with the server's name and the tool's name on it.
                 let halves = patterns
                     .iter()
                     .filter_map(|pattern| server_and_tool_patterns(pattern));
                 rules.extend(halves.map(|(server, tool)| {
-                    Rule::ask_for_all_calls()
+                    ApprovalRule::ask_for_all_calls()
                         .with_server(server)
                         .with_tool(tool)
                 }));
@@ -111,7 +115,7 @@ pub struct RecipeLimits {
     pub max_total_tokens: Option<u64>,
     /// Maximum cost of a run in US dollars.
     #[serde(
-        deserialize_with = "deserialize_amount",
+        deserialize_with = "deserialize_non_negative_number",
         skip_serializing_if = "Option::is_none"
     )]
     pub max_cost_usd: Option<f64>,
@@ -144,7 +148,7 @@ impl RecipeLimits {
 }
 
 /// Deserializes a number of at least 0. A negative number is an error.
-pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_non_negative_number<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {
     let amount = f64::deserialize(deserializer)?;
@@ -171,9 +175,11 @@ mod tests {
     use switchboard_domain::{Principal, ToolDefinition};
 
     use super::*;
-    use crate::policy::approval::{CheckedCall, Decisions, Requester, Verdict};
+    use crate::policy::approval::{
+        ApprovalVerdict, RememberedDecisions, Requester, ToolCallToCheck,
+    };
 
-    fn verdict(approvals: &Approvals, name: &str, read_only: bool) -> Verdict {
+    fn verdict(approvals: &ApprovalSettings, name: &str, read_only: bool) -> ApprovalVerdict {
         let mut tool = ToolDefinition::new(name, "", json!({}));
         tool.annotations.read_only = Some(read_only);
         let requester = Requester {
@@ -182,9 +188,9 @@ mod tests {
         };
         let now = Timestamp::UNIX_EPOCH;
         approvals.verdict_for_call(
-            &CheckedCall::from_tool(&tool),
+            &ToolCallToCheck::from_tool(&tool),
             &requester,
-            &Decisions::default(),
+            &RememberedDecisions::default(),
             now,
         )
     }
@@ -196,11 +202,11 @@ mod tests {
         }
     }
 
-    const ASK: Verdict = Verdict::Ask { redefined: false };
+    const ASK: ApprovalVerdict = ApprovalVerdict::Ask { redefined: false };
 
     #[test]
     fn a_recipe_requires_more_approvals() {
-        let mut approvals = Approvals::default();
+        let mut approvals = ApprovalSettings::default();
         wants(ApprovalRequirement::For(vec![
             "file/save".into(),
             "rm_*".into(),
@@ -208,8 +214,8 @@ mod tests {
         .tighten_approvals(&mut approvals);
         assert_eq!(verdict(&approvals, "file_save", false), ASK);
         assert_eq!(verdict(&approvals, "rm_all", true), ASK);
-        assert_eq!(verdict(&approvals, "file_load", true), Verdict::Run);
-        let mut approvals = Approvals::default();
+        assert_eq!(verdict(&approvals, "file_load", true), ApprovalVerdict::Run);
+        let mut approvals = ApprovalSettings::default();
         wants(ApprovalRequirement::EveryCall(true)).tighten_approvals(&mut approvals);
         assert_eq!(verdict(&approvals, "file_load", true), ASK);
     }
@@ -222,24 +228,24 @@ mod tests {
             ApprovalRequirement::For(vec!["*".into()]),
             ApprovalRequirement::For(vec![]),
         ] {
-            let mut off = Approvals::from(ApprovalPolicy::None);
+            let mut off = ApprovalSettings::from(ApprovalPolicy::None);
             wants(wanted.clone()).tighten_approvals(&mut off);
             let refused = verdict(&off, "file_save", false);
             assert!(
-                matches!(refused, Verdict::Refuse { .. }),
+                matches!(refused, ApprovalVerdict::Refuse { .. }),
                 "{wanted:?}: {refused:?}"
             );
-            let mut ask = Approvals::from(ApprovalPolicy::Ask);
+            let mut ask = ApprovalSettings::from(ApprovalPolicy::Ask);
             wants(wanted.clone()).tighten_approvals(&mut ask);
             assert_eq!(verdict(&ask, "file_save", false), ASK, "{wanted:?}");
-            let mut denied = Approvals::default();
+            let mut denied = ApprovalSettings::default();
             denied
                 .rules
-                .push(Rule::deny_all_calls("no").with_tool("file_save"));
+                .push(ApprovalRule::deny_all_calls("no").with_tool("file_save"));
             wants(wanted.clone()).tighten_approvals(&mut denied);
             let refused = verdict(&denied, "file_save", false);
             assert!(
-                matches!(refused, Verdict::Refuse { .. }),
+                matches!(refused, ApprovalVerdict::Refuse { .. }),
                 "{wanted:?}: {refused:?}"
             );
         }

@@ -14,17 +14,17 @@ use crate::strategy::{GatherFormat, Strategy};
 const MAX_NAME_BYTES: usize = 64;
 
 /// Key that marks a recipe of another program. The file contains it as `uniqueId`, which
-/// [`normalize_value`] converts to `snake_case`.
+/// [`normalize_recipe_document`] converts to `snake_case`.
 const FOREIGN_KEY: &str = "unique_id";
 
-/// Keys whose values [`normalize_value`] does not change, because they contain a schema, a tool
-/// input, a tool result or tool names.
+/// Keys whose values [`normalize_recipe_document`] does not change, because they contain a schema,
+/// a tool input, a tool result or tool names.
 const OPAQUE_KEYS: [&str; 5] = ["descriptions", "input", "result", "schema", "formatter"];
 
 /// Parses a recipe in the form of this program, or in the form of another program if the key
 /// `uniqueId` is present.
 pub(super) fn parse_recipe(value: &Value) -> Result<Recipe, RecipeError> {
-    let Value::Object(mut document) = normalize_value(value) else {
+    let Value::Object(mut document) = normalize_recipe_document(value) else {
         return Err(RecipeError::new("", "the recipe must be a map of keys"));
     };
     let mut ignored = Vec::new();
@@ -35,7 +35,10 @@ pub(super) fn parse_recipe(value: &Value) -> Result<Recipe, RecipeError> {
     let formatter = document.shift_remove("formatter");
     let mut recipe: Recipe =
         serde_path_to_error::deserialize(Value::Object(document)).map_err(|error| {
-            RecipeError::new(error.path().to_string(), explain_error(&error.into_inner()))
+            RecipeError::new(
+                error.path().to_string(),
+                format_error_with_suggestion(&error.into_inner()),
+            )
         })?;
     if recipe.name.is_empty() {
         return Err(RecipeError::new("", "missing field `name`"));
@@ -89,7 +92,7 @@ fn convert_foreign_recipe(written: &Value) -> Result<(JsonObject, Vec<String>), 
         .map(|it| ("", it))
         .chain(strategy)
     {
-        let value = normalize_value(&value);
+        let value = normalize_recipe_document(&value);
         match key.to_snake_case().as_str() {
             FOREIGN_KEY => {
                 recipe.insert("name".to_owned(), value);
@@ -186,7 +189,7 @@ fn expand_short_forms(document: &mut JsonObject) -> Result<(), RecipeError> {
 
 /// Returns a copy of a recipe document with `snake_case` keys and trimmed texts. Properties that
 /// are null or blank are removed.
-fn normalize_value(value: &Value) -> Value {
+fn normalize_recipe_document(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
             let properties = map.iter().map(|(key, value)| {
@@ -195,14 +198,14 @@ fn normalize_value(value: &Value) -> Value {
                 let value = if is_opaque {
                     value.clone()
                 } else {
-                    normalize_value(value)
+                    normalize_recipe_document(value)
                 };
                 (key, value)
             });
             let is_set = |value: &Value| !value.is_null() && value != "";
             properties.filter(|(_, value)| is_set(value)).collect()
         }
-        Value::Array(items) => items.iter().map(normalize_value).collect(),
+        Value::Array(items) => items.iter().map(normalize_recipe_document).collect(),
         Value::String(text) => text.trim().into(),
         other => other.clone(),
     }
@@ -210,7 +213,7 @@ fn normalize_value(value: &Value) -> Value {
 
 /// Returns the error message of serde. For an unknown key or value, returns a message that suggests
 /// the most similar known one, if there is one.
-fn explain_error(error: &serde_json::Error) -> String {
+fn format_error_with_suggestion(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let kind = match message.split('`').next() {
         Some("unknown field ") => "key",

@@ -9,7 +9,7 @@ use switchboard_domain::{
 };
 
 use super::Recipe;
-use crate::tools::{definition_cache::DefinitionCache, pattern::Pattern};
+use crate::tools::{definition_cache::DefinitionCache, pattern::NamePattern};
 
 /// Rules of a recipe that select tools and replace their descriptions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ fn serialize_as_map<S: serde::Serializer>(
 pub fn matches_tool(pattern: &str, tool: &ToolDefinition) -> bool {
     let plain_pattern = replace_special_characters(pattern);
     let names_server = plain_pattern.contains("__");
-    let pattern = Pattern::new(plain_pattern);
+    let pattern = NamePattern::new(plain_pattern);
     let own = tool
         .origin
         .as_ref()
@@ -108,10 +108,10 @@ pub fn matches_tool(pattern: &str, tool: &ToolDefinition) -> bool {
         .any(|name| pattern.matches(&name))
 }
 
-/// Converts a pattern of [`matches_tool`] to the text of a [`Pattern`]. For [`matches_tool`],
-/// special characters are equal to `_`, but a [`Pattern`] compares them exactly, so they become
+/// Converts a pattern of [`matches_tool`] to the text of a [`NamePattern`]. For [`matches_tool`],
+/// special characters are equal to `_`, but a [`NamePattern`] compares them exactly, so they become
 /// `?`. The converted pattern can match more tools than the original.
-pub(super) fn exact_pattern(pattern: &str) -> String {
+pub(super) fn convert_recipe_pattern(pattern: &str) -> String {
     replace_special_characters(pattern).replace('_', "?")
 }
 
@@ -120,7 +120,7 @@ pub(super) fn exact_pattern(pattern: &str) -> String {
 pub(super) fn server_and_tool_patterns(pattern: &str) -> Option<(String, String)> {
     let plain = replace_special_characters(pattern);
     let (server, tool) = plain.split_once("__")?;
-    Some((exact_pattern(server), exact_pattern(tool)))
+    Some((convert_recipe_pattern(server), convert_recipe_pattern(tool)))
 }
 
 fn replace_special_characters(name: &str) -> String {

@@ -9,11 +9,11 @@ use switchboard_domain::{
 
 use super::{
     Events, Run, UnexpectedInput,
-    state::{CallEnd, CallState, PendingCall},
+    state::{RequestedToolCall, ToolCallEnd, ToolCallState},
 };
 use crate::{
     RunEventKind, ToolFailure,
-    policy::approval::{Requester, Verdict},
+    policy::approval::{ApprovalVerdict, Requester},
 };
 
 impl Run {
@@ -21,8 +21,8 @@ impl Run {
     /// call does not wait for approval.
     ///
     /// [`ApprovalDecision::Later`] leaves the approval request open. A decision after the expiry of
-    /// the request counts as [`ApprovalDecision::Expired`]; [`Run::set_time`] sets the current
-    /// time.
+    /// the request counts as [`ApprovalDecision::Expired`]; [`Run::set_current_time`] sets the
+    /// current time.
     pub fn apply_decision(
         &mut self,
         id: &str,
@@ -30,7 +30,7 @@ impl Run {
     ) -> Result<Events, UnexpectedInput> {
         let position = self.find_unfinished_call(id)?;
         let call = &self.state.batch_calls()[position];
-        if !matches!(call.state, CallState::Waiting { .. }) {
+        if !matches!(call.state, ToolCallState::Waiting { .. }) {
             let reason = format!("`{id}` does not wait for approval");
             return Err(UnexpectedInput(reason));
         }
@@ -66,7 +66,7 @@ impl Run {
                     edited: is_edited,
                     remembered: false,
                 });
-                self.state.batch_calls_mut()[position].state = CallState::Ready;
+                self.state.batch_calls_mut()[position].state = ToolCallState::Ready;
                 if let Some(definition) = definition.filter(|_| is_remembered) {
                     events.extend(self.apply_stored_decision(&definition, scope));
                 }
@@ -90,7 +90,7 @@ impl Run {
         reason: String,
     ) -> Events {
         let id = self.state.batch_calls()[position].tool_use.id.clone();
-        let end = CallEnd::from_failure(failure, format!("Not executed: {reason}."));
+        let end = ToolCallEnd::from_failure(failure, format!("Not executed: {reason}."));
         let mut events = vec![RunEventKind::ToolDenied { id, reason }];
         events.extend(self.end_call(position, end));
         events
@@ -128,14 +128,14 @@ impl Run {
         let mut events = Vec::new();
         for position in 0..self.state.batch_calls().len() {
             let call = &self.state.batch_calls()[position];
-            let is_waiting = matches!(call.state, CallState::Waiting { .. });
+            let is_waiting = matches!(call.state, ToolCallState::Waiting { .. });
             if !is_waiting || call.tool_use.name != definition.name {
                 continue;
             }
             let id = call.tool_use.id.clone();
             match self.find_approval_verdict(definition).0 {
-                Verdict::Run => {
-                    self.state.batch_calls_mut()[position].state = CallState::Ready;
+                ApprovalVerdict::Run => {
+                    self.state.batch_calls_mut()[position].state = ToolCallState::Ready;
                     events.push(RunEventKind::ToolApproved {
                         id,
                         scope,
@@ -143,10 +143,10 @@ impl Run {
                         remembered: true,
                     });
                 }
-                Verdict::Refuse { reason } => {
+                ApprovalVerdict::Refuse { reason } => {
                     events.extend(self.deny_call(position, ToolFailure::Denied, reason));
                 }
-                Verdict::Ask { .. } => {}
+                ApprovalVerdict::Ask { .. } => {}
             }
         }
         events
@@ -218,7 +218,7 @@ impl Run {
         let deadline = self.caches.steady.zip(approval.expire_after);
         let deadline = deadline.map(|(now, span)| now.add_duration(span));
         for call in &mut self.state.batch_calls_mut()[range.clone()] {
-            if let CallState::Waiting { expires_at, .. } = &mut call.state
+            if let ToolCallState::Waiting { expires_at, .. } = &mut call.state
                 && expires_at.is_none()
             {
                 expires_at.clone_from(&expiry);
@@ -233,8 +233,8 @@ impl Run {
 
     /// Builds the approval request of a tool call. Returns `None` if the call does not wait for
     /// approval.
-    fn build_approval_request(&self, call: &PendingCall) -> Option<ApprovalRequest> {
-        let CallState::Waiting {
+    fn build_approval_request(&self, call: &RequestedToolCall) -> Option<ApprovalRequest> {
+        let ToolCallState::Waiting {
             expires_at,
             redefined,
         } = &call.state
@@ -256,12 +256,12 @@ impl Run {
     /// Returns the time until the approval request of a tool call expires. Returns `None` if the
     /// request never expires or the call does not wait for approval.
     ///
-    /// The process that made the request measures the time on its steady clock. Another process
+    /// The process that made the request measures the time on its monotonic clock. Another process
     /// compares the request's time stamp with the run's current time.
     pub(crate) fn remaining_decision_time(&self, id: &str) -> Option<Duration> {
         let mut calls = self.state.batch_calls().iter();
         let call = calls.find(|call| call.tool_use.id == id)?;
-        let CallState::Waiting { expires_at, .. } = &call.state else {
+        let ToolCallState::Waiting { expires_at, .. } = &call.state else {
             return None;
         };
         let until: Timestamp = expires_at.as_deref()?.parse().ok()?;

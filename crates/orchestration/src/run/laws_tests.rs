@@ -31,7 +31,7 @@ struct Play<'a> {
     stores: Stores,
     /// The conversation as a store has it that gets snapshots.
     conversation: Vec<Arc<Message>>,
-    mark: SnapshotMark,
+    mark: SnapshotPosition,
     run: Run,
     now: Timestamp,
     events: Events,
@@ -65,7 +65,7 @@ impl<'a> Play<'a> {
             script,
             stores,
             conversation: Vec::new(),
-            mark: SnapshotMark::default(),
+            mark: SnapshotPosition::default(),
             run,
             now: Timestamp::UNIX_EPOCH,
             events: Vec::new(),
@@ -96,7 +96,7 @@ impl<'a> Play<'a> {
         assert!(self.happened < ENDLESS, "it never ends: {:?}", self.events);
         if !matches!(
             self.run.state.phase,
-            LoopState::CallingModel | LoopState::Summarising
+            AgentLoopState::CallingModel | AgentLoopState::Summarising
         ) {
             self.store();
         }
@@ -109,7 +109,7 @@ impl<'a> Play<'a> {
         assert!(from <= self.conversation.len());
         self.conversation.truncate(from);
         self.conversation.extend(snapshot.messages);
-        assert_eq!(self.conversation, *self.run.stored_messages());
+        assert_eq!(self.conversation, *self.run.messages_to_store());
         self.run = Run::from_snapshot(RunSnapshot {
             state: snapshot.state,
             from: 0,
@@ -117,7 +117,7 @@ impl<'a> Play<'a> {
         })
         .unwrap();
         assert_eq!(
-            self.run.snapshot_mark(),
+            self.run.snapshot_position(),
             mark,
             "nothing is put between them here"
         );
@@ -128,7 +128,7 @@ impl<'a> Play<'a> {
     fn store(&mut self) {
         let seconds = self.next("seconds", &self.script.seconds);
         self.now += SignedDuration::from_secs(seconds.into());
-        self.run.set_time(self.now);
+        self.run.set_current_time(self.now);
         match self.stores {
             Stores::Never => return,
             Stores::Whole => {
@@ -137,7 +137,7 @@ impl<'a> Play<'a> {
             }
             Stores::Snapshots => self.through_a_snapshot(),
         }
-        self.run.set_time(self.now);
+        self.run.set_current_time(self.now);
         let events = self.run.recheck_planned_calls(&tools(&self.script.knobs));
         assert_eq!(events, [], "the tools are the same");
     }
@@ -150,7 +150,7 @@ impl<'a> Play<'a> {
             return false;
         }
         let partial = (self.run.outcome().is_none()
-            && matches!(self.run.state.phase, LoopState::CallingModel))
+            && matches!(self.run.state.phase, AgentLoopState::CallingModel))
         .then(|| answer(vec![Part::text("Half")], FinishReason::Interrupted));
         let events = if by_time {
             self.run.end_at_time_limit(partial, &HashMap::new())
@@ -660,7 +660,7 @@ fn assert_limits(play: &Play<'_>) {
         Outcome::Completed | Outcome::Cancelled => assert!(report.error.is_none()),
         outcome => {
             let error = report.error.expect("why it has no proper answer");
-            assert_eq!(error.kind.to_outcome(), outcome);
+            assert_eq!(error.kind.to_run_outcome(), outcome);
         }
     }
 }

@@ -28,19 +28,22 @@ use switchboard_domain::{
 pub(crate) use self::response::ToolUseIdGenerator;
 use self::{
     phases::StrategyPhase,
-    state::{CallState, LoopState, ModelTurn, PendingCall, RunCaches, RunState},
+    state::{
+        AgentLoopState, ModelCallState, RequestedToolCall, RunState, ToolCallState,
+        TransientRunState,
+    },
 };
 pub use self::{
-    snapshot::{RestoreError, SnapshotMark, UnsupportedFormat},
-    steady_clock::{SteadyClock, SteadyTime},
+    snapshot::{RestoreError, SnapshotPosition, UnsupportedFormat},
+    steady_clock::{MonotonicClock, MonotonicTime},
     step::{CallPurpose, ModelCall, PlannedCall, RunStep, ToolCallOutcome, UnexpectedInput},
 };
 use crate::{
     AnswerItem, Outcome, RecordedResult, RunError, RunEventKind, RunOptions, RunReport,
     SharedDecisions, ToolCallRecord,
     policy::{
-        approval::Approvals,
-        limits::{Ledger, Limits, Pricing},
+        approval::ApprovalSettings,
+        limits::{Limits, Pricing, UsageLedger},
     },
     recipe::Recipe,
     strategy::formatter,
@@ -56,14 +59,14 @@ type Events = Vec<RunEventKind>;
 /// driver numbers and publishes. Between any two calls the run can be stored and continued in
 /// another process.
 ///
-/// [`Run::set_time`] sets the time. Without it, no time passes for the run: it reaches no deadline,
-/// approval requests do not expire, and all its tool calls count as calls of one minute.
+/// [`Run::set_current_time`] sets the time. Without it, no time passes for the run: it reaches no
+/// deadline, approval requests do not expire, and all its tool calls count as calls of one minute.
 #[derive(Debug)]
 pub struct Run {
     state: RunState,
     /// Messages of the whole conversation, including those before the run.
     messages: Vec<Arc<Message>>,
-    caches: RunCaches,
+    caches: TransientRunState,
 }
 
 impl Run {
@@ -84,16 +87,16 @@ impl Run {
             pricing: None,
             recipe: None,
             initial_messages: messages.len(),
-            phase: LoopState::Model,
+            phase: AgentLoopState::Model,
             stage: StrategyPhase::from_strategy(&options.strategy),
             options,
-            turn: ModelTurn::default(),
+            turn: ModelCallState::default(),
             records: Vec::new(),
             complete_results: FullResults::default(),
             redefined: BTreeSet::new(),
             reviewed: BTreeMap::new(),
             decisions: SharedDecisions::default(),
-            ledger: Ledger::default(),
+            ledger: UsageLedger::default(),
             usage: Usage::default(),
             finish: None,
             warnings: Vec::new(),
@@ -106,7 +109,7 @@ impl Run {
         Self {
             state,
             messages,
-            caches: RunCaches::default(),
+            caches: TransientRunState::default(),
         }
     }
 
@@ -149,8 +152,8 @@ impl Run {
         self.caches.validators = validators;
     }
 
-    /// Stops counting the wall time of the run until the next [`Run::set_time`]. Call this function
-    /// before the run waits for a decision of a person.
+    /// Stops counting the wall time of the run until the next [`Run::set_current_time`]. Call this
+    /// function before the run waits for a decision of a person.
     pub fn pause_wall_time(&mut self, now: Timestamp) {
         self.state.now = now;
         self.caches.is_clock_running = false;
@@ -198,7 +201,7 @@ impl Run {
     }
 
     /// Sets the current time, and starts counting the run's wall time if it is paused.
-    pub fn set_time(&mut self, now: Timestamp) {
+    pub fn set_current_time(&mut self, now: Timestamp) {
         self.state.now = now;
         if self.caches.is_clock_running {
             self.state.ledger.record_time(now);
@@ -209,9 +212,9 @@ impl Run {
     }
 
     /// Sets the current time of the monotonic clock by which approval requests expire in this
-    /// process. If this time was never set, they expire by the time of [`Run::set_time`], which
-    /// follows changes of the system clock.
-    pub fn set_steady_time(&mut self, now: SteadyTime) {
+    /// process. If this time was never set, they expire by the time of [`Run::set_current_time`],
+    /// which follows changes of the system clock.
+    pub fn set_monotonic_time(&mut self, now: MonotonicTime) {
         self.caches.steady = Some(now);
     }
 
@@ -251,7 +254,7 @@ impl Run {
     }
 
     /// Returns the ledger of the model calls, tool calls, tokens, cost and time of the run.
-    pub fn usage_ledger(&self) -> &Ledger {
+    pub fn usage_ledger(&self) -> &UsageLedger {
         &self.state.ledger
     }
 
@@ -297,7 +300,7 @@ impl Run {
     /// Returns how the run ended; `None` before its end.
     pub fn outcome(&self) -> Option<Outcome> {
         match self.state.phase {
-            LoopState::Done(outcome) => Some(outcome),
+            AgentLoopState::Done(outcome) => Some(outcome),
             _ => None,
         }
     }
@@ -305,7 +308,7 @@ impl Run {
     /// Returns the next action that the driver must execute.
     pub fn next_step(&mut self) -> RunStep {
         match &self.state.phase {
-            LoopState::Model | LoopState::CallingModel | LoopState::Summarising => {
+            AgentLoopState::Model | AgentLoopState::CallingModel | AgentLoopState::Summarising => {
                 match self.check_before_model_call() {
                     Ok(()) => RunStep::CallModel,
                     Err(error) => {
@@ -314,7 +317,7 @@ impl Run {
                     }
                 }
             }
-            LoopState::Batch(calls) => {
+            AgentLoopState::Batch(calls) => {
                 let group = next_concurrent_calls(calls);
                 let requests = self.prepare_approval_requests(group.clone());
                 if !requests.is_empty() {
@@ -328,7 +331,7 @@ impl Run {
                         .collect(),
                 )
             }
-            LoopState::Done(_) => RunStep::Done,
+            AgentLoopState::Done(_) => RunStep::Done,
         }
     }
 
@@ -452,7 +455,7 @@ impl Run {
 
     /// Sets the approval rules for new tool calls. Calls that already wait for approval still need
     /// a decision.
-    pub fn set_approvals(&mut self, approvals: Approvals) {
+    pub fn set_approvals(&mut self, approvals: ApprovalSettings) {
         Arc::make_mut(&mut self.state.options).approval = approvals;
     }
 
@@ -478,7 +481,7 @@ impl Run {
     }
 
     fn end_with_error(&mut self, error: RunError) {
-        self.state.phase = LoopState::Done(error.kind.to_outcome());
+        self.state.phase = AgentLoopState::Done(error.kind.to_run_outcome());
         self.state.error = Some(Box::new(error));
     }
 }
@@ -486,9 +489,10 @@ impl Run {
 /// Returns the indices of the next calls that may run concurrently: from the first unfinished call
 /// to the call before the next barrier. A barrier is a call that must run alone. If it is the first
 /// unfinished call, the range contains only the barrier.
-fn next_concurrent_calls(calls: &[PendingCall]) -> Range<usize> {
-    let is_open =
-        |call: &PendingCall| !call.has_result() && !matches!(call.state, CallState::Repeats { .. });
+fn next_concurrent_calls(calls: &[RequestedToolCall]) -> Range<usize> {
+    let is_open = |call: &RequestedToolCall| {
+        !call.has_result() && !matches!(call.state, ToolCallState::Repeats { .. })
+    };
     let Some(first) = calls.iter().position(is_open) else {
         return 0..0;
     };

@@ -8,7 +8,7 @@ use switchboard_domain::{
     json_schema::SchemaValidator,
 };
 
-use super::{Events, LoopState, Run, request::count_system_messages};
+use super::{AgentLoopState, Events, Run, request::count_system_messages};
 use crate::{
     AnswerItem, Outcome, RunError, RunErrorKind, RunEventKind, RunPhase,
     policy::limits::Limits,
@@ -260,7 +260,7 @@ impl Run {
         let StrategyPhase::Gather(gathering) = &mut self.state.stage else {
             return Vec::new();
         };
-        self.state.phase = LoopState::Model;
+        self.state.phase = AgentLoopState::Model;
         match gathering.next.take() {
             Some(GatherContinuation::Think { nudge }) => {
                 self.state.turn.nudge = nudge.map(|text| Arc::new(Message::user(text)));
@@ -292,7 +292,7 @@ impl Run {
             gathered,
             items: None,
         }));
-        self.state.phase = LoopState::Model;
+        self.state.phase = AgentLoopState::Model;
         vec![started]
     }
 
@@ -321,13 +321,14 @@ impl Run {
                 formatting.paused.extend(message.parts.iter().cloned());
                 formatting.messages.push(Arc::new(message));
             }
-            self.state.phase = LoopState::Model;
+            self.state.phase = AgentLoopState::Model;
             return Vec::new();
         }
         let complete = formatting.join_paused_parts(&message);
-        let read = formatting
-            .state
-            .read_response(&complete, finish, &formatting.gathered);
+        let read =
+            formatting
+                .state
+                .evaluate_formatting_response(&complete, finish, &formatting.gathered);
         let (repairs, error) = match read {
             FormatDecision::Reask {
                 message: fault,
@@ -338,7 +339,7 @@ impl Run {
                     formatting.messages.push(Arc::new(message));
                 }
                 formatting.messages.push(Arc::new(fault));
-                self.state.phase = LoopState::Model;
+                self.state.phase = AgentLoopState::Model;
                 return vec![self.create_retry_event(error)];
             }
             FormatDecision::Done(formatted) => {
@@ -372,7 +373,7 @@ impl Run {
             if *finish == FinishReason::ToolUse {
                 self.state.finish = Some(FinishReason::Stop);
             }
-            self.state.phase = LoopState::Done(Outcome::Completed);
+            self.state.phase = AgentLoopState::Done(Outcome::Completed);
         }
         let event = (!repairs.is_empty()).then_some(RunEventKind::FormatRepaired { repairs });
         event.into_iter().collect()
@@ -399,9 +400,10 @@ impl Run {
         };
         let complete = formatting.join_paused_parts(message);
         let finish = FinishReason::Interrupted;
-        let read = formatting
-            .state
-            .read_response(&complete, &finish, &formatting.gathered);
+        let read =
+            formatting
+                .state
+                .evaluate_formatting_response(&complete, &finish, &formatting.gathered);
         let FormatDecision::Done(FormattedAnswer { items, .. }) = read else {
             return;
         };

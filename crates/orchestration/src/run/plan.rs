@@ -5,14 +5,14 @@ use std::sync::Arc;
 use switchboard_domain::{ApprovalScope, JsonObject, SharedObject, ToolDefinition, ToolUse};
 
 use super::{
-    LoopState, Run, server_and_tool_name,
-    state::{CallEnd, CallState, PendingCall},
+    AgentLoopState, Run, server_and_tool_name,
+    state::{RequestedToolCall, ToolCallEnd, ToolCallState},
 };
 use crate::{
     RunEventKind, ToolCallRecord, ToolFailure,
-    policy::approval::{self, CheckedCall, DecisionStatus, Verdict},
+    policy::approval::{self, ApprovalVerdict, DecisionStatus, ToolCallToCheck},
     tools::{
-        arguments::{CheckedInput, InputFault},
+        arguments::{InputFault, ValidatedToolInput},
         results,
     },
 };
@@ -56,18 +56,18 @@ impl Run {
             ..ToolCallRecord::default()
         });
         let planned = match (withheld, &definition) {
-            (Some(why), _) => Err(CallEnd::from_failure(
+            (Some(why), _) => Err(ToolCallEnd::from_failure(
                 ToolFailure::Withheld,
                 format!("Not executed: {why}."),
             )),
-            (None, None) => Err(self.unknown_tool_end(&tool_use.name)),
+            (None, None) => Err(self.unknown_tool_failure(&tool_use.name)),
             (None, Some(definition)) => {
                 self.plan_known_tool_call(&tool_use, definition, record, events)
             }
         };
         let mut guards = self.state.options.guards.iter();
         let is_guarded = guards.any(|guard| guard.applies_to_tool(&tool_use.name));
-        let mut call = PendingCall::new(tool_use, record);
+        let mut call = RequestedToolCall::new(tool_use, record);
         call.origin = origin;
         if let Some(definition) = &definition {
             call.annotations = definition.annotations;
@@ -76,7 +76,7 @@ impl Run {
         call.barrier |= is_guarded;
         let end = match planned {
             Ok((state, input)) => {
-                if let (CallState::Waiting { .. }, Some(definition)) = (&state, &definition) {
+                if let (ToolCallState::Waiting { .. }, Some(definition)) = (&state, &definition) {
                     let declared = self.find_declared_tool(&definition.name);
                     let declared = declared.unwrap_or(definition);
                     call.fingerprint = Some(approval::tool_fingerprint(declared));
@@ -87,7 +87,7 @@ impl Run {
             Err(end) => Some(end),
         };
         let position = self.state.batch_calls().len();
-        if let LoopState::Batch(calls) = &mut self.state.phase {
+        if let AgentLoopState::Batch(calls) = &mut self.state.phase {
             calls.push(call);
         }
         events.extend(end.map(|end| self.store_call_result(position, end)));
@@ -105,13 +105,13 @@ impl Run {
         definition: &Arc<ToolDefinition>,
         record: usize,
         events: &mut Vec<RunEventKind>,
-    ) -> Result<(CallState, Option<SharedObject>), CallEnd> {
+    ) -> Result<(ToolCallState, Option<SharedObject>), ToolCallEnd> {
         let checked = self
             .caches
             .validators
             .validate_or_repair(definition, &tool_use.input);
-        let CheckedInput { input, repairs } =
-            checked.map_err(|fault| invalid_input_end(&tool_use.name, &fault))?;
+        let ValidatedToolInput { input, repairs } =
+            checked.map_err(|fault| invalid_input_failure(&tool_use.name, &fault))?;
         let repaired = (!repairs.is_empty()).then(|| input.clone());
         if repaired.is_some() {
             if let Some(entry) = self.state.records.get_mut(record) {
@@ -127,7 +127,7 @@ impl Run {
             return Err(end);
         }
         if let Some(of) = self.find_repeated_call(tool_use) {
-            return Ok((CallState::Repeats { of }, repaired));
+            return Ok((ToolCallState::Repeats { of }, repaired));
         }
         let admitted = self
             .state
@@ -135,11 +135,11 @@ impl Run {
             .admit_tool_call(&self.state.options.limits, self.state.now);
         admitted.map_err(|error| {
             let text = format!("Not executed: {}.", error.message);
-            CallEnd::from_failure(ToolFailure::LimitReached, text)
+            ToolCallEnd::from_failure(ToolFailure::LimitReached, text)
         })?;
         self.state.turn.selection.offer_tool(&tool_use.name);
-        match self.review_new_call(definition) {
-            (Verdict::Run, is_remembered) => {
+        match self.check_new_call_approval(definition) {
+            (ApprovalVerdict::Run, is_remembered) => {
                 if is_remembered {
                     events.push(RunEventKind::ToolApproved {
                         id: tool_use.id.clone(),
@@ -148,25 +148,25 @@ impl Run {
                         remembered: true,
                     });
                 }
-                Ok((CallState::Ready, repaired))
+                Ok((ToolCallState::Ready, repaired))
             }
-            (Verdict::Ask { redefined }, _) => {
+            (ApprovalVerdict::Ask { redefined }, _) => {
                 events.push(RunEventKind::ToolAwaitingApproval {
                     id: tool_use.id.clone(),
                 });
-                let waiting = CallState::Waiting {
+                let waiting = ToolCallState::Waiting {
                     expires_at: None,
                     redefined,
                 };
                 Ok((waiting, repaired))
             }
-            (Verdict::Refuse { reason }, _) => {
+            (ApprovalVerdict::Refuse { reason }, _) => {
                 let text = format!("Not executed: {reason}.");
                 events.push(RunEventKind::ToolDenied {
                     id: tool_use.id.clone(),
                     reason,
                 });
-                Err(CallEnd::from_failure(ToolFailure::Denied, text))
+                Err(ToolCallEnd::from_failure(ToolFailure::Denied, text))
             }
         }
     }
@@ -174,9 +174,12 @@ impl Run {
     /// Returns the result of [`Run::find_approval_verdict`] for a new call. Unless the rules alone
     /// allow the call, also stores the fingerprint of the tool's definition at the first check, so
     /// that a later change of the definition is detected.
-    pub(super) fn review_new_call(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
+    pub(super) fn check_new_call_approval(
+        &mut self,
+        definition: &ToolDefinition,
+    ) -> (ApprovalVerdict, bool) {
         let (verdict, is_allowed) = self.find_approval_verdict(definition);
-        if verdict != Verdict::Run || is_allowed {
+        if verdict != ApprovalVerdict::Run || is_allowed {
             let declared = self.find_declared_tool(&definition.name);
             let fingerprint =
                 approval::tool_fingerprint(declared.map_or(definition, AsRef::as_ref));
@@ -188,7 +191,10 @@ impl Run {
 
     /// Returns the verdict of the approval rules and earlier decisions about a tool. Also returns
     /// whether an earlier decision allowed the current definition.
-    pub(super) fn find_approval_verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
+    pub(super) fn find_approval_verdict(
+        &self,
+        definition: &ToolDefinition,
+    ) -> (ApprovalVerdict, bool) {
         let name = &definition.name;
         let declared = self
             .find_declared_tool(name)
@@ -196,7 +202,7 @@ impl Run {
         let reviewed = self.state.reviewed.get(name);
         let is_redefined = self.state.redefined.contains(name)
             || reviewed.is_some_and(|reviewed| *reviewed != approval::tool_fingerprint(declared));
-        let call = CheckedCall::from_tool(declared)
+        let call = ToolCallToCheck::from_tool(declared)
             .with_redefined_tool(is_redefined)
             .with_required_approval(self.state.capabilities.requires_approval);
         let (requester, now) = (self.build_requester(), self.state.now);
@@ -213,7 +219,7 @@ impl Run {
 
     /// Executes a call of one of the run's own tools, which read a truncated result or search
     /// tools. Returns `None` for other tools.
-    fn call_builtin_tool(&mut self, tool_use: &ToolUse, input: &JsonObject) -> Option<CallEnd> {
+    fn call_builtin_tool(&mut self, tool_use: &ToolUse, input: &JsonObject) -> Option<ToolCallEnd> {
         let options = &self.state.options;
         let complete_results = &self.state.complete_results;
         let selection = &mut self.state.turn.selection;
@@ -224,15 +230,15 @@ impl Run {
         } else {
             return None;
         };
-        Some(CallEnd {
+        Some(ToolCallEnd {
             failure: output.is_error.then_some(ToolFailure::ToolError),
             output,
             attempts: 1,
-            ..CallEnd::default()
+            ..ToolCallEnd::default()
         })
     }
 
-    fn unknown_tool_end(&self, name: &str) -> CallEnd {
+    fn unknown_tool_failure(&self, name: &str) -> ToolCallEnd {
         let tools = self.state.turn.tools.iter();
         let names: Vec<_> = tools.map(|tool| tool.name.as_str()).collect();
         let text = if names.is_empty() {
@@ -243,20 +249,20 @@ impl Run {
                 names.join(", ")
             )
         };
-        CallEnd::from_failure(ToolFailure::UnknownTool, text)
+        ToolCallEnd::from_failure(ToolFailure::UnknownTool, text)
     }
 }
 
-fn invalid_input_end(tool: &str, fault: &InputFault) -> CallEnd {
+fn invalid_input_failure(tool: &str, fault: &InputFault) -> ToolCallEnd {
     match fault {
-        InputFault::Malformed { reason } => CallEnd::from_failure(
+        InputFault::Malformed { reason } => ToolCallEnd::from_failure(
             ToolFailure::MalformedInput,
             format!(
                 "Not executed: the input of `{tool}` is malformed: {reason}. Call the tool again \
                  with a complete JSON object."
             ),
         ),
-        InputFault::Invalid { faults } => CallEnd::from_failure(
+        InputFault::Invalid { faults } => ToolCallEnd::from_failure(
             ToolFailure::InvalidInput,
             format!("Not executed: the input does not fit the schema of `{tool}`: {faults}"),
         ),

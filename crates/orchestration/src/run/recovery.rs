@@ -5,15 +5,15 @@ use std::{collections::HashMap, sync::Arc};
 use switchboard_domain::{ChatResponse, FinishReason, ToolDefinition};
 
 use super::{
-    Events, LoopState, Run, UnexpectedInput,
+    AgentLoopState, Events, Run, UnexpectedInput,
     response::is_phase_start_event,
     server_and_tool_name,
-    state::{CallEnd, CallState},
+    state::{ToolCallEnd, ToolCallState},
 };
 use crate::{
     Outcome, RunError, RunErrorKind, RunEventKind, ToolFailure,
     policy::{
-        approval::{self, Verdict},
+        approval::{self, ApprovalVerdict},
         limits::{answer_limit_error, time_limit_error},
         seconds::to_milliseconds,
     },
@@ -35,7 +35,7 @@ impl Run {
             return Vec::new();
         }
         let events = self.stop_open_calls(partial, elapsed_ms, "the run was cancelled");
-        self.state.phase = LoopState::Done(Outcome::Cancelled);
+        self.state.phase = AgentLoopState::Done(Outcome::Cancelled);
         events
     }
 
@@ -78,18 +78,21 @@ impl Run {
         for position in 0..self.state.batch_calls().len() {
             let call = &self.state.batch_calls()[position];
             let end = match call.state {
-                CallState::Settled { .. } => continue,
-                CallState::Started => CallEnd {
+                ToolCallState::Settled { .. } => continue,
+                ToolCallState::Started => ToolCallEnd {
                     attempts: 1,
                     duration_ms: elapsed_ms.get(&call.tool_use.id).copied().unwrap_or(0),
-                    ..CallEnd::from_failure(
+                    ..ToolCallEnd::from_failure(
                         ToolFailure::Cancelled,
                         "Cancelled while running; whether the tool did its work is not known.",
                     )
                 },
-                CallState::Waiting { .. } | CallState::Ready | CallState::Repeats { .. } => {
-                    CallEnd::from_failure(ToolFailure::Cancelled, format!("Not executed: {why}."))
-                }
+                ToolCallState::Waiting { .. }
+                | ToolCallState::Ready
+                | ToolCallState::Repeats { .. } => ToolCallEnd::from_failure(
+                    ToolFailure::Cancelled,
+                    format!("Not executed: {why}."),
+                ),
             };
             events.push(self.store_call_result(position, end));
         }
@@ -116,27 +119,27 @@ impl Run {
     /// interruption.
     pub fn recover_run(&mut self) -> Events {
         match self.state.phase {
-            LoopState::CallingModel => {
+            AgentLoopState::CallingModel => {
                 // The response was lost, so the model is called again. The repeated call must not
                 // count as a second step.
-                self.state.phase = LoopState::Model;
+                self.state.phase = AgentLoopState::Model;
                 self.state.ledger.undo_model_call();
             }
-            LoopState::Summarising => self.state.phase = LoopState::Model,
-            LoopState::Model | LoopState::Batch(_) | LoopState::Done(_) => {}
+            AgentLoopState::Summarising => self.state.phase = AgentLoopState::Model,
+            AgentLoopState::Model | AgentLoopState::Batch(_) | AgentLoopState::Done(_) => {}
         }
         let mut events = Vec::new();
         for position in 0..self.state.batch_calls().len() {
             let call = &mut self.state.batch_calls_mut()[position];
-            if !matches!(call.state, CallState::Started) {
+            if !matches!(call.state, ToolCallState::Started) {
                 continue;
             }
             if is_read_only(call.annotations) || call.annotations.idempotent == Some(true) {
-                call.state = CallState::Ready;
+                call.state = ToolCallState::Ready;
             } else {
-                let end = CallEnd {
+                let end = ToolCallEnd {
                     attempts: 1,
-                    ..CallEnd::from_failure(
+                    ..ToolCallEnd::from_failure(
                         ToolFailure::Interrupted,
                         "Interrupted: the program ended while the tool was running. Whether it did \
                          its work is not known; check before you try again.",
@@ -175,7 +178,7 @@ impl Run {
         if !call.is_unstarted() {
             return Vec::new();
         }
-        let was_ready = matches!(call.state, CallState::Ready);
+        let was_ready = matches!(call.state, ToolCallState::Ready);
         let declared = self.declared_tool(&current.name);
         let fingerprint = approval::tool_fingerprint(declared.unwrap_or(current));
         // A tool that another server offers under the same name needs a new approval, even if its
@@ -186,7 +189,7 @@ impl Run {
             return Vec::new();
         }
         let (id, input) = (call.tool_use.id.clone(), call.effective_input());
-        let verdict = self.review_new_call(current).0;
+        let verdict = self.check_new_call_approval(current).0;
         if let Err(faults) = self.caches.validators.validate_input(current, &input) {
             let text = format!(
                 "Not executed: the definition of `{}` changed, and the input does not fit it any \
@@ -195,20 +198,20 @@ impl Run {
             );
             return self.end_call(
                 position,
-                CallEnd::from_failure(ToolFailure::InvalidInput, text),
+                ToolCallEnd::from_failure(ToolFailure::InvalidInput, text),
             );
         }
-        if let Verdict::Refuse { reason } = verdict {
+        if let ApprovalVerdict::Refuse { reason } = verdict {
             return self.deny_call(position, ToolFailure::Denied, reason);
         }
         self.replace_tool_definition(position, current, is_moved);
         let call = &mut self.state.batch_calls_mut()[position];
-        if verdict == Verdict::Run && !was_asked {
-            call.state = CallState::Ready;
+        if verdict == ApprovalVerdict::Run && !was_asked {
+            call.state = ToolCallState::Ready;
             return Vec::new();
         }
         call.fingerprint = Some(fingerprint);
-        call.state = CallState::Waiting {
+        call.state = ToolCallState::Waiting {
             expires_at: None,
             redefined: true,
         };
@@ -247,14 +250,14 @@ impl Run {
         let mut events = Vec::new();
         for position in 0..self.state.batch_calls().len() {
             let call = &self.state.batch_calls()[position];
-            let is_ready = matches!(call.state, CallState::Ready);
+            let is_ready = matches!(call.state, ToolCallState::Ready);
             if !is_ready || self.declared_tool(&call.tool_use.name).is_some() {
                 continue;
             }
             events.push(RunEventKind::ToolAwaitingApproval {
                 id: call.tool_use.id.clone(),
             });
-            self.state.batch_calls_mut()[position].state = CallState::Waiting {
+            self.state.batch_calls_mut()[position].state = ToolCallState::Waiting {
                 expires_at: None,
                 redefined: false,
             };
@@ -281,7 +284,7 @@ impl Run {
                 tool: record.tool.clone(),
                 input: call.effective_input().to_value(),
             });
-            if matches!(call.state, CallState::Waiting { .. }) {
+            if matches!(call.state, ToolCallState::Waiting { .. }) {
                 events.push(RunEventKind::ToolAwaitingApproval {
                     id: record.id.clone(),
                 });

@@ -7,7 +7,7 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 
-use super::{CallPurpose, Events, LoopState, ModelCall, Run, UnexpectedInput};
+use super::{AgentLoopState, CallPurpose, Events, ModelCall, Run, UnexpectedInput};
 use crate::{
     RunError, RunEventKind, RunPhase,
     policy::history::{HistoryPolicy, summary_request},
@@ -49,9 +49,12 @@ impl Run {
         let policy = self.history_policy();
         let turn = &mut self.state.turn;
         let overhead = self.caches.index.estimate_tokens(&turn.tools);
-        let fit = turn.history.fit_to_limit(&policy, &self.messages, overhead);
+        let fit = turn
+            .history
+            .trim_to_token_limit(&policy, &self.messages, overhead);
         turn.request_tokens = Some(fit.tokens);
-        let may_summarise = policy.summarise && !matches!(self.state.phase, LoopState::Summarising);
+        let may_summarise =
+            policy.summarise && !matches!(self.state.phase, AgentLoopState::Summarising);
         if let Some(trimmed) = &fit.trimmed {
             let dropped = self
                 .state
@@ -66,7 +69,7 @@ impl Run {
                 summarised,
             });
             if summarised {
-                self.state.phase = LoopState::Summarising;
+                self.state.phase = AgentLoopState::Summarising;
                 return ModelCall {
                     request: Box::new(ChatRequest {
                         delivery: self.state.options.delivery,
@@ -85,7 +88,7 @@ impl Run {
             );
             events.extend(self.add_warning(Warning::new(WarningKind::HistoryTooLong, message)));
         }
-        self.state.phase = LoopState::CallingModel;
+        self.state.phase = AgentLoopState::CallingModel;
         self.state.ledger.count_model_call();
         let options = &self.state.options;
         let turn = &self.state.turn;
@@ -148,10 +151,10 @@ impl Run {
         &mut self,
         summary: Result<ChatResponse, &ModelError>,
     ) -> Result<Events, UnexpectedInput> {
-        if !matches!(self.state.phase, LoopState::Summarising) {
+        if !matches!(self.state.phase, AgentLoopState::Summarising) {
             return Err(UnexpectedInput("no summary was requested".to_owned()));
         }
-        self.state.phase = LoopState::Model;
+        self.state.phase = AgentLoopState::Model;
         let event = |answer: Option<&ChatResponse>, error: Option<RunError>| {
             RunEventKind::HistorySummarised {
                 step: self.step_count() + 1,

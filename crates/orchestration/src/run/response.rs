@@ -10,7 +10,7 @@ use switchboard_domain::{
     Part, ServerProblem, ToolUse, Warning, WarningKind,
 };
 
-use super::{Events, LoopState, Run, UnexpectedInput};
+use super::{AgentLoopState, Events, Run, UnexpectedInput};
 use crate::{Outcome, RunError, RunErrorKind, RunEventKind};
 
 impl Run {
@@ -96,7 +96,7 @@ impl Run {
     }
 
     fn expect_model_call(&self) -> Result<(), UnexpectedInput> {
-        if matches!(self.state.phase, LoopState::CallingModel) {
+        if matches!(self.state.phase, AgentLoopState::CallingModel) {
             return Ok(());
         }
         Err(UnexpectedInput("no model call is in progress".to_owned()))
@@ -106,7 +106,7 @@ impl Run {
     fn plan_tool_calls(&mut self, tool_uses: Vec<ToolUse>, finish: FinishReason) -> Events {
         let mut events = Vec::new();
         let withheld = reason_to_withhold_calls(&finish);
-        self.state.phase = LoopState::Batch(Vec::new());
+        self.state.phase = AgentLoopState::Batch(Vec::new());
         for tool_use in tool_uses {
             self.plan_call(tool_use, withheld, &mut events);
         }
@@ -175,7 +175,7 @@ impl Run {
     /// Undoes a failed model call, so that its repetition does not count as a second step.
     fn repeat_model_call(&mut self) {
         self.state.ledger.undo_model_call();
-        self.state.phase = LoopState::Model;
+        self.state.phase = AgentLoopState::Model;
     }
 
     /// Switches the run to another model. Returns an event with the reason.
@@ -222,7 +222,7 @@ impl Run {
             // The provider paused a long response. The next request continues the response and
             // counts as another step.
             FinishReason::Paused => {
-                self.state.phase = LoopState::Model;
+                self.state.phase = AgentLoopState::Model;
                 Vec::new()
             }
             FinishReason::Stop | FinishReason::ToolUse | FinishReason::Other(_) => {
@@ -230,7 +230,7 @@ impl Run {
                     return self.finish_gather_step();
                 }
                 if has_content {
-                    self.state.phase = LoopState::Done(Outcome::Completed);
+                    self.state.phase = AgentLoopState::Done(Outcome::Completed);
                     return Vec::new();
                 }
                 let reason = "the model returned an empty answer";
@@ -289,7 +289,7 @@ impl Run {
     /// the conversation.
     fn retry_with_message(&mut self, reason: &str, text: &str) -> Events {
         self.state.turn.nudge = Some(Arc::new(Message::user(text)));
-        self.state.phase = LoopState::Model;
+        self.state.phase = AgentLoopState::Model;
         vec![self.create_retry_event(reason.to_owned())]
     }
 

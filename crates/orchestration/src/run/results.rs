@@ -5,8 +5,8 @@ use std::sync::Arc;
 use switchboard_domain::{Message, Part, Role, ToolOutput, ToolResult};
 
 use super::{
-    Events, LoopState, Run, ToolCallOutcome, UnexpectedInput,
-    state::{CallEnd, CallState, PendingCall},
+    AgentLoopState, Events, Run, ToolCallOutcome, UnexpectedInput,
+    state::{RequestedToolCall, ToolCallEnd, ToolCallState},
 };
 use crate::{RunEventKind, ToolFailure, strategy::repeats};
 
@@ -18,11 +18,11 @@ impl Run {
     pub fn record_tool_start(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
         let position = self.find_unfinished_call(id)?;
         let call = &mut self.state.batch_calls_mut()[position];
-        if !matches!(call.state, CallState::Ready) {
+        if !matches!(call.state, ToolCallState::Ready) {
             let reason = format!("`{id}` is not ready to start");
             return Err(UnexpectedInput(reason));
         }
-        call.state = CallState::Started;
+        call.state = ToolCallState::Started;
         Ok(vec![RunEventKind::ToolStarted { id: id.to_owned() }])
     }
 
@@ -31,8 +31,8 @@ impl Run {
     pub(crate) fn revert_tool_start(&mut self, id: &str) -> Result<(), UnexpectedInput> {
         let position = self.find_unfinished_call(id)?;
         let call = &mut self.state.batch_calls_mut()[position];
-        if matches!(call.state, CallState::Started) {
-            call.state = CallState::Ready;
+        if matches!(call.state, ToolCallState::Started) {
+            call.state = ToolCallState::Ready;
         }
         Ok(())
     }
@@ -42,7 +42,7 @@ impl Run {
     /// twice after a crash.
     pub(crate) fn reject_unstored_call(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
         let position = self.find_unfinished_call(id)?;
-        let end = CallEnd::from_failure(
+        let end = ToolCallEnd::from_failure(
             ToolFailure::NotStored,
             "Not executed: the run could not be stored before this call, so after a crash the tool \
              might run twice. Do not call it again before the person has repaired the storage.",
@@ -61,15 +61,15 @@ impl Run {
     ) -> Result<Events, UnexpectedInput> {
         let position = self.find_unfinished_call(id)?;
         let is_expected = match self.state.batch_calls()[position].state {
-            CallState::Started => true,
-            CallState::Ready => outcome.cached,
+            ToolCallState::Started => true,
+            ToolCallState::Ready => outcome.cached,
             _ => false,
         };
         if !is_expected {
             let reason = format!("`{id}` was not started");
             return Err(UnexpectedInput(reason));
         }
-        let end = CallEnd::from(outcome);
+        let end = ToolCallEnd::from(outcome);
         // Guards, which can stop later calls because of this result, check the complete output,
         // before the output is truncated for the model.
         let is_stopped = self.is_stopped_by_guard(position, &end.output);
@@ -83,7 +83,7 @@ impl Run {
 
     /// Ends a tool call that did not run. Also ends the later calls of the batch if
     /// [`Run::skip_calls_after_denial_or_guard`] requires it.
-    pub(super) fn end_call(&mut self, position: usize, end: CallEnd) -> Events {
+    pub(super) fn end_call(&mut self, position: usize, end: ToolCallEnd) -> Events {
         let mut events = vec![self.store_call_result(position, end)];
         events.extend(self.skip_calls_after_denial_or_guard(position));
         events
@@ -94,7 +94,7 @@ impl Run {
     /// condition of a configured guard.
     pub(super) fn skip_calls_after_denial_or_guard(&mut self, position: usize) -> Events {
         let call = &self.state.batch_calls()[position];
-        let CallState::Settled { result } = &call.state else {
+        let ToolCallState::Settled { result } = &call.state else {
             return Vec::new();
         };
         let record = self.state.records.get(call.record);
@@ -120,9 +120,11 @@ impl Run {
         let mut events = Vec::new();
         for later in position + 1..self.state.batch_calls().len() {
             let call = &self.state.batch_calls()[later];
-            if call.is_unstarted() || matches!(call.state, CallState::Repeats { .. }) {
-                let end =
-                    CallEnd::from_failure(ToolFailure::Skipped, format!("Not executed: {why}."));
+            if call.is_unstarted() || matches!(call.state, ToolCallState::Repeats { .. }) {
+                let end = ToolCallEnd::from_failure(
+                    ToolFailure::Skipped,
+                    format!("Not executed: {why}."),
+                );
                 events.push(self.store_call_result(later, end));
             }
         }
@@ -132,7 +134,7 @@ impl Run {
     /// Stores the result of a tool call and returns the event of its end. The event and the result
     /// contain the content that the model reads. If this content is truncated, the complete text is
     /// stored for [`READ_TOOL`](crate::tools::results::READ_TOOL).
-    pub(super) fn store_call_result(&mut self, position: usize, end: CallEnd) -> RunEventKind {
+    pub(super) fn store_call_result(&mut self, position: usize, end: ToolCallEnd) -> RunEventKind {
         let call = &self.state.batch_calls()[position];
         let (id, name) = (call.tool_use.id.clone(), call.tool_use.name.clone());
         let record = call.record;
@@ -186,28 +188,28 @@ impl Run {
             structured,
             is_error,
         };
-        self.state.batch_calls_mut()[position].state = CallState::Settled { result };
+        self.state.batch_calls_mut()[position].state = ToolCallState::Settled { result };
         event
     }
 
     /// Adds one message with all tool results to the conversation, in the order of the calls. Has
     /// no effect until every call of the batch has a result.
     pub(super) fn finish_batch_if_complete(&mut self) -> Events {
-        let mut events = self.settle_repeated_calls();
-        let LoopState::Batch(calls) = &mut self.state.phase else {
+        let mut events = self.copy_results_to_repeated_calls();
+        let AgentLoopState::Batch(calls) = &mut self.state.phase else {
             return events;
         };
-        if !calls.iter().all(PendingCall::has_result) {
+        if !calls.iter().all(RequestedToolCall::has_result) {
             return events;
         }
         let calls = std::mem::take(calls).into_iter();
         let results = calls.filter_map(|call| match call.state {
-            CallState::Settled { result } => Some(Part::ToolResult(result)),
+            ToolCallState::Settled { result } => Some(Part::ToolResult(result)),
             _ => None,
         });
         let message = Message::new(Role::Tool, results);
         self.messages.push(Arc::new(message));
-        self.state.phase = LoopState::Model;
+        self.state.phase = AgentLoopState::Model;
         if self.is_gathering() {
             events.extend(self.finish_gather_step());
         }
@@ -216,17 +218,17 @@ impl Run {
 
     /// Copies the results of earlier calls to the calls that repeat them. In a batch, the earlier
     /// call always precedes its repetitions.
-    fn settle_repeated_calls(&mut self) -> Events {
+    fn copy_results_to_repeated_calls(&mut self) -> Events {
         let mut events = Vec::new();
         for position in 0..self.state.batch_calls().len() {
             let call = &self.state.batch_calls()[position];
-            let CallState::Repeats { of } = &call.state else {
+            let ToolCallState::Repeats { of } = &call.state else {
                 continue;
             };
             let mut earlier_calls = self.state.batch_calls()[..position].iter();
             let earlier_call = earlier_calls.find(|earlier| earlier.tool_use.id == *of);
             let result = match earlier_call.map(|earlier| &earlier.state) {
-                Some(CallState::Settled { result }) => Some(result),
+                Some(ToolCallState::Settled { result }) => Some(result),
                 Some(_) => continue,
                 None => {
                     // The search starts at the end, because the conversation before the run may
@@ -240,12 +242,12 @@ impl Run {
                 }
             };
             let end = match result {
-                Some(result) => CallEnd {
+                Some(result) => ToolCallEnd {
                     output: (&repeats::copy_earlier_result(result, &call.tool_use.id)).into(),
                     failure: Some(ToolFailure::Repeated),
-                    ..CallEnd::default()
+                    ..ToolCallEnd::default()
                 },
-                None => CallEnd::from_failure(
+                None => ToolCallEnd::from_failure(
                     ToolFailure::Repeated,
                     "Not executed: the same call was made before.",
                 ),

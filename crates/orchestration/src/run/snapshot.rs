@@ -13,8 +13,8 @@ use switchboard_domain::{
 };
 
 use super::{
-    LoopState, Run,
-    state::{RunCaches, RunState},
+    AgentLoopState, Run,
+    state::{RunState, TransientRunState},
 };
 use crate::{RunEventKind, SharedDecisions};
 
@@ -22,7 +22,7 @@ use crate::{RunEventKind, SharedDecisions};
 #[derive(Serialize, Deserialize)]
 struct StoredRun<'a> {
     /// Format version of the serialized run. Deserializing another version than [`FORMAT`] fails.
-    #[serde(deserialize_with = "read_format")]
+    #[serde(deserialize_with = "deserialize_format_version")]
     format: u64,
     /// Number of stored messages: the messages of the conversation, and between them one message
     /// for each truncated tool result, with its complete text.
@@ -36,7 +36,7 @@ struct StoredRun<'a> {
 /// A position in the stored messages of a run. A store already has all messages before this
 /// position. The default is the position before the first message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SnapshotMark {
+pub struct SnapshotPosition {
     messages: usize,
     /// Number of messages before the run's first message. Inserted examples change this number, and
     /// the next snapshot then contains all messages.
@@ -84,15 +84,15 @@ impl Run {
     /// contains all messages.
     pub fn take_snapshot(
         &self,
-        since: SnapshotMark,
-    ) -> Result<(RunSnapshot, SnapshotMark), serde_json::Error> {
-        let messages = self.stored_messages();
+        since: SnapshotPosition,
+    ) -> Result<(RunSnapshot, SnapshotPosition), serde_json::Error> {
+        let messages = self.messages_to_store();
         let from = if since.initial_messages == self.state.initial_messages {
             since.messages.min(messages.len())
         } else {
             0
         };
-        let mut state = self.stored_state();
+        let mut state = self.state_to_store();
         if self.caches.shares_decisions {
             // Shared approval decisions are stored by their owner and not with the run, because
             // they may belong to other principals.
@@ -109,13 +109,13 @@ impl Run {
             from: u64::try_from(from).unwrap_or(u64::MAX),
             messages: messages[from..].to_vec(),
         };
-        Ok((snapshot, self.snapshot_mark()))
+        Ok((snapshot, self.snapshot_position()))
     }
 
     /// Returns the position after all current messages of the run, for a store that already has all
     /// of them.
-    pub fn snapshot_mark(&self) -> SnapshotMark {
-        SnapshotMark {
+    pub fn snapshot_position(&self) -> SnapshotPosition {
+        SnapshotPosition {
             messages: self.messages.len() + self.state.complete_results.result_count(),
             initial_messages: self.state.initial_messages,
         }
@@ -132,7 +132,7 @@ impl Run {
             format: Option<Value>,
         }
         let StoredFormat { format } = serde_json::from_str(&snapshot.state)?;
-        check_format(format.as_ref())?;
+        check_format_version(format.as_ref())?;
         let stored: StoredRun<'_> = serde_json::from_str(&snapshot.state)?;
         if snapshot.from != 0 || stored.message_count != snapshot.messages.len() {
             return Err(RestoreError::Conversation {
@@ -140,12 +140,12 @@ impl Run {
                 actual: snapshot.messages.len(),
             });
         }
-        Self::from_stored(stored.state, snapshot.messages)
+        Self::from_stored_state(stored.state, snapshot.messages)
     }
 
     /// Returns the messages to store: the conversation, and between its messages the complete texts
     /// of truncated tool results.
-    pub(super) fn stored_messages(&self) -> Cow<'_, [Arc<Message>]> {
+    pub(super) fn messages_to_store(&self) -> Cow<'_, [Arc<Message>]> {
         let results = &self.state.complete_results;
         if results.is_empty() {
             return Cow::Borrowed(&self.messages);
@@ -155,22 +155,25 @@ impl Run {
 
     /// Returns a copy of the state without the inputs of tool uses, which the conversation
     /// contains, and without tool definitions that are listed again.
-    fn stored_state(&self) -> RunState {
+    fn state_to_store(&self) -> RunState {
         let mut state = self.state.clone();
         for call in state.batch_calls_mut() {
             let (id, name) = (call.tool_use.id.clone(), call.tool_use.name.clone());
             call.tool_use = ToolUse::new(id, name, JsonObject::new().into());
         }
-        if matches!(state.phase, LoopState::Model | LoopState::Done(_)) {
+        if matches!(state.phase, AgentLoopState::Model | AgentLoopState::Done(_)) {
             // The tools are listed again before the next model call, so they are not stored.
             state.turn.tools.clear();
         }
         state
     }
 
-    /// Restores a run from its messages and a state without the data that [`Run::stored_state`]
+    /// Restores a run from its messages and a state without the data that [`Run::state_to_store`]
     /// omits.
-    fn from_stored(mut state: RunState, stored: Vec<Arc<Message>>) -> Result<Self, RestoreError> {
+    fn from_stored_state(
+        mut state: RunState,
+        stored: Vec<Arc<Message>>,
+    ) -> Result<Self, RestoreError> {
         let messages = state.complete_results.extract_from_messages(stored);
         let messages = messages.ok_or(RestoreError::Calls)?;
         let own = &messages[state.initial_messages.min(messages.len())..];
@@ -192,7 +195,7 @@ impl Run {
         Ok(Self {
             state,
             messages,
-            caches: RunCaches::default(),
+            caches: TransientRunState::default(),
         })
     }
 
@@ -274,11 +277,11 @@ impl Run {
 
 impl Serialize for Run {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let messages = self.stored_messages();
+        let messages = self.messages_to_store();
         let stored = StoredRun {
             format: FORMAT,
             message_count: messages.len(),
-            state: self.stored_state(),
+            state: self.state_to_store(),
             messages: Some(messages),
         };
         stored.serialize(serializer)
@@ -289,7 +292,7 @@ impl<'de> Deserialize<'de> for Run {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let stored = StoredRun::deserialize(deserializer)?;
         let messages = stored.messages.unwrap_or_default().into_owned();
-        Self::from_stored(stored.state, messages).map_err(D::Error::custom)
+        Self::from_stored_state(stored.state, messages).map_err(D::Error::custom)
     }
 }
 
@@ -309,7 +312,7 @@ pub struct UnsupportedFormat {
 }
 
 /// Checks the format version of a stored run before its other fields are read.
-fn check_format(stored: Option<&Value>) -> Result<u64, UnsupportedFormat> {
+fn check_format_version(stored: Option<&Value>) -> Result<u64, UnsupportedFormat> {
     if stored.and_then(Value::as_u64) == Some(FORMAT) {
         return Ok(FORMAT);
     }
@@ -317,9 +320,9 @@ fn check_format(stored: Option<&Value>) -> Result<u64, UnsupportedFormat> {
     Err(UnsupportedFormat { format })
 }
 
-fn read_format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+fn deserialize_format_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let format = Value::deserialize(deserializer)?;
-    check_format(Some(&format)).map_err(D::Error::custom)
+    check_format_version(Some(&format)).map_err(D::Error::custom)
 }
 
 #[cfg(test)]

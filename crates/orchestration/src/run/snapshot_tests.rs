@@ -7,7 +7,7 @@ use switchboard_domain::{
 use super::{super::tests::answer, *};
 use crate::{RunOptions, ToolCallOutcome};
 use crate::{
-    policy::approval::{Decisions, Requester},
+    policy::approval::{RememberedDecisions, Requester},
     tools::results::FullResult,
 };
 
@@ -54,7 +54,7 @@ fn finishes(run: &mut Run, id: &str, text: &str) -> Vec<RunEventKind> {
 }
 
 fn whole(run: &Run) -> RunSnapshot {
-    run.take_snapshot(SnapshotMark::default()).unwrap().0
+    run.take_snapshot(SnapshotPosition::default()).unwrap().0
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_state_does_not_grow_with_the_conversation_before_the_run() {
         let mut run = run_after(before);
         calls(&mut run, &["a", "b"]);
         finishes(&mut run, "a", "seen");
-        let mark = SnapshotMark {
+        let mark = SnapshotPosition {
             messages: before + 1,
             initial_messages: before + 1,
         };
@@ -91,7 +91,7 @@ fn the_complete_text_of_a_truncated_result_is_stored_once() {
     options.results.preview_tokens = 1;
     let text = "complete text ".repeat(100);
     let mut stored: Vec<Arc<Message>> = Vec::new();
-    let mut mark = SnapshotMark::default();
+    let mut mark = SnapshotPosition::default();
     let mut save = |run: &Run, is_new: bool| {
         let (snapshot, next) = run.take_snapshot(mark).unwrap();
         assert!(!snapshot.state.contains("complete text"));
@@ -131,7 +131,7 @@ fn a_snapshot_contains_no_shared_decisions() {
         principal: &Principal::default(),
         session: "a-session",
     };
-    let remember = |decisions: &mut Decisions| {
+    let remember = |decisions: &mut RememberedDecisions| {
         assert!(decisions.remember_decision(&requester, &tool(), &deny, None));
     };
     own.state.decisions.change_decisions(remember);
@@ -220,7 +220,7 @@ fn writes(run: &mut Run, ids: &[&str]) {
 
 /// Asserts that a restored run serializes equally.
 fn assert_restored(run: &Run) {
-    let (snapshot, _) = run.take_snapshot(SnapshotMark::default()).unwrap();
+    let (snapshot, _) = run.take_snapshot(SnapshotPosition::default()).unwrap();
     let mut restored = Run::from_snapshot(snapshot).unwrap();
     // The tools are listed again after a restore.
     restored.state.turn.tools.clone_from(&run.state.turn.tools);
@@ -231,7 +231,7 @@ fn assert_restored(run: &Run) {
 #[test]
 fn inserted_examples_are_stored() {
     let mut run = run_after(1);
-    let (_, mark) = run.take_snapshot(SnapshotMark::default()).unwrap();
+    let (_, mark) = run.take_snapshot(SnapshotPosition::default()).unwrap();
     run.add_examples(vec![Message::user("2 + 2?"), Message::assistant("4")]);
     let (snapshot, mark) = run.take_snapshot(mark).unwrap();
     assert_eq!((snapshot.from, &snapshot.messages), (0, &run.messages));

@@ -13,12 +13,12 @@ use switchboard_domain::{
     ToolDefinition, ToolInput, ToolOrigin, ToolOutput, ToolResult, ToolUse, Usage, Warning,
 };
 
-use super::{Events, PlannedCall, SteadyTime, ToolCallOutcome, phases::StrategyPhase};
+use super::{Events, MonotonicTime, PlannedCall, ToolCallOutcome, phases::StrategyPhase};
 use crate::{
     Outcome, RunError, RunOptions, SharedDecisions, ToolCallRecord, ToolFailure,
     policy::{
-        history::History,
-        limits::{Ledger, Pricing},
+        history::HistoryTrimmer,
+        limits::{Pricing, UsageLedger},
     },
     recipe::Recipe,
     tools::{
@@ -44,9 +44,9 @@ pub(super) struct RunState {
     pub(super) options: Arc<RunOptions>,
     /// Number of messages in the conversation before the run added its first message.
     pub(super) initial_messages: usize,
-    pub(super) phase: LoopState,
+    pub(super) phase: AgentLoopState,
     pub(super) stage: StrategyPhase,
-    pub(super) turn: ModelTurn,
+    pub(super) turn: ModelCallState,
     /// One record for each tool use. A stored record omits the data that the conversation contains.
     pub(super) records: Vec<ToolCallRecord>,
     /// Complete texts of tool results that were truncated for the model. The texts are stored as
@@ -58,14 +58,14 @@ pub(super) struct RunState {
     pub(super) reviewed: BTreeMap<String, String>,
     /// Approval decisions of this run, or of several runs that share them.
     pub(super) decisions: SharedDecisions,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: UsageLedger,
     pub(super) usage: Usage,
     pub(super) finish: Option<FinishReason>,
     pub(super) warnings: Vec<Warning>,
     pub(super) error: Option<Box<RunError>>,
     /// Text of an interrupted model response for the report. It is not part of the conversation.
     pub(super) partial_answer: Option<String>,
-    /// The current time of the run, set by [`Run::set_time`](super::Run::set_time).
+    /// The current time of the run, set by [`Run::set_current_time`](super::Run::set_current_time).
     pub(super) now: Timestamp,
     /// Sequence number of the next event that the run emits.
     pub(super) next_event: u64,
@@ -75,7 +75,7 @@ pub(super) struct RunState {
 
 /// The state of the model calls within a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct ModelTurn {
+pub(super) struct ModelCallState {
     /// The tool definitions of the current step, without the properties that are hidden from the
     /// model.
     pub(super) tools: Vec<Arc<ToolDefinition>>,
@@ -84,7 +84,7 @@ pub(super) struct ModelTurn {
     /// Error message of the provider if it rejected the tools; requests then offer no tools. `None`
     /// if requests offer tools.
     pub(super) tools_dropped: Option<String>,
-    pub(super) history: History,
+    pub(super) history: HistoryTrimmer,
     /// An additional message that is sent with the next model request only.
     pub(super) nudge: Option<Arc<Message>>,
     pub(super) retries: RetryCounts,
@@ -109,7 +109,7 @@ pub(super) struct RetryCounts {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum LoopState {
+pub(super) enum AgentLoopState {
     /// The next step of the run is a model call.
     Model,
     /// A model call is in progress.
@@ -117,15 +117,16 @@ pub(super) enum LoopState {
     /// A model call that summarizes older messages is in progress.
     Summarising,
     /// The tool calls of the last response are waiting, running or ended.
-    Batch(Vec<PendingCall>),
+    Batch(Vec<RequestedToolCall>),
     Done(Outcome),
 }
 
 /// Data of a run that is not stored. After a resumption, it starts with the default values.
 #[derive(Debug, Default)]
-pub(super) struct RunCaches {
-    /// Time that the driver last set with [`Run::set_steady_time`](super::Run::set_steady_time).
-    pub(super) steady: Option<SteadyTime>,
+pub(super) struct TransientRunState {
+    /// Time that the driver last set with
+    /// [`Run::set_monotonic_time`](super::Run::set_monotonic_time).
+    pub(super) steady: Option<MonotonicTime>,
     /// Events that an earlier process stored with the state but did not emit.
     pub(super) replayed_events: Events,
     /// Whether the wall time of the run is being counted.
@@ -141,16 +142,16 @@ pub(super) struct RunCaches {
 
 impl RunState {
     /// Returns the tool calls of the current batch; empty if no batch is in progress.
-    pub(super) fn batch_calls(&self) -> &[PendingCall] {
+    pub(super) fn batch_calls(&self) -> &[RequestedToolCall] {
         match &self.phase {
-            LoopState::Batch(calls) => calls,
+            AgentLoopState::Batch(calls) => calls,
             _ => &[],
         }
     }
 
-    pub(super) fn batch_calls_mut(&mut self) -> &mut [PendingCall] {
+    pub(super) fn batch_calls_mut(&mut self) -> &mut [RequestedToolCall] {
         match &mut self.phase {
-            LoopState::Batch(calls) => calls,
+            AgentLoopState::Batch(calls) => calls,
             _ => &mut [],
         }
     }
@@ -158,7 +159,7 @@ impl RunState {
 
 /// A tool call that the last model response requested.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct PendingCall {
+pub(super) struct RequestedToolCall {
     /// The tool use of the model. The stored form omits the input, because the conversation
     /// contains it.
     pub(super) tool_use: ToolUse,
@@ -166,7 +167,7 @@ pub(super) struct PendingCall {
     pub(super) input: Option<SharedObject>,
     pub(super) origin: Option<ToolOrigin>,
     pub(super) annotations: ToolAnnotations,
-    pub(super) state: CallState,
+    pub(super) state: ToolCallState,
     /// Index of this call in [`RunState::records`].
     pub(super) record: usize,
     /// Whether this call must run alone, after all earlier calls and before all later ones.
@@ -176,12 +177,12 @@ pub(super) struct PendingCall {
     pub(super) fingerprint: Option<String>,
     /// Expiry of the approval request, on the monotonic clock of the process that made the request.
     /// `None` before the request is shown, and if it does not expire.
-    pub(super) deadline: Option<SteadyTime>,
+    pub(super) deadline: Option<MonotonicTime>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum CallState {
+pub(super) enum ToolCallState {
     /// The call waits until a person decides about its approval request.
     Waiting {
         /// Time stamp (RFC 3339) at which the approval request expires. Set when the request is
@@ -201,14 +202,14 @@ pub(super) enum CallState {
     Settled { result: ToolResult },
 }
 
-impl PendingCall {
+impl RequestedToolCall {
     pub(super) fn new(tool_use: ToolUse, record: usize) -> Self {
         Self {
             tool_use,
             input: None,
             origin: None,
             annotations: ToolAnnotations::default(),
-            state: CallState::Ready,
+            state: ToolCallState::Ready,
             record,
             barrier: false,
             fingerprint: None,
@@ -226,17 +227,20 @@ impl PendingCall {
     }
 
     pub(super) fn has_result(&self) -> bool {
-        matches!(self.state, CallState::Settled { .. })
+        matches!(self.state, ToolCallState::Settled { .. })
     }
 
     /// Returns whether the call has not started but may still start: it waits for approval or is
     /// ready.
     pub(super) fn is_unstarted(&self) -> bool {
-        matches!(self.state, CallState::Waiting { .. } | CallState::Ready)
+        matches!(
+            self.state,
+            ToolCallState::Waiting { .. } | ToolCallState::Ready
+        )
     }
 
     pub(super) fn to_planned_call(&self, run_id: &str, step: u32) -> Option<PlannedCall> {
-        if !matches!(self.state, CallState::Ready) {
+        if !matches!(self.state, ToolCallState::Ready) {
             return None;
         }
         Some(PlannedCall {
@@ -252,7 +256,7 @@ impl PendingCall {
 
 /// The end of a tool call: its output for the model, its attempts and its duration.
 #[derive(Debug, Default)]
-pub(super) struct CallEnd {
+pub(super) struct ToolCallEnd {
     pub(super) output: ToolOutput,
     pub(super) failure: Option<ToolFailure>,
     pub(super) attempts: u32,
@@ -263,7 +267,7 @@ pub(super) struct CallEnd {
     pub(super) is_limited: bool,
 }
 
-impl CallEnd {
+impl ToolCallEnd {
     /// Creates the end of a call that did not succeed, with a message for the model.
     pub(super) fn from_failure(failure: ToolFailure, message: impl Into<String>) -> Self {
         Self {
@@ -274,7 +278,7 @@ impl CallEnd {
     }
 }
 
-impl From<ToolCallOutcome> for CallEnd {
+impl From<ToolCallOutcome> for ToolCallEnd {
     fn from(outcome: ToolCallOutcome) -> Self {
         let end = match outcome.result.map(ToolOutput::replace_if_too_deep) {
             Ok(output) => Self {

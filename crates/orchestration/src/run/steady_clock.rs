@@ -14,24 +14,24 @@ use crate::policy::seconds::to_milliseconds;
 ///
 /// Approval requests expire by this clock, so changes of the system clock do not affect them. The
 /// agents of a process share one clock
-/// ([`Agent::with_steady_clock`](crate::Agent::with_steady_clock)), so a run that one agent stores
-/// and another agent resumes keeps its expiry. Another process uses the time stamp of the approval
-/// request instead.
+/// ([`Agent::with_monotonic_clock`](crate::Agent::with_monotonic_clock)), so a run that one agent
+/// stores and another agent resumes keeps its expiry. Another process uses the time stamp of the
+/// approval request instead.
 #[derive(Debug, Clone)]
-pub struct SteadyClock {
+pub struct MonotonicClock {
     id: u64,
     started: Instant,
 }
 
-/// A point in time that a [`SteadyClock`] measured. Only times of one clock are comparable.
+/// A point in time that a [`MonotonicClock`] measured. Only times of one clock are comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SteadyTime {
+pub struct MonotonicTime {
     clock: u64,
     /// Milliseconds since the creation of the clock.
     ms: u64,
 }
 
-impl SteadyClock {
+impl MonotonicClock {
     /// Creates a clock. Its times are not comparable with the times of another clock.
     pub fn new() -> Self {
         Self {
@@ -41,21 +41,21 @@ impl SteadyClock {
     }
 
     /// Returns the current time of this clock.
-    pub fn now(&self) -> SteadyTime {
-        SteadyTime {
+    pub fn now(&self) -> MonotonicTime {
+        MonotonicTime {
             clock: self.id,
             ms: to_milliseconds(self.started.elapsed()),
         }
     }
 }
 
-impl Default for SteadyClock {
+impl Default for MonotonicClock {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl SteadyTime {
+impl MonotonicTime {
     /// Returns the time that is `span` after this time, with a precision of milliseconds.
     pub(crate) fn add_duration(self, span: Duration) -> Self {
         Self {

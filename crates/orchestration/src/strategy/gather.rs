@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{GatherFormat, marker, repeats::RepeatedCalls};
+use super::{GatherFormat, marker, repeats::SeenToolCalls};
 pub use super::{prompt::system_prompt, repeats::GatherCall};
 
 /// State of the gather phase, during which the model only collects data with tools. The state is
@@ -15,7 +15,7 @@ pub struct GatherState {
     /// Whether the next response answers a review call (see [`GatherFormat::review`]). No further
     /// review follows such a response.
     reviewing: bool,
-    calls: RepeatedCalls,
+    calls: SeenToolCalls,
 }
 
 /// Result of [`GatherState::decide_after_response`] for one model response: which of its tool calls
@@ -53,7 +53,7 @@ impl GatherState {
             review: settings.review,
             steps: 0,
             reviewing: false,
-            calls: RepeatedCalls::default(),
+            calls: SeenToolCalls::default(),
         }
     }
 

@@ -16,7 +16,7 @@ pub struct GatherCall<'a> {
 
 /// The distinct tool calls of a run, each with the number of its repetitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct RepeatedCalls {
+pub struct SeenToolCalls {
     seen: HashMap<String, SeenCall>,
 }
 
@@ -27,7 +27,7 @@ struct SeenCall {
     repeats: u32,
 }
 
-impl RepeatedCalls {
+impl SeenToolCalls {
     /// Returns the id of the earlier equal call for each of `calls`, or `None` for a new call. Also
     /// returns whether any call was repeated for the second time. A repeated call gets the earlier
     /// result, see [`copy_earlier_result`].
@@ -104,7 +104,7 @@ mod tests {
         #[test]
         fn no_call_runs_twice(answers in proptest::collection::vec(
             proptest::collection::vec((0..3u8, 0..3u8), 0..4), 0..8)) {
-            let mut calls = RepeatedCalls::default();
+            let mut calls = SeenToolCalls::default();
             let mut ran = Vec::new();
             let mut next_id = 0;
             for answer in answers {
@@ -131,7 +131,7 @@ mod tests {
                     }
                 }
                 let stored = serde_json::to_string(&calls).unwrap();
-                prop_assert_eq!(serde_json::from_str::<RepeatedCalls>(&stored).unwrap(), calls.clone());
+                prop_assert_eq!(serde_json::from_str::<SeenToolCalls>(&stored).unwrap(), calls.clone());
             }
         }
     }

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 /// be escaped, because names do not contain it.
 ///
 /// ```
-/// use switchboard_orchestration::tools::pattern::Pattern;
+/// use switchboard_orchestration::tools::pattern::NamePattern;
 ///
-/// let reading = Pattern::new("get_*");
+/// let reading = NamePattern::new("get_*");
 /// assert!(reading.matches("get_customer"));
 /// assert!(!reading.matches("forget_customer"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Pattern(String);
+pub struct NamePattern(String);
 
-impl Pattern {
+impl NamePattern {
     /// Creates a pattern from its text. Every text is a valid pattern.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -63,19 +63,19 @@ impl Pattern {
     }
 }
 
-impl From<&str> for Pattern {
+impl From<&str> for NamePattern {
     fn from(text: &str) -> Self {
         Self::new(text)
     }
 }
 
-impl From<String> for Pattern {
+impl From<String> for NamePattern {
     fn from(text: String) -> Self {
         Self::new(text)
     }
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for NamePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -85,7 +85,7 @@ impl fmt::Display for Pattern {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Pattern;
+    use super::NamePattern;
 
     #[test]
     fn wildcards_match_characters() {
@@ -108,7 +108,7 @@ mod tests {
             ("a.b", "axb", false),
         ] {
             assert_eq!(
-                Pattern::new(pattern).matches(name),
+                NamePattern::new(pattern).matches(name),
                 matches,
                 "{pattern} {name}"
             );
@@ -133,7 +133,7 @@ mod tests {
         fn matching_is_what_the_definition_says(pattern in "[ab*?]{0,8}", name in "[ab]{0,8}") {
             let chars = |text: &str| text.chars().collect::<Vec<_>>();
             prop_assert_eq!(
-                Pattern::new(pattern.clone()).matches(&name),
+                NamePattern::new(pattern.clone()).matches(&name),
                 reference(&chars(&pattern), &chars(&name))
             );
         }

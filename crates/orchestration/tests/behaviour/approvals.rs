@@ -11,7 +11,7 @@ use serde_json::json;
 use switchboard_domain::{ApprovalDecision, ApprovalRequest, ApprovalScope, Approver};
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunEventKind, RunOptions, SharedDecisions, ToolFailure,
-    policy::approval::Approvals,
+    policy::approval::ApprovalSettings,
 };
 
 use crate::support::{
@@ -134,10 +134,10 @@ impl Approver for Absent {
 #[tokio::test(start_paused = true)]
 async fn a_request_expires_and_the_run_continues() {
     let options = RunOptions {
-        approval: Approvals {
+        approval: ApprovalSettings {
             policy: ApprovalPolicy::Ask,
             expire_after: Some(Duration::from_mins(1)),
-            ..Approvals::default()
+            ..ApprovalSettings::default()
         },
         ..RunOptions::default()
     };
@@ -181,10 +181,10 @@ fn expiring(
         model,
         tools,
         RunOptions {
-            approval: Approvals {
+            approval: ApprovalSettings {
                 policy: ApprovalPolicy::Ask,
                 expire_after: Some(Duration::from_mins(1)),
-                ..Approvals::default()
+                ..ApprovalSettings::default()
             },
             ..RunOptions::default()
         },

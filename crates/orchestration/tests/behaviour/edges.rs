@@ -9,7 +9,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Outcome, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
-    policy::approval::Approvals, strategy::formatter,
+    policy::approval::ApprovalSettings, strategy::formatter,
 };
 
 use crate::support::{
@@ -62,10 +62,10 @@ async fn the_expiry_of_a_request_starts_with_the_request() {
         &model,
         &tools,
         RunOptions {
-            approval: Approvals {
+            approval: ApprovalSettings {
                 policy: ApprovalPolicy::Ask,
                 expire_after: Some(Duration::from_mins(1)),
-                ..Approvals::default()
+                ..ApprovalSettings::default()
             },
             ..RunOptions::default()
         },

@@ -435,7 +435,7 @@ impl RunStore for Process {
         self.begin_run(owner, run, 0, messages).await
     }
 
-    async fn begin_run_after_prefix(
+    async fn begin_run_after_truncation(
         &self,
         owner: &Principal,
         run: &RunRecord,

@@ -10,9 +10,9 @@ use switchboard_orchestration::{
     Agent, ApprovalPolicy, CallPurpose, Outcome, RunEvent, RunEventKind, RunOptions, RunPhase,
     ToolFailure,
     observe::audit::{
-        AuditKind, AuditOptions, AuditTrail, CostFunction, ModelCallEntry, ModelCallResult,
+        AuditOptions, AuditTrail, AuditedAction, AuditedModelCall, CostFunction, ModelCallResult,
     },
-    observe::metrics::{Metrics, Snapshot},
+    observe::metrics::{Metrics, MetricsSnapshot},
     recipe::Recipe,
     strategy::{GatherFormat, Strategy},
     tools::search::SearchPolicy,
@@ -95,7 +95,7 @@ async fn omitted_messages_are_summarised_by_the_model() {
 }
 
 /// Returns the audit records and metrics of the events.
-fn recorded(events: &[RunEvent]) -> (Vec<ModelCallEntry>, Snapshot) {
+fn recorded(events: &[RunEvent]) -> (Vec<AuditedModelCall>, MetricsSnapshot) {
     let cost: CostFunction = Arc::new(|_, usage| {
         let tokens = u32::try_from(usage.output_tokens?).ok()?;
         Some(f64::from(tokens))
@@ -111,7 +111,7 @@ fn recorded(events: &[RunEvent]) -> (Vec<ModelCallEntry>, Snapshot) {
         metrics.count_event(event);
         for record in audit.create_records(event) {
             recorded.count_audit_record(&record);
-            if let AuditKind::ModelCall(call) = record.kind {
+            if let AuditedAction::ModelCall(call) = record.kind {
                 calls.push(call);
             }
         }

@@ -51,7 +51,7 @@ pub(crate) fn emit_citations(
 
 /// Emits the input of a tool call when its block ends: the complete input if it was not streamed,
 /// else the rest that is still buffered.
-pub(crate) fn emit_input(
+pub(crate) fn emit_call_input(
     part: u32,
     input: Option<Value>,
     mut restorer: ShapeRestorer,

@@ -7,7 +7,7 @@ use switchboard_domain::{
 use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
-use crate::{CacheLifetime, MessagesOptions, ServerTool, capabilities, messages::to_wire};
+use crate::{CacheLifetime, MessagesOptions, ServerTool, capabilities, messages::to_wire_request};
 
 const FIVE: CacheLifetime = CacheLifetime::FiveMinutes;
 const HOUR: CacheLifetime = CacheLifetime::Hour;
@@ -26,7 +26,7 @@ fn with(cache: CachePolicy) -> MessagesOptions {
 
 fn sent(request: &ChatRequest, model: &str, options: &MessagesOptions) -> Value {
     let model = ModelId::new("anthropic", model);
-    let wire = to_wire(
+    let wire = to_wire_request(
         request,
         &model,
         &capabilities(&model.name),
@@ -331,7 +331,7 @@ proptest! {
         let request = ChatRequest::new(messages).with_tools(tools());
         let model = ModelId::new("anthropic", model);
         let options = with(TURNS);
-        let Ok(wire) = to_wire(&request, &model, &capabilities(&model.name), &options, &ToolSchemas::default()) else {
+        let Ok(wire) = to_wire_request(&request, &model, &capabilities(&model.name), &options, &ToolSchemas::default()) else {
             return Ok(());
         };
         let seen = seen(&serde_json::to_value(&wire.body).unwrap());

@@ -19,7 +19,7 @@ mod tools;
 #[allow(missing_docs, reason = "the fields have the names of the API")]
 pub mod wire;
 
-pub use request::{WireRequest, to_wire};
+pub use request::{WireRequest, to_wire_request};
 pub use response::events_from_body;
 pub use stream::MessagesDecoder;
-pub use switchboard_providers_common::{LocalIds, ToolMapping};
+pub use switchboard_providers_common::{ToolMapping, ToolUseIds};

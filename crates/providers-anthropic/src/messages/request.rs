@@ -6,7 +6,7 @@ use switchboard_domain::{
     WarningKind,
 };
 use switchboard_providers_common::{
-    LocalIds, ToolMapping,
+    ToolMapping, ToolUseIds,
     body_fields::STREAM,
     request::requested_schema,
     schema::{Dialect, ToolSchemas, compile, list_changes, measure_schema},
@@ -22,11 +22,11 @@ use super::{
     },
     thinking::map_reasoning_to_thinking,
     tools::{MappedTools, ToolContext, map_tools},
-    wire::{self, Block, Body},
+    wire::{self, Body, ContentBlock},
 };
 use crate::{
     options::MessagesOptions,
-    rules::{Rules, Sampling, find_rules},
+    rules::{ModelRules, SamplingSupport, find_rules},
     schema,
 };
 
@@ -52,7 +52,7 @@ pub struct WireRequest<'a> {
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
     /// Tool-use ids of the conversation, which the answer must not reuse.
-    pub local_ids: LocalIds,
+    pub local_ids: ToolUseIds,
 }
 
 /// Converts a domain request to a Messages request for `model`. The answer is streamed unless the
@@ -65,7 +65,7 @@ pub struct WireRequest<'a> {
 /// Fails with `ModelErrorKind::InvalidRequest`, which names the field, when there is no message
 /// to answer or the tool choice names an undeclared tool. Fails with
 /// `ModelErrorKind::Unsupported` when the model supports no tools or no answer with a schema.
-pub fn to_wire<'a>(
+pub fn to_wire_request<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
     capabilities: &ModelCapabilities,
@@ -125,7 +125,7 @@ pub fn to_wire<'a>(
             .then(|| format!("version {version} of the API"))
     };
     let (temperature, top_p) =
-        sampling.map_temperature_and_top_p(rules, refusing.as_deref(), thinking.is_on());
+        sampling.map_temperature_and_top_p(rules, refusing.as_deref(), thinking.enables_thinking());
     let stop_sequences = sampling.map_stop_sequences();
     sampling.warn_unsupported();
     let output_config =
@@ -170,7 +170,7 @@ pub fn to_wire<'a>(
         tool_mapping,
         tool_choice: outcome,
         warnings,
-        local_ids: LocalIds::from_request(request),
+        local_ids: ToolUseIds::from_request(request),
     })
 }
 
@@ -220,7 +220,7 @@ impl<'a> SamplingMapper<'a, '_> {
     /// dropped or changed value emits a warning, except the default 1.
     fn map_temperature_and_top_p(
         &mut self,
-        rules: Option<&Rules>,
+        rules: Option<&ModelRules>,
         refusing: Option<&str>,
         thinks: bool,
     ) -> (Option<f64>, Option<f64>) {
@@ -251,7 +251,7 @@ impl<'a> SamplingMapper<'a, '_> {
         }
         if temperature.is_some()
             && top_p.is_some()
-            && rules.is_some_and(|rules| rules.sampling == Sampling::One)
+            && rules.is_some_and(|rules| rules.sampling == SamplingSupport::One)
         {
             let name = &self.model.name;
             self.add_warning(&format!("{name} does not support top_p with temperature"));
@@ -298,7 +298,7 @@ fn map_response_format<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
     capabilities: &ModelCapabilities,
-    system: &mut Vec<Block<'a>>,
+    system: &mut Vec<ContentBlock<'a>>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Option<wire::OutputFormat<'a>>, ModelError> {
     let Some((name, schema)) = requested_schema(request, &model.provider, capabilities)? else {
@@ -311,7 +311,7 @@ fn map_response_format<'a>(
     let optional = measure_schema(&strict.schema).optional;
     // The text of the answer is returned to the caller as it is. The API must therefore not enforce
     // a schema that gives the answer another shape than the requested schema.
-    if strict.changes_shape()
+    if strict.changes_answer_shape()
         || schema::accepts_fewer_values(schema, &strict)
         || optional > MAX_OPTIONAL
     {
@@ -320,10 +320,10 @@ fn map_response_format<'a>(
              most {MAX_OPTIONAL} of them optional): the schema was added to the instructions, and \
              the answer may differ from it"
         ));
-        system.push(Block::from_text(schema_instruction(schema)));
+        system.push(ContentBlock::from_text(schema_instruction(schema)));
         return Ok(None);
     }
-    if let Some(changes) = list_changes(schema::unenforced_changes(&strict)) {
+    if let Some(changes) = list_changes(schema::find_unenforced_constraints(&strict)) {
         warn(format!(
             "the API does not enforce all of schema `{name}`: {changes}"
         ));

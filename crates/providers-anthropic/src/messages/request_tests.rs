@@ -10,7 +10,7 @@ use crate::{Effort, capabilities};
 fn mapped_with(request: &ChatRequest, model: &str, options: &MessagesOptions) -> Value {
     let model = ModelId::new("anthropic", model);
     let capabilities = capabilities(&model.name);
-    let wire = to_wire(
+    let wire = to_wire_request(
         request,
         &model,
         &capabilities,
@@ -32,7 +32,7 @@ fn mapped(request: &ChatRequest, model: &str) -> Value {
 fn refusal(request: &ChatRequest, model: &str) -> ModelError {
     let model = ModelId::new("anthropic", model);
     let options = MessagesOptions::default();
-    let error = to_wire(
+    let error = to_wire_request(
         request,
         &model,
         &capabilities(&model.name),
@@ -91,7 +91,7 @@ fn extra_fields_override_everything_but_stream() {
     };
     let model = ModelId::new("p", "m");
     let options = MessagesOptions::default();
-    let wire = to_wire(
+    let wire = to_wire_request(
         &request,
         &model,
         &ModelCapabilities::default(),
@@ -250,7 +250,7 @@ fn thinking_between_calls_needs_a_beta_on_older_models_only() {
         };
         let model = ModelId::new("anthropic", model);
         let capabilities = capabilities(&model.name);
-        let wire = to_wire(
+        let wire = to_wire_request(
             &request,
             &model,
             &capabilities,

@@ -2,14 +2,14 @@ use switchboard_domain::{ChatResponse, FinishReason, ModelErrorKind, ModelId, To
 use switchboard_providers_common::assemble_response;
 
 use super::*;
-use crate::messages::LocalIds;
+use crate::messages::ToolUseIds;
 
 fn decoder() -> MessagesDecoder {
     MessagesDecoder::new(
         ModelId::new("anthropic", "claude-haiku-4-5"),
         ToolChoiceOutcome::Native,
         Vec::new(),
-        LocalIds::default(),
+        ToolUseIds::default(),
     )
 }
 

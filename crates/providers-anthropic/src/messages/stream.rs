@@ -8,7 +8,7 @@ use switchboard_domain::{
     ModelId, PartStart, ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, LocalIds, ToolMapping, WireDecoder, interrupted_error,
+    AnswerEvents, AnswerSummary, ToolMapping, ToolUseIds, WireDecoder, interrupted_error,
     protocol_error, provider::is_error,
 };
 
@@ -31,7 +31,7 @@ const MAX_UNEXPECTED: usize = 32;
 pub struct MessagesDecoder {
     model: ModelId,
     answer: AnswerEvents,
-    ids: LocalIds,
+    ids: ToolUseIds,
     tool_mapping: ToolMapping,
     done: bool,
     /// The content blocks that have not ended, by their index in the API's stream.
@@ -58,7 +58,7 @@ impl MessagesDecoder {
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
         warnings: Vec<Warning>,
-        ids: LocalIds,
+        ids: ToolUseIds,
     ) -> Self {
         Self {
             model,
@@ -170,7 +170,7 @@ impl MessagesDecoder {
         let Some(report) = report else {
             return;
         };
-        self.usage.merge_report(report);
+        self.usage.merge_later_usage(report);
         let usage = Usage::from(self.usage);
         if usage.is_known() {
             let usage = Box::new(usage);
@@ -200,7 +200,7 @@ impl MessagesDecoder {
             "thinking" => {
                 let part = self.answer.start_part(PartStart::Reasoning, events);
                 emit_reasoning(part, take_text_field(&mut block, "thinking"), events);
-                self.emit_state(
+                self.emit_reasoning_state(
                     part,
                     SIGNATURE,
                     &take_text_field(&mut block, "signature"),
@@ -210,7 +210,12 @@ impl MessagesDecoder {
             }
             "redacted_thinking" => {
                 let part = self.answer.start_part(PartStart::Reasoning, events);
-                self.emit_state(part, REDACTED, &take_text_field(&mut block, "data"), events);
+                self.emit_reasoning_state(
+                    part,
+                    REDACTED,
+                    &take_text_field(&mut block, "data"),
+                    events,
+                );
                 OpenBlock::Reasoning { part }
             }
             "tool_use" => self.start_call(block, events),
@@ -231,7 +236,7 @@ impl MessagesDecoder {
         let further = blocks::additional_call_fields(&block);
         let id = self
             .ids
-            .claim(Some(take_text_field(&mut block, "id").trim()));
+            .claim_tool_use_id(Some(take_text_field(&mut block, "id").trim()));
         let name = self.tool_mapping.declared_name(&name).to_owned();
         let restorer = self.tool_mapping.input_restorer(&name);
         let part = self
@@ -280,7 +285,7 @@ impl MessagesDecoder {
             }
             (OpenBlock::Reasoning { part }, "signature_delta") => {
                 let part = *part;
-                self.emit_state(
+                self.emit_reasoning_state(
                     part,
                     SIGNATURE,
                     &take_text_field(&mut delta, "signature"),
@@ -345,7 +350,7 @@ impl MessagesDecoder {
                 input,
                 restorer,
             } => {
-                blocks::emit_input(part, input, restorer, events);
+                blocks::emit_call_input(part, input, restorer, events);
                 self.finish_last_call(events);
                 self.last_call = Some(part);
             }
@@ -367,7 +372,13 @@ impl MessagesDecoder {
 
     /// Emits the provider state of a reasoning part: an object that maps `name` to `value`. Later
     /// requests send the state back only to this model. Emits nothing if `value` is empty.
-    fn emit_state(&self, part: u32, name: &str, value: &str, events: &mut Vec<ModelEvent>) {
+    fn emit_reasoning_state(
+        &self,
+        part: u32,
+        name: &str,
+        value: &str,
+        events: &mut Vec<ModelEvent>,
+    ) {
         if !value.is_empty() {
             let state = ProviderState::new_for_model(&self.model, json!({ name: value }));
             let state = Box::new(state);
@@ -481,13 +492,13 @@ impl WireDecoder for MessagesDecoder {
         };
         if kind == "error" || envelope.error.as_ref().is_some_and(is_error) {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
-            let error = ERRORS.find_error(&body).unwrap_or_default();
+            let error = ERRORS.find_api_error(&body).unwrap_or_default();
             return Err(ERRORS.in_band_error(&self.model.provider, error));
         }
         self.read_event(&kind, envelope, data, events)
     }
 
-    fn allows_repeated_text(&self) -> bool {
+    fn allows_decoder_bypass(&self) -> bool {
         !self.done
     }
 

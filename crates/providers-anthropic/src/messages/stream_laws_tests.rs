@@ -76,7 +76,7 @@ fn decoder() -> MessagesDecoder {
         ModelId::new("anthropic", "m"),
         ToolChoiceOutcome::Native,
         vec![Warning::new(WarningKind::OptionDropped, "w")],
-        LocalIds::default(),
+        ToolUseIds::default(),
     )
 }
 

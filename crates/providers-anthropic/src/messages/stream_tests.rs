@@ -7,7 +7,7 @@ pub(super) fn decoder() -> MessagesDecoder {
         ModelId::new("anthropic", "claude-haiku-4-5"),
         ToolChoiceOutcome::Native,
         Vec::new(),
-        LocalIds::default(),
+        ToolUseIds::default(),
     )
 }
 

@@ -30,7 +30,7 @@ impl From<Thinking> for ThinkingFields {
 
 impl ThinkingFields {
     /// Returns whether thinking is enabled. If it is, the API refuses most sampling parameters.
-    pub(crate) fn is_on(self) -> bool {
+    pub(crate) fn enables_thinking(self) -> bool {
         matches!(
             self.thinking,
             Some(Thinking::Adaptive { .. } | Thinking::Enabled { .. })

@@ -151,7 +151,7 @@ pub(crate) fn map_tools<'a>(
     Ok(builder.build_tools(&allowed, choice, outcome))
 }
 
-fn is_declared(request: &ChatRequest, name: &str) -> bool {
+fn is_declared_tool(request: &ChatRequest, name: &str) -> bool {
     request.tools.iter().any(|tool| tool.name == *name)
 }
 
@@ -168,7 +168,7 @@ fn sendable_server_tools<'a>(
         let name = tool.name();
         let why = if capabilities.tools == Some(false) {
             "this model does not use tools"
-        } else if is_declared(request, name) {
+        } else if is_declared_tool(request, name) {
             "a tool of that name is declared"
         } else if !name.is_empty() && server.iter().any(|it| it.name() == name) {
             "it is configured twice"
@@ -257,12 +257,12 @@ impl<'a> ToolBuilder<'a, '_> {
     /// text need no warning. Other changes emit a warning.
     fn descriptive_schema(&mut self, tool: &Arc<ToolDefinition>) -> ToolSchema {
         let compiled = self.schemas.compiled_schema(tool, Dialect::Anthropic);
-        if compiled.changes_shape() {
+        if compiled.changes_answer_shape() {
             self.tool_mapping.add_tool(tool, Dialect::Anthropic);
         }
         let is_described = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
         let changes = compiled
-            .unenforced_changes()
+            .find_unenforced_constraints()
             .filter(|change| !is_described(change.kind));
         if let Some(changes) = list_changes(changes) {
             let message = format!("the input schema of `{}` was changed: {changes}", tool.name);
@@ -280,7 +280,9 @@ impl<'a> ToolBuilder<'a, '_> {
             return None;
         }
         let compiled = self.schemas.compiled_schema(tool, Dialect::AnthropicStrict);
-        let is_enforced = schema::unenforced_changes(&compiled).next().is_none();
+        let is_enforced = schema::find_unenforced_constraints(&compiled)
+            .next()
+            .is_none();
         if !is_enforced || schema::accepts_fewer_values(&tool.input_schema, &compiled) {
             return None;
         }
@@ -291,7 +293,7 @@ impl<'a> ToolBuilder<'a, '_> {
             optional.checked_sub(measured.optional)?,
             unions.checked_sub(measured.unions)?,
         );
-        if compiled.changes_shape() {
+        if compiled.changes_answer_shape() {
             self.tool_mapping.add_tool(tool, Dialect::AnthropicStrict);
         }
         Some(compiled)

@@ -14,9 +14,9 @@ use switchboard_domain::{
 use switchboard_providers_anthropic::{
     AnthropicConfig, AnthropicModel, CacheLifetime, CachePolicy, Effort, MessagesDecoder,
     MessagesOptions, ServerTool, capabilities,
-    messages::{LocalIds, events_from_body},
+    messages::{ToolUseIds, events_from_body},
     server_tool::{UserLocation, WebSearch},
-    to_wire,
+    to_wire_request,
 };
 use switchboard_providers_common::TransportConfig;
 use switchboard_providers_common::assemble_response;
@@ -76,7 +76,7 @@ fn sent(
     options: &MessagesOptions,
 ) -> (Value, Vec<WarningKind>) {
     let model = ModelId::new(provider, model);
-    let wire = to_wire(
+    let wire = to_wire_request(
         request,
         &model,
         &capabilities(&model.name),
@@ -95,7 +95,7 @@ fn answered(body: &Value, model: &str) -> (Vec<Value>, ChatResponse) {
         model,
         ToolChoiceOutcome::Native,
         Vec::new(),
-        LocalIds::default(),
+        ToolUseIds::default(),
     );
     let answer = events_from_body(decoder, &body.to_string())
         .and_then(|events| assemble_response("anthropic", &events))
@@ -253,7 +253,7 @@ fn golden_a_choice_among_server_tools_alone_is_native() {
 fn chosen(request: &ChatRequest, model: &str) -> (Value, ToolChoiceOutcome, Vec<WarningKind>) {
     let model = ModelId::new("anthropic", model);
     let options = options(&model.name);
-    let wire = to_wire(
+    let wire = to_wire_request(
         request,
         &model,
         &capabilities(&model.name),

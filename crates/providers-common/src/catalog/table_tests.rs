@@ -26,7 +26,7 @@ fn every_line_is_an_entry_and_every_entry_is_found() {
     let mut providers = BTreeSet::new();
     for entry in entries() {
         assert_eq!(
-            super::super::lookup(entry.provider, entry.name).as_ref(),
+            super::super::find_model_entry(entry.provider, entry.name).as_ref(),
             Some(&entry)
         );
         providers.insert(entry.provider);
@@ -150,7 +150,10 @@ fn the_overlay_is_in_the_data() {
                     continue;
                 }
                 let (provider, model) = name.split_once('/').unwrap();
-                assert!(super::super::lookup(provider, model).is_some(), "{name}");
+                assert!(
+                    super::super::find_model_entry(provider, model).is_some(),
+                    "{name}"
+                );
                 checked += 1;
             }
         }

@@ -49,11 +49,11 @@ pub(crate) trait FrameReader: Send {
 
     /// Returns the event name and the data of the last frame that was read. The name is empty for
     /// JSON lines.
-    fn frame(&self) -> (&str, &str);
+    fn current_frame(&self) -> (&str, &str);
 }
 
 /// A response body that the reader `R` splits into frames.
-pub(crate) struct Frames<R> {
+pub(crate) struct FrameStream<R> {
     /// Stream of the response body. `None` after its end, after an error and after `close` was
     /// called.
     body: Option<ByteStream>,
@@ -62,7 +62,7 @@ pub(crate) struct Frames<R> {
     reader: R,
 }
 
-impl<R: FrameReader> Frames<R> {
+impl<R: FrameReader> FrameStream<R> {
     pub(crate) fn new(body: ByteStream, reader: R) -> Self {
         Self {
             body: Some(body),
@@ -76,9 +76,9 @@ impl<R: FrameReader> Frames<R> {
         self.body = None;
     }
 
-    /// Reads the next frame, which [`frame`](Self::frame) then returns. Returns `false` at the end
-    /// of the body and after an error.
-    pub(crate) fn poll_read(
+    /// Reads the next frame, which [`current_frame`](Self::current_frame) then returns. Returns
+    /// `false` at the end of the body and after an error.
+    pub(crate) fn poll_next_frame(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<bool, ModelError>> {
@@ -109,7 +109,7 @@ impl<R: FrameReader> Frames<R> {
 
     /// Reads the next frame if all of its bytes have already been received. Otherwise returns
     /// `false` and does not wait for more bytes.
-    pub(crate) fn read_arrived(&mut self) -> Result<bool, ModelError> {
+    pub(crate) fn read_received_frame(&mut self) -> Result<bool, ModelError> {
         let read = self.reader.read_frame(&mut self.unread);
         if read.is_err() {
             self.body = None;
@@ -119,8 +119,8 @@ impl<R: FrameReader> Frames<R> {
 
     /// Returns the event name and the data of the last frame that was read. The name is empty for
     /// JSON lines.
-    pub(crate) fn frame(&self) -> (&str, &str) {
-        self.reader.frame()
+    pub(crate) fn current_frame(&self) -> (&str, &str) {
+        self.reader.current_frame()
     }
 }
 
@@ -128,7 +128,7 @@ impl<R: FrameReader> Frames<R> {
 ///
 /// Fails with [`ModelErrorKind::Protocol`] on invalid UTF-8, and with
 /// [`ModelErrorKind::Interrupted`] if the body ends inside a multi-byte character.
-pub fn as_text<'a>(provider: &str, body: &'a [u8]) -> Result<&'a str, ModelError> {
+pub fn decode_body_text<'a>(provider: &str, body: &'a [u8]) -> Result<&'a str, ModelError> {
     let text = str::from_utf8(body).map_err(|fault| invalid_utf8_error(provider, fault))?;
     // The byte-order mark that some servers send is removed, because JSON does not allow it.
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
@@ -152,19 +152,19 @@ pub(crate) mod tests {
 
     /// Reads all frames of a body that never waits, and the error that ends it.
     pub(crate) fn read_all(
-        mut frames: Frames<impl FrameReader>,
+        mut frames: FrameStream<impl FrameReader>,
     ) -> (Vec<(String, String)>, Option<ModelError>) {
         let mut read = Vec::new();
         let mut context = Context::from_waker(std::task::Waker::noop());
         loop {
-            match frames.poll_read(&mut context) {
+            match frames.poll_next_frame(&mut context) {
                 Poll::Pending => panic!("the body waits"),
                 Poll::Ready(Ok(true)) => {
-                    let (name, data) = frames.frame();
+                    let (name, data) = frames.current_frame();
                     read.push((name.to_owned(), data.to_owned()));
                 }
                 Poll::Ready(end) => {
-                    let next = frames.poll_read(&mut context);
+                    let next = frames.poll_next_frame(&mut context);
                     assert!(
                         matches!(next, Poll::Ready(Ok(false))),
                         "a frame after the end"
@@ -183,7 +183,7 @@ pub(crate) mod tests {
         let body = read_to_end("acme", Box::pin(stream::iter(pieces)), max_bytes);
         // These bodies are ready at once.
         let body = body.now_or_never().expect("the body is there");
-        let text = body.and_then(|body| as_text("acme", &body).map(str::to_owned));
+        let text = body.and_then(|body| decode_body_text("acme", &body).map(str::to_owned));
         text.map_err(|error| error.kind)
     }
 

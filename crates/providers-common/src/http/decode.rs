@@ -15,9 +15,9 @@ use switchboard_domain::{
 use crate::{
     AnswerContext, ByteStream, MAX_FRAME_BYTES, WireDecoder,
     http::{
-        byte_stream::{FrameReader, Frames},
+        byte_stream::{FrameReader, FrameStream},
         ndjson::LineReader,
-        repeated_text::RepeatedText,
+        repeated_text::RepeatedTextReader,
         sse::SseReader,
     },
 };
@@ -38,7 +38,7 @@ pub fn decode_sse(
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let frames = Frames::new(body, SseReader::new(provider, MAX_FRAME_BYTES));
+    let frames = FrameStream::new(body, SseReader::new(provider, MAX_FRAME_BYTES));
     decode_frames(provider, None, frames, decoder)
 }
 
@@ -50,7 +50,7 @@ pub fn decode_sse_with_context(
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let frames = Frames::new(body, SseReader::new(provider, MAX_FRAME_BYTES));
+    let frames = FrameStream::new(body, SseReader::new(provider, MAX_FRAME_BYTES));
     decode_frames(provider, Some(context), frames, decoder)
 }
 
@@ -61,7 +61,7 @@ pub fn decode_ndjson(
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let frames = Frames::new(body, LineReader::new(provider, MAX_FRAME_BYTES));
+    let frames = FrameStream::new(body, LineReader::new(provider, MAX_FRAME_BYTES));
     decode_frames(provider, None, frames, decoder)
 }
 
@@ -86,9 +86,9 @@ struct DecodedEvents<R, D> {
     /// Context that adds the HTTP status and the request id to errors. `None` if the caller of
     /// [`decode_frames`] adds them.
     context: Option<AnswerContext>,
-    frames: Frames<R>,
+    frames: FrameStream<R>,
     decoder: D,
-    repeated_text: RepeatedText,
+    repeated_text: RepeatedTextReader,
     grammar: EventGrammar,
     /// Events of the frame that is being decoded.
     decoded: Vec<ModelEvent>,
@@ -107,7 +107,7 @@ impl<R, D> Unpin for DecodedEvents<R, D> {}
 fn decode_frames(
     provider: &str,
     context: Option<AnswerContext>,
-    frames: Frames<impl FrameReader + 'static>,
+    frames: FrameStream<impl FrameReader + 'static>,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
     Box::pin(DecodedEvents {
@@ -115,7 +115,7 @@ fn decode_frames(
         context,
         frames,
         decoder,
-        repeated_text: RepeatedText::default(),
+        repeated_text: RepeatedTextReader::default(),
         grammar: EventGrammar::default(),
         decoded: Vec::new(),
         events: VecDeque::new(),
@@ -157,13 +157,13 @@ impl<R: FrameReader, D: WireDecoder> DecodedEvents<R, D> {
     }
 
     fn decode_frame(&mut self) -> Result<(), ModelError> {
-        let (name, data) = self.frames.frame();
+        let (name, data) = self.frames.current_frame();
         if let Some(event) = self.repeated_text.read_frame(name, data) {
             self.decoded.push(event);
             return Ok(());
         }
         let result = self.decoder.decode_frame(name, data, &mut self.decoded);
-        let can_repeat = result.is_ok() && self.decoder.allows_repeated_text();
+        let can_repeat = result.is_ok() && self.decoder.allows_decoder_bypass();
         let events: &[_] = if can_repeat { &self.decoded } else { &[] };
         self.repeated_text.set_decoded_frame(name, data, events);
         result
@@ -186,7 +186,7 @@ impl<R: FrameReader, D: WireDecoder> DecodedEvents<R, D> {
             None => self.error.take().filter(|_| !self.grammar.is_finished())?,
         };
         Some(Err(match &self.context {
-            Some(context) => context.complete_error(error),
+            Some(context) => context.add_answer_context(error),
             None => error,
         }))
     }
@@ -204,7 +204,7 @@ impl<R: FrameReader, D: WireDecoder> Stream for DecodedEvents<R, D> {
             if this.has_ended {
                 return Poll::Ready(None);
             }
-            let frame = match this.frames.poll_read(context) {
+            let frame = match this.frames.poll_next_frame(context) {
                 Poll::Ready(frame) => frame,
                 // After the end of the answer, the stream does not wait for further frames.
                 Poll::Pending if this.grammar.is_finished() => Ok(false),
@@ -214,7 +214,7 @@ impl<R: FrameReader, D: WireDecoder> Stream for DecodedEvents<R, D> {
             // Frames that have already arrived are decoded together, so that their text becomes one
             // event.
             while !this.has_ended {
-                match this.frames.read_arrived() {
+                match this.frames.read_received_frame() {
                     Ok(false) => break,
                     frame => this.decode_next(frame),
                 }

@@ -343,7 +343,7 @@ impl WireDecoder for Objects {
         Ok(())
     }
 
-    fn allows_repeated_text(&self) -> bool {
+    fn allows_decoder_bypass(&self) -> bool {
         self.allows
     }
 

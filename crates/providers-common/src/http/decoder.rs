@@ -24,7 +24,7 @@ pub trait WireDecoder: Send {
     /// frames that differ from that frame only in their text are converted without the decoder. The
     /// result is used only after a frame whose only event was a text or reasoning delta. Default:
     /// `false`.
-    fn allows_repeated_text(&self) -> bool {
+    fn allows_decoder_bypass(&self) -> bool {
         false
     }
 

@@ -89,7 +89,7 @@ impl FrameReader for LineReader {
         Ok(self.store_line(line))
     }
 
-    fn frame(&self) -> (&str, &str) {
+    fn current_frame(&self) -> (&str, &str) {
         ("", &self.line)
     }
 }

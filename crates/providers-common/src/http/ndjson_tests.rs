@@ -4,7 +4,7 @@ use futures_util::stream;
 use super::*;
 use crate::{
     ByteStream,
-    http::byte_stream::{Frames, tests::read_all},
+    http::byte_stream::{FrameStream, tests::read_all},
 };
 
 const ROOMY: usize = 1 << 20;
@@ -16,7 +16,7 @@ fn body<P: Into<Bytes>>(pieces: impl IntoIterator<Item = P>) -> ByteStream {
 
 /// The lines, and the error that ended them.
 fn read(body: ByteStream, max: usize) -> (Vec<String>, Option<ModelError>) {
-    let (frames, error) = read_all(Frames::new(body, LineReader::new("acme", max)));
+    let (frames, error) = read_all(FrameStream::new(body, LineReader::new("acme", max)));
     (frames.into_iter().map(|(_, line)| line).collect(), error)
 }
 

@@ -13,7 +13,7 @@ const MAX_DIFFERENT: u8 = 16;
 /// Most frames of a streamed answer differ only in their text, and comparing frames is cheaper than
 /// parsing their JSON.
 #[derive(Default)]
-pub(super) struct RepeatedText {
+pub(super) struct RepeatedTextReader {
     name: String,
     /// Part of the last decoded frame before the JSON string that contains the text.
     before: String,
@@ -27,7 +27,7 @@ pub(super) struct RepeatedText {
     different: u8,
 }
 
-impl RepeatedText {
+impl RepeatedTextReader {
     /// Returns the event of a frame that differs from the last decoded frame only in its text.
     /// Returns `None` for any other frame, which the decoder must convert.
     pub(super) fn read_frame(&mut self, name: &str, data: &str) -> Option<ModelEvent> {

@@ -11,11 +11,11 @@ use futures_core::{Stream, future::BoxFuture};
 use switchboard_domain::{ChatRequest, ModelError, ModelEvent, ModelRetry, ModelStream};
 use tokio::time::sleep;
 
-use crate::{RetryPolicy, http::transport::Attempts};
+use crate::{RetryPolicy, http::transport::AttemptCounter};
 
 /// A model that sends a request without retries. [`stream_with_retry`] adds the retries.
 #[async_trait]
-pub trait SingleAttempt: Clone + Send + Sync + 'static {
+pub trait SingleAttemptModel: Clone + Send + Sync + 'static {
     /// Returns the policy that decides when and how often a request is retried.
     fn retry_policy(&self) -> &RetryPolicy;
 
@@ -34,7 +34,7 @@ pub trait SingleAttempt: Clone + Send + Sync + 'static {
 ///
 /// Returns an error if the first attempt fails before its answer and is not repeated. Later errors
 /// are the last item of the stream.
-pub async fn stream_with_retry<M: SingleAttempt>(
+pub async fn stream_with_retry<M: SingleAttemptModel>(
     model: &M,
     request: &ChatRequest,
 ) -> Result<ModelStream, ModelError> {
@@ -43,15 +43,15 @@ pub async fn stream_with_retry<M: SingleAttempt>(
     if policy.max_attempts <= 1 {
         return first;
     }
-    let mut retrying = Retrying {
+    let mut retrying = RetryStream {
         model: model.clone(),
         request: request.clone(),
         attempts: Some(policy.start_attempts()),
         announced: None,
-        step: Step::End,
+        step: AttemptState::End,
     };
     match first {
-        Ok(stream) => retrying.step = Step::Read(stream),
+        Ok(stream) => retrying.step = AttemptState::Read(stream),
         Err(error) => retrying.announced = Some(retrying.schedule_retry(error)?),
     }
     Ok(Box::pin(retrying))
@@ -60,17 +60,17 @@ pub async fn stream_with_retry<M: SingleAttempt>(
 /// Stream of the events of an answer. It repeats failed attempts and emits [`ModelEvent::Retrying`]
 /// before each repetition. It implements `poll_next` itself, because `stream::unfold` would move
 /// the whole state for every token.
-struct Retrying<M> {
+struct RetryStream<M> {
     model: M,
     request: ChatRequest,
     /// Counter of attempts. `None` after output or a complete answer, so that no retry follows.
-    attempts: Option<Attempts>,
+    attempts: Option<AttemptCounter>,
     /// [`ModelEvent::Retrying`] event to emit first, if the first attempt failed before its answer.
     announced: Option<ModelEvent>,
-    step: Step,
+    step: AttemptState,
 }
 
-enum Step {
+enum AttemptState {
     /// The answer of the current attempt is read from this stream.
     Read(ModelStream),
     /// The next attempt, which starts after a pause.
@@ -79,9 +79,9 @@ enum Step {
 }
 
 /// No field is pinned in place, so the stream can move after it was polled.
-impl<M> Unpin for Retrying<M> {}
+impl<M> Unpin for RetryStream<M> {}
 
-impl<M: SingleAttempt> Stream for Retrying<M> {
+impl<M: SingleAttemptModel> Stream for RetryStream<M> {
     type Item = Result<ModelEvent, ModelError>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -91,7 +91,7 @@ impl<M: SingleAttempt> Stream for Retrying<M> {
         }
         loop {
             let error = match &mut this.step {
-                Step::Read(stream) => match ready!(stream.as_mut().poll_next(context)) {
+                AttemptState::Read(stream) => match ready!(stream.as_mut().poll_next(context)) {
                     Some(Ok(event)) => {
                         if event.shows_output() || matches!(event, ModelEvent::Finished { .. }) {
                             this.attempts = None;
@@ -101,34 +101,34 @@ impl<M: SingleAttempt> Stream for Retrying<M> {
                     Some(Err(error)) => Some(error),
                     None => None,
                 },
-                Step::Repeat(attempt) => match ready!(attempt.as_mut().poll(context)) {
+                AttemptState::Repeat(attempt) => match ready!(attempt.as_mut().poll(context)) {
                     Ok(stream) => {
-                        this.step = Step::Read(stream);
+                        this.step = AttemptState::Read(stream);
                         continue;
                     }
                     Err(error) => Some(error),
                 },
-                Step::End => None,
+                AttemptState::End => None,
             };
-            this.step = Step::End;
+            this.step = AttemptState::End;
             return Poll::Ready(error.map(|error| this.schedule_retry(error)));
         }
     }
 }
 
-impl<M: SingleAttempt> Retrying<M> {
+impl<M: SingleAttemptModel> RetryStream<M> {
     /// Prepares the next attempt and returns the event that announces the pause before it. Returns
     /// `error` as the error if no further attempt is allowed.
     fn schedule_retry(&mut self, error: ModelError) -> Result<ModelEvent, ModelError> {
         let Some(attempts) = &mut self.attempts else {
             return Err(error);
         };
-        let Some(pause) = attempts.take_next_pause(&error) else {
+        let Some(pause) = attempts.take_retry_delay(&error) else {
             return Err(error);
         };
         let event = retry_event(attempts, pause, &error);
         let (model, request) = (self.model.clone(), self.request.clone());
-        self.step = Step::Repeat(Box::pin(async move {
+        self.step = AttemptState::Repeat(Box::pin(async move {
             sleep(pause).await;
             model.send_once(&request).await
         }));
@@ -136,7 +136,7 @@ impl<M: SingleAttempt> Retrying<M> {
     }
 }
 
-fn retry_event(attempts: &Attempts, pause: Duration, error: &ModelError) -> ModelEvent {
+fn retry_event(attempts: &AttemptCounter, pause: Duration, error: &ModelError) -> ModelEvent {
     tracing::debug!(provider = error.provider_name(), ?pause, %error, "repeating a request after a \
         pause");
     let retry = ModelRetry {

@@ -45,7 +45,7 @@ impl Scripted {
 }
 
 #[async_trait]
-impl SingleAttempt for Scripted {
+impl SingleAttemptModel for Scripted {
     fn retry_policy(&self) -> &RetryPolicy {
         &self.policy
     }

@@ -147,7 +147,7 @@ impl FrameReader for SseReader {
         Ok(unread.is_empty() && self.end_event())
     }
 
-    fn frame(&self) -> (&str, &str) {
+    fn current_frame(&self) -> (&str, &str) {
         (&self.name, &self.data)
     }
 }

@@ -9,7 +9,7 @@ use futures_util::stream;
 use super::*;
 use crate::{
     ByteStream,
-    http::byte_stream::{Frames, tests::read_all},
+    http::byte_stream::{FrameStream, tests::read_all},
 };
 
 const ROOMY: usize = 1 << 20;
@@ -21,7 +21,7 @@ fn body<P: Into<Bytes>>(pieces: impl IntoIterator<Item = P>) -> ByteStream {
 
 /// The frames as name and data, and the kind of the error that ended them.
 fn read(body: ByteStream, max: usize) -> (Vec<(String, String)>, Option<ModelErrorKind>) {
-    let (frames, error) = read_all(Frames::new(body, SseReader::new("acme", max)));
+    let (frames, error) = read_all(FrameStream::new(body, SseReader::new("acme", max)));
     (frames, error.map(|error| error.kind))
 }
 
@@ -110,7 +110,7 @@ fn a_broken_body_fails_with_its_own_error() {
         Err(broken),
         Ok(Bytes::from("\n")),
     ];
-    let frames = Frames::new(
+    let frames = FrameStream::new(
         Box::pin(stream::iter(pieces)),
         SseReader::new("acme", ROOMY),
     );

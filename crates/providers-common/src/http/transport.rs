@@ -16,9 +16,9 @@ use http::{HeaderMap, Method};
 use reqwest::Client;
 use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
-use self::call::Call;
-pub(crate) use self::config::Attempts;
-pub(crate) use self::target::Target;
+use self::call::CheckedRequest;
+pub(crate) use self::config::AttemptCounter;
+pub(crate) use self::target::RequestTarget;
 pub use self::{
     config::{RetryPolicy, TransportConfig},
     request::{Headers, HttpRequest},
@@ -44,16 +44,16 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 ///   error names the target.
 /// - **Secrets** (secret headers, and user, password and well-known query parameters of the
 ///   address) are redacted in errors and logs, also where the provider echoes them: in failed
-///   answers, and in successful ones by [`AnswerContext::complete_error`].
+///   answers, and in successful ones by [`AnswerContext::add_answer_context`].
 /// - Dropping the future or the body aborts the request.
 #[derive(Clone, derive_more::Debug)]
 #[debug("HttpTransport({:?}, {:?})", shared.provider, shared.config)]
 pub struct HttpTransport {
     client: Client,
-    shared: Arc<Shared>,
+    shared: Arc<SharedSettings>,
 }
 
-struct Shared {
+struct SharedSettings {
     provider: String,
     config: TransportConfig,
 }
@@ -90,7 +90,7 @@ impl AnswerContext {
     /// Completes an error in this response with the status and the request id. Redacts the
     /// request's secrets in the error and its causes, because gateways report an upstream's error
     /// within a successful response.
-    pub fn complete_error(&self, error: ModelError) -> ModelError {
+    pub fn add_answer_context(&self, error: ModelError) -> ModelError {
         let mut error = redact::redact_error(&self.redactor, error);
         if error.request_id().is_none() {
             // An error that already has an HTTP status belongs to another request, so the id of
@@ -122,7 +122,7 @@ impl HttpAnswer {
 
     /// Returns the first bytes of the body, at least one unless the body is empty. The body still
     /// contains them.
-    pub fn first_bytes(&self) -> &Bytes {
+    pub fn first_body_bytes(&self) -> &Bytes {
         &self.beginning
     }
 
@@ -166,7 +166,7 @@ impl HttpTransport {
             ModelError::new(&provider, ModelErrorKind::Configuration, message)
                 .with_source(error.without_url())
         })?;
-        let shared = Shared {
+        let shared = SharedSettings {
             provider,
             config: config.clone(),
         };
@@ -192,7 +192,7 @@ impl HttpTransport {
         request: &HttpRequest,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let target = Target::new(self, request)?;
+        let target = RequestTarget::new(self, request)?;
         self.post_to(&target, request.body.clone(), true, classifier)
             .await
     }
@@ -203,12 +203,12 @@ impl HttpTransport {
     /// [`post`](HttpTransport::post).
     pub(crate) async fn post_to(
         &self,
-        target: &Target,
+        target: &RequestTarget,
         body: Option<Bytes>,
         repeat: bool,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let call = Call {
+        let call = CheckedRequest {
             transport: self,
             method: Method::POST,
             target,
@@ -230,10 +230,10 @@ impl HttpTransport {
         request: &HttpRequest,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let call = Call {
+        let call = CheckedRequest {
             transport: self,
             method: Method::GET,
-            target: &Target::new(self, request)?,
+            target: &RequestTarget::new(self, request)?,
             body: request.body.clone(),
             limit: self.shared.config.first_byte_timeout.min(GET_TIMEOUT),
         };
@@ -247,7 +247,7 @@ impl HttpTransport {
 
     async fn send_with_retry(
         &self,
-        call: &Call<'_>,
+        call: &CheckedRequest<'_>,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
         let mut attempts = self.retry_policy().start_attempts();
@@ -256,7 +256,7 @@ impl HttpTransport {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let Some(pause) = attempts.take_next_pause(&error) else {
+            let Some(pause) = attempts.take_retry_delay(&error) else {
                 return Err(error);
             };
             tracing::debug!(

@@ -37,7 +37,7 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
     }
 
     /// Serializes a field. Skips it if `value` is `None` or `extra` overrides the field.
-    pub fn put<T: Serialize>(
+    pub fn put_field<T: Serialize>(
         &mut self,
         name: &'static str,
         value: Option<T>,
@@ -52,13 +52,13 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
     /// its elements to the list of the field. An object adds its members to the object of the
     /// field, and members that both objects have are merged in the same way. In all other cases,
     /// the value in `extra` replaces the field.
-    pub fn merge<T: Serialize>(
+    pub fn put_merged_field<T: Serialize>(
         &mut self,
         name: &'static str,
         value: Option<T>,
     ) -> Result<(), M::Error> {
         let (Some(own), Some(extra)) = (&value, self.extra.get(name)) else {
-            return self.put(name, value);
+            return self.put_field(name, value);
         };
         let mut value = serde_json::to_value(own).map_err(M::Error::custom)?;
         merge_values(&mut value, extra);

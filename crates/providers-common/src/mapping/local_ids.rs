@@ -11,15 +11,15 @@ const PREFIX: &str = "call_local_";
 ///
 /// ```
 /// use switchboard_domain::ChatRequest;
-/// use switchboard_providers_common::LocalIds;
+/// use switchboard_providers_common::ToolUseIds;
 ///
-/// let mut ids = LocalIds::from_request(&ChatRequest::default());
-/// assert_eq!(ids.claim(Some("call_7")), "call_7");
-/// assert_eq!(ids.claim(Some("call_7")), "call_local_1");
-/// assert_eq!(ids.claim(None), "call_local_2");
+/// let mut ids = ToolUseIds::from_request(&ChatRequest::default());
+/// assert_eq!(ids.claim_tool_use_id(Some("call_7")), "call_7");
+/// assert_eq!(ids.claim_tool_use_id(Some("call_7")), "call_local_1");
+/// assert_eq!(ids.claim_tool_use_id(None), "call_local_2");
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct LocalIds {
+pub struct ToolUseIds {
     used: HashSet<String>,
     /// Number in the last created id, such as 2 in `call_local_2`.
     last: u32,
@@ -27,7 +27,7 @@ pub struct LocalIds {
     prefix: Option<&'static str>,
 }
 
-impl LocalIds {
+impl ToolUseIds {
     /// Collects the tool-use ids of a conversation, so that new ids differ from them.
     pub fn from_request(request: &ChatRequest) -> Self {
         let messages = request.messages.iter();
@@ -49,7 +49,7 @@ impl LocalIds {
     /// Returns the id `wire` that the server sent, if it is not blank and not yet used in the
     /// conversation. Otherwise returns a new id, such as `call_local_1`. The returned id then
     /// counts as used.
-    pub fn claim(&mut self, wire: Option<&str>) -> String {
+    pub fn claim_tool_use_id(&mut self, wire: Option<&str>) -> String {
         if let Some(id) = wire.filter(|id| !id.trim().is_empty())
             && self.used.insert(id.to_owned())
         {
@@ -76,15 +76,18 @@ mod tests {
         let used = ["a", "call_local_1"]
             .map(|id| Part::ToolUse(ToolUse::new(id, "t", ToolInput::parse_input(""))));
         let request = ChatRequest::new([Message::new(Role::Assistant, used)]);
-        let mut ids = LocalIds::from_request(&request);
-        assert_eq!(ids.claim(Some("b")), "b");
-        assert_eq!(ids.claim(Some("b")), "call_local_2");
-        assert_eq!(ids.claim(Some("a")), "call_local_3");
-        assert_eq!(ids.claim(None), "call_local_4");
-        assert_eq!(ids.claim(Some(" ")), "call_local_5");
+        let mut ids = ToolUseIds::from_request(&request);
+        assert_eq!(ids.claim_tool_use_id(Some("b")), "b");
+        assert_eq!(ids.claim_tool_use_id(Some("b")), "call_local_2");
+        assert_eq!(ids.claim_tool_use_id(Some("a")), "call_local_3");
+        assert_eq!(ids.claim_tool_use_id(None), "call_local_4");
+        assert_eq!(ids.claim_tool_use_id(Some(" ")), "call_local_5");
         // One that the server chose, though it looks like ours.
-        assert_eq!(ids.claim(Some("call_local_6")), "call_local_6");
-        assert_eq!(ids.claim(Some("")), "call_local_7");
-        assert_eq!(LocalIds::default().claim(None), "call_local_1");
+        assert_eq!(ids.claim_tool_use_id(Some("call_local_6")), "call_local_6");
+        assert_eq!(ids.claim_tool_use_id(Some("")), "call_local_7");
+        assert_eq!(
+            ToolUseIds::default().claim_tool_use_id(None),
+            "call_local_1"
+        );
     }
 }

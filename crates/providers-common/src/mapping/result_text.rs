@@ -21,7 +21,7 @@ pub fn structured_text(result: &ToolResult) -> JoinedText<'_> {
 }
 
 /// Appends one content part of a tool result: its text, or a placeholder such as `[image …]`.
-pub fn push_content<'a>(text: &mut JoinedText<'a>, content: &'a ToolContent) {
+pub fn push_result_content<'a>(text: &mut JoinedText<'a>, content: &'a ToolContent) {
     match content {
         ToolContent::Text { text: piece }
         | ToolContent::Resource {
@@ -33,7 +33,7 @@ pub fn push_content<'a>(text: &mut JoinedText<'a>, content: &'a ToolContent) {
 
 /// Marks the text of a failed tool result, because the API has no field for a failure. The text
 /// then starts with the word "error".
-pub fn mark_error(text: &mut JoinedText<'_>) {
+pub fn mark_failed_result(text: &mut JoinedText<'_>) {
     if text.is_empty() {
         *text = "Error: the tool failed without saying why".into();
     } else if !starts_with_error(text.as_str()) {
@@ -63,7 +63,7 @@ mod tests {
             ("", "Error: the tool failed without saying why"),
         ] {
             let mut marked = JoinedText::from(text);
-            mark_error(&mut marked);
+            mark_failed_result(&mut marked);
             assert_eq!(marked.as_str(), expected);
         }
     }

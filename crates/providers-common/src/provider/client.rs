@@ -10,10 +10,10 @@ use bytes::Bytes;
 use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind, ModelId};
 
-use super::{HttpModel, ProviderConfig, SentRequest, StreamFormat, Wire, redacted_address};
+use super::{HttpModel, ProviderConfig, SentRequest, StreamFormat, WireProtocol, redacted_address};
 use crate::{
     Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, RetryPolicy,
-    http::transport::Target, read_to_end, schema::ToolSchemas,
+    http::transport::RequestTarget, read_to_end, schema::ToolSchemas,
 };
 
 /// Maximum number of pages of the model list that are requested; further models are omitted.
@@ -22,10 +22,10 @@ const MAX_PAGES: usize = 20;
 /// A client of one server. Its models share its connections, and cloning it is cheap.
 #[derive(Clone)]
 pub struct HttpClient<C> {
-    server: Arc<Server<C>>,
+    server: Arc<SharedClient<C>>,
 }
 
-struct Server<C> {
+struct SharedClient<C> {
     config: C,
     transport: HttpTransport,
     headers: Headers,
@@ -36,8 +36,8 @@ struct Server<C> {
 }
 
 /// Path of a chat request, framing of its answer, whether the answer is streamed, and the
-/// [`Target`] for all chat requests that are equal in these three properties.
-type ChatTarget = (Cow<'static, str>, StreamFormat, bool, Arc<Target>);
+/// [`RequestTarget`] for all chat requests that are equal in these three properties.
+type ChatTarget = (Cow<'static, str>, StreamFormat, bool, Arc<RequestTarget>);
 
 /// A model in a server's list of models.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct ServedModel {
 
 /// One page of a list of models.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct ModelPage {
+pub struct ModelListPage {
     /// Models on this page.
     pub models: Vec<ServedModel>,
     /// Path of the next page. `None` on the last page.
@@ -64,14 +64,14 @@ pub struct ModelPage {
 impl<C: ProviderConfig> HttpClient<C> {
     /// Creates a client. It does not connect yet.
     ///
-    /// Fails with [`ModelErrorKind::Configuration`] if [`ProviderConfig::check`] fails or a header
-    /// cannot be sent.
+    /// Fails with [`ModelErrorKind::Configuration`] if [`ProviderConfig::validate_config`] fails or
+    /// a header cannot be sent.
     pub fn new(config: C) -> Result<Self, ModelError> {
-        config.check()?;
+        config.validate_config()?;
         let headers = config.headers();
         headers.check_headers(config.provider())?;
         let transport = HttpTransport::new(config.provider(), &config.transport_config())?;
-        let server = Server {
+        let server = SharedClient {
             config,
             transport,
             headers,
@@ -91,11 +91,14 @@ impl<C: ProviderConfig> HttpClient<C> {
     /// Returns the model `name` with the provider's default protocol. Does not check that the
     /// server has the model.
     pub fn model(&self, name: impl Into<String>) -> HttpModel<C::DefaultWire> {
-        self.model_on_wire(name)
+        self.model_with_protocol(name)
     }
 
     /// Returns the model `name` with protocol `W`. Does not check that the server has the model.
-    pub fn model_on_wire<W: Wire<Config = C>>(&self, name: impl Into<String>) -> HttpModel<W> {
+    pub fn model_with_protocol<W: WireProtocol<Config = C>>(
+        &self,
+        name: impl Into<String>,
+    ) -> HttpModel<W> {
         let id = ModelId::new(self.config().provider(), name.into());
         HttpModel::with_client(self.clone(), id)
     }
@@ -166,7 +169,7 @@ impl<C: ProviderConfig> HttpClient<C> {
     }
 
     /// Sends a chat request: once, or with retries if `repeat` is true.
-    pub(super) async fn send_chat_request<W: Wire<Config = C>>(
+    pub(super) async fn send_chat_request<W: WireProtocol<Config = C>>(
         &self,
         sent: &SentRequest,
         repeat: bool,
@@ -179,15 +182,15 @@ impl<C: ProviderConfig> HttpClient<C> {
             }
             Err(error) => Err(error),
         };
-        answer.map_err(|error| self.config().add_remedy(error))
+        answer.map_err(|error| self.config().add_error_advice(error))
     }
 
     /// Returns the checked address and headers of a chat request. Reuses the last result if path,
     /// framing and streaming setting are equal and the request has no additional headers.
-    fn chat_target<W: Wire<Config = C>>(
+    fn chat_target<W: WireProtocol<Config = C>>(
         &self,
         sent: &SentRequest,
-    ) -> Result<Arc<Target>, ModelError> {
+    ) -> Result<Arc<RequestTarget>, ModelError> {
         let last = &self.server.chat_target;
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((path, format, streams, target)) = &*last
@@ -200,7 +203,7 @@ impl<C: ProviderConfig> HttpClient<C> {
             .accept_media_types(self.build_request(&sent.path), sent.streams)
             .with_headers(&sent.headers)
             .with_json(Bytes::new());
-        let target = Arc::new(Target::new(&self.server.transport, &request)?);
+        let target = Arc::new(RequestTarget::new(&self.server.transport, &request)?);
         if sent.headers.is_empty() {
             let path = sent.path.clone();
             *last = Some((path, W::FORMAT, sent.streams, Arc::clone(&target)));
@@ -227,7 +230,7 @@ impl<C: ProviderConfig> HttpClient<C> {
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, ModelError> {
         let config = self.config();
-        let answer = answer.map_err(|error| config.add_remedy(error))?;
+        let answer = answer.map_err(|error| config.add_error_advice(error))?;
         let body = read_to_end(config.provider(), answer.body, MAX_FRAME_BYTES).await?;
         let body = serde_json::from_slice::<Value>(&body).ok();
         body.as_ref().and_then(read).ok_or_else(|| {

@@ -7,13 +7,13 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind};
 
-use super::{ErrorTable, ModelPage, Wire};
+use super::{ErrorTable, ModelListPage, WireProtocol};
 use crate::{Headers, TransportConfig};
 
 /// Configuration of one server: its address, credentials and options.
 pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     /// Wire protocol of the models that [`HttpClient::model`](super::HttpClient::model) returns.
-    type DefaultWire: Wire<Config = Self>;
+    type DefaultWire: WireProtocol<Config = Self>;
 
     /// Path of the list of models, relative to [`endpoint`](Self::endpoint).
     const MODELS_PATH: &'static str;
@@ -24,12 +24,13 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     /// Creates the configuration from the environment variables that the official SDK reads.
     /// `lookup` returns the value of a variable.
     ///
-    /// Fails with [`ModelErrorKind::Configuration`] if [`check`](Self::check) fails.
-    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError>;
+    /// Fails with [`ModelErrorKind::Configuration`] if [`validate_config`](Self::validate_config)
+    /// fails.
+    fn from_env_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError>;
 
-    /// Calls [`from_lookup`](Self::from_lookup) with the environment of the process.
+    /// Calls [`from_env_lookup`](Self::from_env_lookup) with the environment of the process.
     fn from_env() -> Result<Self, ModelError> {
-        Self::from_lookup(|name| std::env::var(name).ok())
+        Self::from_env_lookup(|name| std::env::var(name).ok())
     }
 
     /// Returns the provider's name, as in
@@ -49,14 +50,14 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     fn transport_config(&self) -> TransportConfig;
 
     /// Fails with [`ModelErrorKind::Configuration`] if the configuration is invalid.
-    fn check(&self) -> Result<(), ModelError>;
+    fn validate_config(&self) -> Result<(), ModelError>;
 
     /// Reads one page of the list of models. Returns `None` if `body` is not such a page.
-    fn read_models(&self, body: &Value) -> Option<ModelPage>;
+    fn read_models(&self, body: &Value) -> Option<ModelListPage>;
 
     /// Adds advice for the user to an error of this server. The default returns the error
     /// unchanged.
-    fn add_remedy(&self, error: ModelError) -> ModelError {
+    fn add_error_advice(&self, error: ModelError) -> ModelError {
         error
     }
 

@@ -31,13 +31,13 @@ pub struct ErrorRule {
     codes: &'static [&'static str],
     /// Lower-case texts that the rule searches for in the error message. One match is enough.
     messages: &'static [&'static str],
-    scope: Scope,
+    scope: StatusScope,
     class: ErrorClass,
 }
 
 /// HTTP statuses to which a classification rule applies.
 #[derive(Debug, Clone, Copy)]
-enum Scope {
+enum StatusScope {
     Any,
     /// The rule applies to refused requests: status 400, 413 or 422, or an error within a stream.
     Refused,
@@ -89,7 +89,7 @@ impl ErrorRule {
         Self {
             codes,
             messages,
-            scope: Scope::Any,
+            scope: StatusScope::Any,
             class,
         }
     }
@@ -97,22 +97,22 @@ impl ErrorRule {
     /// Restricts the rule to refused requests: status 400, 413 or 422, or an error within a stream.
     #[must_use]
     pub const fn restrict_to_refused(mut self) -> Self {
-        self.scope = Scope::Refused;
+        self.scope = StatusScope::Refused;
         self
     }
 
     /// Restricts the rule to errors within a stream.
     #[must_use]
     pub const fn restrict_to_in_band(mut self) -> Self {
-        self.scope = Scope::InBand;
+        self.scope = StatusScope::InBand;
         self
     }
 
     fn matches_error(&self, error: &ApiError, message: &str, status: Option<u16>) -> bool {
         let in_scope = match self.scope {
-            Scope::Any => true,
-            Scope::Refused => matches!(status, None | Some(400 | 413 | 422)),
-            Scope::InBand => status.is_none(),
+            StatusScope::Any => true,
+            StatusScope::Refused => matches!(status, None | Some(400 | 413 | 422)),
+            StatusScope::InBand => status.is_none(),
         };
         let has_code = |actual: &String| {
             let mut codes = self.codes.iter();
@@ -169,9 +169,9 @@ impl ErrorTable {
     ///
     /// Recognizes `{"error": {…}}`, `{"error": "text"}`, and the forms of proxies: `{"message": …}`
     /// and `{"detail": …}`. In a list, the first element with an error counts.
-    pub fn find_error(&self, body: &Value) -> Option<ApiError> {
+    pub fn find_api_error(&self, body: &Value) -> Option<ApiError> {
         let object = match body {
-            Value::Array(list) => return list.iter().find_map(|body| self.find_error(body)),
+            Value::Array(list) => return list.iter().find_map(|body| self.find_api_error(body)),
             Value::Object(object) => object,
             _ => return None,
         };
@@ -257,7 +257,7 @@ impl ErrorClassifier for ErrorTable {
     fn classify(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
         let by_status = StatusClassifier.classify(failure);
         let body = serde_json::from_slice::<Value>(failure.body).ok();
-        let Some(error) = body.as_ref().and_then(|body| self.find_error(body)) else {
+        let Some(error) = body.as_ref().and_then(|body| self.find_api_error(body)) else {
             if failure.status != 404 || self.not_found_hint.is_empty() {
                 return by_status;
             }

@@ -13,15 +13,15 @@ use switchboard_domain::{
 
 use super::{HttpClient, ProviderConfig};
 use crate::{
-    Headers, HttpAnswer, HttpRequest, MAX_FRAME_BYTES, RetryPolicy, SingleAttempt, WireDecoder,
-    as_text, decode_ndjson, decode_sse_with_context, read_to_end,
+    Headers, HttpAnswer, HttpRequest, MAX_FRAME_BYTES, RetryPolicy, SingleAttemptModel,
+    WireDecoder, decode_body_text, decode_ndjson, decode_sse_with_context, read_to_end,
     schema::ToolSchemas,
     stream_with_retry,
-    text_tool_calls::{Recovery, recover},
+    text_tool_calls::{CallRecoverySettings, recover_tool_calls},
 };
 
 /// Mapping between domain types and one wire protocol of a provider.
-pub trait Wire: fmt::Debug + Sized + 'static {
+pub trait WireProtocol: fmt::Debug + Sized + 'static {
     /// The provider's configuration.
     type Config: ProviderConfig;
     /// Options of one model, which default to the options in the provider's configuration.
@@ -111,7 +111,7 @@ impl StreamFormat {
             Self::ServerSentEvents => answer.is_json_document(),
             // A document on one line is also a valid stream of JSON lines, so it is decoded as a
             // stream.
-            Self::JsonLines => is_multiline_object(answer.first_bytes()),
+            Self::JsonLines => is_multiline_object(answer.first_body_bytes()),
         }
     }
 }
@@ -133,7 +133,7 @@ pub struct PreparedRequest<D> {
     /// State machine that reads the answer.
     pub decoder: D,
     /// Settings of the search for tool calls in the answer's text. `None` disables the search.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<CallRecoverySettings>,
 }
 
 /// An HTTP request to a model. The configuration completes its address and headers.
@@ -175,20 +175,20 @@ impl SentRequest {
 
 /// A model on an HTTP server, with the wire protocol `W`.
 #[derive(Debug)]
-pub struct HttpModel<W: Wire> {
+pub struct HttpModel<W: WireProtocol> {
     client: HttpClient<W::Config>,
     id: ModelId,
     capabilities: Arc<ModelCapabilities>,
     options: Arc<W::Options>,
 }
 
-impl<W: Wire> HttpModel<W> {
+impl<W: WireProtocol> HttpModel<W> {
     /// Creates the model `name` of the server that `config` describes. For several models of one
     /// server, create an [`HttpClient`] and call [`HttpClient::model`].
     ///
     /// Fails with [`ModelErrorKind::Configuration`] as [`HttpClient::new`] does.
     pub fn new(config: W::Config, name: impl Into<String>) -> Result<Self, ModelError> {
-        Ok(HttpClient::new(config)?.model_on_wire(name))
+        Ok(HttpClient::new(config)?.model_with_protocol(name))
     }
 
     /// Creates the model `name` with the configuration from environment variables
@@ -254,7 +254,7 @@ impl<W: Wire> HttpModel<W> {
     }
 }
 
-impl<W: Wire> Clone for HttpModel<W> {
+impl<W: WireProtocol> Clone for HttpModel<W> {
     fn clone(&self) -> Self {
         Self {
             client: self.client.clone(),
@@ -266,7 +266,7 @@ impl<W: Wire> Clone for HttpModel<W> {
 }
 
 #[async_trait]
-impl<W: Wire> ChatModel for HttpModel<W> {
+impl<W: WireProtocol> ChatModel for HttpModel<W> {
     fn id(&self) -> &ModelId {
         &self.id
     }
@@ -281,7 +281,7 @@ impl<W: Wire> ChatModel for HttpModel<W> {
 }
 
 #[async_trait]
-impl<W: Wire> SingleAttempt for HttpModel<W> {
+impl<W: WireProtocol> SingleAttemptModel for HttpModel<W> {
     fn retry_policy(&self) -> &RetryPolicy {
         self.client.retry_policy()
     }
@@ -303,7 +303,7 @@ impl<W: Wire> SingleAttempt for HttpModel<W> {
                     } = prepared;
                     let stream = W::read_answer(self, request, decoder, answer).await?;
                     return Ok(match recovery {
-                        Some(recovery) => recover(stream, recovery),
+                        Some(recovery) => recover_tool_calls(stream, recovery),
                         None => stream,
                     });
                 }
@@ -317,8 +317,8 @@ impl<W: Wire> SingleAttempt for HttpModel<W> {
 }
 
 /// Converts a response into a stream of model events. The body may be a stream in the format
-/// [`Wire::FORMAT`] or one JSON document, whichever the server sent.
-pub async fn open_stream<W: Wire>(
+/// [`WireProtocol::FORMAT`] or one JSON document, whichever the server sent.
+pub async fn open_stream<W: WireProtocol>(
     provider: &str,
     decoder: W::Decoder,
     answer: HttpAnswer,
@@ -331,17 +331,17 @@ pub async fn open_stream<W: Wire>(
             }
             StreamFormat::JsonLines => {
                 let events = decode_ndjson(provider, answer.body, decoder);
-                Box::pin(events.map_err(move |error| context.complete_error(error)))
+                Box::pin(events.map_err(move |error| context.add_answer_context(error)))
             }
         });
     }
     let read = async {
         let body = read_to_end(provider, answer.body, MAX_FRAME_BYTES).await?;
-        W::read_document(decoder, as_text(provider, &body)?)
+        W::read_document(decoder, decode_body_text(provider, &body)?)
     };
     match read.await {
         Ok(events) => Ok(Box::pin(stream::iter(events.into_iter().map(Ok)))),
-        Err(error) => Err(context.complete_error(error)),
+        Err(error) => Err(context.add_answer_context(error)),
     }
 }
 

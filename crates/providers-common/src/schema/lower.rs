@@ -14,36 +14,36 @@ use serde_json::{Value, json};
 
 use super::{
     OPENED,
-    change::{Change, ChangeKind},
+    change::{ChangeKind, SchemaChange},
     constraint_text as text,
     keywords::{
-        Map, SchemaMembers, child_pointer, collect_references, is_annotation, is_never,
-        is_structural, references_in_place,
+        Map, SchemaMembers, child_pointer, collect_references, find_same_value_references,
+        is_annotation, is_structural, rejects_every_value,
     },
     merge::expand_schema,
     normal::{NormalSchema, def_name},
     root,
-    rules::{MAX_DEPTH, MAX_RECURSION, ReferenceRule, Rules},
+    rules::{DialectRules, MAX_DEPTH, MAX_RECURSION, ReferenceRule},
 };
 
 /// Converts a normalized schema to the dialect with the given `rules`. Returns the schema. If the
 /// dialect allows no description at the root, also returns the description that was removed there.
 pub(super) fn lower_to_dialect(
     mut normal: NormalSchema,
-    rules: &'static Rules,
-    changes: &mut Vec<Change>,
+    rules: &'static DialectRules,
+    changes: &mut Vec<SchemaChange>,
 ) -> (Value, Option<String>) {
     root::prepare_root(&mut normal, rules, changes);
     if rules.loose {
         return (normal.into_schema(), None);
     }
-    let mut lowering = Lowering {
+    let mut lowering = SchemaLowering {
         rules,
         recursive: match rules.references {
             // The dialect keeps references, also recursive ones. Only a definition that contains
             // itself for the same value, for example in `allOf`, is inlined, because no provider
             // accepts it.
-            ReferenceRule::Keep => normal.cyclic_definitions(references_in_place),
+            ReferenceRule::Keep => normal.cyclic_definitions(find_same_value_references),
             ReferenceRule::KeepFinite => normal.cyclic_definitions(collect_references),
             ReferenceRule::Inline => HashSet::new(),
         },
@@ -70,8 +70,8 @@ pub(super) fn lower_to_dialect(
     (NormalSchema { root, defs }.into_schema(), description)
 }
 
-struct Lowering<'n, 'c> {
-    rules: &'static Rules,
+struct SchemaLowering<'n, 'c> {
+    rules: &'static DialectRules,
     normal: &'n NormalSchema,
     /// Names of the recursive definitions that are inlined, although the dialect keeps other
     /// references.
@@ -83,19 +83,19 @@ struct Lowering<'n, 'c> {
     inlining: Vec<String>,
     nodes: usize,
     enum_values: usize,
-    changes: &'c mut Vec<Change>,
+    changes: &'c mut Vec<SchemaChange>,
 }
 
 /// Nesting level of a subschema in the compiled schema.
 #[derive(Debug, Clone, Copy, Default)]
-struct Level {
+struct NestingLevel {
     /// Number of schemas that enclose the subschema.
     depth: usize,
     /// Number of object schemas that enclose the subschema.
     objects: usize,
 }
 
-impl Level {
+impl NestingLevel {
     fn enter_array(self) -> Self {
         Self {
             depth: self.depth + 1,
@@ -111,27 +111,27 @@ impl Level {
     }
 }
 
-impl Lowering<'_, '_> {
-    fn report(&mut self, at: &str, kind: ChangeKind, message: impl Into<String>) {
-        self.changes.push(Change::new(at, kind, message));
+impl SchemaLowering<'_, '_> {
+    fn report_change(&mut self, at: &str, kind: ChangeKind, message: impl Into<String>) {
+        self.changes.push(SchemaChange::new(at, kind, message));
     }
 
     fn lower_definition(&mut self, schema: &Map, at: &str) -> Map {
-        let lowered = self.lower_schema(schema.clone(), at, Level::default());
+        let lowered = self.lower_schema(schema.clone(), at, NestingLevel::default());
         // No dialect can express a schema without valid values, so the smallest schema is used.
-        lowered.unwrap_or_else(|| root::smallest_schema(self.rules))
+        lowered.unwrap_or_else(|| root::empty_object_schema(self.rules))
     }
 
     /// Converts a subschema to the dialect. Returns `None` if no value is valid.
-    fn lower_schema(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
+    fn lower_schema(&mut self, schema: Map, at: &str, level: NestingLevel) -> Option<Map> {
         self.nodes += 1;
         self.lower_counted_schema(schema, at, level)
     }
 
     /// Converts a subschema that is already counted in `self.nodes`. Returns `None` if no value is
     /// valid.
-    fn lower_counted_schema(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
-        if is_never(&schema) {
+    fn lower_counted_schema(&mut self, schema: Map, at: &str, level: NestingLevel) -> Option<Map> {
+        if rejects_every_value(&schema) {
             return None;
         }
         let is_root = at.is_empty();
@@ -147,7 +147,7 @@ impl Lowering<'_, '_> {
         }
         // A `$ref` at the root is not kept: `$defs` would be its sibling, which no provider
         // accepts.
-        if !is_root && let Some(reference) = self.keep_reference(&schema, at) {
+        if !is_root && let Some(reference) = self.lower_reference(&schema, at) {
             return Some(reference);
         }
         // The number of properties in the `$ref` target is checked before the target is copied,
@@ -162,9 +162,9 @@ impl Lowering<'_, '_> {
         }
         let expanded = expand_schema(self.normal, schema);
         if expanded.is_opened {
-            self.report(at, ChangeKind::Widened, OPENED);
+            self.report_change(at, ChangeKind::Widened, OPENED);
         }
-        if expanded.is_never {
+        if expanded.rejects_every_value {
             return None;
         }
         let names = expanded.references.iter().map(|it| def_name(it).to_owned());
@@ -189,14 +189,19 @@ impl Lowering<'_, '_> {
 
     /// Returns the converted schema as a `$ref`, if `schema` is only a reference and the dialect
     /// keeps it. Returns `None` if the target must be inlined.
-    fn keep_reference(&mut self, schema: &Map, at: &str) -> Option<Map> {
+    fn lower_reference(&mut self, schema: &Map, at: &str) -> Option<Map> {
         let (reference, annotations) = find_sole_reference(schema)?;
         let name = def_name(&reference);
         let is_kept =
             self.rules.references != ReferenceRule::Inline && !self.recursive.contains(name);
         // A reference to a schema without valid values is not kept, so that the caller finds that
         // no value is valid and omits the schema.
-        if !is_kept || self.normal.find_target(&reference).is_none_or(is_never) {
+        if !is_kept
+            || self
+                .normal
+                .find_target(&reference)
+                .is_none_or(rejects_every_value)
+        {
             return None;
         }
         if !self.definitions.iter().any(|it| it == name) {

@@ -6,7 +6,7 @@ use super::keywords::{Map, SchemaMembers, visit_schemas};
 
 /// Sizes of a compiled schema. Anthropic limits their sums over all strict schemas of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Measure {
+pub struct SchemaSizes {
     /// Number of properties that are not listed in `required`.
     pub optional: usize,
     /// Number of unions: `anyOf`, `oneOf`, and lists of types.
@@ -14,15 +14,15 @@ pub struct Measure {
 }
 
 /// Counts the optional properties and unions of a schema. Each definition counts once.
-pub fn measure_schema(schema: &Value) -> Measure {
-    let mut measure = Measure::default();
+pub fn measure_schema(schema: &Value) -> SchemaSizes {
+    let mut measure = SchemaSizes::default();
     let mut count = |schema: &Map| {
         let has_alternatives =
             schema.get_array("anyOf").len() + schema.get_array("oneOf").len() > 0;
         measure.unions += usize::from(schema.get_types().len() > 1) + usize::from(has_alternatives);
         let properties = schema.get_object("properties").into_iter().flatten();
         measure.optional += properties
-            .filter(|(name, _)| !schema.requires(name))
+            .filter(|(name, _)| !schema.requires_property(name))
             .count();
     };
     if let Value::Object(root) = schema {

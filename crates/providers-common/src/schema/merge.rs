@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::{
-    keywords::{Map, SchemaMembers, is_annotation, is_never, type_names, type_value},
+    keywords::{Map, SchemaMembers, is_annotation, rejects_every_value, type_names, type_value},
     normal::NormalSchema,
 };
 
@@ -15,24 +15,24 @@ const MAX_PARTS: usize = 64;
 
 /// A schema whose `$ref` target and `allOf` members are merged into it.
 #[derive(Debug, Default)]
-pub(super) struct Expanded {
+pub(super) struct ExpandedSchema {
     pub(super) schema: Map,
     /// References whose targets were merged.
     pub(super) references: Vec<String>,
     /// Keywords with values that could not be merged. Their text moves to the description.
     pub(super) conflicts: Vec<(String, Value)>,
     /// Whether no value is valid against all merged schemas.
-    pub(super) is_never: bool,
+    pub(super) rejects_every_value: bool,
     /// Whether `additionalProperties` of one schema was ignored where it excludes properties of
     /// another one, because authors who combine schemas expect that all properties are allowed.
     pub(super) is_opened: bool,
 }
 
 /// Merges the `$ref` target and the `allOf` members of a schema into it.
-pub(super) fn expand_schema(normal: &NormalSchema, schema: Map) -> Expanded {
-    let mut expanded = Expanded::default();
+pub(super) fn expand_schema(normal: &NormalSchema, schema: Map) -> ExpandedSchema {
+    let mut expanded = ExpandedSchema::default();
     if !schema.has_any_keyword(&["$ref", "allOf"]) {
-        expanded.is_never = is_never(&schema);
+        expanded.rejects_every_value = rejects_every_value(&schema);
         expanded.schema = schema;
         return expanded;
     }
@@ -70,20 +70,21 @@ pub(super) fn expand_schema(normal: &NormalSchema, schema: Map) -> Expanded {
 }
 
 /// Intersects two schemas: a value must be valid against both.
-pub(super) fn intersect_schemas(one: Map, other: &Map) -> Expanded {
-    let mut both = Expanded {
+pub(super) fn intersect_schemas(one: Map, other: &Map) -> ExpandedSchema {
+    let mut both = ExpandedSchema {
         schema: one,
-        ..Expanded::default()
+        ..ExpandedSchema::default()
     };
-    both.is_never = is_never(&both.schema);
+    both.rejects_every_value = rejects_every_value(&both.schema);
     intersect(&mut both, other);
     both
 }
 
 /// Intersects an expanded schema with `other` in place. If both have the same annotation, such as
 /// `title`, the annotation of `expanded` stays. At most one of the two schemas has a `$ref`.
-fn intersect(expanded: &mut Expanded, other: &Map) {
-    expanded.is_never |= is_never(&expanded.schema) || is_never(other);
+fn intersect(expanded: &mut ExpandedSchema, other: &Map) {
+    expanded.rejects_every_value |=
+        rejects_every_value(&expanded.schema) || rejects_every_value(other);
     let schema = &mut expanded.schema;
     for (keyword, theirs) in other {
         if matches!(keyword.as_str(), "properties" | "additionalProperties") {
@@ -100,7 +101,7 @@ fn intersect(expanded: &mut Expanded, other: &Map) {
             Intersection::Value(value) => {
                 schema.insert(keyword.clone(), value);
             }
-            Intersection::Empty => expanded.is_never = true,
+            Intersection::Empty => expanded.rejects_every_value = true,
             Intersection::Conflict => {
                 expanded.conflicts.push((keyword.clone(), theirs.clone()));
             }
@@ -110,7 +111,7 @@ fn intersect(expanded: &mut Expanded, other: &Map) {
     if let Some(constant) = schema.get("const")
         && schema.contains_key("enum")
     {
-        expanded.is_never |= !schema.get_array("enum").contains(constant);
+        expanded.rejects_every_value |= !schema.get_array("enum").contains(constant);
         schema.shift_remove("enum");
     }
 }

@@ -13,12 +13,12 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::{
-    change::{Change, ChangeKind},
+    change::{ChangeKind, SchemaChange},
     constraint_text as text,
     keywords::{
         Map, SchemaMembers, add_missing_items, child_pointer, escape_pointer_name, never_schema,
     },
-    rules::{MAX_DEPTH, MAX_NODES, Rules},
+    rules::{DialectRules, MAX_DEPTH, MAX_NODES},
 };
 pub(super) use keyword::add_null_value;
 
@@ -96,7 +96,11 @@ fn names_without_cycle<'n>(edges: &Edges<'n>, reversed: &Edges<'n>) -> HashSet<&
 }
 
 /// Normalizes a schema to draft 2020-12 and reports the changes.
-pub(super) fn normalize(schema: &Value, rules: &Rules, changes: &mut Vec<Change>) -> NormalSchema {
+pub(super) fn normalize_schema(
+    schema: &Value,
+    rules: &DialectRules,
+    changes: &mut Vec<SchemaChange>,
+) -> NormalSchema {
     let mut normalizer = Normalizer {
         root: schema,
         needs_items: rules.loose && rules.needs_items,
@@ -125,19 +129,19 @@ struct Normalizer<'a, 'c> {
     /// Definitions that still have to be normalized.
     pending: VecDeque<(String, &'a Value)>,
     nodes: usize,
-    changes: &'c mut Vec<Change>,
+    changes: &'c mut Vec<SchemaChange>,
 }
 
 impl<'a> Normalizer<'a, '_> {
-    fn report(&mut self, at: &str, kind: ChangeKind, message: impl Into<String>) {
-        self.changes.push(Change::new(at, kind, message));
+    fn report_change(&mut self, at: &str, kind: ChangeKind, message: impl Into<String>) {
+        self.changes.push(SchemaChange::new(at, kind, message));
     }
 
     fn normalize_subschema(&mut self, schema: &'a Value, at: &str, depth: usize) -> Map {
         self.nodes += 1;
         if depth > MAX_DEPTH || self.nodes > MAX_NODES {
             let message = "too deep or too many subschemas: any value is allowed";
-            self.report(at, ChangeKind::Truncated, message);
+            self.report_change(at, ChangeKind::Truncated, message);
             return Map::new();
         }
         match schema {
@@ -156,7 +160,7 @@ impl<'a> Normalizer<'a, '_> {
             Value::Bool(false) => never_schema(),
             _ => {
                 let message = "not a schema: any value is allowed";
-                self.report(at, ChangeKind::Invalid, message);
+                self.report_change(at, ChangeKind::Invalid, message);
                 Map::new()
             }
         }
@@ -186,7 +190,7 @@ impl<'a> Normalizer<'a, '_> {
             }
             Err((kind, reason)) => {
                 let message = format!("`$ref` `{reference}` {reason}: any value is allowed");
-                self.report(at, kind, message);
+                self.report_change(at, kind, message);
                 text::append_text(out, &format!("See {}.", text::text_excerpt(reference)));
             }
         }

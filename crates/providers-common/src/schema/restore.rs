@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{
     Dialect,
-    keywords::{Map, SchemaMembers, is_never, is_of_type},
-    normal::{NormalSchema, normalize},
+    keywords::{Map, SchemaMembers, is_of_type, rejects_every_value},
+    normal::{NormalSchema, normalize_schema},
     root,
-    rules::{AnyValue, Rules},
+    rules::{AnyValueRule, DialectRules},
 };
 
 /// Constant part of the work budget for restoring one answer. The budget limits the search among
@@ -37,13 +37,13 @@ const BYTES_PER_WORK: usize = 32;
 /// has no schema for that, a string that is valid JSON is read as JSON text. Invalid parts are
 /// returned unchanged, for the validator.
 pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
-    let rules = Rules::for_dialect(dialect);
+    let rules = DialectRules::for_dialect(dialect);
     if !can_change_answers(dialect) {
         return answer;
     }
-    let mut normal = normalize(original, rules, &mut Vec::new());
+    let mut normal = normalize_schema(original, rules, &mut Vec::new());
     let schema = normal.root.clone();
-    if root::is_wrapped(&normal, rules) {
+    if root::needs_root_wrapper(&normal, rules) {
         if let Value::Object(object) = &mut answer
             && object.len() == 1
             && let Some(value) = object.remove(root::WRAPPER)
@@ -62,10 +62,10 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
         let restored = keys.map(|(key, value)| (originals.remove(&key).unwrap_or(key), value));
         *object = restored.collect();
     }
-    if rules.any_value != AnyValue::JsonText {
+    if rules.any_value != AnyValueRule::JsonText {
         return answer;
     }
-    let work = work_of_value(&answer)
+    let work = estimate_value_cost(&answer)
         .saturating_mul(PASSES)
         .saturating_add(MIN_WORK);
     let restorer = Restorer {
@@ -78,8 +78,8 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
 
 /// Returns whether [`restore`] can change answers in a dialect.
 pub fn can_change_answers(dialect: Dialect) -> bool {
-    let rules = Rules::for_dialect(dialect);
-    rules.any_value == AnyValue::JsonText || rules.restricted_keys
+    let rules = DialectRules::for_dialect(dialect);
+    rules.any_value == AnyValueRule::JsonText || rules.restricted_keys
 }
 
 /// The schemas that apply to one value: a schema, the target of its `$ref` and the members of its
@@ -117,8 +117,10 @@ impl<'n> AppliedSchemas<'n> {
             .any(|schema| schema.has_any_keyword(keywords))
     }
 
-    fn requires(&self, key: &str) -> bool {
-        self.schemas.iter().any(|schema| schema.requires(key))
+    fn requires_property(&self, key: &str) -> bool {
+        self.schemas
+            .iter()
+            .any(|schema| schema.requires_property(key))
     }
 
     fn allows_type(&self, value: &Value) -> bool {
@@ -137,7 +139,7 @@ struct Restorer<'n> {
 
 impl<'n> Restorer<'n> {
     /// Subtracts from the work budget. Returns `false` if the budget was used up before.
-    fn spend_work(&self, work: usize) -> bool {
+    fn spend_work_budget(&self, work: usize) -> bool {
         let left = self.work_left.get();
         self.work_left.set(left.saturating_sub(work));
         left > 0
@@ -165,7 +167,7 @@ impl<'n> Restorer<'n> {
 
     /// Restores a value that all of `schemas` describe.
     fn restore_value(&self, schemas: Vec<&'n Map>, mut value: Value, depth: usize) -> Value {
-        if depth >= MAX_DEPTH || !self.spend_work(schemas.len()) {
+        if depth >= MAX_DEPTH || !self.spend_work_budget(schemas.len()) {
             return value;
         }
         let mut applied = AppliedSchemas::default();
@@ -199,7 +201,7 @@ impl<'n> Restorer<'n> {
     fn restore_object(&self, applied: &AppliedSchemas<'n>, object: Map, depth: usize) -> Map {
         let mut out = Map::new();
         for (key, value) in object {
-            if self.means_absent(applied, &key, &value, depth) {
+            if self.null_means_absent(applied, &key, &value, depth) {
                 continue;
             }
             let schemas = applied.key_schemas(&key);
@@ -215,14 +217,14 @@ impl<'n> Restorer<'n> {
 
     /// Returns whether `value` is a null with which the model states that the optional key `key` is
     /// absent.
-    fn means_absent(
+    fn null_means_absent(
         &self,
         applied: &AppliedSchemas<'n>,
         key: &str,
         value: &Value,
         depth: usize,
     ) -> bool {
-        if !value.is_null() || !self.removes_nulls || applied.requires(key) {
+        if !value.is_null() || !self.removes_nulls || applied.requires_property(key) {
             return false;
         }
         let schemas = applied.key_schemas(key);
@@ -244,7 +246,7 @@ impl<'n> Restorer<'n> {
         depth: usize,
     ) -> Option<Value> {
         let content = serde_json::from_str::<Value>(value.as_str()?).ok()?;
-        self.spend_work(work_of_value(value));
+        self.spend_work_budget(estimate_value_cost(value));
         let matches =
             |value: &Value| self.matches_schemas(applied.schemas.clone(), value, false, depth);
         let constraints = ["type", "enum", "const", "properties", "items"];
@@ -272,7 +274,7 @@ impl<'n> Restorer<'n> {
         is_sent: bool,
         depth: usize,
     ) -> bool {
-        if schemas.is_empty() || depth >= MAX_DEPTH || !self.spend_work(schemas.len()) {
+        if schemas.is_empty() || depth >= MAX_DEPTH || !self.spend_work_budget(schemas.len()) {
             return true;
         }
         let mut applied = AppliedSchemas::default();
@@ -283,8 +285,14 @@ impl<'n> Restorer<'n> {
         let is_listed = |schema: &&Map| {
             let constant = schema.get("const");
             let values = schema.get_array("enum");
-            self.spend_work(constant.into_iter().chain(values).map(work_of_value).sum());
-            !is_never(schema)
+            self.spend_work_budget(
+                constant
+                    .into_iter()
+                    .chain(values)
+                    .map(estimate_value_cost)
+                    .sum(),
+            );
+            !rejects_every_value(schema)
                 && constant.is_none_or(|it| it == value)
                 && (values.is_empty() || values.contains(value))
         };
@@ -305,13 +313,13 @@ impl<'n> Restorer<'n> {
                     .iter()
                     .flat_map(|schema| schema.required_properties());
                 let is_closed = applied.schemas.iter().any(|schema| {
-                    schema.is_false("additionalProperties")
+                    schema.is_keyword_false("additionalProperties")
                         && !schema.contains_key("patternProperties")
                 });
-                required.all(|name| self.spend_work(1) && object.contains_key(name))
+                required.all(|name| self.spend_work_budget(1) && object.contains_key(name))
                     && object.iter().all(|(key, value)| {
                         let schemas = applied.key_schemas(key);
-                        (is_sent && self.means_absent(&applied, key, value, depth))
+                        (is_sent && self.null_means_absent(&applied, key, value, depth))
                             || (!(is_closed && schemas.is_empty())
                                 && self.matches_schemas(schemas, value, is_sent, depth + 1))
                     })
@@ -329,7 +337,7 @@ impl<'n> Restorer<'n> {
 
 /// Returns how many units of the work budget it costs to copy or compare a value: one per nested
 /// value, and more for long text.
-fn work_of_value(value: &Value) -> usize {
+fn estimate_value_cost(value: &Value) -> usize {
     let mut size = 0_usize;
     // A loop is used, because recursion into a deeply nested value could overflow the stack.
     let mut pending = vec![value];

@@ -48,7 +48,7 @@ pub(super) enum AdditionalKeyRule {
 
 /// How a dialect writes a schema that allows any value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnyValue {
+pub(super) enum AnyValueRule {
     /// A schema without the keyword `type` allows any value.
     Empty,
     /// A schema whose `type` lists all types allows any value.
@@ -72,7 +72,7 @@ pub(super) enum EnumValueRule {
 
 /// Rules for the schemas of one dialect, such as the keywords that it accepts.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct DialectRules {
     pub(super) dialect: Dialect,
     /// Whether everything in draft 2020-12 is accepted below the root, so that only the root is
     /// changed.
@@ -89,7 +89,7 @@ pub(super) struct Rules {
     pub(super) additional: AdditionalKeyRule,
     /// Whether every property must be listed in `required`.
     pub(super) all_required: bool,
-    pub(super) any_value: AnyValue,
+    pub(super) any_value: AnyValueRule,
     /// Whether every array must have `items`.
     pub(super) needs_items: bool,
     /// Whether the dialect follows OpenAPI 3.0: `nullable` for the type `null`, one type, `anyOf`
@@ -132,7 +132,7 @@ pub(super) const MAX_RECURSION: usize = 3;
 const COMBINATIONS: &[&str] = &["oneOf", "anyOf", "allOf"];
 const COMBINATIONS_AND_VALUES: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "const", "not"];
 
-const BASE: Rules = Rules {
+const BASE: DialectRules = DialectRules {
     dialect: Dialect::OpenAiLoose,
     loose: false,
     object_root: true,
@@ -142,7 +142,7 @@ const BASE: Rules = Rules {
     references: ReferenceRule::Inline,
     additional: AdditionalKeyRule::Keep,
     all_required: false,
-    any_value: AnyValue::Empty,
+    any_value: AnyValueRule::Empty,
     needs_items: false,
     openapi: false,
     enums: EnumValueRule::Any,
@@ -155,7 +155,7 @@ const BASE: Rules = Rules {
     max_nodes: MAX_WRITTEN,
 };
 
-const ANTHROPIC: Rules = Rules {
+const ANTHROPIC: DialectRules = DialectRules {
     dialect: Dialect::Anthropic,
     loose: true,
     not_at_root: COMBINATIONS,
@@ -164,7 +164,7 @@ const ANTHROPIC: Rules = Rules {
     ..BASE
 };
 
-const OPENAI_LOOSE: Rules = Rules {
+const OPENAI_LOOSE: DialectRules = DialectRules {
     dialect: Dialect::OpenAiLoose,
     loose: true,
     root_properties: true,
@@ -173,13 +173,13 @@ const OPENAI_LOOSE: Rules = Rules {
     ..BASE
 };
 
-const ANTHROPIC_STRICT: Rules = Rules {
+const ANTHROPIC_STRICT: DialectRules = DialectRules {
     dialect: Dialect::AnthropicStrict,
     root_properties: true,
     restricted_keys: true,
     references: ReferenceRule::KeepFinite,
     additional: AdditionalKeyRule::Forbid,
-    any_value: AnyValue::JsonText,
+    any_value: AnyValueRule::JsonText,
     needs_items: true,
     enums: EnumValueRule::Scalars,
     // `minItems` is accepted only as 0 or 1; see `lower/keyword.rs`.
@@ -188,13 +188,13 @@ const ANTHROPIC_STRICT: Rules = Rules {
     ..BASE
 };
 
-const OPENAI_STRICT: Rules = Rules {
+const OPENAI_STRICT: DialectRules = DialectRules {
     dialect: Dialect::OpenAiStrict,
     root_properties: true,
     references: ReferenceRule::Keep,
     additional: AdditionalKeyRule::Forbid,
     all_required: true,
-    any_value: AnyValue::JsonText,
+    any_value: AnyValueRule::JsonText,
     needs_items: true,
     enums: EnumValueRule::Scalars,
     keywords: "const title format pattern minimum maximum exclusiveMinimum exclusiveMaximum \
@@ -206,7 +206,7 @@ const OPENAI_STRICT: Rules = Rules {
     ..BASE
 };
 
-const GEMINI_JSON_SCHEMA: Rules = Rules {
+const GEMINI_JSON_SCHEMA: DialectRules = DialectRules {
     dialect: Dialect::GeminiJsonSchema,
     // Recursion is inlined: the API accepts recursive references only in optional properties.
     references: ReferenceRule::KeepFinite,
@@ -217,10 +217,10 @@ const GEMINI_JSON_SCHEMA: Rules = Rules {
     ..BASE
 };
 
-const GEMINI_OPENAPI: Rules = Rules {
+const GEMINI_OPENAPI: DialectRules = DialectRules {
     dialect: Dialect::GeminiOpenApi,
     additional: AdditionalKeyRule::Omit,
-    any_value: AnyValue::JsonText,
+    any_value: AnyValueRule::JsonText,
     needs_items: true,
     openapi: true,
     enums: EnumValueRule::Strings,
@@ -231,7 +231,7 @@ const GEMINI_OPENAPI: Rules = Rules {
     ..BASE
 };
 
-const OLLAMA_TOOLS: Rules = Rules {
+const OLLAMA_TOOLS: DialectRules = DialectRules {
     dialect: Dialect::OllamaTools,
     root_properties: true,
     additional: AdditionalKeyRule::Omit,
@@ -239,12 +239,12 @@ const OLLAMA_TOOLS: Rules = Rules {
     ..BASE
 };
 
-const OLLAMA_FORMAT: Rules = Rules {
+const OLLAMA_FORMAT: DialectRules = DialectRules {
     dialect: Dialect::OllamaFormat,
     object_root: false,
     not_at_root: &[],
     references: ReferenceRule::Keep,
-    any_value: AnyValue::AllTypes,
+    any_value: AnyValueRule::AllTypes,
     // Bounds of numbers are accepted only where the grammar stays small; see `lower/keyword.rs`.
     keywords: "const title default format minimum maximum exclusiveMinimum exclusiveMaximum \
         minLength maxLength minItems maxItems",
@@ -252,7 +252,7 @@ const OLLAMA_FORMAT: Rules = Rules {
     ..BASE
 };
 
-impl Rules {
+impl DialectRules {
     pub(super) fn for_dialect(dialect: Dialect) -> &'static Self {
         match dialect {
             Dialect::Anthropic => &ANTHROPIC,

@@ -4,7 +4,7 @@ use super::*;
 
 /// Returns the text that is emitted before the text ends.
 fn out(text: &str) -> String {
-    let mut recovery = EventRecovery::new(all());
+    let mut recovery = TextCallConverter::new(all());
     let mut events = Vec::new();
     recovery.push(started(0), &mut events);
     recovery.push(delta(0, text), &mut events);

@@ -5,27 +5,27 @@ use std::collections::{BTreeMap, HashMap};
 use switchboard_domain::{ModelEvent, PartStart, ProviderState, ToolChoiceOutcome};
 
 use super::{
-    Recovery,
+    CallRecoverySettings,
     json_calls::FoundCall,
-    scan::{Piece, TextScanner},
+    scan::{ScannedPiece, TextScanner},
 };
-use crate::{AnswerEvents, LocalIds};
+use crate::{AnswerEvents, ToolUseIds};
 
 /// Converter of the calls in an answer's text into tool uses, event by event.
-/// [`recover`](super::recover) converts a whole stream with it.
+/// [`recover_tool_calls`](super::recover_tool_calls) converts a whole stream with it.
 ///
 /// If the input events are in an order that [`EventGrammar`](switchboard_domain::EventGrammar)
 /// allows, the output events are too. Parts get new indices, because a text with calls becomes
 /// several parts.
 #[derive(Debug)]
-pub struct EventRecovery {
-    recovery: Recovery,
+pub struct TextCallConverter {
+    recovery: CallRecoverySettings,
     /// Unfinished text parts of the original answer, by their index in that answer.
     texts: BTreeMap<u32, TextPart>,
     /// Output index of every part that is not text, by its index in the original answer.
     indices: HashMap<u32, u32>,
     next_index: u32,
-    ids: LocalIds,
+    ids: ToolUseIds,
     found_any: bool,
     /// Whether text other than white space was emitted.
     has_text: bool,
@@ -42,9 +42,9 @@ struct TextPart {
     index: Option<u32>,
 }
 
-impl EventRecovery {
+impl TextCallConverter {
     /// Creates the converter for one answer.
-    pub fn new(recovery: Recovery) -> Self {
+    pub fn new(recovery: CallRecoverySettings) -> Self {
         Self {
             ids: recovery.ids.clone(),
             recovery,
@@ -86,7 +86,7 @@ impl EventRecovery {
                     return;
                 }
                 if let PartStart::ToolUse { id, .. } = &part {
-                    self.ids.claim(Some(id));
+                    self.ids.claim_tool_use_id(Some(id));
                 }
                 let output = take_index(&mut self.next_index);
                 self.indices.insert(index, output);
@@ -189,12 +189,12 @@ impl EventRecovery {
         } = part;
         for piece in scanner.into_pieces() {
             match piece {
-                Piece::Text(text) => {
+                ScannedPiece::Text(text) => {
                     self.has_text |= text.chars().any(|c| !c.is_whitespace());
                     let index = open_text(&mut index, &mut self.next_index, events);
                     events.push(ModelEvent::TextDelta { index, text });
                 }
-                Piece::Call(call) => {
+                ScannedPiece::Call(call) => {
                     if let Some(index) = index.take() {
                         events.push(ModelEvent::PartFinished { index });
                     }
@@ -214,7 +214,7 @@ impl EventRecovery {
         self.found_any = true;
         let index = take_index(&mut self.next_index);
         let name = self.recovery.tools.declared_name(&call.name).to_owned();
-        let id = self.ids.claim(None);
+        let id = self.ids.claim_tool_use_id(None);
         let part = PartStart::ToolUse { id, name };
         events.push(ModelEvent::PartStarted { index, part });
         if !call.input.is_empty() {

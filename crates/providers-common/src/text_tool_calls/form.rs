@@ -6,7 +6,7 @@
 /// November 2026.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum RecoveryForm {
+pub enum TextCallFormat {
     /// A Markdown block that contains only calls as JSON:
     /// ```` ```json {"name": …, "arguments": {…}} ``` ````.
     /// Small models that have no special form for calls write it, such as Qwen2.5-Coder. If the
@@ -37,7 +37,7 @@ pub enum RecoveryForm {
     Granite,
 }
 
-impl RecoveryForm {
+impl TextCallFormat {
     /// All forms, in the order in which they are tried.
     pub const ALL: [Self; 8] = [
         Self::ToolCallTag,
@@ -77,37 +77,37 @@ impl RecoveryForm {
 /// A set of forms in which tool calls are searched for.
 ///
 /// ```
-/// use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
+/// use switchboard_providers_common::text_tool_calls::{TextCallFormat, TextCallFormats};
 ///
-/// const SMALL_MODELS: RecoveryForms =
-///     RecoveryForms::from_forms(&[RecoveryForm::FencedJson, RecoveryForm::ToolCallTag]);
-/// assert!(SMALL_MODELS.contains(RecoveryForm::FencedJson));
-/// assert!(!SMALL_MODELS.contains(RecoveryForm::Pythonic));
-/// assert!(RecoveryForms::NONE.is_empty());
+/// const SMALL_MODELS: TextCallFormats =
+///     TextCallFormats::from_forms(&[TextCallFormat::FencedJson, TextCallFormat::ToolCallTag]);
+/// assert!(SMALL_MODELS.contains(TextCallFormat::FencedJson));
+/// assert!(!SMALL_MODELS.contains(TextCallFormat::Pythonic));
+/// assert!(TextCallFormats::NONE.is_empty());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct RecoveryForms(u16);
+pub struct TextCallFormats(u16);
 
-impl RecoveryForms {
+impl TextCallFormats {
     /// Empty set. No tool calls are searched for in the text.
     pub const NONE: Self = Self(0);
     /// Set of all forms.
-    pub const ALL: Self = Self::from_forms(&RecoveryForm::ALL);
+    pub const ALL: Self = Self::from_forms(&TextCallFormat::ALL);
     /// The forms that local servers (llama.cpp, Ollama) leave in the text when a model's format is
     /// not the expected one: all except Pythonic calls, which look like code that the user
     /// requested.
     pub const LOCAL_SERVERS: Self = Self::from_forms(&[
-        RecoveryForm::FencedJson,
-        RecoveryForm::ToolCallTag,
-        RecoveryForm::FunctionTag,
-        RecoveryForm::BareJson,
-        RecoveryForm::MistralToken,
-        RecoveryForm::Granite,
-        RecoveryForm::DeepSeek,
+        TextCallFormat::FencedJson,
+        TextCallFormat::ToolCallTag,
+        TextCallFormat::FunctionTag,
+        TextCallFormat::BareJson,
+        TextCallFormat::MistralToken,
+        TextCallFormat::Granite,
+        TextCallFormat::DeepSeek,
     ]);
 
     /// Creates a set of the listed forms.
-    pub const fn from_forms(forms: &[RecoveryForm]) -> Self {
+    pub const fn from_forms(forms: &[TextCallFormat]) -> Self {
         let mut set = Self::NONE;
         let mut at = 0;
         while at < forms.len() {
@@ -119,12 +119,12 @@ impl RecoveryForms {
 
     /// Returns the set with a form added to it.
     #[must_use]
-    pub const fn with_form(self, form: RecoveryForm) -> Self {
+    pub const fn with_form(self, form: TextCallFormat) -> Self {
         Self(self.0 | form.bit_mask())
     }
 
     /// Returns whether the set contains a form.
-    pub const fn contains(self, form: RecoveryForm) -> bool {
+    pub const fn contains(self, form: TextCallFormat) -> bool {
         self.0 & form.bit_mask() != 0
     }
 
@@ -134,15 +134,15 @@ impl RecoveryForms {
     }
 
     /// Returns the forms of the set in the order in which they are tried.
-    pub fn iter(self) -> impl Iterator<Item = RecoveryForm> {
-        RecoveryForm::ALL
+    pub fn iter(self) -> impl Iterator<Item = TextCallFormat> {
+        TextCallFormat::ALL
             .into_iter()
             .filter(move |form| self.contains(*form))
     }
 }
 
-impl FromIterator<RecoveryForm> for RecoveryForms {
-    fn from_iter<I: IntoIterator<Item = RecoveryForm>>(forms: I) -> Self {
+impl FromIterator<TextCallFormat> for TextCallFormats {
+    fn from_iter<I: IntoIterator<Item = TextCallFormat>>(forms: I) -> Self {
         forms.into_iter().fold(Self::NONE, Self::with_form)
     }
 }

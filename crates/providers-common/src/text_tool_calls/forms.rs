@@ -6,8 +6,8 @@ mod pythonic;
 
 use super::{
     cursor::{CallParseError, Cursor},
-    form::RecoveryForm,
-    json_calls::{FoundCall, JsonCalls, may_begin_call, read_input},
+    form::TextCallFormat,
+    json_calls::{FoundCall, JsonCallReader, may_begin_call, read_input},
     offered_tools::OfferedTools,
 };
 
@@ -28,27 +28,27 @@ const PYTHON_TAG: &str = "<|python_tag|>";
 
 /// Returns whether a text begins with the marker of a form, or may do so when more of the text
 /// arrives.
-pub(crate) fn may_begin_form(form: RecoveryForm, text: &str, tools: &OfferedTools) -> bool {
+pub(crate) fn may_begin_form(form: TextCallFormat, text: &str, tools: &OfferedTools) -> bool {
     let opens = |markers: &[&str]| {
         let mut markers = markers.iter();
         markers.any(|marker| text.starts_with(marker) || marker.starts_with(text))
     };
     match form {
-        RecoveryForm::ToolCallTag => opens(&[elements::TOOL_CALL]),
-        RecoveryForm::FunctionTag => opens(&[elements::FUNCTION]),
-        RecoveryForm::MistralToken => opens(&[MISTRAL_TOKEN]),
-        RecoveryForm::DeepSeek => opens(&[deepseek::CALLS_BEGIN, deepseek::CALL_BEGIN]),
-        RecoveryForm::Granite => opens(&[GRANITE_TOKEN]),
-        RecoveryForm::FencedJson => match text.strip_prefix(FENCE) {
+        TextCallFormat::ToolCallTag => opens(&[elements::TOOL_CALL]),
+        TextCallFormat::FunctionTag => opens(&[elements::FUNCTION]),
+        TextCallFormat::MistralToken => opens(&[MISTRAL_TOKEN]),
+        TextCallFormat::DeepSeek => opens(&[deepseek::CALLS_BEGIN, deepseek::CALL_BEGIN]),
+        TextCallFormat::Granite => opens(&[GRANITE_TOKEN]),
+        TextCallFormat::FencedJson => match text.strip_prefix(FENCE) {
             Some(block) => may_be_block_of_calls(block),
             None => FENCE.starts_with(text),
         },
-        RecoveryForm::Pythonic => match text.strip_prefix('[') {
+        TextCallFormat::Pythonic => match text.strip_prefix('[') {
             Some(list) => tools.may_begin_name(list.trim_start(), '('),
             None => opens(pythonic::OPENERS),
         },
-        RecoveryForm::BareJson if text.starts_with('<') => opens(&[PYTHON_TAG]),
-        RecoveryForm::BareJson => text.starts_with(['{', '[']) && may_begin_call(text),
+        TextCallFormat::BareJson if text.starts_with('<') => opens(&[PYTHON_TAG]),
+        TextCallFormat::BareJson => text.starts_with(['{', '[']) && may_begin_call(text),
     }
 }
 
@@ -64,32 +64,32 @@ fn may_be_block_of_calls(block: &str) -> bool {
 
 /// Reads all calls in one form. Moves the cursor to the end of the calls.
 pub(crate) fn read_calls_in_form(
-    form: RecoveryForm,
+    form: TextCallFormat,
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
 ) -> Result<Vec<FoundCall>, CallParseError> {
     match form {
-        RecoveryForm::ToolCallTag => elements::read_tool_call(cursor, tools),
-        RecoveryForm::FunctionTag => elements::read_function(cursor, tools),
-        RecoveryForm::MistralToken => read_mistral_calls(cursor, tools),
-        RecoveryForm::DeepSeek => deepseek::read_calls(cursor, tools),
-        RecoveryForm::Granite => {
+        TextCallFormat::ToolCallTag => elements::read_tool_call(cursor, tools),
+        TextCallFormat::FunctionTag => elements::read_function(cursor, tools),
+        TextCallFormat::MistralToken => read_mistral_calls(cursor, tools),
+        TextCallFormat::DeepSeek => deepseek::read_calls(cursor, tools),
+        TextCallFormat::Granite => {
             cursor.expect_text(GRANITE_TOKEN)?;
             cursor.skip_whitespace();
             read_marked_calls(cursor, tools, &["<|/tool_call|>"])
         }
-        RecoveryForm::FencedJson => read_fenced_calls(cursor, tools),
-        RecoveryForm::Pythonic => pythonic::read_calls(cursor, tools),
-        RecoveryForm::BareJson if cursor.skip_any(&[PYTHON_TAG]) => {
+        TextCallFormat::FencedJson => read_fenced_calls(cursor, tools),
+        TextCallFormat::Pythonic => pythonic::read_calls(cursor, tools),
+        TextCallFormat::BareJson if cursor.skip_any(&[PYTHON_TAG]) => {
             cursor.skip_whitespace();
             read_marked_calls(cursor, tools, &["<|eom_id|>", "<|eot_id|>"])
         }
-        RecoveryForm::BareJson => unmarked_call_reader(tools).read_value(cursor),
+        TextCallFormat::BareJson => unmarked_call_reader(tools).read_value(cursor),
     }
 }
 
-fn unmarked_call_reader(tools: &OfferedTools) -> JsonCalls<'_> {
-    JsonCalls {
+fn unmarked_call_reader(tools: &OfferedTools) -> JsonCallReader<'_> {
+    JsonCallReader {
         tools,
         is_marked: false,
         closers: &[],
@@ -103,12 +103,12 @@ fn read_marked_calls(
     tools: &OfferedTools,
     closers: &[&str],
 ) -> Result<Vec<FoundCall>, CallParseError> {
-    let json = JsonCalls {
+    let json = JsonCallReader {
         tools,
         is_marked: true,
         closers,
     };
-    let calls = json.read_sequence(cursor)?;
+    let calls = json.read_call_sequence(cursor)?;
     cursor.skip_closing_mark(closers);
     Ok(calls)
 }
@@ -125,7 +125,7 @@ fn read_fenced_calls(
     }
     cursor.skip_while(|c| !c.is_whitespace() && !matches!(c, '{' | '['));
     cursor.skip_whitespace();
-    let calls = unmarked_call_reader(tools).read_sequence(cursor)?;
+    let calls = unmarked_call_reader(tools).read_call_sequence(cursor)?;
     if cursor.skip_closing_mark(&[FENCE]) || cursor.remaining_text().trim().is_empty() {
         Ok(calls)
     } else {

@@ -2,20 +2,20 @@
 //! and runs with a local Qwen2.5-Coder-1.5B.
 
 use super::*;
-use RecoveryForm::{
+use TextCallFormat::{
     BareJson, DeepSeek, FencedJson, FunctionTag, Granite, MistralToken, Pythonic, ToolCallTag,
 };
 
 /// A text in one form, what of it is text, and its calls.
 struct Case {
-    form: RecoveryForm,
+    form: TextCallFormat,
     text: &'static str,
     said: &'static str,
     calls: Vec<(&'static str, Value)>,
 }
 
 fn case(
-    form: RecoveryForm,
+    form: TextCallFormat,
     text: &'static str,
     said: &'static str,
     calls: impl IntoIterator<Item = (&'static str, Value)>,
@@ -185,8 +185,8 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-fn only(form: RecoveryForm) -> Recovery {
-    Recovery::for_request(&request(), RecoveryForms::from_forms(&[form]))
+fn only(form: TextCallFormat) -> CallRecoverySettings {
+    CallRecoverySettings::for_request(&request(), TextCallFormats::from_forms(&[form]))
 }
 
 #[test]
@@ -230,7 +230,10 @@ fn selecting_more_forms_does_not_change_the_result() {
 fn forms_that_are_not_selected_are_text() {
     let with_calls = cases().into_iter().filter(|case| !case.calls.is_empty());
     for case in with_calls {
-        for form in RecoveryForm::ALL.into_iter().filter(|it| *it != case.form) {
+        for form in TextCallFormat::ALL
+            .into_iter()
+            .filter(|it| *it != case.form)
+        {
             let response = read(&only(form), case.text, FinishReason::Stop);
             // Forms that others are made of.
             let is_part = matches!(

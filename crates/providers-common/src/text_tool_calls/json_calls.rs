@@ -48,7 +48,7 @@ impl FoundCall {
 
 /// Reader of tool calls that are written as JSON.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct JsonCalls<'a> {
+pub(crate) struct JsonCallReader<'a> {
     pub(crate) tools: &'a OfferedTools,
     /// Whether a marker such as `[TOOL_CALLS]` precedes the JSON. Without a marker, a call needs an
     /// input and may have no other keys, because lists of tools and data with a `name` are not
@@ -60,17 +60,17 @@ pub(crate) struct JsonCalls<'a> {
 
 /// Members of a JSON call that were read so far.
 #[derive(Default)]
-struct Members {
+struct CallMembers {
     name: Option<String>,
     /// Byte offset at which the call's input starts in the text that the cursor reads.
     input_start: Option<usize>,
     input: Option<String>,
 }
 
-impl JsonCalls<'_> {
+impl JsonCallReader<'_> {
     /// Reads JSON values after one another, with white space or separators between them. Stops
     /// before the first value that is not a call. Fails if the first value already is not a call.
-    pub(crate) fn read_sequence(
+    pub(crate) fn read_call_sequence(
         self,
         cursor: &mut Cursor<'_>,
     ) -> Result<Vec<FoundCall>, CallParseError> {
@@ -117,7 +117,7 @@ impl JsonCalls<'_> {
     fn read_call(self, cursor: &mut Cursor<'_>) -> Result<FoundCall, CallParseError> {
         let is_doubled = cursor.remaining_text().starts_with("{{");
         cursor.advance(usize::from(is_doubled));
-        let mut members = Members::default();
+        let mut members = CallMembers::default();
         if let Err(stop) = self.read_members(cursor, &mut members, false) {
             let name = members.name.ok_or(stop)?;
             if stop == CallParseError::NotACall {
@@ -145,7 +145,7 @@ impl JsonCalls<'_> {
     fn read_members(
         self,
         cursor: &mut Cursor<'_>,
-        members: &mut Members,
+        members: &mut CallMembers,
         is_nested: bool,
     ) -> Result<(), CallParseError> {
         cursor.expect_text("{")?;
@@ -180,7 +180,7 @@ impl JsonCalls<'_> {
         }
     }
 
-    fn build_call(self, members: Members) -> Result<FoundCall, CallParseError> {
+    fn build_call(self, members: CallMembers) -> Result<FoundCall, CallParseError> {
         let name = members.name.ok_or(CallParseError::NotACall)?;
         let Some(json) = members.input else {
             return if self.is_marked {

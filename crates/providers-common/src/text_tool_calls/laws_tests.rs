@@ -132,10 +132,10 @@ proptest! {
     fn any_text_in_any_pieces_keeps_the_grammar_and_gives_the_same(
         text in any_text(),
         every in prop::collection::vec(any::<bool>(), 1..8),
-        forms in prop::collection::vec(prop::sample::select(RecoveryForm::ALL.to_vec()), 0..8),
+        forms in prop::collection::vec(prop::sample::select(TextCallFormat::ALL.to_vec()), 0..8),
     ) {
-        let forms: RecoveryForms = forms.into_iter().collect();
-        for recovery in [all(), Recovery::for_request(&request(), forms)] {
+        let forms: TextCallFormats = forms.into_iter().collect();
+        for recovery in [all(), CallRecoverySettings::for_request(&request(), forms)] {
             let whole = transform(&recovery, answer(&[&text], FinishReason::Stop));
             // `response` fails on an event that the grammar does not allow.
             let whole_response = response(&whole);

@@ -8,7 +8,7 @@ const THINKING: [(&str, &str); 2] = [("<think>", "</think>"), ("[THINK]", "[/THI
 /// Returns the length in bytes of the reasoning at the beginning of a text, with the marks around
 /// it. Reasoning without a closing mark extends to the end of the text. Returns `None` if the text
 /// does not begin with an opening mark.
-pub(crate) fn thinking_length(text: &str) -> Option<usize> {
+pub(crate) fn leading_reasoning_length(text: &str) -> Option<usize> {
     let (_, closer) = THINKING
         .iter()
         .find(|(opener, _)| text.starts_with(opener))?;
@@ -24,7 +24,7 @@ pub(crate) fn ends_thinking(text: &str) -> bool {
 /// Returns the length in bytes of the Markdown code or the quoted line at the beginning of a text.
 /// Code without an end extends to the end of the text. Returns `None` if the text begins with
 /// neither. `line_is_blank`: only white space precedes the text in its line.
-pub(crate) fn example_length(text: &str, line_is_blank: bool) -> Option<usize> {
+pub(crate) fn leading_example_length(text: &str, line_is_blank: bool) -> Option<usize> {
     let mut lines = text.split_inclusive('\n');
     let line = lines.next()?;
     let mark = line.chars().next()?;

@@ -2,17 +2,18 @@
 //!
 //! [`PromptedTools::prepare_request`] converts a request with tools into one without: the
 //! instructions describe the tools, and the calls and results of the history become text.
-//! [`recover`](crate::text_tool_calls::recover) finds the calls in the answer. An adapter joins
-//! both:
+//! [`recover_tool_calls`](crate::text_tool_calls::recover_tool_calls) finds the calls in the
+//! answer. An adapter joins both:
 //!
 //! ```
 //! # use switchboard_domain::{ChatRequest, ModelError, ModelStream};
-//! # use switchboard_providers_common::text_tool_calls::{prompted::PromptedTools, recover};
+//! # use switchboard_providers_common::text_tool_calls::prompted::PromptedTools;
+//! # use switchboard_providers_common::text_tool_calls::recover_tool_calls;
 //! # async fn ask(_: &ChatRequest) -> Result<ModelStream, ModelError> { unreachable!() }
 //! # async fn stream(request: &ChatRequest) -> Result<ModelStream, ModelError> {
 //! let prepared = PromptedTools { constrained: true }.prepare_request(request);
 //! let stream = ask(&prepared.request).await?;
-//! Ok(recover(stream, prepared.recovery))
+//! Ok(recover_tool_calls(stream, prepared.recovery))
 //! # }
 //! ```
 //!
@@ -27,7 +28,7 @@ use switchboard_domain::{
     ToolDefinition, Warning, WarningKind,
 };
 
-use crate::text_tool_calls::{Recovery, RecoveryForms, offered_tools::allowed_tools};
+use crate::text_tool_calls::{CallRecoverySettings, TextCallFormats, offered_tools::allowed_tools};
 
 mod history;
 mod schema;
@@ -55,11 +56,12 @@ pub struct PromptedRequest {
     /// Request to send. It has no tools, tool uses or tool results. If the server enforces schemas,
     /// the response format of the request may be a schema that requires or allows a call.
     pub request: ChatRequest,
-    /// Outcome of the tool choice. [`recover`](crate::text_tool_calls::recover) reports it in
-    /// `Started`.
+    /// Outcome of the tool choice.
+    /// [`recover_tool_calls`](crate::text_tool_calls::recover_tool_calls) reports it in `Started`.
     pub outcome: ToolChoiceOutcome,
-    /// Settings for [`recover`](crate::text_tool_calls::recover), with the warnings to emit.
-    pub recovery: Recovery,
+    /// Settings for [`recover_tool_calls`](crate::text_tool_calls::recover_tool_calls), with the
+    /// warnings to emit.
+    pub recovery: CallRecoverySettings,
 }
 
 impl PromptedTools {
@@ -87,8 +89,8 @@ impl PromptedTools {
                 sampling.stop.push(STOP.to_owned());
             }
         }
-        let recovery = Recovery::for_request(request, RecoveryForms::ALL)
-            .with_outcome(outcome.clone(), warnings);
+        let recovery = CallRecoverySettings::for_request(request, TextCallFormats::ALL)
+            .with_tool_choice_outcome(outcome.clone(), warnings);
         PromptedRequest {
             request: ChatRequest {
                 messages,
@@ -113,7 +115,7 @@ impl PromptedTools {
             let how = how.to_owned();
             (ToolChoiceOutcome::Emulated { how }, Vec::new())
         };
-        let why = match (&request.tool_choice, is_forced(request)) {
+        let why = match (&request.tool_choice, forces_tool_call(request)) {
             (ToolChoice::None, _) if !request.tools.is_empty() => {
                 return emulated("the tools were not described to the model");
             }
@@ -137,7 +139,7 @@ impl PromptedTools {
         if offered.is_empty() {
             return format.clone();
         }
-        match (is_forced(request), self.constrained) {
+        match (forces_tool_call(request), self.constrained) {
             (true, true) => ResponseFormat::JsonSchema {
                 name: SCHEMA_NAME.to_owned(),
                 schema: schema::call_schema(offered, None),
@@ -197,7 +199,7 @@ impl PromptedTools {
     /// Returns the instruction that tells the model whether and how it must call a tool.
     fn call_instruction(self, request: &ChatRequest) -> &'static str {
         let has_format = request.response_format != ResponseFormat::Text;
-        match (is_forced(request), self.constrained) {
+        match (forces_tool_call(request), self.constrained) {
             (true, true) => {
                 "\n\nYour next answer must be one tool call: the JSON object alone, without tags."
             }
@@ -215,7 +217,7 @@ impl PromptedTools {
 }
 
 /// Returns whether a request offers tools, or its history has calls or results.
-pub fn concerns_tools(request: &ChatRequest) -> bool {
+pub fn has_tools_or_calls(request: &ChatRequest) -> bool {
     let is_of_tools = |part: &Part| matches!(part, Part::ToolUse(_) | Part::ToolResult(_));
     let mut parts = request.messages.iter().flat_map(|it| &it.parts);
     !request.tools.is_empty() || parts.any(is_of_tools)
@@ -224,14 +226,14 @@ pub fn concerns_tools(request: &ChatRequest) -> bool {
 /// Converts the calls and results in the history of a request into text, as
 /// [`PromptedTools::prepare_request`] does, and leaves the rest of the request unchanged. For
 /// adapters that constrain the next call themselves.
-pub fn with_history_as_text(request: &ChatRequest) -> ChatRequest {
+pub fn convert_tool_history_to_text(request: &ChatRequest) -> ChatRequest {
     ChatRequest {
         messages: history::convert_tool_messages(&request.messages),
         ..request.clone()
     }
 }
 
-fn is_forced(request: &ChatRequest) -> bool {
+fn forces_tool_call(request: &ChatRequest) -> bool {
     matches!(
         request.tool_choice,
         ToolChoice::Required | ToolChoice::Only(_)

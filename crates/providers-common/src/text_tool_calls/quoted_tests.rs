@@ -76,9 +76,9 @@ fn written(text: &str) -> String {
     text.replace("{json}", JSON)
 }
 
-fn recoveries() -> [Recovery; 2] {
+fn recoveries() -> [CallRecoverySettings; 2] {
     // The defaults of Ollama.
-    let local = Recovery::for_request(&request(), RecoveryForms::LOCAL_SERVERS);
+    let local = CallRecoverySettings::for_request(&request(), TextCallFormats::LOCAL_SERVERS);
     [all(), local]
 }
 

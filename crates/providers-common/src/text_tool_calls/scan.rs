@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use super::{
-    Recovery,
+    CallRecoverySettings,
     cursor::{Cursor, is_separator},
-    form::RecoveryForm,
+    form::TextCallFormat,
     forms,
     json_calls::FoundCall,
-    markdown::{ends_thinking, example_length, thinking_length},
+    markdown::{ends_thinking, leading_example_length, leading_reasoning_length},
 };
 
 /// Maximum number of bytes that the scanner searches again for other calls after a failed attempt
@@ -18,7 +18,7 @@ const MAX_REREAD: usize = 512;
 
 /// A piece of a scanned text: plain text or a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum ScannedPiece {
     Text(String),
     Call(FoundCall),
 }
@@ -29,7 +29,7 @@ pub(crate) enum Piece {
 /// arrives. The rest is buffered until the text ends, and then searched for calls.
 #[derive(Debug)]
 pub(crate) struct TextScanner {
-    recovery: Recovery,
+    recovery: CallRecoverySettings,
     /// Whether the answer has other text before this text.
     follows_text: bool,
     text: String,
@@ -59,7 +59,7 @@ struct TextPosition {
 struct FoundCalls {
     range: Range<usize>,
     calls: Vec<FoundCall>,
-    form: RecoveryForm,
+    form: TextCallFormat,
 }
 
 impl TextPosition {
@@ -90,10 +90,10 @@ impl TextPosition {
 
     /// Moves the position to the end of the reasoning or the code example at the beginning of
     /// `rest`, or by one character if there is neither.
-    fn step_over_next(&mut self, rest: &str) {
+    fn skip_example_or_char(&mut self, rest: &str) {
         let has_text = self.has_text;
-        let thinking = thinking_length(rest);
-        let length = thinking.or_else(|| example_length(rest, self.line_is_blank));
+        let thinking = leading_reasoning_length(rest);
+        let length = thinking.or_else(|| leading_example_length(rest, self.line_is_blank));
         let length = length.unwrap_or_else(|| rest.ceil_char_boundary(1));
         self.advance(rest.get(..length).unwrap_or(rest));
         if thinking.is_some() {
@@ -104,7 +104,7 @@ impl TextPosition {
 
 impl TextScanner {
     /// Creates a scanner for one text. `follows_text`: the answer has other text before this one.
-    pub(crate) fn new(recovery: Recovery, follows_text: bool) -> Self {
+    pub(crate) fn new(recovery: CallRecoverySettings, follows_text: bool) -> Self {
         Self {
             recovery,
             follows_text,
@@ -140,9 +140,9 @@ impl TextScanner {
 
     /// Searches the whole text for calls, after it has ended. Returns the calls and the text that
     /// was not emitted yet, in order.
-    pub(crate) fn into_pieces(self) -> Vec<Piece> {
+    pub(crate) fn into_pieces(self) -> Vec<ScannedPiece> {
         let mut pieces = Vec::new();
-        let push_text = |start: usize, end, pieces: &mut Vec<Piece>| {
+        let push_text = |start: usize, end, pieces: &mut Vec<ScannedPiece>| {
             // White space and separators between calls are dropped.
             let text = self.text.get(start..end).unwrap_or_default();
             let is_blank = text
@@ -150,17 +150,17 @@ impl TextScanner {
                 .all(|c| c.is_whitespace() || (start > 0 && is_separator(c)));
             let text = self.text.get(start.max(self.emitted)..end);
             if !is_blank && let Some(text) = text.filter(|text| !text.is_empty()) {
-                pieces.push(Piece::Text(text.to_owned()));
+                pieces.push(ScannedPiece::Text(text.to_owned()));
             }
         };
         let mut start = 0;
         for found in self.find_calls() {
             push_text(start, found.range.start, &mut pieces);
-            pieces.extend(found.calls.into_iter().map(Piece::Call));
+            pieces.extend(found.calls.into_iter().map(ScannedPiece::Call));
             start = found.range.end;
         }
         if start == 0 && self.text.trim().is_empty() && !self.text.is_empty() {
-            pieces.push(Piece::Text(self.text));
+            pieces.push(ScannedPiece::Text(self.text));
         } else {
             push_text(start, self.text.len(), &mut pieces);
         }
@@ -189,14 +189,14 @@ impl TextScanner {
                 all.push(FoundCalls {
                     range: place.at..self.text.len(),
                     calls: Vec::new(),
-                    form: RecoveryForm::BareJson,
+                    form: TextCallFormat::BareJson,
                 });
                 break;
             }
-            place.step_over_next(rest);
+            place.skip_example_or_char(rest);
         }
         // Calls in a Markdown block count only if the answer has no other text.
-        all.retain(|found| found.form != RecoveryForm::FencedJson || !place.has_text);
+        all.retain(|found| found.form != TextCallFormat::FencedJson || !place.has_text);
         all
     }
 
@@ -205,13 +205,13 @@ impl TextScanner {
         &self,
         rest: &str,
         place: &TextPosition,
-    ) -> impl Iterator<Item = RecoveryForm> {
+    ) -> impl Iterator<Item = TextCallFormat> {
         let begins_line = place.line_is_blank && !matches!(place.before, Some('{' | '[' | ','));
-        let may_begin = move |form: &RecoveryForm| {
+        let may_begin = move |form: &TextCallFormat| {
             let is_allowed = match form {
-                RecoveryForm::FencedJson => !place.has_text,
+                TextCallFormat::FencedJson => !place.has_text,
                 // Calls without a marker count only at the beginning of a line.
-                RecoveryForm::Pythonic | RecoveryForm::BareJson => {
+                TextCallFormat::Pythonic | TextCallFormat::BareJson => {
                     begins_line || rest.starts_with('<')
                 }
                 _ => true,

@@ -8,8 +8,8 @@ use switchboard_domain::{
 };
 
 use crate::{
-    text_tool_calls::prompted::{PromptedTools, concerns_tools},
-    text_tool_calls::{Recovery, RecoveryForms, recover},
+    text_tool_calls::prompted::{PromptedTools, has_tools_or_calls},
+    text_tool_calls::{CallRecoverySettings, TextCallFormats, recover_tool_calls},
 };
 
 /// A [`ChatModel`] that wraps another one and converts the tool calls that the wrapped model writes
@@ -23,25 +23,25 @@ use crate::{
 /// use std::sync::Arc;
 ///
 /// use switchboard_domain::ChatModel;
-/// use switchboard_providers_common::{TextCalls, text_tool_calls::RecoveryForms};
+/// use switchboard_providers_common::{TextCallModel, text_tool_calls::TextCallFormats};
 ///
 /// fn with_text_calls(model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
-///     Arc::new(TextCalls::wrap_model(model, RecoveryForms::ALL))
+///     Arc::new(TextCallModel::wrap_model(model, TextCallFormats::ALL))
 /// }
 /// ```
 #[derive(Clone, derive_more::Debug)]
-#[debug("TextCalls {{ model: {:?}, forms: {forms:?}, .. }}", model.id())]
-pub struct TextCalls {
+#[debug("TextCallModel {{ model: {:?}, forms: {forms:?}, .. }}", model.id())]
+pub struct TextCallModel {
     model: Arc<dyn ChatModel>,
     capabilities: ModelCapabilities,
-    forms: RecoveryForms,
+    forms: TextCallFormats,
     by_prompt: bool,
 }
 
-impl TextCalls {
+impl TextCallModel {
     /// Wraps a model. Tool calls that the model writes as text in one of `forms` become tool uses
     /// if the tool choice allows the named tool. Other text stays.
-    pub fn wrap_model(model: Arc<dyn ChatModel>, forms: RecoveryForms) -> Self {
+    pub fn wrap_model(model: Arc<dyn ChatModel>, forms: TextCallFormats) -> Self {
         Self {
             capabilities: model.capabilities().clone(),
             model,
@@ -61,7 +61,7 @@ impl TextCalls {
 }
 
 #[async_trait]
-impl ChatModel for TextCalls {
+impl ChatModel for TextCallModel {
     fn id(&self) -> &ModelId {
         self.model.id()
     }
@@ -71,17 +71,20 @@ impl ChatModel for TextCalls {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        if self.by_prompt && concerns_tools(request) {
+        if self.by_prompt && has_tools_or_calls(request) {
             let constrained = self.capabilities.structured_output == Some(true);
             let prepared = PromptedTools { constrained }.prepare_request(request);
             let stream = self.model.stream(&prepared.request).await?;
-            return Ok(recover(stream, prepared.recovery));
+            return Ok(recover_tool_calls(stream, prepared.recovery));
         }
         let stream = self.model.stream(request).await?;
         if self.forms.is_empty() {
             return Ok(stream);
         }
-        Ok(recover(stream, Recovery::for_request(request, self.forms)))
+        Ok(recover_tool_calls(
+            stream,
+            CallRecoverySettings::for_request(request, self.forms),
+        ))
     }
 }
 

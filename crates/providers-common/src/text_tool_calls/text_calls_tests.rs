@@ -72,14 +72,14 @@ const CALL: &str = "```json\n{\"name\": \"weather\", \"arguments\": {\"city\": \
 #[tokio::test]
 async fn a_call_in_the_text_is_a_tool_use_and_nothing_else_is_touched() {
     let says = Says::new(CALL);
-    let model = TextCalls::wrap_model(says.clone(), RecoveryForms::ALL);
+    let model = TextCallModel::wrap_model(says.clone(), TextCallFormats::ALL);
     let answer = model.complete(&request()).await.unwrap();
     assert_eq!(answer.finish, FinishReason::ToolUse);
     let calls: Vec<_> = answer.message.tool_uses().collect();
     assert_eq!(calls[0].name, "weather");
     assert_eq!(says.asked(), request());
 
-    let plain = TextCalls::wrap_model(says, RecoveryForms::NONE);
+    let plain = TextCallModel::wrap_model(says, TextCallFormats::NONE);
     let answer = plain.complete(&request()).await.unwrap();
     assert_eq!(answer.finish, FinishReason::Stop);
     assert_eq!(answer.message.text(), CALL);
@@ -88,7 +88,8 @@ async fn a_call_in_the_text_is_a_tool_use_and_nothing_else_is_touched() {
 #[tokio::test]
 async fn a_model_without_tool_support_receives_them_in_the_prompt() {
     let says = Says::new("<tool_call>{\"name\": \"weather\", \"arguments\": {}}</tool_call>");
-    let model = TextCalls::wrap_model(says.clone(), RecoveryForms::NONE).with_prompted_tools();
+    let model =
+        TextCallModel::wrap_model(says.clone(), TextCallFormats::NONE).with_prompted_tools();
     assert_eq!(model.capabilities().tools, Some(true));
     let answer = model.complete(&request()).await.unwrap();
     assert_eq!(answer.finish, FinishReason::ToolUse);

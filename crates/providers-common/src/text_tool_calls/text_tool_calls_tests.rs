@@ -66,8 +66,11 @@ pub(super) fn answer(pieces: &[&str], reason: FinishReason) -> Vec<ModelEvent> {
     events
 }
 
-pub(super) fn transform(recovery: &Recovery, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
-    let mut transformer = EventRecovery::new(recovery.clone());
+pub(super) fn transform(
+    recovery: &CallRecoverySettings,
+    events: Vec<ModelEvent>,
+) -> Vec<ModelEvent> {
+    let mut transformer = TextCallConverter::new(recovery.clone());
     let mut all = Vec::new();
     for event in events {
         transformer.push(event, &mut all);
@@ -103,12 +106,16 @@ pub(super) fn response(events: &[ModelEvent]) -> ChatResponse {
     answer.into_interrupted_response()
 }
 
-pub(super) fn all() -> Recovery {
-    Recovery::for_request(&request(), RecoveryForms::ALL)
+pub(super) fn all() -> CallRecoverySettings {
+    CallRecoverySettings::for_request(&request(), TextCallFormats::ALL)
 }
 
 /// The answer to a text that comes whole.
-pub(super) fn read(recovery: &Recovery, text: &str, reason: FinishReason) -> ChatResponse {
+pub(super) fn read(
+    recovery: &CallRecoverySettings,
+    text: &str,
+    reason: FinishReason,
+) -> ChatResponse {
     response(&transform(recovery, answer(&[text], reason)))
 }
 
@@ -163,7 +170,7 @@ fn ids_are_unique_in_the_conversation_and_the_answer() {
     }];
     events.extend([closed(0), started(1), delta(1, CALL), delta(1, CALL)]);
     events.push(finished(FinishReason::Stop));
-    let recovery = Recovery::for_request(&request, RecoveryForms::ALL);
+    let recovery = CallRecoverySettings::for_request(&request, TextCallFormats::ALL);
     let response = response(&transform(&recovery, events));
     let ids: Vec<_> = response
         .message
@@ -177,7 +184,7 @@ fn ids_are_unique_in_the_conversation_and_the_answer() {
 fn only_allowed_tools_are_recovered() {
     let with = |choice| {
         let request = request().with_tool_choice(choice);
-        let recovery = Recovery::for_request(&request, RecoveryForms::ALL);
+        let recovery = CallRecoverySettings::for_request(&request, TextCallFormats::ALL);
         let response = read(&recovery, CALL, FinishReason::Stop);
         response.message.tool_uses().count()
     };
@@ -303,7 +310,7 @@ fn a_broken_stream_emits_buffered_text_before_its_error() {
         )),
         Err(error()),
     ];
-    let stream = recover(stream_of(events), all());
+    let stream = recover_tool_calls(stream_of(events), all());
     let events: Vec<_> = stream.collect().now_or_never().unwrap();
     let (last, before) = events.split_last().unwrap();
     assert_eq!(last.as_ref().unwrap_err().kind, ModelErrorKind::Interrupted);
@@ -324,11 +331,14 @@ fn a_broken_stream_emits_buffered_text_before_its_error() {
 #[test]
 fn a_stream_without_offered_tools_is_returned_unchanged() {
     let events = answer(&["<tool_", "call>"], FinishReason::Stop);
-    let none = Recovery::for_request(&request(), RecoveryForms::NONE);
-    let no_tools = Recovery::for_request(&ChatRequest::default(), RecoveryForms::ALL);
+    let none = CallRecoverySettings::for_request(&request(), TextCallFormats::NONE);
+    let no_tools = CallRecoverySettings::for_request(&ChatRequest::default(), TextCallFormats::ALL);
     for recovery in [none, no_tools] {
         let stream = stream_of(events.iter().cloned().map(Ok).collect());
-        let out: Vec<_> = recover(stream, recovery).collect().now_or_never().unwrap();
+        let out: Vec<_> = recover_tool_calls(stream, recovery)
+            .collect()
+            .now_or_never()
+            .unwrap();
         let out: Vec<_> = out.into_iter().map(Result::unwrap).collect();
         assert_eq!(out, events, "not even the deltas change");
     }
@@ -337,7 +347,7 @@ fn a_stream_without_offered_tools_is_returned_unchanged() {
 #[test]
 fn the_outcome_of_the_choice_is_the_first_event() {
     let outcome = ToolChoiceOutcome::Emulated { how: "so".into() };
-    let recovery = all().with_outcome(outcome.clone(), Vec::new());
+    let recovery = all().with_tool_choice_outcome(outcome.clone(), Vec::new());
     let with_start = vec![
         ModelEvent::Started {
             response_id: Some("r".into()),
@@ -358,18 +368,18 @@ fn the_outcome_of_the_choice_is_the_first_event() {
 
 #[test]
 fn forms_have_names_and_sets_contain_them() {
-    for form in RecoveryForm::ALL {
-        assert_eq!(RecoveryForm::from_name(form.as_str()), Some(form));
-        let others: RecoveryForms = RecoveryForm::ALL
+    for form in TextCallFormat::ALL {
+        assert_eq!(TextCallFormat::from_name(form.as_str()), Some(form));
+        let others: TextCallFormats = TextCallFormat::ALL
             .into_iter()
             .filter(|it| *it != form)
             .collect();
         assert!(!others.contains(form));
-        assert_eq!(others.with_form(form), RecoveryForms::ALL);
-        assert_eq!(others.iter().count(), RecoveryForm::ALL.len() - 1);
+        assert_eq!(others.with_form(form), TextCallFormats::ALL);
+        assert_eq!(others.iter().count(), TextCallFormat::ALL.len() - 1);
     }
-    assert_eq!(RecoveryForm::from_name("anything"), None);
-    assert!(!RecoveryForms::LOCAL_SERVERS.contains(RecoveryForm::Pythonic));
+    assert_eq!(TextCallFormat::from_name("anything"), None);
+    assert!(!TextCallFormats::LOCAL_SERVERS.contains(TextCallFormat::Pythonic));
 }
 
 /// A call's input as JSON, or why it is none.

@@ -147,7 +147,7 @@ fn run(dialect: Dialect) -> Seen {
             let problem = original.validate(&restored).err().map(|it| it.to_string());
             seen.answers += 1;
             seen.valid += usize::from(problem.is_none());
-            if compiled.is_exact() {
+            if compiled.keeps_all_constraints() {
                 seen.of_exact += 1;
                 if let Some(problem) = problem {
                     let name = &tool.name;

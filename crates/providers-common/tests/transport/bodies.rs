@@ -68,7 +68,7 @@ async fn the_beginning_of_a_body_shows_its_form() {
         let server = Server::start(vec![vec![answer(200, &header, body)]]).await;
         let answer = ask(&server, &once()).await.unwrap();
         assert_eq!(answer.is_json_document(), whole, "{media_type} {body:?}");
-        assert_eq!(answer.first_bytes(), body);
+        assert_eq!(answer.first_body_bytes(), body);
         assert_eq!(text(answer).await.unwrap(), body, "it is still there");
     }
 }

@@ -193,7 +193,7 @@ async fn a_key_in_an_error_of_a_successful_answer_is_redacted() {
     let answer = transport(&once()).post(&request, &StatusClassifier).await;
     let context = answer.unwrap().answer_context();
     let applied = |error: ModelError| {
-        let error = context.complete_error(error);
+        let error = context.add_answer_context(error);
         let shown = format!("{error:?} {:?}", error.source().map(ToString::to_string));
         assert!(!shown.contains("hidden"), "{shown}");
         error

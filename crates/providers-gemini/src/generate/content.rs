@@ -10,7 +10,9 @@ use switchboard_domain::{
 };
 
 use self::parts::{PartMapper, SIGNATURE};
-use super::wire::{self, Content, Data, FunctionResponse, Outcome, Response};
+use super::wire::{
+    self, Content, FunctionResponse, FunctionResponseContent, OutputOrError, PartData,
+};
 use crate::capabilities::ModelSeries;
 
 /// Placeholder for the thought signature of a tool call that another model made. The API accepts it
@@ -55,14 +57,14 @@ pub(crate) fn map_conversation<'a>(
         );
         mapper.add_warning(WarningKind::PartDowngraded, message);
     }
-    turns.place_instructions(&mut mapper);
+    turns.move_instructions_to_user_turn(&mut mapper);
     if turns.list.is_empty() {
         let field = Some("contents".to_owned());
         let kind = ModelErrorKind::InvalidRequest { field };
         let message = "there is nothing to answer: no message of the person or the model";
         return Err(ModelError::new(&*mapper.model.provider, kind, message));
     }
-    turns.pair_results(&mut mapper);
+    turns.pair_results_with_calls(&mut mapper);
     turns.ensure_first_turn_is_user(&mut mapper);
     if !mapper.replay_thoughts || mapper.series.is_some_and(ModelSeries::requires_signatures) {
         turns.sign_first_calls();
@@ -174,7 +176,7 @@ impl<'a> ConversationTurns<'a> {
     }
 
     /// Moves the instructions to the first user message if the model refuses `systemInstruction`.
-    fn place_instructions(&mut self, mapper: &mut PartMapper<'_>) {
+    fn move_instructions_to_user_turn(&mut self, mapper: &mut PartMapper<'_>) {
         let takes = mapper
             .series
             .is_none_or(ModelSeries::supports_system_instruction);
@@ -196,7 +198,7 @@ impl<'a> ConversationTurns<'a> {
     }
 
     /// Ensures that each tool call has exactly one result in the next message, as the API requires.
-    fn pair_results(&mut self, mapper: &mut PartMapper<'_>) {
+    fn pair_results_with_calls(&mut self, mapper: &mut PartMapper<'_>) {
         let mut at = 0;
         // The tool calls of the previous turn, which this turn must answer.
         let mut open: Vec<TurnCall<'a>> = Vec::new();
@@ -232,11 +234,13 @@ impl<'a> ConversationTurns<'a> {
     fn sign_first_calls(&mut self) {
         for turn in &mut self.list {
             // No placeholder is needed if a server tool's call in the turn has a signature.
-            if turn.parts.iter().any(is_signed_piece) {
+            if turn.parts.iter().any(is_signed_native_part) {
                 continue;
             }
             let mut calls = turn.parts.iter_mut().filter_map(|part| match part {
-                wire::Part::Said(said) if matches!(said.data, Data::FunctionCall(_)) => Some(said),
+                wire::Part::Said(said) if matches!(said.data, PartData::FunctionCall(_)) => {
+                    Some(said)
+                }
                 _ => None,
             });
             let Some(first) = calls.next() else {
@@ -249,7 +253,7 @@ impl<'a> ConversationTurns<'a> {
     }
 }
 
-fn is_signed_piece(part: &wire::Part<'_>) -> bool {
+fn is_signed_native_part(part: &wire::Part<'_>) -> bool {
     matches!(part, wire::Part::Native(piece) if piece.get(SIGNATURE).is_some())
 }
 
@@ -279,8 +283,8 @@ impl<'a> ConversationTurn<'a> {
                 FunctionResponse {
                     id: wire_id,
                     name,
-                    response: Response::Error {
-                        error: Outcome::Text(NO_RESULT.into()),
+                    response: FunctionResponseContent::Error {
+                        error: OutputOrError::Text(NO_RESULT.into()),
                     },
                     parts: Vec::new(),
                 }
@@ -303,7 +307,7 @@ impl<'a> ConversationTurn<'a> {
     }
 
     fn into_contents(self) -> impl Iterator<Item = Content<'a>> {
-        let responses = self.responses.into_iter().map(Data::FunctionResponse);
+        let responses = self.responses.into_iter().map(PartData::FunctionResponse);
         let role = Some(if self.is_model { "model" } else { "user" });
         let answered = Content {
             role,

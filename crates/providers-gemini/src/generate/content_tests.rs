@@ -9,7 +9,7 @@ use switchboard_domain::{
 use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
-use crate::{GeminiOptions, capabilities, generate::to_wire};
+use crate::{GeminiOptions, capabilities, generate::to_wire_request};
 
 const NEW: &str = "gemini-3.8-flash";
 const OLD: &str = "gemini-2.5-flash";
@@ -17,7 +17,7 @@ const OLD: &str = "gemini-2.5-flash";
 fn mapped(request: &ChatRequest, model: &str) -> (Value, Vec<Warning>) {
     let model = ModelId::new("gemini", model);
     let options = GeminiOptions::default();
-    let wire = to_wire(
+    let wire = to_wire_request(
         request,
         &model,
         &capabilities(&model.name),
@@ -78,7 +78,7 @@ fn without_replay_a_turn_goes_on_unsigned() {
         replay_thoughts: false,
         ..GeminiOptions::default()
     };
-    let wire = to_wire(
+    let wire = to_wire_request(
         &request,
         &model,
         &capabilities(&model.name),
@@ -206,7 +206,7 @@ fn nothing_to_answer_is_told_before_it_is_sent() {
     ] {
         let request = ChatRequest::new(messages);
         let options = GeminiOptions::default();
-        let error = to_wire(
+        let error = to_wire_request(
             &request,
             &model,
             &capabilities(NEW),
@@ -248,7 +248,7 @@ fn a_model_that_takes_no_media_gets_their_names() {
         assistant([call("1", "t", None)]),
         Message::from_tool_results([pictured]),
     ]);
-    let wire = to_wire(
+    let wire = to_wire_request(
         &request,
         &model,
         &blind,

@@ -18,8 +18,8 @@ mod tools;
 #[allow(missing_docs, reason = "the fields have the names of the API")]
 pub mod wire;
 
-pub use request::{WireRequest, to_wire};
+pub use request::{WireRequest, to_wire_request};
 pub use response::events_from_body;
 pub use stream::GenerateDecoder;
 pub(crate) use stream::continuation::Continuation;
-pub use switchboard_providers_common::LocalIds;
+pub use switchboard_providers_common::ToolUseIds;

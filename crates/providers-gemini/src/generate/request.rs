@@ -7,7 +7,7 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    LocalIds, ToolMapping,
+    ToolMapping, ToolUseIds,
     request::requested_schema,
     schema::ToolSchemas,
     tool_names::{NameRule, ToolNames},
@@ -37,7 +37,7 @@ pub struct WireRequest<'a> {
     /// Warnings about parts and options that the API does not support.
     pub warnings: Vec<Warning>,
     /// Tool-use ids of the conversation, which the answer must not reuse.
-    pub local_ids: LocalIds,
+    pub local_ids: ToolUseIds,
     /// The changes of tool names and schemas, which the decoder reverses in the answer.
     pub tool_mapping: ToolMapping,
 }
@@ -53,7 +53,7 @@ pub struct WireRequest<'a> {
 ///
 /// [`ModelErrorKind::InvalidRequest`]: switchboard_domain::ModelErrorKind::InvalidRequest
 /// [`ModelErrorKind::Unsupported`]: switchboard_domain::ModelErrorKind::Unsupported
-pub fn to_wire<'a>(
+pub fn to_wire_request<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
     capabilities: &ModelCapabilities,
@@ -143,7 +143,7 @@ pub fn to_wire<'a>(
         body,
         tool_choice: outcome,
         warnings,
-        local_ids: LocalIds::from_request(request),
+        local_ids: ToolUseIds::from_request(request),
         tool_mapping,
     })
 }

@@ -114,7 +114,7 @@ proptest! {
         let request = ChatRequest::new(messages);
         for name in ["gemini-2.5-flash", "gemini-3.8-flash", "gemma-3-27b-it"] {
             let (model, options) = (ModelId::new("gemini", name), GeminiOptions::default());
-            match to_wire(&request, &model, &capabilities(name), &options, &ToolSchemas::default()) {
+            match to_wire_request(&request, &model, &capabilities(name), &options, &ToolSchemas::default()) {
                 Ok(wire) => {
                     let body = serde_json::to_value(&wire.body).unwrap();
                     lawful(&body["contents"], name);

@@ -18,7 +18,7 @@ fn try_map(
     model: &ModelId,
     options: &GeminiOptions,
 ) -> Result<(Value, ToolChoiceOutcome, Vec<Warning>), ModelError> {
-    let wire = to_wire(
+    let wire = to_wire_request(
         request,
         model,
         &capabilities(&model.name),
@@ -157,7 +157,7 @@ fn a_model_without_tools_or_schemas_says_so() {
     };
     let (model, options) = (gemini("acme"), GeminiOptions::default());
     let try_map = |request: &ChatRequest| {
-        let wire = to_wire(request, &model, &plain, &options, &ToolSchemas::default());
+        let wire = to_wire_request(request, &model, &plain, &options, &ToolSchemas::default());
         wire.map(|wire| (serde_json::to_value(&wire.body).unwrap(), wire.tool_choice))
     };
     let unsupported = |request: &ChatRequest| {
@@ -228,7 +228,7 @@ fn fields_of_the_caller_are_merged_and_win() {
     let mut bare = ChatRequest::new([Message::user("?")]);
     bare.extra = request.extra;
     let (model, options) = (gemini(NEW), GeminiOptions::default());
-    let wire = to_wire(
+    let wire = to_wire_request(
         &bare,
         &model,
         &capabilities(NEW),

@@ -2,14 +2,14 @@ use switchboard_domain::{ChatResponse, FinishReason, ModelErrorKind, ModelId, To
 use switchboard_providers_common::assemble_response;
 
 use super::*;
-use crate::generate::LocalIds;
+use crate::generate::ToolUseIds;
 
 fn decoder() -> GenerateDecoder {
     GenerateDecoder::new(
         ModelId::new("gemini", "gemini-3.8-flash"),
         ToolChoiceOutcome::Native,
         Vec::new(),
-        LocalIds::default(),
+        ToolUseIds::default(),
     )
 }
 

@@ -11,13 +11,13 @@ use switchboard_domain::{
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, LocalIds, ToolMapping, WireDecoder, interrupted_error, opaque_block_text,
+    AnswerEvents, ToolMapping, ToolUseIds, WireDecoder, interrupted_error, opaque_block_text,
     protocol_error, provider::is_error,
 };
 
 use self::{
     continuation::Continuation,
-    fields::{data_field, media_part, string_field},
+    fields::{find_data_field_name, media_part, string_field},
     finish::{CONTINUATION, finish_reason, is_reason_set},
     usage::UsageReport,
 };
@@ -33,7 +33,7 @@ use crate::error::ERRORS;
 pub struct GenerateDecoder {
     model: ModelId,
     answer: AnswerEvents,
-    ids: LocalIds,
+    ids: ToolUseIds,
     tool_mapping: ToolMapping,
     /// Shared state with which the decoder requests the rest of an answer that the API split. With
     /// `None`, such an answer ends with the first response.
@@ -81,7 +81,7 @@ impl GenerateDecoder {
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
         warnings: Vec<Warning>,
-        ids: LocalIds,
+        ids: ToolUseIds,
     ) -> Self {
         Self {
             model,
@@ -136,7 +136,7 @@ impl GenerateDecoder {
         if let Some(error) = chunk.get("error").filter(|error| is_error(error)) {
             return Err(ERRORS.in_band_error(&self.model.provider, ERRORS.read_error_object(error)));
         }
-        self.start_next_request();
+        self.reset_for_continuation();
         let known = [
             "candidates",
             "promptFeedback",
@@ -176,7 +176,7 @@ impl GenerateDecoder {
     /// Merges a usage report of the current request, and emits the sum of the token usage of all
     /// requests of this answer.
     fn update_usage(&mut self, report: UsageReport, events: &mut Vec<ModelEvent>) {
-        self.usage.merge_report(report);
+        self.usage.merge_later_usage(report);
         let mut usage = self.earlier_usage;
         usage.add_usage(self.usage.into());
         if usage.is_known() {
@@ -188,7 +188,7 @@ impl GenerateDecoder {
     /// Resets the state of one request if the current chunk is the first chunk of a continuation.
     /// Removes the continuation token of the previous request, and adds the token usage of that
     /// request to `earlier_usage`.
-    fn start_next_request(&mut self) {
+    fn reset_for_continuation(&mut self) {
         let number = self
             .continuation
             .as_ref()
@@ -276,7 +276,7 @@ impl GenerateDecoder {
             self.add_text(kind, text, signature.as_deref(), events);
             return;
         }
-        let Some(name) = data_field(&part).map(str::to_owned) else {
+        let Some(name) = find_data_field_name(&part).map(str::to_owned) else {
             // A signature without content belongs to a text part whose text is empty.
             if signature.is_some() {
                 self.add_text(kind, "", signature.as_deref(), events);
@@ -354,7 +354,7 @@ impl GenerateDecoder {
             let json = restorer.push(&input.to_string());
             json.or_else(|| restorer.restore_buffer())
         });
-        let id = self.ids.claim(wire_id);
+        let id = self.ids.claim_tool_use_id(wire_id);
         let part = PartStart::ToolUse { id, name };
         let index = self.answer.start_part(part, events);
         let mut state = Map::new();
@@ -533,7 +533,7 @@ impl WireDecoder for GenerateDecoder {
         let body: Value =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         if name == "error" {
-            let error = ERRORS.find_error(&body).unwrap_or_default();
+            let error = ERRORS.find_api_error(&body).unwrap_or_default();
             return Err(ERRORS.in_band_error(&self.model.provider, error));
         }
         match body {

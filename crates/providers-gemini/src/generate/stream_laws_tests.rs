@@ -7,7 +7,7 @@ use switchboard_domain::{
 use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
-use crate::{GeminiOptions, generate::to_wire};
+use crate::{GeminiOptions, generate::to_wire_request};
 
 fn model() -> ModelId {
     ModelId::new("gemini", "gemini-2.5-flash")
@@ -18,7 +18,7 @@ fn decoder() -> GenerateDecoder {
         model(),
         ToolChoiceOutcome::Native,
         vec![Warning::new(WarningKind::OptionDropped, "w")],
-        LocalIds::default(),
+        ToolUseIds::default(),
     )
 }
 
@@ -164,7 +164,7 @@ proptest! {
         let results = Message::from_tool_results(results);
         let request = ChatRequest::new([Message::user("?"), message, results, Message::user("!")]);
         let model = model();
-        let wire = to_wire(&request, &model, &ModelCapabilities::default(), &GeminiOptions::default(), &ToolSchemas::default()).unwrap();
+        let wire = to_wire_request(&request, &model, &ModelCapabilities::default(), &GeminiOptions::default(), &ToolSchemas::default()).unwrap();
         prop_assert_eq!(&wire.warnings, &[]);
         let body = serde_json::to_value(&wire.body).unwrap();
         let expected = essence(parts);

@@ -11,7 +11,7 @@ fn decoder() -> GenerateDecoder {
         model(),
         ToolChoiceOutcome::Native,
         Vec::new(),
-        LocalIds::default(),
+        ToolUseIds::default(),
     )
 }
 

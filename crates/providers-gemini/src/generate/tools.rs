@@ -58,7 +58,7 @@ pub(crate) struct ToolContext<'a, 'm> {
 
 /// The tools that are sent. `forced` contains the tools that satisfy the tool choice if the choice
 /// requires a call.
-struct ToolPlan<'a, 'm> {
+struct SentTools<'a, 'm> {
     functions: Vec<&'a Arc<ToolDefinition>>,
     server: Vec<&'m ServerTool>,
     forced: Option<RequiredTools<'a>>,
@@ -84,9 +84,9 @@ pub(crate) fn map_tools<'a>(
         return Ok(MappedTools::without_tools(ToolChoiceOutcome::Native));
     }
     if request.tool_choice == ToolChoice::None {
-        return Ok(context.forbid_tools(!server.is_empty(), warnings));
+        return Ok(context.map_none_choice(!server.is_empty(), warnings));
     }
-    let mut plan = ToolPlan {
+    let mut plan = SentTools {
         functions: request.tools.iter().collect(),
         server,
         forced,
@@ -114,7 +114,7 @@ pub(crate) fn map_tools<'a>(
 
 const CHOICE: &str = "toolConfig.functionCallingConfig.allowedFunctionNames";
 
-impl ToolPlan<'_, '_> {
+impl SentTools<'_, '_> {
     /// If the tool choice names a server tool, removes all tools that it does not name. If it names
     /// only functions, all functions stay declared, because the API can restrict the choice itself,
     /// and an unchanged list preserves prompt caches.
@@ -182,7 +182,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
     /// Maps the tool choice that forbids all tools. Functions stay declared if the model accepts
     /// them, because the API can forbid their use. Server tools are omitted. `had_server` is
     /// whether server tools are configured.
-    fn forbid_tools(&self, had_server: bool, warnings: &mut Vec<Warning>) -> MappedTools<'a> {
+    fn map_none_choice(&self, had_server: bool, warnings: &mut Vec<Warning>) -> MappedTools<'a> {
         if self.schema_instead {
             let how = "no tools were sent: this model takes none beside the schema of an answer";
             return MappedTools::without_tools(emulated_tool_choice(how));
@@ -197,7 +197,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         } else {
             ToolChoiceOutcome::Native
         };
-        let plan = ToolPlan {
+        let plan = SentTools {
             functions: self.request.tools.iter().collect(),
             server: Vec::new(),
             forced: None,
@@ -207,7 +207,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
 
     /// Removes all server tools, with a warning for each, if the model does not accept them
     /// together with the functions or the response schema of the request.
-    fn omit_server_tools(&self, plan: &mut ToolPlan<'a, 'm>, warnings: &mut Vec<Warning>) {
+    fn omit_server_tools(&self, plan: &mut SentTools<'a, 'm>, warnings: &mut Vec<Warning>) {
         let why = if self.schema_instead {
             "this model takes none beside the schema of an answer"
         } else if !self.takes_both && !plan.functions.is_empty() {
@@ -238,10 +238,10 @@ impl<'a, 'm> ToolContext<'a, 'm> {
     /// `plan`.
     fn choose_calling_mode(
         &self,
-        plan: &mut ToolPlan<'a, 'm>,
+        plan: &mut SentTools<'a, 'm>,
         warnings: &mut Vec<Warning>,
     ) -> (CallingMode, Vec<Cow<'a, str>>, ToolChoiceOutcome) {
-        let free = |plan: &ToolPlan<'_, '_>| {
+        let free = |plan: &SentTools<'_, '_>| {
             if plan.server.is_empty() {
                 CallingMode::Auto
             } else {
@@ -271,7 +271,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
 
     fn declare_tools(
         &self,
-        plan: &ToolPlan<'a, 'm>,
+        plan: &SentTools<'a, 'm>,
         mode: CallingMode,
         allowed_function_names: Vec<Cow<'a, str>>,
         outcome: ToolChoiceOutcome,
@@ -315,7 +315,10 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         warnings: &mut Vec<Warning>,
     ) -> FunctionDeclaration<'a> {
         let schema = compile_parameters(tool, self.form, self.schemas, warnings);
-        if schema.as_ref().is_some_and(|schema| schema.changes_shape()) {
+        if schema
+            .as_ref()
+            .is_some_and(|schema| schema.changes_answer_shape())
+        {
             tool_mapping.add_tool(tool, schema_dialect(self.form));
         }
         let (parameters_json_schema, parameters) = match self.form {

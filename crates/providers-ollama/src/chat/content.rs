@@ -9,10 +9,10 @@ use switchboard_domain::{
 use switchboard_providers_common::{
     JoinedText,
     media::{decode_text, is_text},
-    result_text::{mark_error, push_content, structured_text},
+    result_text::{mark_failed_result, push_result_content, structured_text},
 };
 
-use super::wire::{self, Arguments, RoleName};
+use super::wire::{self, CallArguments, RoleName};
 
 /// Separator that joins several text parts of a message into one string.
 const PARAGRAPH: &str = "\n\n";
@@ -34,7 +34,7 @@ pub(crate) fn map_messages<'a>(
     instructions: Option<String>,
     warnings: &mut Vec<Warning>,
 ) -> Vec<wire::Message<'a>> {
-    let mut mapper = Mapper {
+    let mut mapper = MessageMapper {
         model,
         capabilities,
         warnings,
@@ -65,7 +65,7 @@ pub(crate) fn map_messages<'a>(
     mapper.out
 }
 
-struct Mapper<'a, 'm> {
+struct MessageMapper<'a, 'm> {
     model: &'m ModelId,
     capabilities: &'m ModelCapabilities,
     warnings: &'m mut Vec<Warning>,
@@ -76,7 +76,7 @@ struct Mapper<'a, 'm> {
     states_dropped: usize,
 }
 
-impl<'a> Mapper<'a, '_> {
+impl<'a> MessageMapper<'a, '_> {
     fn map_message(&mut self, message: &'a Message) {
         // Tool results come first, because they must directly follow the message with their calls.
         for result in message.tool_results() {
@@ -191,7 +191,7 @@ impl<'a> Mapper<'a, '_> {
                     let function = wire::FunctionCall {
                         index: tool_calls.len(),
                         name: &tool_use.name,
-                        arguments: Arguments(&tool_use.input),
+                        arguments: CallArguments(&tool_use.input),
                     };
                     tool_calls.push(wire::ToolCall { function });
                 }
@@ -242,9 +242,9 @@ impl<'a> Mapper<'a, '_> {
                     media_type,
                     text: None,
                     blob: Some(data),
-                } => self.map_blob(uri, media_type.as_deref().unwrap_or_default(), data),
+                } => self.map_resource(uri, media_type.as_deref().unwrap_or_default(), data),
                 other => {
-                    push_content(&mut content, other);
+                    push_result_content(&mut content, other);
                     continue;
                 }
             };
@@ -254,7 +254,7 @@ impl<'a> Mapper<'a, '_> {
             }
         }
         if result.is_error {
-            mark_error(&mut content);
+            mark_failed_result(&mut content);
         }
         self.out.push(wire::Message {
             images,
@@ -286,7 +286,12 @@ impl<'a> Mapper<'a, '_> {
 
     /// Returns the base64 data of an image or audio resource. For other resources, returns as `Err`
     /// the text to send: the content of a text resource, or the name of the resource.
-    fn map_blob(&mut self, uri: &str, media_type: &str, data: &'a str) -> Result<&'a str, String> {
+    fn map_resource(
+        &mut self,
+        uri: &str,
+        media_type: &str,
+        data: &'a str,
+    ) -> Result<&'a str, String> {
         let sort = media_type.split('/').next().unwrap_or_default();
         let is_taken = match sort.to_ascii_lowercase().as_str() {
             // SVG images are sent as XML text, because the server cannot decode them as images.

@@ -33,7 +33,7 @@ pub(crate) const RESPONSE: &str = "response";
 /// The JSON form that `format` requires of an answer. [`ChatDecoder`](super::ChatDecoder) parses
 /// answers in this form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Form {
+pub struct AnswerForm {
     /// Names of the tools that may be called.
     pub tools: Vec<String>,
     /// Whether the answer may be `{"response": …}` instead of a call. The value of this field is
@@ -44,15 +44,15 @@ pub struct Form {
 /// Emulation of a tool choice with the request field `format`. The model must write a call of one
 /// of `tools`. If `answer` is a schema, the model may instead write an answer that matches this
 /// schema.
-pub(crate) struct Emulated<'a> {
+pub(crate) struct EmulatedToolChoice<'a> {
     pub(crate) tools: Vec<&'a ToolDefinition>,
     pub(crate) answer: Option<&'a Value>,
 }
 
-impl Emulated<'_> {
+impl EmulatedToolChoice<'_> {
     /// Returns the JSON form of the answer, with which the decoder parses it.
-    pub(crate) fn answer_form(&self) -> Form {
-        Form {
+    pub(crate) fn answer_form(&self) -> AnswerForm {
+        AnswerForm {
             tools: self.tools.iter().map(|tool| tool.name.clone()).collect(),
             may_answer: self.answer.is_some(),
         }

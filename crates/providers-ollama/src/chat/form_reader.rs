@@ -1,11 +1,11 @@
-//! Parses a complete answer in the JSON form that [`Form`] describes.
+//! Parses a complete answer in the JSON form that [`AnswerForm`] describes.
 //!
 //! An answer in another form is emitted as text, because some servers ignore `format`.
 
 use serde::de::IgnoredAny;
 use serde_json::Deserializer;
 
-use super::form::{Form, NAME, PARAMETERS, RESPONSE};
+use super::form::{AnswerForm, NAME, PARAMETERS, RESPONSE};
 
 /// An answer in the form that `format` requires.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct FormAnswer<'t> {
 
 /// Parses an answer. Returns `None` for text that does not have the JSON form `form`. If the answer
 /// was truncated, its value is truncated too.
-pub(crate) fn read_answer<'t>(form: &Form, text: &'t str) -> Option<FormAnswer<'t>> {
+pub(crate) fn parse_form_answer<'t>(form: &AnswerForm, text: &'t str) -> Option<FormAnswer<'t>> {
     let mut answer = FormAnswer::default();
     let mut has_value = false;
     let mut fields = text.trim_start().strip_prefix('{')?;

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn form() -> Form {
-    Form {
+fn form() -> AnswerForm {
+    AnswerForm {
         tools: vec!["get_weather".into(), "list_cities".into()],
         may_answer: true,
     }
@@ -59,7 +59,7 @@ fn a_call_is_read_in_any_spelling() {
         ),
     ] {
         assert_eq!(
-            read_answer(&form(), answer),
+            parse_form_answer(&form(), answer),
             Some(call(name, input)),
             "{answer}"
         );
@@ -81,7 +81,11 @@ fn an_incomplete_call_keeps_its_input() {
             is_complete: false,
             ..call("get_weather", value)
         };
-        assert_eq!(read_answer(&form(), answer), Some(expected), "{answer}");
+        assert_eq!(
+            parse_form_answer(&form(), answer),
+            Some(expected),
+            "{answer}"
+        );
     }
 }
 
@@ -93,7 +97,7 @@ fn fields_next_to_a_call_are_ignored_and_text_after_it_is_kept() {
         rest: "and",
         ..call("get_weather", r#"{"a":1}"#)
     };
-    assert_eq!(read_answer(&form(), answer), Some(expected));
+    assert_eq!(parse_form_answer(&form(), answer), Some(expected));
 }
 
 #[test]
@@ -108,13 +112,17 @@ fn an_answer_is_its_value() {
             is_complete,
             ..FormAnswer::default()
         };
-        assert_eq!(read_answer(&form(), answer), Some(expected), "{answer}");
+        assert_eq!(
+            parse_form_answer(&form(), answer),
+            Some(expected),
+            "{answer}"
+        );
     }
 }
 
 proptest! {
     #[test]
     fn no_text_without_a_name_is_a_call(text in "[{}\":,a \\\\\\[\\]n]{0,60}") {
-        prop_assert_eq!(read_answer(&form(), &text), None);
+        prop_assert_eq!(parse_form_answer(&form(), &text), None);
     }
 }

@@ -28,7 +28,7 @@ fn references_are_adjusted_to_the_moved_definitions() {
             "properties": {"more": {"$ref": "#/definitions/item"}},
         }},
     });
-    let emulated = Emulated {
+    let emulated = EmulatedToolChoice {
         tools: tools.iter().collect(),
         answer: Some(&answer),
     };

@@ -25,9 +25,9 @@ pub mod wire;
 
 pub(crate) use tools::{find_required_tools, sends_tools_in_format};
 
-pub use form::Form;
+pub use form::AnswerForm;
 pub use options::ThinkForm;
-pub use request::{WireRequest, to_wire};
+pub use request::{WireRequest, to_wire_request};
 pub use response::events_from_body;
 pub use stream::ChatDecoder;
-pub use switchboard_providers_common::LocalIds;
+pub use switchboard_providers_common::ToolUseIds;

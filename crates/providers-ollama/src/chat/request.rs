@@ -15,10 +15,10 @@ use switchboard_providers_common::{
 
 use super::{
     content::map_messages,
-    form::{Emulated, Form},
+    form::{AnswerForm, EmulatedToolChoice},
     options::{ThinkForm, map_options, map_thinking},
     schema::compile_answer_schema,
-    tools::{Tools, caller_sets_format, map_tools},
+    tools::{MappedTools, caller_sets_format, map_tools},
     wire::Body,
 };
 
@@ -32,7 +32,7 @@ pub struct WireRequest<'a> {
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
     /// JSON form of the answer, if `format` constrains the answer to a tool call.
-    pub form: Option<Form>,
+    pub form: Option<AnswerForm>,
 }
 
 /// Converts a domain request for `model`. The answer is streamed unless the request asks otherwise.
@@ -47,7 +47,7 @@ pub struct WireRequest<'a> {
 ///
 /// [`ModelErrorKind::InvalidRequest`]: switchboard_domain::ModelErrorKind::InvalidRequest
 /// [`ModelErrorKind::Unsupported`]: switchboard_domain::ModelErrorKind::Unsupported
-pub fn to_wire<'a>(
+pub fn to_wire_request<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
     capabilities: &ModelCapabilities,
@@ -56,7 +56,7 @@ pub fn to_wire<'a>(
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let answer_format = requested_answer_schema(request, model, capabilities)?;
-    let Tools {
+    let MappedTools {
         declared,
         emulated,
         outcome,
@@ -80,7 +80,9 @@ pub fn to_wire<'a>(
                        win and calls no tool";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
-    let instructions = emulated.as_ref().map(Emulated::build_instructions);
+    let instructions = emulated
+        .as_ref()
+        .map(EmulatedToolChoice::build_instructions);
     let messages = map_messages(request, model, capabilities, instructions, &mut warnings);
     let held = format.is_some();
     let think = map_thinking(
@@ -106,7 +108,7 @@ pub fn to_wire<'a>(
         body,
         tool_choice: outcome,
         warnings,
-        form: emulated.as_ref().map(Emulated::answer_form),
+        form: emulated.as_ref().map(EmulatedToolChoice::answer_form),
     })
 }
 

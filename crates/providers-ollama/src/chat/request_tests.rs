@@ -13,7 +13,7 @@ fn model() -> ModelId {
 fn snapshot(name: &str, request: &ChatRequest) {
     let model = model();
     let can = capabilities(&model.name, false);
-    let wire = to_wire(
+    let wire = to_wire_request(
         request,
         &model,
         &can,
@@ -38,7 +38,7 @@ fn fixture(name: &str) -> ChatRequest {
 fn body(request: &ChatRequest) -> Value {
     let model = model();
     let can = capabilities(&model.name, false);
-    let wire = to_wire(
+    let wire = to_wire_request(
         request,
         &model,
         &can,
@@ -121,7 +121,7 @@ fn fields_of_the_caller_override_all_except_stream() {
 fn the_cloud_has_no_structured_output() {
     let model = ModelId::new("ollama", "gpt-oss:120b-cloud");
     let can = capabilities(&model.name, false);
-    let error = to_wire(
+    let error = to_wire_request(
         &every_option(),
         &model,
         &can,
@@ -142,7 +142,7 @@ fn a_response_format_that_is_not_a_schema_is_an_error() {
         ..ChatRequest::new([Message::user("Hello?")])
     };
     let (model, can) = (model(), ModelCapabilities::default());
-    let error = to_wire(
+    let error = to_wire_request(
         &request,
         &model,
         &can,

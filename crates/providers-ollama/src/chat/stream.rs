@@ -5,17 +5,17 @@ use switchboard_domain::{
     ToolChoiceOutcome, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, LocalIds, WireDecoder, http::classify::body_excerpt,
+    AnswerEvents, AnswerSummary, ToolUseIds, WireDecoder, http::classify::body_excerpt,
     interrupted_error, protocol_error, provider::is_error,
 };
 
 use super::{
     content::thinking_state,
-    form::Form,
-    form_reader::read_answer,
-    wire::{CallReport, Chunk, MessageReport},
+    form::AnswerForm,
+    form_reader::parse_form_answer,
+    wire::{Chunk, ResponseMessage, ResponseToolCall},
 };
-use crate::error::{ERRORS, is_malformed_call};
+use crate::error::{ERRORS, is_malformed_call_error};
 
 /// Maximum number of bytes that are buffered of an answer that `format` constrains to a JSON form.
 /// A longer answer is emitted as text and is not parsed.
@@ -30,11 +30,11 @@ const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
 pub struct ChatDecoder {
     model: ModelId,
     answer: AnswerEvents,
-    ids: LocalIds,
-    open: Option<Open>,
+    ids: ToolUseIds,
+    open: Option<OpenPart>,
     /// JSON form that a constrained answer must have. The buffered text is parsed in this form when
     /// the answer ends. `None` if the answer is not constrained to a form.
-    form: Option<Form>,
+    form: Option<AnswerForm>,
     /// Buffered text of an answer that `format` constrains to `form`. Empty for other answers.
     content: String,
     /// Reasoning in an answer that `format` constrains to `form`. It is emitted and also buffered,
@@ -50,7 +50,7 @@ pub struct ChatDecoder {
 
 /// Index of the text or reasoning part that is currently being emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum OpenPart {
     Text(u32),
     Reasoning(u32),
 }
@@ -62,7 +62,7 @@ impl ChatDecoder {
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
         warnings: Vec<Warning>,
-        ids: LocalIds,
+        ids: ToolUseIds,
     ) -> Self {
         Self {
             model,
@@ -82,7 +82,7 @@ impl ChatDecoder {
     /// Sets the form of a constrained answer, from
     /// [`WireRequest::form`](super::WireRequest::form).
     #[must_use]
-    pub fn with_form(mut self, form: Option<Form>) -> Self {
+    pub fn with_form(mut self, form: Option<AnswerForm>) -> Self {
         self.form = form;
         self
     }
@@ -121,11 +121,11 @@ impl ChatDecoder {
         }
     }
 
-    fn read_message(&mut self, message: MessageReport, events: &mut Vec<ModelEvent>) {
+    fn read_message(&mut self, message: ResponseMessage, events: &mut Vec<ModelEvent>) {
         let content = message.content.unwrap_or_default();
         let thinking = message.thinking.unwrap_or_default();
         self.read_text(content, thinking, events);
-        for CallReport { id, function } in message.tool_calls {
+        for ResponseToolCall { id, function } in message.tool_calls {
             let function = function.unwrap_or_default();
             let name = function.name.unwrap_or_default();
             let json = || function.arguments.into_json();
@@ -154,12 +154,12 @@ impl ChatDecoder {
         if text.is_empty() {
             return;
         }
-        let index = if let Some(Open::Reasoning(index)) = self.open {
+        let index = if let Some(OpenPart::Reasoning(index)) = self.open {
             index
         } else {
             self.begin_part(PartStart::Reasoning, events)
         };
-        self.open = Some(Open::Reasoning(index));
+        self.open = Some(OpenPart::Reasoning(index));
         events.push(ModelEvent::ReasoningDelta { index, text });
     }
 
@@ -167,25 +167,25 @@ impl ChatDecoder {
         if text.is_empty() {
             return;
         }
-        let index = if let Some(Open::Text(index)) = self.open {
+        let index = if let Some(OpenPart::Text(index)) = self.open {
             index
         } else {
             self.begin_part(PartStart::Text, events)
         };
-        self.open = Some(Open::Text(index));
+        self.open = Some(OpenPart::Text(index));
         events.push(ModelEvent::TextDelta { index, text });
     }
 
     /// Emits the buffered answer as a tool call or as text. Returns whether the answer has the JSON
     /// form `form`, without further text.
-    fn read_constrained_answer(&mut self, form: &Form, events: &mut Vec<ModelEvent>) -> bool {
+    fn read_constrained_answer(&mut self, form: &AnswerForm, events: &mut Vec<ModelEvent>) -> bool {
         let content = std::mem::take(&mut self.content);
         let thoughts = std::mem::take(&mut self.thoughts);
         let answer = if content.trim().is_empty() {
-            let answer = read_answer(form, &thoughts);
+            let answer = parse_form_answer(form, &thoughts);
             answer.filter(|answer| answer.is_complete && answer.rest.is_empty())
         } else {
-            read_answer(form, &content)
+            parse_form_answer(form, &content)
         };
         let Some(answer) = answer else {
             if !content.trim().is_empty() {
@@ -241,7 +241,7 @@ impl ChatDecoder {
         events: &mut Vec<ModelEvent>,
     ) -> u32 {
         self.calls = self.calls.saturating_add(1);
-        let id = self.ids.claim(wire_id);
+        let id = self.ids.claim_tool_use_id(wire_id);
         self.begin_part(PartStart::ToolUse { id, name }, events)
     }
 
@@ -254,8 +254,8 @@ impl ChatDecoder {
     fn close_parts(&mut self, events: &mut Vec<ModelEvent>) {
         let index = match self.open.take() {
             None => return,
-            Some(Open::Text(index)) => index,
-            Some(Open::Reasoning(index)) => {
+            Some(OpenPart::Text(index)) => index,
+            Some(OpenPart::Reasoning(index)) => {
                 let state = ProviderState::new_for_model(&self.model, thinking_state());
                 let state = Box::new(state);
                 events.push(ModelEvent::PartState { index, state });
@@ -345,7 +345,7 @@ impl WireDecoder for ChatDecoder {
         let chunk = chunk.map_err(|fault| self.unreadable_line_error(data, fault))?;
         if let Some(error) = chunk.error.as_ref().filter(|error| is_error(error)) {
             let error = ERRORS.read_error_object(error);
-            if is_malformed_call(&error.message) {
+            if is_malformed_call_error(&error.message) {
                 self.finish_with_malformed_call(error.message, events);
                 return Ok(());
             }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use switchboard_domain::ToolDefinition;
 use switchboard_providers_common::text_tool_calls::{
-    EventRecovery, Recovery, RecoveryForm, RecoveryForms,
+    CallRecoverySettings, TextCallConverter, TextCallFormat, TextCallFormats,
 };
 
 use super::*;
@@ -55,11 +55,11 @@ fn any_line() -> impl Strategy<Value = Value> {
 }
 
 /// Returns the events with the calls in text as tool uses, like the model does.
-fn recovered(events: Vec<ModelEvent>, forms: RecoveryForms) -> Vec<ModelEvent> {
+fn recovered(events: Vec<ModelEvent>, forms: TextCallFormats) -> Vec<ModelEvent> {
     let object = || json!({"type": "object"});
     let tools = ["get_weather", "list_cities"].map(|it| ToolDefinition::new(it, "", object()));
     let request = ChatRequest::new([Message::user("?")]).with_tools(tools);
-    let mut recovery = EventRecovery::new(Recovery::for_request(&request, forms));
+    let mut recovery = TextCallConverter::new(CallRecoverySettings::for_request(&request, forms));
     let mut out = Vec::new();
     for event in events {
         recovery.push(event, &mut out);
@@ -73,12 +73,12 @@ proptest! {
     fn any_order_of_lines_gives_a_valid_event_sequence(
         lines in prop::collection::vec(any_line(), 0..14),
         form in prop::option::of(any::<bool>()),
-        forms in prop::option::of(prop::sample::select(RecoveryForm::ALL.to_vec())),
+        forms in prop::option::of(prop::sample::select(TextCallFormat::ALL.to_vec())),
     ) {
         let decoder = form.map_or_else(decoder, held);
         let (mut events, end) = run(decoder, &lines);
         if let Some(form) = forms {
-            events = recovered(events, RecoveryForms::LOCAL_SERVERS.with_form(form));
+            events = recovered(events, TextCallFormats::LOCAL_SERVERS.with_form(form));
         }
         let mut answer = ResponseAccumulator::default();
         for event in &events {

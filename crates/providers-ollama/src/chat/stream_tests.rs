@@ -9,11 +9,11 @@ fn model() -> ModelId {
 
 fn decoder() -> ChatDecoder {
     let native = ToolChoiceOutcome::Native;
-    ChatDecoder::new(model(), native, Vec::new(), LocalIds::default())
+    ChatDecoder::new(model(), native, Vec::new(), ToolUseIds::default())
 }
 
 fn held(may_answer: bool) -> ChatDecoder {
-    let form = Form {
+    let form = AnswerForm {
         tools: vec!["get_weather".into(), "list_cities".into()],
         may_answer,
     };
@@ -200,7 +200,7 @@ fn the_first_events_contain_the_outcome_and_the_warnings() {
         model(),
         relaxed.clone(),
         vec![warning.clone()],
-        LocalIds::default(),
+        ToolUseIds::default(),
     );
     let answer = answer_of(
         decoder,

@@ -12,15 +12,15 @@ use switchboard_providers_common::{
     schema::ToolSchemas,
 };
 
-use super::{form::Emulated, schema, wire};
+use super::{form::EmulatedToolChoice, schema, wire};
 use crate::error;
 
 /// Result of mapping the tools and the tool choice of a request. The tools are either declared or
 /// part of an emulated tool choice.
-pub(crate) struct Tools<'a> {
+pub(crate) struct MappedTools<'a> {
     pub(crate) declared: Vec<wire::Tool<'a>>,
     /// Tool choice that is emulated with a schema in `format` instead of declared tools.
-    pub(crate) emulated: Option<Emulated<'a>>,
+    pub(crate) emulated: Option<EmulatedToolChoice<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
 }
 
@@ -32,10 +32,10 @@ pub(crate) fn map_tools<'a>(
     capabilities: &ModelCapabilities,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
-) -> Result<Tools<'a>, ModelError> {
+) -> Result<MappedTools<'a>, ModelError> {
     let forced = find_required_tools(request, provider)?;
     if request.tools.is_empty() || request.tool_choice == ToolChoice::None {
-        return Ok(Tools {
+        return Ok(MappedTools {
             declared: Vec::new(),
             emulated: None,
             outcome: if request.tools.is_empty() {
@@ -123,11 +123,11 @@ fn map_forced_choice<'a>(
     capabilities: &ModelCapabilities,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
-) -> Tools<'a> {
+) -> MappedTools<'a> {
     if let Some(why) = find_obstacle_to_format(request, capabilities) {
         let why = format!("{why}; it was left free to answer without a tool");
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, &why));
-        return Tools {
+        return MappedTools {
             declared: declare_tools(allowed.iter().copied(), schemas, warnings),
             emulated: None,
             outcome: ToolChoiceOutcome::Relaxed { why },
@@ -135,9 +135,9 @@ fn map_forced_choice<'a>(
     }
     let how = "the answer was held to the form of one call by `format`, and the tools were told in \
                the instructions";
-    Tools {
+    MappedTools {
         declared: Vec::new(),
-        emulated: Some(Emulated {
+        emulated: Some(EmulatedToolChoice {
             tools: allowed.iter().map(|tool| &***tool).collect(),
             answer: None,
         }),
@@ -150,21 +150,21 @@ fn map_free_choice<'a>(
     request: &'a ChatRequest,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
-) -> Tools<'a> {
+) -> MappedTools<'a> {
     if let Some(schema) = find_answer_schema(request) {
         let how = "`tools` and `format` exclude each other on this wire: one `format` holds the \
                    answer either to a call or to the schema, and the tools were told in the \
                    instructions";
-        return Tools {
+        return MappedTools {
             declared: Vec::new(),
-            emulated: Some(Emulated {
+            emulated: Some(EmulatedToolChoice {
                 tools: request.tools.iter().map(AsRef::as_ref).collect(),
                 answer: Some(schema),
             }),
             outcome: emulated_tool_choice(how),
         };
     }
-    Tools {
+    MappedTools {
         declared: declare_tools(request.tools.iter(), schemas, warnings),
         emulated: None,
         outcome: ToolChoiceOutcome::Native,

@@ -12,8 +12,8 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_ollama::{
-    OllamaClient, OllamaConfig, OllamaModel, describe_model, described_model, fetch_version,
-    is_reachable,
+    OllamaClient, OllamaConfig, OllamaModel, fetch_described_model, fetch_model_description,
+    fetch_version, is_reachable,
 };
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate},
@@ -274,7 +274,7 @@ async fn the_servers_models_are_listed_and_shown() {
         "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960},
     });
     fake.answer(Answer::json(200, &shown));
-    let model = described_model(&client, "qwen3:8b").await.unwrap();
+    let model = fetch_described_model(&client, "qwen3:8b").await.unwrap();
     let can = model.capabilities();
     assert_eq!((can.tools, can.images), (Some(true), Some(false)));
     assert_eq!(can.reasoning, Some(false));
@@ -293,7 +293,9 @@ async fn the_servers_models_are_listed_and_shown() {
     assert_eq!(fake.request(2).await.json().get("think"), None);
 
     fake.answer(refusal(404, "model 'nothing' not found"));
-    let error = describe_model(&client, "nothing").await.unwrap_err();
+    let error = fetch_model_description(&client, "nothing")
+        .await
+        .unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::NotFound);
     assert!(error.message().contains("ollama pull nothing"), "{error}");
     fake.answer(Answer::json(200, &json!({"object": "list"})));

@@ -6,9 +6,9 @@ use switchboard_domain::{
     ResponseFormat, ToolChoice, ToolChoiceOutcome, ToolDefinition, ToolResult, ToolUse,
     WarningKind,
 };
-use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
+use switchboard_providers_common::text_tool_calls::{TextCallFormat, TextCallFormats};
 use switchboard_providers_ollama::{
-    OllamaClient, OllamaConfig, OllamaModel, ToolsByPrompt, described_model,
+    OllamaClient, OllamaConfig, OllamaModel, ToolsByPrompt, fetch_described_model,
 };
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Say},
@@ -99,7 +99,7 @@ async fn a_call_in_text_becomes_a_tool_use() {
     let pieces = ["I look. ", "<tool", &CALL[5..40], &CALL[40..]];
     fake.otherwise(move |_, _| says(&pieces));
     let one_form = |config: &mut OllamaConfig| {
-        config.text_calls = RecoveryForms::from_forms(&[RecoveryForm::ToolCallTag]);
+        config.text_calls = TextCallFormats::from_forms(&[TextCallFormat::ToolCallTag]);
     };
     for model in [model(&fake, |_| ()), model(&fake, one_form)] {
         let answer = model.complete(&question()).await.unwrap();
@@ -126,9 +126,9 @@ async fn only_the_configured_forms_of_calls_are_recovered() {
     let fake = server().await;
     fake.otherwise(|_, _| says(&[CALL]));
     let other_form = |config: &mut OllamaConfig| {
-        config.text_calls = RecoveryForms::from_forms(&[RecoveryForm::MistralToken]);
+        config.text_calls = TextCallFormats::from_forms(&[TextCallFormat::MistralToken]);
     };
-    let no_form = |config: &mut OllamaConfig| config.text_calls = RecoveryForms::NONE;
+    let no_form = |config: &mut OllamaConfig| config.text_calls = TextCallFormats::NONE;
     let free = question();
     let no_choice = question().with_tool_choice(ToolChoice::None);
     let mut other_tool = question();
@@ -330,7 +330,9 @@ async fn the_stop_sequences_of_the_prompt_do_not_replace_the_models_own() {
     let mut by_prompt = config(&fake);
     by_prompt.tools_by_prompt = ToolsByPrompt::Auto;
     let by_prompt = OllamaClient::new(by_prompt).unwrap();
-    let shown = described_model(&by_prompt, "gemma2:2b").await.unwrap();
+    let shown = fetch_described_model(&by_prompt, "gemma2:2b")
+        .await
+        .unwrap();
     fake.otherwise(|_, _| says(&["Yes."]));
     let unknown = telling(&fake, ToolsByPrompt::Always);
     let mut own = question();
@@ -356,7 +358,9 @@ async fn the_stop_sequences_of_the_prompt_do_not_replace_the_models_own() {
     }
     // By default, tools fail for a model that has none.
     fake.answer(Answer::json(200, &json!({"capabilities": ["completion"]})));
-    let refused = described_model(&client(&fake), "gemma2:2b").await.unwrap();
+    let refused = fetch_described_model(&client(&fake), "gemma2:2b")
+        .await
+        .unwrap();
     let error = failure(&refused, &question()).await.unwrap();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
 }

@@ -2,7 +2,7 @@
 //!
 //! OpenAI numbers its calls and sends id and name once. Compatible servers omit the index, use 0
 //! for every call, omit the id, send a blank one or a new one per chunk, or repeat the name in each
-//! chunk. `Calls::find_call` contains the rules for these servers.
+//! chunk. `CallAssembler::find_call` contains the rules for these servers.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use switchboard_domain::{
     DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT, JsonObject, ModelEvent, ModelId, PartStart,
     ProviderState,
 };
-use switchboard_providers_common::{AnswerEvents, LocalIds, ShapeRestorer, ToolMapping};
+use switchboard_providers_common::{AnswerEvents, ShapeRestorer, ToolMapping, ToolUseIds};
 
 use super::wire::{FunctionDelta, ToolCallDelta};
 
@@ -25,17 +25,17 @@ const MAX_SEARCHED: usize = 256;
 
 /// Tool calls of one answer, assembled from streamed pieces.
 #[derive(Debug)]
-pub(crate) struct Calls {
+pub(crate) struct CallAssembler {
     model: ModelId,
-    ids: LocalIds,
+    ids: ToolUseIds,
     tool_mapping: ToolMapping,
-    list: Vec<Call>,
+    list: Vec<AssembledCall>,
     /// Index in `list` of the call that is being streamed.
     current: Option<usize>,
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct AssembledCall {
     /// Id that the server sent for the call. Some servers send none.
     wire_id: Option<String>,
     /// Index that the server sent for the call. Some servers send none.
@@ -56,8 +56,8 @@ struct Call {
     chunk: u64,
 }
 
-impl Calls {
-    pub(crate) fn new(model: ModelId, ids: LocalIds) -> Self {
+impl CallAssembler {
+    pub(crate) fn new(model: ModelId, ids: ToolUseIds) -> Self {
         Self {
             model,
             ids,
@@ -75,7 +75,7 @@ impl Calls {
 
     /// Adds a streamed piece of a tool call and appends the resulting events to `events`. `chunk`
     /// is the number of the stream chunk that contains the piece.
-    pub(crate) fn add_piece(
+    pub(crate) fn add_call_piece(
         &mut self,
         delta: &ToolCallDelta,
         chunk: u64,
@@ -86,10 +86,10 @@ impl Calls {
         let found = self.find_call(piece, chunk);
         let at = found.map_or(self.list.len(), |(at, _)| at);
         if found.is_none() {
-            self.list.push(Call {
+            self.list.push(AssembledCall {
                 wire_id: piece.id.map(str::to_owned),
                 index: piece.index,
-                ..Call::default()
+                ..AssembledCall::default()
             });
         }
         self.current = Some(at);
@@ -109,7 +109,7 @@ impl Calls {
             name.clone_into(&mut call.name);
             let declared = self.tool_mapping.declared_name(name);
             let part = PartStart::ToolUse {
-                id: self.ids.claim(call.wire_id.as_deref()),
+                id: self.ids.claim_tool_use_id(call.wire_id.as_deref()),
                 name: declared.to_owned(),
             };
             let index = answer.start_part(part, events);
@@ -126,7 +126,7 @@ impl Calls {
             let state = Box::new(ProviderState::new_for_model(&self.model, data));
             events.push(ModelEvent::PartState { index, state });
         }
-        let is_repeat = matches!(found, Some((_, Match::Repeats)));
+        let is_repeat = matches!(found, Some((_, CallMatch::Repeats)));
         if piece.arguments.is_empty() || is_repeat {
             return;
         }
@@ -152,7 +152,7 @@ impl Calls {
             function: Some(function),
             ..ToolCallDelta::default()
         };
-        self.add_piece(&delta, chunk, answer, events);
+        self.add_call_piece(&delta, chunk, answer, events);
     }
 
     /// Returns whether the last piece belongs to a call, and not to text or reasoning.
@@ -172,7 +172,7 @@ impl Calls {
 
     /// Returns the number of tool calls without a name, which cannot be executed.
     pub(crate) fn count_nameless_calls(&self) -> usize {
-        let is_nameless = |call: &&Call| call.part.is_none();
+        let is_nameless = |call: &&AssembledCall| call.part.is_none();
         self.list.iter().filter(is_nameless).count()
     }
 
@@ -209,8 +209,8 @@ impl Calls {
 
     /// Returns the position in `list` of the call that a piece belongs to, with the relation
     /// between piece and call. Returns `None` for the first piece of a new call.
-    fn find_call(&self, piece: &CallPiece<'_>, chunk: u64) -> Option<(usize, Match)> {
-        let find = |is_meant: &dyn Fn(&Call) -> bool| {
+    fn find_call(&self, piece: &CallPiece<'_>, chunk: u64) -> Option<(usize, CallMatch)> {
+        let find = |is_meant: &dyn Fn(&AssembledCall) -> bool| {
             let mut calls = self.list.iter().enumerate().rev().take(MAX_SEARCHED);
             calls.find(|(_, call)| is_meant(call)).map(|(at, _)| at)
         };
@@ -232,10 +232,10 @@ impl Calls {
             // therefore continues the call. It starts a new call only if the call's input is
             // already complete and the piece has arguments.
             let starts = has_other_id && is_complete && !piece.arguments.is_empty();
-            return (!starts).then_some((at, Match::Continues));
+            return (!starts).then_some((at, CallMatch::Continues));
         };
         if call.name.is_empty() {
-            return Some((at, Match::Continues));
+            return Some((at, CallMatch::Continues));
         }
         if call.name != name {
             return None;
@@ -245,9 +245,9 @@ impl Calls {
         if by_id.is_some() {
             let repeats = is_complete && !piece.arguments.is_empty();
             let kind = if repeats {
-                Match::Repeats
+                CallMatch::Repeats
             } else {
-                Match::Continues
+                CallMatch::Continues
             };
             return Some((at, kind));
         }
@@ -259,11 +259,11 @@ impl Calls {
         let follows_complete = is_complete && !piece.arguments.is_empty();
         let is_within_input = call.json.has_started() && !is_complete;
         let starts = is_in_same_chunk || follows_complete || (has_other_id && !is_within_input);
-        (!starts).then_some((at, Match::Continues))
+        (!starts).then_some((at, CallMatch::Continues))
     }
 }
 
-impl Call {
+impl AssembledCall {
     fn emit_arguments(&mut self, index: u32, more: &str, events: &mut Vec<ModelEvent>) {
         let json = self.restorer.push(more);
         events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
@@ -280,7 +280,7 @@ impl Call {
 
 /// Relation between a streamed piece and the call that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Match {
+enum CallMatch {
     Continues,
     /// The piece repeats a call whose input is already complete. The arguments in the piece are
     /// ignored.

@@ -15,12 +15,12 @@ fn model() -> ModelId {
 
 /// Reads chunks of `tool_calls` as a whole answer.
 fn read(chunks: &Value, is_incomplete: bool) -> ChatResponse {
-    let mut calls = Calls::new(model(), LocalIds::default());
+    let mut calls = CallAssembler::new(model(), ToolUseIds::default());
     let (mut events, mut answer) = (Vec::new(), no_events());
     for (number, chunk) in (1..).zip(chunks.as_array().unwrap()) {
         for delta in chunk.as_array().unwrap() {
             let delta = serde_json::from_value(delta.clone()).unwrap();
-            calls.add_piece(&delta, number, &mut answer, &mut events);
+            calls.add_call_piece(&delta, number, &mut answer, &mut events);
         }
     }
     calls.finish_calls(is_incomplete, &mut events);
@@ -130,7 +130,7 @@ fn nameless_at_first(bytes: usize, named: bool) -> ChatResponse {
         model(),
         switchboard_domain::ToolChoiceOutcome::Native,
         Vec::new(),
-        LocalIds::default(),
+        ToolUseIds::default(),
     );
     let mut events = Vec::new();
     let mut feed = |function: Value, reason: Option<&str>| {
@@ -184,7 +184,7 @@ fn arguments_before_the_name_are_kept_up_to_the_input_limit() {
 
 #[test]
 fn early_arguments_are_kept_up_to_one_character_over_the_limit() {
-    let mut call = Call::default();
+    let mut call = AssembledCall::default();
     call.buffer_early_arguments(&"a".repeat(MAX_INPUT - 1));
     for piece in ["é", "é", "é"] {
         call.buffer_early_arguments(piece);
@@ -216,7 +216,7 @@ fn a_call_without_input_is_incomplete_at_the_output_limit() {
 #[test]
 fn many_calls_take_linear_time() {
     let count = 60_000_u64;
-    let mut calls = Calls::new(model(), LocalIds::default());
+    let mut calls = CallAssembler::new(model(), ToolUseIds::default());
     let (mut events, mut answer) = (Vec::new(), no_events());
     for index in 0..count {
         let deltas = [
@@ -225,7 +225,7 @@ fn many_calls_take_linear_time() {
         ];
         for delta in deltas {
             let delta = serde_json::from_value(delta).unwrap();
-            calls.add_piece(&delta, index, &mut answer, &mut events);
+            calls.add_call_piece(&delta, index, &mut answer, &mut events);
         }
     }
     let is_start = |event: &&ModelEvent| matches!(event, ModelEvent::PartStarted { .. });

@@ -54,7 +54,7 @@ pub(crate) fn map_messages<'a>(
     for message in &request.messages {
         mapper.map_message(message);
     }
-    mapper.flush_pending();
+    mapper.flush_pending_results();
     let why = match profile.reasoning_replay {
         ReasoningReplay::Never => "this API does not accept it",
         _ => "another model created it",
@@ -99,7 +99,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         &mut self.warnings
     }
 
-    fn pending_pieces(&mut self) -> &mut Vec<ContentPart<'a>> {
+    fn pending_result_parts(&mut self) -> &mut Vec<ContentPart<'a>> {
         &mut self.result_images
     }
 
@@ -136,7 +136,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         self.messages.push(wire::Message::User { content });
     }
 
-    fn push_assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_assistant_message(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = JoinedText::default();
         let mut tool_calls = Vec::new();
         let mut reasoning = wire::ReasoningFields::default();
@@ -285,7 +285,7 @@ impl<'a> MessageMapper<'a, '_> {
             id: self.profile.tool_ids.to_valid_id(&tool_use.id),
             function: wire::FunctionCall {
                 name: self.names.wire_name(&tool_use.name),
-                arguments: wire::Arguments(&tool_use.input),
+                arguments: wire::CallArguments(&tool_use.input),
             },
         }
     }

@@ -18,8 +18,8 @@ pub mod stream;
 pub mod wire;
 
 pub use options::ChatOptions;
-pub use request::{WireRequest, to_wire};
+pub use request::{WireRequest, to_wire_request};
 pub use response::events_from_body;
 pub use stream::ChatDecoder;
 
-pub use switchboard_providers_common::LocalIds;
+pub use switchboard_providers_common::ToolUseIds;

@@ -4,7 +4,7 @@ use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ToolChoiceOutcome, Warning,
 };
 use switchboard_providers_common::{
-    LocalIds, ToolMapping, schema::ToolSchemas, tool_names::ToolNames,
+    ToolMapping, ToolUseIds, schema::ToolSchemas, tool_names::ToolNames,
 };
 
 use super::{
@@ -15,7 +15,7 @@ use crate::{
     options::{OptionMapper, answer_schema},
     profile::{MaxTokensField, Profile, ReasoningControl, SeedField},
     tools::{
-        NAME_RULE, ToolContext, Tools, choice_disables_reasoning, map_tools,
+        MappedTools, NAME_RULE, ToolContext, choice_disables_reasoning, map_tools,
         provider_tools::{ProviderTool, ToolForm},
     },
 };
@@ -30,7 +30,7 @@ pub struct WireRequest<'a> {
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
     /// Tool-use ids of the conversation, which the answer must not reuse.
-    pub local_ids: LocalIds,
+    pub local_ids: ToolUseIds,
     /// Changes of tool names and schemas in the request, which the decoder reverses in the answer.
     pub tool_mapping: ToolMapping,
 }
@@ -46,7 +46,7 @@ pub struct WireRequest<'a> {
 /// not valid. Fails with
 /// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when the model
 /// does not support tools ([`OpenAiChatModel`](crate::OpenAiChatModel) sends them as text instead).
-pub fn to_wire<'a>(
+pub fn to_wire_request<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
     capabilities: &ModelCapabilities,
@@ -64,7 +64,7 @@ pub fn to_wire<'a>(
         profile,
         schemas,
     };
-    let Tools {
+    let MappedTools {
         declared,
         choice,
         outcome,
@@ -136,7 +136,7 @@ pub fn to_wire<'a>(
         body,
         tool_choice: outcome,
         warnings,
-        local_ids: LocalIds::from_request(request),
+        local_ids: ToolUseIds::from_request(request),
         tool_mapping,
     })
 }

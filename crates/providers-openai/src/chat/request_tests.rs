@@ -20,7 +20,7 @@ fn mapped_with(
     capabilities: &ModelCapabilities,
     profile: &Profile,
 ) -> Value {
-    let wire = to_wire(
+    let wire = to_wire_request(
         request,
         model,
         capabilities,
@@ -42,7 +42,7 @@ fn body(request: &ChatRequest) -> Value {
 fn warnings(request: &ChatRequest) -> Vec<(WarningKind, String)> {
     let model = ModelId::new("litellm", "any");
     let unknown = ModelCapabilities::default();
-    let wire = to_wire(
+    let wire = to_wire_request(
         request,
         &model,
         &unknown,
@@ -105,7 +105,7 @@ fn extra_wins_over_everything_but_stream() {
     let text = {
         let model = ModelId::new("p", "m");
         let unknown = ModelCapabilities::default();
-        let wire = to_wire(
+        let wire = to_wire_request(
             &request,
             &model,
             &unknown,
@@ -197,7 +197,7 @@ fn schemas_outside_the_strict_subset_are_sent_unenforced() {
         ..ModelCapabilities::default()
     };
     let model = ModelId::new("p", "m");
-    let error = to_wire(
+    let error = to_wire_request(
         &request,
         &model,
         &unable,
@@ -209,14 +209,15 @@ fn schemas_outside_the_strict_subset_are_sent_unenforced() {
     let (deepseek, name) = (Profile::deepseek(), "deepseek-v4-pro");
     let known = capabilities(name, &deepseek);
     let v4 = ModelId::new("deepseek", name);
-    let error = to_wire(&request, &v4, &known, &deepseek, &ToolSchemas::default()).unwrap_err();
+    let error =
+        to_wire_request(&request, &v4, &known, &deepseek, &ToolSchemas::default()).unwrap_err();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
 
     let name = "my answer".to_owned();
     let schema = json!({});
     request.response_format = ResponseFormat::JsonSchema { name, schema };
     let unknown = ModelCapabilities::default();
-    let error = to_wire(
+    let error = to_wire_request(
         &request,
         &model,
         &unknown,

@@ -3,14 +3,14 @@ use switchboard_domain::{ChatResponse, FinishReason, ModelErrorKind, ModelId, To
 use switchboard_providers_common::assemble_response;
 
 use super::*;
-use crate::chat::LocalIds;
+use crate::chat::ToolUseIds;
 
 fn read(body: &Value) -> Result<ChatResponse, ModelError> {
     let decoder = ChatDecoder::new(
         ModelId::new("litellm", "any"),
         ToolChoiceOutcome::Native,
         Vec::new(),
-        LocalIds::default(),
+        ToolUseIds::default(),
     );
     events_from_body(decoder, &body.to_string())
         .and_then(|events| assemble_response("litellm", &events))

@@ -6,13 +6,13 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, LocalIds, ShapeRestorer, ToolMapping, WireDecoder,
+    AnswerEvents, AnswerSummary, ShapeRestorer, ToolMapping, ToolUseIds, WireDecoder,
     interrupted_error, protocol_error,
     provider::{ApiError, is_error},
 };
 
 use super::{
-    calls::Calls,
+    calls::CallAssembler,
     reasoning::{self, ReasoningBlocks, readable_text},
     wire::{Chunk, Delta, UsageReport},
 };
@@ -42,7 +42,7 @@ pub struct ChatDecoder {
     details: ReasoningBlocks,
     /// Blocks from the field `thinking_blocks` that belong to the open reasoning part.
     blocks: ReasoningBlocks,
-    calls: Calls,
+    calls: CallAssembler,
     finish_reason: Option<String>,
     /// Whether the answer may end without a `finish_reason`. True for bodies without streaming.
     finish_reason_optional: bool,
@@ -62,9 +62,9 @@ impl ChatDecoder {
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
         warnings: Vec<Warning>,
-        ids: LocalIds,
+        ids: ToolUseIds,
     ) -> Self {
-        let calls = Calls::new(model.clone(), ids);
+        let calls = CallAssembler::new(model.clone(), ids);
         Self {
             model,
             answer: AnswerEvents::new(tool_choice, warnings),
@@ -175,7 +175,7 @@ impl ChatDecoder {
         for call in &delta.tool_calls {
             self.end_reasoning(events);
             let answer = &mut self.answer;
-            self.calls.add_piece(call, self.chunk, answer, events);
+            self.calls.add_call_piece(call, self.chunk, answer, events);
         }
         if let Some(function) = delta.function_call {
             self.end_reasoning(events);
@@ -212,8 +212,12 @@ impl ChatDecoder {
             // The state contains the name of the response field that had the reasoning text,
             // because servers expect the text back in that field.
             let (details, blocks) = (&mut self.details, &mut self.blocks);
-            let state =
-                reasoning::reasoning_state(&self.model, self.reasoning_field, details, blocks);
+            let state = reasoning::build_reasoning_state(
+                &self.model,
+                self.reasoning_field,
+                details,
+                blocks,
+            );
             events.extend(state.map(|state| {
                 let state = Box::new(state);
                 ModelEvent::PartState { index, state }
@@ -328,7 +332,7 @@ impl ChatDecoder {
         // An array is not parsed as a chunk: serde would read its elements as the fields in order.
         if data.starts_with('[') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
-            let error = ERRORS.find_error(&body);
+            let error = ERRORS.find_api_error(&body);
             return Err(error.map_or_else(unreadable, |error| self.in_band_error(error)));
         }
         let chunk: Chunk<'_> =
@@ -338,7 +342,7 @@ impl ChatDecoder {
         }
         if name == "error" || chunk.object.as_ref().is_some_and(|it| it.0 == "error") {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
-            return Err(self.in_band_error(ERRORS.find_error(&body).unwrap_or_default()));
+            return Err(self.in_band_error(ERRORS.find_api_error(&body).unwrap_or_default()));
         }
         self.read_chunk(chunk, events);
         Ok(())
@@ -356,7 +360,7 @@ impl WireDecoder for ChatDecoder {
         read.inspect_err(|_| self.emit_buffered_text(events))
     }
 
-    fn allows_repeated_text(&self) -> bool {
+    fn allows_decoder_bypass(&self) -> bool {
         // Later text frames may bypass the decoder only if they do not change its state. They
         // change it while a tool call or reasoning blocks are open, or while the restorer buffers
         // text.

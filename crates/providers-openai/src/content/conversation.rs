@@ -19,13 +19,13 @@ pub(crate) trait ConversationMapper<'a, 'm> {
     /// Returns the list of images and texts from tool results that will be sent as a user message.
     /// They cannot be sent between the results, because the API requires the results of all calls
     /// directly after the calls.
-    fn pending_pieces(&mut self) -> &mut Vec<Self::Piece>;
+    fn pending_result_parts(&mut self) -> &mut Vec<Self::Piece>;
 
     fn push_instructions(&mut self, text: JoinedText<'a>);
     /// Adds a user message with at least one piece.
     fn push_user_message(&mut self, pieces: Vec<Self::Piece>);
     /// Adds an assistant message. `parts` contains no tool result.
-    fn push_assistant(&mut self, parts: impl Iterator<Item = &'a Part>);
+    fn push_assistant_message(&mut self, parts: impl Iterator<Item = &'a Part>);
     fn push_tool_result(&mut self, result: &'a ToolResult);
 
     fn map_text(&mut self, text: Cow<'a, str>) -> Self::Piece;
@@ -46,17 +46,17 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         if parts.peek().is_none() {
             return;
         }
-        self.flush_pending();
+        self.flush_pending_results();
         match message.role {
             Role::System => self.push_system_parts(parts),
             Role::User | Role::Tool => self.push_user_parts(parts),
-            Role::Assistant => self.push_assistant(parts),
+            Role::Assistant => self.push_assistant_message(parts),
         }
     }
 
     /// Adds the pending pieces, such as images of tool results, as a user message.
-    fn flush_pending(&mut self) {
-        let waiting = std::mem::take(self.pending_pieces());
+    fn flush_pending_results(&mut self) {
+        let waiting = std::mem::take(self.pending_result_parts());
         if !waiting.is_empty() {
             self.push_user_message(waiting);
         }
@@ -68,10 +68,10 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         Self: Sized,
     {
         let lead = self.map_text(lead.into());
-        self.pending_pieces().push(lead);
+        self.pending_result_parts().push(lead);
         for image in images {
             let image = self.map_result_image(image);
-            self.pending_pieces().push(image);
+            self.pending_result_parts().push(image);
         }
     }
 

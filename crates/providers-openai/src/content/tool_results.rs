@@ -3,7 +3,7 @@
 use switchboard_domain::{ToolContent, ToolResult};
 use switchboard_providers_common::{
     JoinedText,
-    result_text::{mark_error, push_content, structured_text},
+    result_text::{mark_failed_result, push_result_content, structured_text},
 };
 
 use crate::wire::media::DataUrl;
@@ -41,7 +41,7 @@ pub(crate) fn result_pieces(
                 }
                 pieces.push(ResultPiece::Media(media));
             }
-            other => push_content(&mut text, other),
+            other => push_result_content(&mut text, other),
         }
     }
     if !text.is_empty() {
@@ -49,11 +49,11 @@ pub(crate) fn result_pieces(
     }
     if result.is_error {
         match pieces.first_mut() {
-            Some(ResultPiece::Text(text)) => mark_error(text),
+            Some(ResultPiece::Text(text)) => mark_failed_result(text),
             Some(ResultPiece::Media(_)) => pieces.insert(0, ResultPiece::Text("Error:".into())),
             None => {
                 let mut text = JoinedText::default();
-                mark_error(&mut text);
+                mark_failed_result(&mut text);
                 pieces.push(ResultPiece::Text(text));
             }
         }

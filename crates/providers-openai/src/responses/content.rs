@@ -20,7 +20,7 @@ use self::parts::{
 };
 use super::{
     state::{ItemState, is_replayable},
-    wire::{self, Content, DataUrl, InputPart, Item, Output, OutputContent},
+    wire::{self, Content, DataUrl, InputPart, Item, OutputContent, TypedItem},
 };
 use crate::{
     content::{
@@ -58,7 +58,7 @@ pub(crate) fn map_input_items<'a>(
     for message in &request.messages {
         mapper.map_message(message);
     }
-    mapper.flush_pending();
+    mapper.flush_pending_results();
     mapper.warn_dropped_content();
     mapper.items
 }
@@ -107,7 +107,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
         &mut self.warnings
     }
 
-    fn pending_pieces(&mut self) -> &mut Vec<InputPart<'a>> {
+    fn pending_result_parts(&mut self) -> &mut Vec<InputPart<'a>> {
         &mut self.result_images
     }
 
@@ -135,7 +135,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
         self.add_message(wire::Role::User, join_input_parts(pieces, PARAGRAPH));
     }
 
-    fn push_assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_assistant_message(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut turn = AssistantTurn::default();
         for part in parts {
             match part {
@@ -177,7 +177,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
         } else {
             Content::Text(result_text(result))
         };
-        self.items.push(Item::Output(Output::FunctionCallOutput {
+        self.items.push(Item::Output(TypedItem::FunctionCallOutput {
             call_id: call_id.clone(),
             output,
             caller: self.callers.get(result.tool_use_id.as_str()).copied(),
@@ -271,7 +271,8 @@ impl<'a> ItemMapper<'a, '_> {
         }
         // Text parts with the same item id are pieces of one message, so they share an item.
         if let Some(own) = &own
-            && let Some(Item::Output(Output::Message { id, content, .. })) = self.items.last_mut()
+            && let Some(Item::Output(TypedItem::Message { id, content, .. })) =
+                self.items.last_mut()
             && turn.waiting.is_empty()
             && id.is_some()
             && own.text_field("id") == *id
@@ -282,7 +283,7 @@ impl<'a> ItemMapper<'a, '_> {
         if let Some(own) = &own
             && let Some(id) = self.claim_item_id(Some(own), turn)
         {
-            let message = Output::Message {
+            let message = TypedItem::Message {
                 id: Some(id),
                 role: wire::Role::Assistant,
                 status: Some(own.text_field("status").unwrap_or("completed")),
@@ -319,7 +320,7 @@ impl<'a> ItemMapper<'a, '_> {
                 text: text.into(),
                 annotations: &[],
             };
-            Item::Output(Output::Message {
+            Item::Output(TypedItem::Message {
                 id: None,
                 role,
                 status: None,
@@ -345,11 +346,11 @@ impl<'a> ItemMapper<'a, '_> {
         if let Some(caller) = caller {
             self.callers.insert(&tool_use.id, caller);
         }
-        Item::Output(Output::FunctionCall {
+        Item::Output(TypedItem::FunctionCall {
             id: self.claim_item_id(own.as_ref(), turn),
             call_id: self.profile.tool_ids.to_valid_id(&tool_use.id),
             name: self.names.wire_name(&tool_use.name),
-            arguments: wire::Arguments(&tool_use.input),
+            arguments: wire::CallArguments(&tool_use.input),
             status: own.and_then(|own| own.text_field("status")),
             caller,
             namespace: own.and_then(|own| own.text_field("namespace")),

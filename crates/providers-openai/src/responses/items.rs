@@ -2,7 +2,7 @@
 
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, PartStart, ProviderState};
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, LocalIds, ShapeRestorer, ToolMapping, opaque_block_text,
+    AnswerEvents, AnswerSummary, ShapeRestorer, ToolMapping, ToolUseIds, opaque_block_text,
 };
 
 use super::{
@@ -74,10 +74,10 @@ impl Content {
 
 /// Items of one answer, assembled from stream events.
 #[derive(Debug)]
-pub(crate) struct Items {
+pub(crate) struct OutputItems {
     pub(crate) answer: AnswerEvents,
     model: ModelId,
-    ids: LocalIds,
+    ids: ToolUseIds,
     tool_mapping: ToolMapping,
     list: Vec<Item>,
     /// Indexes in `list` of calls that ended without a status. The start of the next item shows
@@ -102,7 +102,7 @@ struct Item {
     after: Option<String>,
     /// Emitted message parts: one per text or refusal of a message, or the only part of a reasoning
     /// item or call. A call has no part until the name of the tool is known.
-    parts: Vec<ItemPart>,
+    parts: Vec<EmittedPart>,
     /// Contents of a reasoning item or a call whose text was emitted. If the server sends the whole
     /// text again at the end of the item, that text is ignored.
     received: Vec<Content>,
@@ -110,7 +110,7 @@ struct Item {
 
 /// A message part that was emitted for an item.
 #[derive(Debug)]
-struct ItemPart {
+struct EmittedPart {
     /// Index of the part in the answer, as in the emitted events.
     number: u32,
     content: Content,
@@ -152,7 +152,7 @@ impl Item {
     }
 }
 
-impl ItemPart {
+impl EmittedPart {
     /// Emits the text as a delta of this part. Emits nothing for `None`.
     fn emit_text(&self, text: Option<String>, events: &mut Vec<ModelEvent>) {
         let index = self.number;
@@ -185,8 +185,8 @@ impl ItemPart {
     }
 }
 
-impl Items {
-    pub(crate) fn new(model: ModelId, ids: LocalIds, answer: AnswerEvents) -> Self {
+impl OutputItems {
+    pub(crate) fn new(model: ModelId, ids: ToolUseIds, answer: AnswerEvents) -> Self {
         Self {
             answer,
             model,
@@ -410,7 +410,7 @@ impl Items {
             }
         }
         for part in &mut self.list[at].parts {
-            part.finish_part(state::reasoning_state(&self.model, item), events);
+            part.finish_part(state::build_reasoning_state(&self.model, item), events);
         }
         // Some servers change the id of an item while it is streamed. The last id is stored.
         if let Some(id) = text_field(item, "id") {
@@ -533,7 +533,7 @@ impl Items {
         let restorer = self.tool_mapping.input_restorer(&name);
         let id = self
             .ids
-            .claim(text_field(item, "call_id").or(text_field(item, "id")));
+            .claim_tool_use_id(text_field(item, "call_id").or(text_field(item, "id")));
         self.summary.has_calls = true;
         let start = PartStart::ToolUse { id, name };
         self.start_part(at, start, Content::Arguments, restorer, events);
@@ -548,7 +548,7 @@ impl Items {
         events: &mut Vec<ModelEvent>,
     ) {
         let number = self.answer.start_part(start, events);
-        self.list[at].parts.push(ItemPart {
+        self.list[at].parts.push(EmittedPart {
             number,
             content,
             restorer,

@@ -45,11 +45,11 @@ pub mod stream;
 #[allow(missing_docs, reason = "the fields have the names of the API")]
 pub mod wire;
 
-pub use request::{ReasoningSummary, ResponsesOptions, WireRequest, to_wire};
+pub use request::{ReasoningSummary, ResponsesOptions, WireRequest, to_wire_request};
 pub use response::events_from_body;
 pub use stream::ResponsesDecoder;
 
-pub use switchboard_providers_common::LocalIds;
+pub use switchboard_providers_common::ToolUseIds;
 
 #[cfg(test)]
 #[path = "replay_laws_tests.rs"]

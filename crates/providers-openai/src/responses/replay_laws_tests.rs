@@ -6,7 +6,7 @@ use switchboard_domain::{ChatRequest, Message, ModelId, ToolChoiceOutcome, ToolR
 use switchboard_providers_common::assemble_response;
 use switchboard_providers_common::schema::ToolSchemas;
 
-use super::{LocalIds, ResponsesDecoder, ResponsesOptions, events_from_body, to_wire};
+use super::{ResponsesDecoder, ResponsesOptions, ToolUseIds, events_from_body, to_wire_request};
 use crate::{Profile, capabilities};
 
 /// Removes the ids of an item.
@@ -76,7 +76,7 @@ proptest! {
             }
         }
         let model = ModelId::new("openai", "gpt-6-luna");
-        let ids = LocalIds::default();
+        let ids = ToolUseIds::default();
         let decoder = ResponsesDecoder::new(model.clone(), ToolChoiceOutcome::Native, vec![], ids);
         let body = json!({"id": "r", "status": "completed", "output": items});
         let answer = events_from_body(decoder, &body.to_string())
@@ -92,7 +92,7 @@ proptest! {
         let profile = Profile::openai();
         let capabilities = capabilities(&model.name, &profile);
         let options = ResponsesOptions::default();
-        let wire = to_wire(&request, &model, &capabilities, &profile, &options, &ToolSchemas::default()).unwrap();
+        let wire = to_wire_request(&request, &model, &capabilities, &profile, &options, &ToolSchemas::default()).unwrap();
         prop_assert_eq!(&wire.warnings, &[]);
         let sent = serde_json::to_value(&wire.body).unwrap();
         let sent = sent["input"].as_array().unwrap();

@@ -5,7 +5,7 @@ use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ToolChoiceOutcome, Warning,
 };
 use switchboard_providers_common::{
-    LocalIds, ToolMapping, schema::ToolSchemas, tool_names::ToolNames,
+    ToolMapping, ToolUseIds, schema::ToolSchemas, tool_names::ToolNames,
 };
 
 use super::{
@@ -18,7 +18,7 @@ use crate::{
     options::{OptionMapper, answer_schema},
     profile::Profile,
     tools::{
-        NAME_RULE, ToolContext, Tools, choice_disables_reasoning, map_tools,
+        MappedTools, NAME_RULE, ToolContext, choice_disables_reasoning, map_tools,
         provider_tools::{ProviderTool, ToolForm},
     },
 };
@@ -92,7 +92,7 @@ pub struct WireRequest<'a> {
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
     /// Tool-use ids of the conversation, which the answer must not reuse.
-    pub local_ids: LocalIds,
+    pub local_ids: ToolUseIds,
     /// Maximum number of output tokens, if the server reports an answer at this limit as
     /// `completed`. `None` for a server that reports such an answer as `incomplete`.
     pub unreported_limit: Option<u32>,
@@ -112,7 +112,7 @@ pub struct WireRequest<'a> {
 /// name of a schema is not valid. Fails with
 /// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when the model
 /// does not support functions.
-pub fn to_wire<'a>(
+pub fn to_wire_request<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
     capabilities: &ModelCapabilities,
@@ -136,7 +136,7 @@ pub fn to_wire<'a>(
         profile,
         schemas,
     };
-    let Tools {
+    let MappedTools {
         declared,
         choice,
         outcome,
@@ -217,7 +217,7 @@ pub fn to_wire<'a>(
         body,
         tool_choice: outcome,
         warnings,
-        local_ids: LocalIds::from_request(request),
+        local_ids: ToolUseIds::from_request(request),
         tool_mapping,
         unreported_limit: max_output_tokens.filter(|_| !profile.reports_incomplete),
     })

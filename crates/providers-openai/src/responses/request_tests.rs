@@ -19,7 +19,7 @@ fn sent_by(
     options: &ResponsesOptions,
 ) -> (Value, Vec<Warning>) {
     let capabilities = capabilities(&model.name, profile);
-    let wire = to_wire(
+    let wire = to_wire_request(
         request,
         model,
         &capabilities,
@@ -287,7 +287,7 @@ fn options_without_a_field_are_dropped_with_a_warning() {
     let limit = |profile: &Profile| {
         let (model, options) = (luna(), ResponsesOptions::default());
         let unknown = ModelCapabilities::default();
-        let wire = to_wire(
+        let wire = to_wire_request(
             &request,
             &model,
             &unknown,
@@ -381,7 +381,7 @@ fn fields_of_the_caller_are_merged_over_the_mapped_fields() {
     assert_eq!(warnings.len(), 1, "`stream` cannot be set: {warnings:?}");
     // Each field once.
     let model = luna();
-    let wire = to_wire(
+    let wire = to_wire_request(
         &request,
         &model,
         &ModelCapabilities::default(),
@@ -399,7 +399,7 @@ fn the_name_of_a_schema_is_checked() {
     let fails = |request: &ChatRequest| {
         let unknown = ModelCapabilities::default();
         let (profile, options) = (Profile::openai(), ResponsesOptions::default());
-        to_wire(
+        to_wire_request(
             request,
             &luna(),
             &unknown,

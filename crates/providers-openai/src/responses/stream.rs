@@ -8,13 +8,13 @@ use switchboard_domain::{
     Warning,
 };
 use switchboard_providers_common::{
-    AnswerEvents, LocalIds, ToolMapping, WireDecoder, interrupted_error, protocol_error,
+    AnswerEvents, ToolMapping, ToolUseIds, WireDecoder, interrupted_error, protocol_error,
     provider::is_error,
 };
 
 use super::{
     fields::arguments_as_json,
-    items::{Content, ItemAddress, Items},
+    items::{Content, ItemAddress, OutputItems},
     wire::{Event, Response},
 };
 use crate::error::ERRORS;
@@ -27,7 +27,7 @@ pub struct ResponsesDecoder {
     /// `completed`. `None` for a server that reports such an answer as `incomplete`.
     unreported_limit: Option<u64>,
     done: bool,
-    items: Items,
+    items: OutputItems,
 }
 
 impl ResponsesDecoder {
@@ -38,13 +38,13 @@ impl ResponsesDecoder {
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
         warnings: Vec<Warning>,
-        ids: LocalIds,
+        ids: ToolUseIds,
     ) -> Self {
         Self {
             provider: model.provider.clone(),
             unreported_limit: None,
             done: false,
-            items: Items::new(model, ids, AnswerEvents::new(tool_choice, warnings)),
+            items: OutputItems::new(model, ids, AnswerEvents::new(tool_choice, warnings)),
         }
     }
 
@@ -52,7 +52,7 @@ impl ResponsesDecoder {
     /// as `completed`. An answer with at least this number of tokens finishes with
     /// `FinishReason::Length`.
     #[must_use]
-    pub fn with_unreported_limit(mut self, limit: Option<u32>) -> Self {
+    pub fn with_unreported_token_limit(mut self, limit: Option<u32>) -> Self {
         self.unreported_limit = limit.map(u64::from);
         self
     }
@@ -80,7 +80,7 @@ impl ResponsesDecoder {
             is_answer && !is_failed
         });
         if answer.is_none() {
-            if let Some(error) = ERRORS.find_error(&value) {
+            if let Some(error) = ERRORS.find_api_error(&value) {
                 return Err(ERRORS.in_band_error(&self.provider, error));
             }
             let problem = "the body is not an answer";
@@ -270,7 +270,7 @@ impl ResponsesDecoder {
         // fields in order.
         if !data.starts_with('{') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
-            let error = ERRORS.find_error(&body);
+            let error = ERRORS.find_api_error(&body);
             let in_band = |error| ERRORS.in_band_error(&self.provider, error);
             return Err(error.map_or_else(unreadable, in_band));
         }
@@ -285,7 +285,7 @@ impl ResponsesDecoder {
             let error = body.get("error").filter(|error| is_error(error));
             let error = match error {
                 Some(error) => Some(ERRORS.read_error_object(error)),
-                None if kind == "error" => Some(ERRORS.find_error(&body).unwrap_or_default()),
+                None if kind == "error" => Some(ERRORS.find_api_error(&body).unwrap_or_default()),
                 None => None,
             };
             if let Some(error) = error {

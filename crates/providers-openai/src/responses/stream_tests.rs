@@ -13,7 +13,7 @@ fn decoder() -> ResponsesDecoder {
         ModelId::new("openai", "m"),
         ToolChoiceOutcome::Native,
         vec![Warning::new(WarningKind::OptionDropped, "w")],
-        LocalIds::default(),
+        ToolUseIds::default(),
     )
 }
 
@@ -199,7 +199,7 @@ fn the_token_count_reveals_an_unreported_output_limit() {
         let body =
             json!({"status": "completed", "output": [call], "usage": {"output_tokens": written}});
         let mut events = Vec::new();
-        let decoder = decoder().with_unreported_limit(limit);
+        let decoder = decoder().with_unreported_token_limit(limit);
         decoder.read_body(&body.to_string(), &mut events).unwrap();
         let answer = switchboard_providers_common::assemble_response("p", &events).unwrap();
         let call = answer.message.tool_uses().next().unwrap();

@@ -38,7 +38,7 @@ fn responses_by(
     profile: &Profile,
 ) -> Result<Mapped, ModelError> {
     let (model, options) = (ModelId::new("openai", "m"), ResponsesOptions::default());
-    let wire = responses::to_wire(
+    let wire = responses::to_wire_request(
         request,
         &model,
         capabilities,
@@ -60,7 +60,7 @@ fn configured(request: &ChatRequest, tools: &[ServerTool]) -> Result<Mapped, Mod
         server_tools: tools.to_vec(),
         ..ResponsesOptions::default()
     };
-    let wire = responses::to_wire(
+    let wire = responses::to_wire_request(
         request,
         &model,
         &unknown,
@@ -82,7 +82,8 @@ fn responses(request: &ChatRequest) -> Mapped {
 
 fn chat(request: &ChatRequest, profile: &Profile) -> Mapped {
     let (model, unknown) = (ModelId::new("p", "m"), ModelCapabilities::default());
-    let wire = chat::to_wire(request, &model, &unknown, profile, &ToolSchemas::default()).unwrap();
+    let wire =
+        chat::to_wire_request(request, &model, &unknown, profile, &ToolSchemas::default()).unwrap();
     Mapped {
         body: serde_json::to_value(&wire.body).unwrap(),
         outcome: wire.tool_choice,
@@ -454,7 +455,7 @@ fn a_token_in_a_declaration_is_not_printed() {
     };
     let (request, model) = (plain(ToolChoice::Auto), ModelId::new("openai", "m"));
     let (unknown, openai) = (ModelCapabilities::default(), Profile::openai());
-    let wire = responses::to_wire(
+    let wire = responses::to_wire_request(
         &request,
         &model,
         &unknown,

@@ -9,7 +9,8 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Map, Value, json};
 use switchboard_domain::{JsonObject, ToolDefinition, Warning, WarningKind};
 use switchboard_providers_common::schema::{
-    Change, ChangeKind, CompiledSchema, Dialect, ToolSchema, ToolSchemas, compile, list_changes,
+    ChangeKind, CompiledSchema, Dialect, SchemaChange, ToolSchema, ToolSchemas, compile,
+    list_changes,
 };
 
 use crate::profile::Profile;
@@ -25,12 +26,12 @@ pub(crate) struct SentSchema<'a> {
     pub(crate) strict: bool,
     /// Whether an answer that follows the sent schema has another shape than the declared schema.
     /// The decoder must then restore the declared shape.
-    pub(crate) changes_shape: bool,
+    pub(crate) changes_answer_shape: bool,
 }
 
 /// Input schema of a tool, converted to the subset of JSON Schema that the API supports.
 #[derive(Debug)]
-pub(crate) struct Parameters {
+pub(crate) struct CompiledParameters {
     pub(crate) schema: ToolSchema,
     /// Whether the API enforces the schema.
     pub(crate) strict: bool,
@@ -47,13 +48,13 @@ pub(crate) fn compile_parameters(
     profile: &Profile,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
-) -> Parameters {
+) -> CompiledParameters {
     let schema = &tool.input_schema;
     if profile.strict_tools {
         let strict = schemas.compiled_schema(tool, Dialect::OpenAiStrict);
         let wrapped = strict.has_any_change(&[ChangeKind::Wrapped]);
-        if strict.is_faithful() && !wrapped && !closes_open_object(schema, &strict) {
-            return Parameters {
+        if strict.accepts_same_values() && !wrapped && !closes_open_object(schema, &strict) {
+            return CompiledParameters {
                 schema: strict,
                 strict: true,
             };
@@ -62,16 +63,17 @@ pub(crate) fn compile_parameters(
             "the API does not enforce the input schema of tool `{}`",
             tool.name
         );
-        let is_other = |it: &&Change| matches!(it.kind, ChangeKind::Narrowed | ChangeKind::Wrapped);
+        let is_other =
+            |it: &&SchemaChange| matches!(it.kind, ChangeKind::Narrowed | ChangeKind::Wrapped);
         let why = strict.changes.iter().filter(is_other);
-        let why = list_changes(why.chain(strict.unenforced_changes()));
+        let why = list_changes(why.chain(strict.find_unenforced_constraints()));
         warn_about_schema(
             &what,
             why.or_else(|| Some(OPEN_OBJECT.to_owned())),
             warnings,
         );
     }
-    let loose = |schema| Parameters {
+    let loose = |schema| CompiledParameters {
         schema,
         strict: false,
     };
@@ -80,9 +82,10 @@ pub(crate) fn compile_parameters(
         return loose(schema.into_owned().into());
     }
     let compiled = schemas.compiled_schema(tool, Dialect::OpenAiLoose);
-    let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
+    let is_described =
+        |it: &SchemaChange| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
     let other = compiled
-        .unenforced_changes()
+        .find_unenforced_constraints()
         .filter(|change| !is_described(change));
     let what = format!("the input schema of tool `{}` was changed", tool.name);
     warn_about_schema(&what, list_changes(other), warnings);
@@ -105,7 +108,7 @@ pub(crate) fn compile_answer_schema<'a>(
         return SentSchema {
             schema: Cow::Borrowed(schema),
             strict: true,
-            changes_shape: false,
+            changes_answer_shape: false,
         };
     }
     let strict = compile(schema, Dialect::OpenAiStrict);
@@ -126,7 +129,7 @@ pub(crate) fn compile_answer_schema<'a>(
     // `Encoded` means that the model writes a value as JSON text in a string. The decoder restores
     // the value, so this change needs no warning.
     let lost = strict
-        .unenforced_changes()
+        .find_unenforced_constraints()
         .filter(|it| it.kind != ChangeKind::Encoded);
     let what = format!("the API does not enforce all of schema `{name}`");
     warn_about_schema(&what, list_changes(lost), warnings);
@@ -147,7 +150,7 @@ fn closes_open_object(schema: &Value, strict: &CompiledSchema<'_>) -> bool {
 
 fn strict_schema(strict: CompiledSchema<'_>) -> SentSchema<'_> {
     SentSchema {
-        changes_shape: strict.changes_shape(),
+        changes_answer_shape: strict.changes_answer_shape(),
         schema: strict.schema,
         strict: true,
     }
@@ -157,7 +160,7 @@ fn loose_schema(schema: Cow<'_, Value>) -> SentSchema<'_> {
     SentSchema {
         schema,
         strict: false,
-        changes_shape: false,
+        changes_answer_shape: false,
     }
 }
 

@@ -9,9 +9,9 @@ use switchboard_domain::ToolInput;
 /// The string is always a JSON object, because servers parse it for their chat templates.
 /// Malformed input is sent as `{"malformed_input": …}`.
 #[derive(Debug)]
-pub struct Arguments<'a>(pub &'a ToolInput);
+pub struct CallArguments<'a>(pub &'a ToolInput);
 
-impl Serialize for Arguments<'_> {
+impl Serialize for CallArguments<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = match self.0 {
             ToolInput::Object(object) => serde_json::to_string(object),

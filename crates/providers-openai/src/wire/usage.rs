@@ -1,20 +1,22 @@
 //! Breakdowns of token counts, which Chat Completions and Responses share.
 
 use serde::Deserialize;
-use switchboard_providers_common::lenient::{lenient, lenient_object};
+use switchboard_providers_common::lenient::{
+    deserialize_lenient_object, deserialize_lenient_scalar,
+};
 
 /// Breakdown of a request's input tokens: tokens read from and written to a cache.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct InputDetails {
     /// Number of input tokens read from a cache.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub cached_tokens: Option<u64>,
     /// Number of input tokens written to a cache.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub cache_write_tokens: Option<u64>,
     /// Number of input tokens written to a cache, by cache lifetime.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub cache_write_tokens_details: Option<CacheWriteDetails>,
 }
 
@@ -23,7 +25,7 @@ pub struct InputDetails {
 #[serde(default)]
 pub struct CacheWriteDetails {
     /// Number of tokens that are cached for twelve hours. The others expire in thirty minutes.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub ttl_12h_tokens: Option<u64>,
 }
 
@@ -32,7 +34,7 @@ pub struct CacheWriteDetails {
 #[serde(default)]
 pub struct OutputDetails {
     /// Number of output tokens that the model used for reasoning.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub reasoning_tokens: Option<u64>,
 }
 

@@ -33,7 +33,7 @@ impl Conversation {
     /// Builds the conversation from the client's messages. The function `add` adds one message, or
     /// returns the reason why the message is invalid. The reason and the index of the message
     /// become an error with status 400.
-    pub(crate) fn read_messages<'m, M: 'm>(
+    pub(crate) fn parse_client_messages<'m, M: 'm>(
         mut self,
         messages: impl IntoIterator<Item = (usize, &'m M)>,
         add: impl Fn(&'m M, &mut Self) -> Result<(), String>,
@@ -48,7 +48,7 @@ impl Conversation {
     /// Adds a system, user or assistant message. A message without parts is ignored. Fails if a
     /// tool call of the message before has no result.
     pub(crate) fn push(&mut self, role: Role, parts: Vec<Part>) -> Result<(), String> {
-        self.add_results()?;
+        self.add_tool_result_message()?;
         reject_nul_character(&parts)?;
         if !parts.is_empty() {
             self.messages.push(Message::new(role, parts));
@@ -80,7 +80,7 @@ impl Conversation {
 
     /// Adds the collected tool results as one message, in the order of the tool calls. Fails if a
     /// tool call of the last message has no result.
-    fn add_results(&mut self) -> Result<(), String> {
+    fn add_tool_result_message(&mut self) -> Result<(), String> {
         let mut results = std::mem::take(&mut self.results);
         let mut ordered = Vec::new();
         for call in self
@@ -103,7 +103,7 @@ impl Conversation {
     /// Completes the conversation. Fails unless the last message is a user message or a tool
     /// result.
     pub(crate) fn into_messages(mut self) -> Result<Vec<Arc<Message>>, String> {
-        self.add_results()?;
+        self.add_tool_result_message()?;
         match self.messages.last().map(|last| last.role) {
             Some(Role::User | Role::Tool) => {}
             Some(_) => {
@@ -134,7 +134,7 @@ pub(crate) fn reject_nul_character(value: &impl Serialize) -> Result<(), String>
 }
 
 /// The content of a client's message: a text, or a list of parts in the format of the client's
-/// protocol. Content that is neither is `Other`, which `to_parts` rejects.
+/// protocol. Content that is neither is `Other`, which `to_message_parts` rejects.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum MessageContent<P> {
@@ -148,15 +148,15 @@ pub(crate) enum MessageContent<P> {
 pub(crate) trait ContentPart {
     /// Converts the part. Returns `None` if the part is to be ignored. The error states why the
     /// part is invalid.
-    fn to_part(&self) -> Result<Option<Part>, String>;
+    fn to_message_part(&self) -> Result<Option<Part>, String>;
 }
 
 impl<P: ContentPart> MessageContent<P> {
-    pub(crate) fn to_parts(&self) -> Result<Vec<Part>, String> {
+    pub(crate) fn to_message_parts(&self) -> Result<Vec<Part>, String> {
         match self {
             Self::Text(text) => Ok(text_part(text).into_iter().collect()),
             Self::Parts(parts) => {
-                let parts = parts.iter().map(P::to_part);
+                let parts = parts.iter().map(P::to_message_part);
                 parts.filter_map(Result::transpose).collect()
             }
             Self::Other(_) => Err("its content is neither text nor a list of valid parts".into()),
@@ -191,7 +191,7 @@ pub(crate) enum FileSource {
 impl FileSource {
     /// Converts the file to a message part. `default` is the media type for a URL source that
     /// declares none. Fails if the URL is invalid or the type of the source is not supported.
-    pub(crate) fn to_part(
+    pub(crate) fn to_message_part(
         &self,
         default: &str,
         title: Option<&str>,
@@ -229,7 +229,7 @@ struct CalledFunction {
 }
 
 impl FunctionCall {
-    pub(crate) fn to_part(&self) -> Result<Part, String> {
+    pub(crate) fn to_message_part(&self) -> Result<Part, String> {
         let id = &self.id;
         let function = self.function.as_ref();
         let function = function.ok_or_else(|| format!("the call `{id}` has no function"))?;
@@ -335,7 +335,7 @@ pub(crate) fn parse_reasoning_effort(
 
 /// Rejects a request if `rest`, the fields that the server does not read, contains a field with an
 /// effect. A field has no effect if its value is `null` or `has_no_effect` returns `true` for it.
-pub(crate) fn check_unread_fields(
+pub(crate) fn reject_unsupported_fields(
     rest: &Map<String, Value>,
     has_no_effect: impl Fn(&str, &Value) -> bool,
 ) -> Result<(), Problem> {

@@ -98,7 +98,7 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         self.is_paused = true;
         let encoder = &mut self.encoder;
         let mut emit = |event: ClientEvent<'_>| encoder.encode_event(&event, out);
-        self.sequencer.close_open_parts(&mut emit);
+        self.sequencer.emit_closing_events(&mut emit);
         true
     }
 
@@ -109,7 +109,7 @@ impl<E: EventEncoder> SequencedEncoder<E> {
 
     /// Returns whether a tool call waits for an approval decision or a result that the client sends
     /// in its next request.
-    pub(crate) fn needs_next_request(&self) -> bool {
+    pub(crate) fn waits_for_client_request(&self) -> bool {
         let mut waiting = self.sequencer.waiting_calls();
         waiting.any(|call| E::IS_DURABLE || call.is_client_tool())
     }

@@ -64,7 +64,7 @@ fn told_in_pieces<P: EventEncoder>(
         let is_over = end == events.len();
         assert_eq!(encoder.is_closed(), is_over);
         if !is_over {
-            assert!(encoder.needs_next_request());
+            assert!(encoder.waits_for_client_request());
             encoder.encode_pause(&mut out);
         }
         assert!(encoder.is_closed());
@@ -352,7 +352,7 @@ fn first(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::F
     for event in events {
         encoder.encode_event(event, &mut out);
     }
-    assert!(!encoder.is_closed() && encoder.needs_next_request());
+    assert!(!encoder.is_closed() && encoder.waits_for_client_request());
     let calls = encoder.waiting_client_calls();
     assert_eq!(calls.len(), 1);
     assert_eq!(calls[0].1, "call_1");
@@ -423,7 +423,7 @@ fn a_call_of_the_client_ends_its_response() {
     for event in before {
         whole.encode_event(event, &mut out);
     }
-    assert!(whole.needs_next_request());
+    assert!(whole.waits_for_client_request());
     whole.encode_pause(&mut out);
     let said = whole.encoder;
     assert_eq!(said.text, "I ask you.");

@@ -44,7 +44,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 
 /// Converts an error to the format of OpenAI or Anthropic if `path` belongs to their API. Returns
 /// `None` for other paths.
-pub(crate) fn convert_problem(path: &str, problem: &Problem) -> Option<Response> {
+pub(crate) fn to_dialect_error_response(path: &str, problem: &Problem) -> Option<Response> {
     // OpenAI and Anthropic use the status 400 for invalid values too, not 422.
     let status = match problem.status {
         StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 
 async fn said(path: &str, problem: &Problem) -> Option<(u16, Value)> {
-    let response = super::convert_problem(path, problem)?;
+    let response = super::to_dialect_error_response(path, problem)?;
     let status = response.status().as_u16();
     let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
     Some((status, serde_json::from_slice(&body).unwrap()))
@@ -47,7 +47,7 @@ async fn a_client_learns_when_to_come_back() {
         ..Problem::server_unavailable("too much to do")
     };
     for path in ["/v1/messages", "/v1/chat/completions"] {
-        let response = super::convert_problem(path, &problem).unwrap();
+        let response = super::to_dialect_error_response(path, &problem).unwrap();
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()["retry-after"], "7");
     }

@@ -65,7 +65,7 @@ pub(crate) enum ClientEvent<'a> {
     /// The tool call was denied, so it will not be executed.
     CallDenied(&'a ToolCallView),
     /// The tool call has a result, which may be an error.
-    CallFinished(&'a ToolCallView, CallOutcome<'a>),
+    CallFinished(&'a ToolCallView, ToolCallResult<'a>),
     /// The text since the start of the step is not part of the answer. The run emits the text
     /// again, possibly changed.
     TextSuperseded,
@@ -165,7 +165,7 @@ enum CallStage {
 
 /// The result of a tool call, as [`ClientEvent::CallFinished`] contains it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CallOutcome<'a> {
+pub(crate) struct ToolCallResult<'a> {
     pub(crate) is_error: bool,
     pub(crate) failure: Option<ToolFailure>,
     /// Whether [`ClientEvent::CallDenied`] was already emitted for this call.
@@ -222,10 +222,10 @@ impl EventSequencer {
             RunEventKind::RunStarted { .. } => return,
             RunEventKind::ModelCallStarted { step, .. } => return self.start_step(*step, emit),
             RunEventKind::TextDelta { text } => {
-                return self.append_delta(AnswerPartKind::Text, text, emit);
+                return self.emit_answer_delta(AnswerPartKind::Text, text, emit);
             }
             RunEventKind::ReasoningDelta { text } => {
-                return self.append_delta(AnswerPartKind::Reasoning, text, emit);
+                return self.emit_answer_delta(AnswerPartKind::Reasoning, text, emit);
             }
             RunEventKind::ToolInputStarted { id, name } => {
                 self.finish_part(emit);
@@ -252,7 +252,7 @@ impl EventSequencer {
             RunEventKind::AskedAgain { .. } => {
                 self.drop_unfinished_calls(emit);
                 if self.is_formatting {
-                    self.supersede_text(emit);
+                    self.discard_step_text(emit);
                 }
             }
             RunEventKind::PhaseStarted { phase, .. } => {
@@ -264,7 +264,7 @@ impl EventSequencer {
                 server,
                 tool,
                 input,
-            } => return self.handle_planned_call(id, server.as_deref(), tool, input, emit),
+            } => return self.emit_planned_tool_call(id, server.as_deref(), tool, input, emit),
             RunEventKind::RunFinished { report } => return self.finish_run(report, emit),
             RunEventKind::ToolInputRepaired { id, .. }
             | RunEventKind::ToolAwaitingApproval { id }
@@ -273,7 +273,7 @@ impl EventSequencer {
             | RunEventKind::ToolFinished { id, .. } => {
                 let call = self.find_call(id);
                 if let Some(call) = call.filter(|call| call.has_complete_input()) {
-                    update_call(call, &event.kind, emit);
+                    apply_event_to_call(call, &event.kind, emit);
                 }
             }
             _ => {}
@@ -288,7 +288,7 @@ impl EventSequencer {
     /// Emits the client events that close a response before its run has finished. Unfinished tool
     /// calls are dropped. The text of an unfinished model call is marked as not part of the answer
     /// ([`ClientEvent::TextSuperseded`]). The next response contains the remaining events.
-    pub(crate) fn close_open_parts(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    pub(crate) fn emit_closing_events(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.discard_partial_answer(emit);
         self.finish_step(emit);
     }
@@ -330,7 +330,7 @@ impl EventSequencer {
         &mut self.calls[index]
     }
 
-    fn handle_planned_call(
+    fn emit_planned_tool_call(
         &mut self,
         id: &str,
         server: Option<&str>,
@@ -360,7 +360,7 @@ impl EventSequencer {
         }
     }
 
-    fn append_delta(
+    fn emit_answer_delta(
         &mut self,
         kind: AnswerPartKind,
         text: &str,
@@ -404,7 +404,7 @@ impl EventSequencer {
         self.drop_unfinished_calls(emit);
         if !self.has_text {
             // No text was streamed, so the whole answer is emitted as one part.
-            self.append_delta(AnswerPartKind::Text, &report.answer, emit);
+            self.emit_answer_delta(AnswerPartKind::Text, &report.answer, emit);
         }
         self.finish_step(emit);
         let artifacts = report.content.iter();
@@ -419,11 +419,11 @@ impl EventSequencer {
     fn discard_partial_answer(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.drop_unfinished_calls(emit);
         if std::mem::take(&mut self.is_model_call_open) {
-            self.supersede_text(emit);
+            self.discard_step_text(emit);
         }
     }
 
-    fn supersede_text(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn discard_step_text(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         if std::mem::take(&mut self.has_text_in_step) {
             self.has_text = false;
             self.starts_paragraph = true;
@@ -458,7 +458,7 @@ impl EventSequencer {
 
 /// Applies a run event to a tool call whose input is complete, and emits the resulting client
 /// event.
-fn update_call(
+fn apply_event_to_call(
     call: &mut ToolCallView,
     event: &RunEventKind,
     emit: &mut dyn FnMut(ClientEvent<'_>),
@@ -485,7 +485,7 @@ fn update_call(
             structured,
             ..
         } => {
-            let outcome = CallOutcome {
+            let outcome = ToolCallResult {
                 is_error: *is_error,
                 failure: *failure,
                 was_denied: call.stage == CallStage::Denied,

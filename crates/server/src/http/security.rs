@@ -73,13 +73,13 @@ pub(crate) async fn check_request_head(
     request: Request,
     next: Next,
 ) -> Response {
-    match check_request(&request, app.options(), &names) {
+    match check_size_host_and_origin(&request, app.options(), &names) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-fn check_request(
+fn check_size_host_and_origin(
     request: &Request,
     options: &ServerOptions,
     names: &HostNames,

@@ -16,7 +16,7 @@ use switchboard_orchestration::{
 };
 
 use super::{ActiveRun, Hub, LoggedEvent, RunStatus, limits::RunSlots, lock_mutex};
-use crate::Observer;
+use crate::RunEventObserver;
 
 /// The event stream of a run that this process executes.
 pub(super) enum RunExecution {
@@ -121,10 +121,10 @@ impl Hub {
             }
         };
         self.shared.tasks.spawn(task);
-        // If the shutdown started before this run was added to the active runs, `close_approvals`
-        // may have missed the run, so it is called again.
+        // If the shutdown started before this run was added to the active runs,
+        // `end_all_approval_waits` may have missed the run, so it is called again.
         if self.shared.stopping.is_cancelled() {
-            self.close_approvals();
+            self.end_all_approval_waits();
         }
     }
 
@@ -144,7 +144,7 @@ impl Hub {
                 if next.is_pending() {
                     // When no event is ready, the log contains all emitted events, so the status of
                     // the run in the log can be updated.
-                    self.update_status(active);
+                    self.publish_waiting_status(active);
                 }
                 next.map(Ok)
             });
@@ -168,7 +168,7 @@ impl Hub {
         &self,
         active: &ActiveRun,
         event: &RunEvent,
-        observer: &mut Option<Box<dyn Observer>>,
+        observer: &mut Option<Box<dyn RunEventObserver>>,
     ) {
         active.approvals.observe_event(&event.kind);
         let is_delta = matches!(
@@ -186,8 +186,8 @@ impl Hub {
     }
 
     /// Publishes in the log whether the run waits for a person or continues.
-    fn update_status(&self, active: &ActiveRun) {
-        let requests = active.approvals.current_requests();
+    fn publish_waiting_status(&self, active: &ActiveRun) {
+        let requests = active.approvals.awaited_approval_requests();
         let has_questions = || {
             let questions = self.engine().pending_questions();
             questions.is_some_and(|it| !it.open_questions(&active.record.id).is_empty())

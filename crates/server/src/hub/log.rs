@@ -200,7 +200,7 @@ impl RunLog {
     }
 
     /// Returns whether a tool call got a decision or a result after the event numbered `seq`.
-    pub(super) fn is_call_settled_after(&self, seq: u64, call: &str) -> bool {
+    pub(super) fn has_decision_or_result_after(&self, seq: u64, call: &str) -> bool {
         let state = self.lock_state();
         let newer = state.events.iter().rev().take_while(|it| it.seq > seq);
         let mut newer = newer.filter_map(|it| it.event.as_deref());

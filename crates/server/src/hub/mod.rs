@@ -264,7 +264,7 @@ impl Hub {
     /// they are interrupted. Returns at `limit`, even if the store does not respond.
     pub(crate) async fn stop_all_runs(&self, abort: impl Future<Output = ()>, limit: Instant) {
         self.shared.stopping.cancel();
-        self.close_approvals();
+        self.end_all_approval_waits();
         self.shared.tasks.close();
         tokio::select! {
             () = self.shared.tasks.wait() => return,
@@ -284,9 +284,9 @@ impl Hub {
     }
 
     /// Ends the waiting for approval decisions in all active runs, so that waiting runs are stored.
-    fn close_approvals(&self) {
+    fn end_all_approval_waits(&self) {
         for run in self.lock_active_runs().values() {
-            run.approvals.end_waiting();
+            run.approvals.end_approval_wait();
         }
     }
 
@@ -318,7 +318,7 @@ impl Hub {
         owner: &Principal,
         run: &str,
     ) -> Result<Option<RunRecord>, Problem> {
-        if !is_valid_id(run) {
+        if !is_valid_session_or_run_id(run) {
             return Ok(None);
         }
         Ok(self.shared.runs.find_run(owner, run).await?)
@@ -344,7 +344,7 @@ const MAX_ID_LENGTH: usize = 512;
 
 /// Returns whether a text can be a session id or run id. Other texts need no search in the store,
 /// and some stores reject them.
-pub(crate) fn is_valid_id(text: &str) -> bool {
+pub(crate) fn is_valid_session_or_run_id(text: &str) -> bool {
     (1..=MAX_ID_LENGTH).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
@@ -354,7 +354,7 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Runs an operation in its own task, so that the operation completes even if the client
 /// disconnects. Otherwise, a partly resumed run could remain without a task that executes it.
-async fn run_to_completion<T: Send + 'static>(
+async fn spawn_to_completion<T: Send + 'static>(
     operation: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
     tokio::spawn(operation)

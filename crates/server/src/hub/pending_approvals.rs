@@ -75,7 +75,7 @@ impl PendingApprovals {
 
     /// Returns whether the client executes the tool call. Only the client's result decides about
     /// such a call.
-    pub(super) fn is_client_call(&self, call: &str) -> bool {
+    pub(super) fn is_client_tool_call(&self, call: &str) -> bool {
         self.lock_state().client_calls.contains(call)
     }
 
@@ -91,7 +91,7 @@ impl PendingApprovals {
     }
 
     /// Returns the approval requests that the run is waiting for, or none if it does not wait.
-    pub(super) fn current_requests(&self) -> Vec<ApprovalRequest> {
+    pub(super) fn awaited_approval_requests(&self) -> Vec<ApprovalRequest> {
         let state = self.lock_state();
         if state.is_waiting {
             state.requests.clone()
@@ -101,7 +101,7 @@ impl PendingApprovals {
     }
 
     /// Ends the current and all future waiting: calls without a decision get the default decision.
-    pub(super) fn end_waiting(&self) {
+    pub(super) fn end_approval_wait(&self) {
         self.lock_state().is_closed = true;
         self.changed.notify_waiters();
     }
@@ -165,9 +165,9 @@ impl PendingApprovals {
 }
 
 /// A guard that resets `is_waiting` when the run stops waiting.
-struct WaitGuard<'a>(&'a PendingApprovals);
+struct ApprovalWaitGuard<'a>(&'a PendingApprovals);
 
-impl Drop for WaitGuard<'_> {
+impl Drop for ApprovalWaitGuard<'_> {
     fn drop(&mut self) {
         self.0.lock_state().is_waiting = false;
     }
@@ -195,7 +195,7 @@ impl Approver for PendingApprovals {
             state.requests = requests.to_vec();
             state.is_waiting = true;
         }
-        let _guard = WaitGuard(self);
+        let _guard = ApprovalWaitGuard(self);
         tokio::time::timeout(self.time_limit, self.wait_for_value(decision))
             .await
             .unwrap_or_else(|_| self.default_decision())

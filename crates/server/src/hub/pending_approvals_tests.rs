@@ -43,7 +43,7 @@ async fn decisions_are_accepted_in_any_order() {
     let requests = [request("a"), request("b")];
     let mut decided = Box::pin(approvals.await_decision(&requests));
     assert!(decided.as_mut().now_or_never().is_none());
-    assert_eq!(approvals.current_requests(), requests);
+    assert_eq!(approvals.awaited_approval_requests(), requests);
     assert!(!approvals.submit_decision("c", allow()), "an unknown call");
     assert!(approvals.submit_decision("b", allow()));
     assert!(
@@ -55,7 +55,7 @@ async fn decisions_are_accepted_in_any_order() {
     approvals.observe_event(&finished("b"));
     // Between two waits of the run.
     assert_eq!(approvals.undecided_requests(), requests[..1]);
-    assert!(approvals.current_requests().is_empty());
+    assert!(approvals.awaited_approval_requests().is_empty());
     // The result contains the position in the new list.
     let rest = [request("a")];
     let mut decided = Box::pin(approvals.await_decision(&rest));
@@ -99,7 +99,7 @@ async fn closing_ends_all_waits() {
     let requests = [request("a")];
     let mut decided = Box::pin(approvals.await_decision(&requests));
     assert!(decided.as_mut().now_or_never().is_none());
-    approvals.end_waiting();
+    approvals.end_approval_wait();
     assert_eq!(decided.await, (0, ApprovalDecision::Later));
     let next = approvals.decide(&request("b")).await;
     assert_eq!(next, ApprovalDecision::Later);
@@ -116,7 +116,7 @@ async fn requests_are_withdrawn_when_their_future_is_dropped() {
     let mut decided = Box::pin(approvals.await_decision(&requests));
     assert!(decided.as_mut().now_or_never().is_none());
     drop(decided);
-    assert!(approvals.current_requests().is_empty());
+    assert!(approvals.awaited_approval_requests().is_empty());
 }
 
 #[tokio::test]
@@ -131,10 +131,10 @@ async fn a_client_call_is_known_until_it_is_finished() {
     approvals.observe_event(&planned("a", Some(CLIENT_SERVER)));
     approvals.observe_event(&planned("b", Some("desk")));
     approvals.observe_event(&planned("c", None));
-    let known = ["a", "b", "c"].map(|call| approvals.is_client_call(call));
+    let known = ["a", "b", "c"].map(|call| approvals.is_client_tool_call(call));
     assert_eq!(known, [true, false, false]);
     approvals.observe_event(&finished("a"));
-    assert!(!approvals.is_client_call("a"));
+    assert!(!approvals.is_client_tool_call("a"));
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn an_early_decision_about_a_later_call_is_returned_immediately() {
     assert!(approvals.submit_decision("a", allow()));
     assert_eq!(decided.await, (0, allow()));
     // Closing is not an early decision.
-    approvals.end_waiting();
+    approvals.end_approval_wait();
     let mut early = Box::pin(approvals.await_early_decision("run", &others));
     assert!(early.as_mut().now_or_never().is_none());
 }

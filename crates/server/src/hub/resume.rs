@@ -21,7 +21,7 @@ impl Hub {
         let leased = self.durable_runs(principal).acquire_run(run).await;
         let leased = leased.map_err(|error| convert_lease_error(error.into(), run))?;
         let is_waiting = match &decision {
-            Some((call, _)) => check_call_waits(&leased, call),
+            Some((call, _)) => check_call_awaits_approval(&leased, call),
             None => Ok(()),
         };
         let agent = match is_waiting {
@@ -66,7 +66,7 @@ impl Hub {
         // If the engine refuses the recipe of the run, for example because the recipe was deleted,
         // the run continues without a recipe.
         let recipes = [stored.recipe, None];
-        let agent = self.build_accepted_agent(leased, &recipes, &parameters, principal);
+        let agent = self.build_agent_with_fallbacks(leased, &recipes, &parameters, principal);
         Ok(agent.await?)
     }
 
@@ -99,7 +99,7 @@ impl Hub {
             parameters.tools = Some(false);
         }
         let recipes = [stored.recipe];
-        let agent = self.build_accepted_agent(leased, &recipes, &parameters, principal);
+        let agent = self.build_agent_with_fallbacks(leased, &recipes, &parameters, principal);
         let agent = agent.await.map_err(|error| match &error {
             RunSettingsError::Unavailable { .. } => error.into(),
             RunSettingsError::Unknown { .. } | RunSettingsError::Invalid { .. } => {
@@ -112,7 +112,7 @@ impl Hub {
     /// Builds an agent with the first combination of recipe and model that the engine accepts. If
     /// the model of the run no longer exists, the configured model is used. If the engine accepts
     /// no combination, returns the error for the first one.
-    async fn build_accepted_agent(
+    async fn build_agent_with_fallbacks(
         &self,
         leased: &LeasedRun,
         recipes: &[Option<String>],
@@ -157,7 +157,7 @@ impl Hub {
 
 /// Checks that a tool call of a stored run waits for an approval decision. A call that the client
 /// executes is an error too, because only the client can send its result.
-fn check_call_waits(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
+fn check_call_awaits_approval(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
     let waiting = leased.restored_run().pending_approvals();
     let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) else {
         return Err(not_waiting_error(call, &waiting));

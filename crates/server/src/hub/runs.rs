@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::{
     ActiveRun, EventReader, Hub, LoggedEvent, RunStatus, lock_mutex,
     resume::{client_call_error, convert_lease_error, not_waiting_error},
-    run_to_completion,
+    spawn_to_completion,
 };
 use crate::{Problem, openapi::schema};
 
@@ -215,7 +215,7 @@ impl Hub {
         decision: ApprovalDecision,
     ) -> Result<RunRecord, Problem> {
         if let Some(active) = self.find_active_run(owner, run)
-            && active.approvals.is_client_call(call)
+            && active.approvals.is_client_tool_call(call)
         {
             return Err(client_call_error(run, call));
         }
@@ -233,7 +233,7 @@ impl Hub {
     ) -> Result<RunRecord, Problem> {
         let (hub, owner) = (self.clone(), owner.clone());
         let (run, call) = (run.to_owned(), call.to_owned());
-        run_to_completion(async move {
+        spawn_to_completion(async move {
             let lock = hub.run_lock(&run);
             let _guard = lock.lock().await;
             if let Some(active) = hub.find_active_run(&owner, &run) {
@@ -242,7 +242,7 @@ impl Hub {
                     let waiting = active.approvals.undecided_requests();
                     return Err(not_waiting_error(&call, &waiting));
                 }
-                if wait_until_applied(&active, last, &call).await {
+                if wait_until_decision_applied(&active, last, &call).await {
                     return Ok(active.current_record());
                 }
                 // The run was stored before it applied the decision, so it is resumed with the
@@ -293,7 +293,7 @@ impl Hub {
         run: &str,
     ) -> Result<RunRecord, Problem> {
         let (hub, owner, run) = (self.clone(), owner.clone(), run.to_owned());
-        run_to_completion(async move {
+        spawn_to_completion(async move {
             let lock = hub.run_lock(&run);
             let _guard = lock.lock().await;
             if let Some(active) = hub.find_active_run(&owner, &run) {
@@ -337,7 +337,7 @@ impl Hub {
         run: &str,
     ) -> Result<RunRecord, Problem> {
         let (hub, owner, run) = (self.clone(), owner.clone(), run.to_owned());
-        run_to_completion(async move {
+        spawn_to_completion(async move {
             let lock = hub.run_lock(&run);
             let _guard = lock.lock().await;
             if let Some(active) = hub.find_active_run(&owner, &run) {
@@ -382,12 +382,12 @@ impl Hub {
 /// decision about `call`. Returns `false` if a durable run stopped before that, so that the stored
 /// run must be resumed with the decision. Returns `true` after `OPERATION_TIMEOUT` even if the
 /// decision is not applied yet.
-async fn wait_until_applied(active: &ActiveRun, last_event: u64, call: &str) -> bool {
+async fn wait_until_decision_applied(active: &ActiveRun, last_event: u64, call: &str) -> bool {
     let mut changes = active.log.subscribe_changes();
     let applied = async {
         loop {
             changes.borrow_and_update();
-            if active.log.is_call_settled_after(last_event, call) {
+            if active.log.has_decision_or_result_after(last_event, call) {
                 return true;
             }
             if active.log.run_status().is_final() {

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{
     ActiveRun, CLIENT_SERVER, ConversationInput, Hub, PendingApprovals, RunLog, StartRequest,
-    StartedRun, execution::RunExecution, limits::RunSlots, run_to_completion,
+    StartedRun, execution::RunExecution, limits::RunSlots, spawn_to_completion,
 };
 use crate::Problem;
 
@@ -40,7 +40,7 @@ impl Hub {
             return self.start_run_now(start).await;
         }
         let hub = self.clone();
-        run_to_completion(async move { hub.start_run_now(start).await }).await
+        spawn_to_completion(async move { hub.start_run_now(start).await }).await
     }
 
     async fn start_run_now(&self, start: StartRequest) -> Result<StartedRun, Problem> {
@@ -121,7 +121,7 @@ impl Hub {
                     }
                     Some(keep) => {
                         let begun = durable_runs
-                            .begin_run_after_prefix(&agent, &id, keep, messages, parameters);
+                            .begin_run_after_truncation(&agent, &id, keep, messages, parameters);
                         begun.await?
                     }
                 };

@@ -102,7 +102,7 @@ pub(super) async fn tools(State(app): State<App>) -> Json<ToolList> {
     responses((status = 200, description = "The configured servers.", body = ServerList))
 )]
 pub(super) async fn servers(State(app): State<App>) -> Json<ServerList> {
-    let servers = app.engine().server_states().await;
+    let servers = app.engine().mcp_server_states().await;
     Json(ServerList { servers })
 }
 

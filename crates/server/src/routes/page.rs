@@ -23,7 +23,7 @@ mod tests;
 
 #[derive(RustEmbed)]
 #[folder = "web/"]
-struct Files;
+struct EmbeddedWebFiles;
 
 /// Content security policy of the page. It permits only the page's own scripts, styles and server,
 /// images as data, and markup from the sanitizer (Trusted Types). Other hosts are blocked.
@@ -132,9 +132,9 @@ fn find_file(path: &str) -> Option<(rust_embed::EmbeddedFile, bool)> {
     {
         return None;
     }
-    Files::get(path)
+    EmbeddedWebFiles::get(path)
         .map(|file| (file, false))
-        .or_else(|| Files::get(&format!("{path}.gz")).map(|file| (file, true)))
+        .or_else(|| EmbeddedWebFiles::get(&format!("{path}.gz")).map(|file| (file, true)))
 }
 
 fn entity_tag(hash: &[u8]) -> String {

@@ -87,8 +87,8 @@ fn only_files_of_the_page_are_served() {
 /// The routes can be nested below any path, so absolute paths would be wrong.
 #[tokio::test]
 async fn the_page_contains_no_absolute_paths() {
-    for name in Files::iter().filter(|name| !name.starts_with("vendor/")) {
-        let file = Files::get(&name).unwrap();
+    for name in EmbeddedWebFiles::iter().filter(|name| !name.starts_with("vendor/")) {
+        let file = EmbeddedWebFiles::get(&name).unwrap();
         let text = std::str::from_utf8(&file.data).unwrap();
         for begin in [
             "src=\"/",

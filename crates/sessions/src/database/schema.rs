@@ -15,13 +15,13 @@ const CREATE_VERSION: &str = "CREATE TABLE store_version (version BIGINT NOT NUL
 /// Changes nothing if the check fails. Two processes may call this at the same time.
 pub(crate) async fn prepare_tables(connection: &mut dyn Connection) -> Result<(), OpenError> {
     connection.begin().await.map_err(to_open_error)?;
-    let result = prepare_in_transaction(connection).await;
+    let result = create_or_check_tables(connection).await;
     let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
     let ended = connection.execute_batch(end).await.map_err(to_open_error);
     result.and(ended)
 }
 
-async fn prepare_in_transaction(connection: &mut dyn Connection) -> Result<(), OpenError> {
+async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), OpenError> {
     #[cfg(feature = "postgres")]
     if connection.kind() == DatabaseKind::Postgres {
         // Only one process at a time prepares a database. The others wait for this advisory lock,

@@ -10,7 +10,7 @@ pub(crate) enum Value {
 
 impl Value {
     /// Returns whether the value is text with the character NUL, which no row can contain.
-    pub(crate) fn cannot_be_stored(&self) -> bool {
+    pub(crate) fn contains_nul(&self) -> bool {
         matches!(self, Self::Text(text) if has_nul(text))
     }
 
@@ -19,7 +19,7 @@ impl Value {
     /// PostgreSQL does not support NUL in text. SQLite does, but both databases must behave the
     /// same.
     pub(crate) fn check_storable(&self) -> Result<(), DatabaseError> {
-        if self.cannot_be_stored() {
+        if self.contains_nul() {
             let cause = "text with the character NUL cannot be stored";
             return Err(DatabaseError::other_failure(cause));
         }
@@ -86,7 +86,7 @@ impl Row {
     pub(crate) fn read_int(&self, column: usize) -> Result<i64, DatabaseError> {
         match self.0.get(column) {
             Some(Cell::Int(number)) => Ok(*number),
-            other => Err(wrong_type(column, "an integer", other)),
+            other => Err(column_type_error(column, "an integer", other)),
         }
     }
 
@@ -98,7 +98,7 @@ impl Row {
     pub(crate) fn read_text(&self, column: usize) -> Result<String, DatabaseError> {
         match self.0.get(column) {
             Some(Cell::Text(text)) => Ok(text.clone()),
-            other => Err(wrong_type(column, "text", other)),
+            other => Err(column_type_error(column, "text", other)),
         }
     }
 
@@ -110,7 +110,7 @@ impl Row {
     }
 }
 
-fn wrong_type(column: usize, expected: &str, found: Option<&Cell>) -> DatabaseError {
+fn column_type_error(column: usize, expected: &str, found: Option<&Cell>) -> DatabaseError {
     let found = match found {
         Some(Cell::Int(_)) => "an integer",
         Some(Cell::Text(_)) => "text",

@@ -6,12 +6,12 @@ use serde_json::value::RawValue;
 use switchboard_domain::{Principal, RunState, SessionId, SessionStoreError};
 use tokio::{runtime::Handle, sync::mpsc, task::spawn_blocking};
 
-use super::record::{FORMAT, Record, VERSION};
+use super::record::{ExportRecord, FORMAT, VERSION};
 use crate::{
     Store,
     database::{Connection, DatabaseError, Row, has_nul, values},
     rows::{SESSION, StoredRun, read_events, read_session, select_runs},
-    write::queue::Refusal,
+    write::queue::WriteError,
 };
 
 type Line = Result<String, SessionStoreError>;
@@ -35,8 +35,8 @@ impl Store {
             runtime.block_on(async move {
                 let error = match write_sessions(&store, &owner, session, &sender).await {
                     Ok(()) => return,
-                    Err(Refusal::Refused(error)) => error,
-                    Err(Refusal::Failed(error)) => error.into_store_error("export sessions"),
+                    Err(WriteError::Refused(error)) => error,
+                    Err(WriteError::Failed(error)) => error.into_store_error("export sessions"),
                 };
                 let _ = sender.send(Err(error)).await;
             });
@@ -46,7 +46,10 @@ impl Store {
 }
 
 /// Sends a record as one line of the export. Fails if the stream was dropped.
-async fn send_record(output: &mpsc::Sender<Line>, record: &Record) -> Result<(), DatabaseError> {
+async fn send_record(
+    output: &mpsc::Sender<Line>,
+    record: &ExportRecord,
+) -> Result<(), DatabaseError> {
     let mut line = serde_json::to_string(record).map_err(DatabaseError::other_failure)?;
     line.push('\n');
     let sent = output.send(Ok(line)).await;
@@ -62,7 +65,7 @@ async fn send_rows(
     connection: &mut dyn Connection,
     sql: &'static str,
     key: i64,
-    records: impl Fn(&Row) -> Result<Vec<Record>, DatabaseError>,
+    records: impl Fn(&Row) -> Result<Vec<ExportRecord>, DatabaseError>,
 ) -> Result<(), DatabaseError> {
     let mut after = -1;
     loop {
@@ -84,11 +87,11 @@ async fn write_sessions(
     owner: &Principal,
     only: Option<SessionId>,
     output: &mpsc::Sender<Line>,
-) -> Result<(), Refusal> {
+) -> Result<(), WriteError> {
     const NEXT: &str = "SELECT id, title, created_at, messages, key FROM sessions
         WHERE tenant = $1 AND person = $2 AND key > $3 ORDER BY key LIMIT 1";
     let mut connection = store.database().open_snapshot().await?;
-    let header = Record::Header {
+    let header = ExportRecord::Header {
         format: FORMAT.to_owned(),
         version: VERSION,
         exported_at: Timestamp::now().to_string(),
@@ -115,7 +118,7 @@ async fn write_sessions(
     if let Some(id) = only.filter(|_| sessions == 0) {
         return Err(SessionStoreError::NotFound { id }.into());
     }
-    send_record(output, &Record::End { sessions }).await?;
+    send_record(output, &ExportRecord::End { sessions }).await?;
     connection.close().await;
     Ok(())
 }
@@ -131,8 +134,8 @@ async fn write_session(
     const RUNS: &str = select_runs!("s.id = $3 ORDER BY r.key");
     let session = read_session(row)?;
     let (id, key) = (session.id.0.clone(), row.read_int(4)?);
-    send_record(output, &Record::Session(session)).await?;
-    let message = |row: &Row| Ok(vec![Record::Message(to_raw_json(row.read_text(1)?)?)]);
+    send_record(output, &ExportRecord::Session(session)).await?;
+    let message = |row: &Row| Ok(vec![ExportRecord::Message(to_raw_json(row.read_text(1)?)?)]);
     send_rows(output, connection, MESSAGES, key, message).await?;
     let values = values![&owner.tenant, &owner.user, &id];
     for row in connection.query_rows(RUNS, values).await? {
@@ -157,23 +160,27 @@ async fn write_run(
     if record.state == RunState::Running {
         record.state = RunState::Interrupted;
     }
-    send_record(output, &Record::Run(record)).await?;
+    send_record(output, &ExportRecord::Run(record)).await?;
     let events = |row: &Row| {
         let events = read_events(row)?.into_iter();
         events
-            .map(|(_, event)| to_raw_json(event).map(Record::Event))
+            .map(|(_, event)| to_raw_json(event).map(ExportRecord::Event))
             .collect()
     };
     send_rows(output, connection, EVENTS, key, events).await?;
     if let Some(row) = connection.query_row(STATE, values![key]).await? {
         // A record must be one line. Line ends in JSON are white space, so spaces can replace them.
         let state = row.read_text(0)?.replace(['\n', '\r'], " ");
-        let state = Record::State {
+        let state = ExportRecord::State {
             messages: row.read_count(1)?,
             state: to_raw_json(state)?,
         };
         send_record(output, &state).await?;
-        let message = |row: &Row| Ok(vec![Record::RunMessage(to_raw_json(row.read_text(1)?)?)]);
+        let message = |row: &Row| {
+            Ok(vec![ExportRecord::RunMessage(to_raw_json(
+                row.read_text(1)?,
+            )?)])
+        };
         send_rows(output, connection, RUN_MESSAGES, key, message).await?;
     }
     Ok(())

@@ -8,12 +8,12 @@ use switchboard_domain::{
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use uuid::Uuid;
 
-use super::record::{FORMAT, Record, VERSION};
+use super::record::{ExportRecord, FORMAT, VERSION};
 use crate::{
     ImportError, Store,
     database::values,
     limits::serialize_parameters,
-    write::{queue::Refusal, transaction::Transaction},
+    write::{queue::WriteError, transaction::Transaction},
 };
 
 /// Maximum size of an import in bytes: 1 GiB. The import of a longer input fails, because the input
@@ -100,7 +100,7 @@ async fn store_session(
     tx: &mut Transaction<'_>,
     owner: &Principal,
     imported: &ImportedSession,
-) -> Result<(), Refusal> {
+) -> Result<(), WriteError> {
     // The column `at`, the time of the events, stays empty. A time there would be later than
     // `updated_at` of the run, and reads of the run would return it as the time of the last change.
     const EVENTS: &str = "INSERT INTO run_events (run, first_seq, last_seq, at, events)
@@ -164,12 +164,12 @@ impl Import {
         }
         let record = serde_json::from_str(line);
         let record = record.map_err(|error| self.malformed_line(error.to_string()))?;
-        if self.is_complete || self.has_header == matches!(record, Record::Header { .. }) {
+        if self.is_complete || self.has_header == matches!(record, ExportRecord::Header { .. }) {
             return Err(self.malformed_line("the records are out of order"));
         }
         match record {
-            Record::Header { .. } => self.has_header = true,
-            Record::Session(mut session) => {
+            ExportRecord::Header { .. } => self.has_header = true,
+            ExportRecord::Session(mut session) => {
                 self.check_counts()?;
                 if self.ids == ImportIds::New {
                     session.id = SessionId(Uuid::now_v7().to_string());
@@ -180,13 +180,13 @@ impl Import {
                     runs: Vec::new(),
                 });
             }
-            Record::Message(message) => self.read_message(&message)?,
-            Record::Run(run) => self.read_run(run)?,
-            Record::Event(event) => {
-                let event = self.check_depth("an event", &event)?;
+            ExportRecord::Message(message) => self.read_message(&message)?,
+            ExportRecord::Run(run) => self.read_run(run)?,
+            ExportRecord::Event(event) => {
+                let event = self.check_json_depth("an event", &event)?;
                 self.current_run()?.events.push(event);
             }
-            Record::State { messages, .. } => {
+            ExportRecord::State { messages, .. } => {
                 let malformed = self.malformed_line("a state without an unfinished run");
                 let run = self.current_run()?;
                 if !run.was_unfinished {
@@ -195,8 +195,8 @@ impl Import {
                 let messages = i64::try_from(messages).unwrap_or(i64::MAX);
                 run.missing_messages = run.missing_messages.saturating_add(messages);
             }
-            Record::RunMessage(_) => self.current_run()?.missing_messages -= 1,
-            Record::End { sessions } => {
+            ExportRecord::RunMessage(_) => self.current_run()?.missing_messages -= 1,
+            ExportRecord::End { sessions } => {
                 self.check_counts()?;
                 if sessions != self.sessions.len() as u64 {
                     return Err(self.malformed_line("sessions are missing"));
@@ -228,7 +228,7 @@ impl Import {
     }
 
     fn read_message(&mut self, message: &RawValue) -> Result<(), ImportError> {
-        let text = self.check_depth("a message", message)?;
+        let text = self.check_json_depth("a message", message)?;
         if let Err(error) = serde_json::from_str::<Message>(&text) {
             return Err(self.malformed_line(format!("a message cannot be read: {error}")));
         }
@@ -296,7 +296,7 @@ impl Import {
 
     /// Returns the text of a JSON document. Fails if the document is nested too deeply to be read
     /// again. `what` names the document in the error.
-    fn check_depth(&self, what: &str, document: &RawValue) -> Result<String, ImportError> {
+    fn check_json_depth(&self, what: &str, document: &RawValue) -> Result<String, ImportError> {
         check_document_depth(document.get().as_bytes())
             .map_err(|too_deep| self.malformed_line(format!("{what} is {too_deep}")))?;
         Ok(document.get().to_owned())

@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::transaction::{Now, Transaction};
+use super::transaction::{Transaction, TransactionTime};
 use crate::database::{
     Connection, Database, DatabaseError, DatabaseKind, FailureKind, InstanceLocks, values,
 };
@@ -29,20 +29,20 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The reason why a write was not performed.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum WriteError {
     /// A rule of the store forbids the write, such as a message count that does not match.
     Refused(SessionStoreError),
     /// The database failed to perform the write.
     Failed(DatabaseError),
 }
 
-impl From<DatabaseError> for Refusal {
+impl From<DatabaseError> for WriteError {
     fn from(error: DatabaseError) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<SessionStoreError> for Refusal {
+impl From<SessionStoreError> for WriteError {
     fn from(error: SessionStoreError) -> Self {
         Self::Refused(error)
     }
@@ -88,7 +88,7 @@ struct QueuedWrite<T, F> {
 
 /// A [`QueuedWrite`] of any result type, so that one queue can hold all writes.
 #[async_trait(?Send)]
-trait Job: Send {
+trait WriteJob: Send {
     /// Returns whether the caller no longer waits for the outcome, so that the write can be
     /// skipped.
     fn is_abandoned(&self) -> bool;
@@ -108,10 +108,10 @@ trait Job: Send {
 }
 
 #[async_trait(?Send)]
-impl<T, F> Job for QueuedWrite<T, F>
+impl<T, F> WriteJob for QueuedWrite<T, F>
 where
     T: Send,
-    F: AsyncFn(&mut Transaction<'_>) -> Result<T, Refusal> + Send,
+    F: AsyncFn(&mut Transaction<'_>) -> Result<T, WriteError> + Send,
 {
     fn is_abandoned(&self) -> bool {
         self.reply.is_closed()
@@ -134,10 +134,10 @@ where
                 self.outcome = Some(Ok(output));
                 return Ok(true);
             }
-            Err(Refusal::Failed(error)) if !has_savepoint || ends_transaction(&error) => {
+            Err(WriteError::Failed(error)) if !has_savepoint || ends_transaction(&error) => {
                 return Err(error.into());
             }
-            Err(Refusal::Failed(error)) => {
+            Err(WriteError::Failed(error)) => {
                 let error = Arc::new(error);
                 match undo_write(tx.connection).await {
                     Err(lost) if lost.is_kind(FailureKind::ConnectionLost) => {
@@ -151,7 +151,7 @@ where
                 let may_pass = error.is_kind(FailureKind::Locked);
                 BatchFailure { error, may_pass }.into_store_error(self.operation)
             }
-            Err(Refusal::Refused(refused)) => {
+            Err(WriteError::Refused(refused)) => {
                 if has_savepoint {
                     undo_write(tx.connection).await?;
                 }
@@ -186,9 +186,9 @@ async fn undo_write(connection: &mut dyn Connection) -> Result<(), DatabaseError
 }
 
 /// The sender of writes to the writer thread. `None` ends the thread.
-pub(crate) struct Queue(mpsc::UnboundedSender<Option<Box<dyn Job>>>);
+pub(crate) struct WriteQueue(mpsc::UnboundedSender<Option<Box<dyn WriteJob>>>);
 
-impl Queue {
+impl WriteQueue {
     /// Queues a write and waits until it is committed or has failed. The length of the queue is not
     /// limited, but each caller waits for its write, so the queue has at most one entry per waiting
     /// caller.
@@ -196,7 +196,7 @@ impl Queue {
         &self,
         operation: &'static str,
         is_one_statement: bool,
-        write: impl AsyncFn(&mut Transaction<'_>) -> Result<T, Refusal> + Send + 'static,
+        write: impl AsyncFn(&mut Transaction<'_>) -> Result<T, WriteError> + Send + 'static,
     ) -> Result<T, SessionStoreError> {
         let (reply, answer) = oneshot::channel();
         let queued = QueuedWrite {
@@ -222,12 +222,12 @@ impl Queue {
 pub(crate) struct Writer {
     database: Arc<dyn Database>,
     connection: Option<Box<dyn Connection>>,
-    phase: Phase,
+    phase: TransactionPhase,
 }
 
 /// The progress of the current transaction, which decides whether a failed one is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum TransactionPhase {
     /// The transaction has not performed any write, so that a retry is safe.
     Begin,
     /// Writes may have been performed, but none is committed.
@@ -237,25 +237,25 @@ enum Phase {
 }
 
 impl Writer {
-    /// Starts the writer thread, which ends with [`Queue::end_writer`] or when the queue is
+    /// Starts the writer thread, which ends with [`WriteQueue::end_writer`] or when the queue is
     /// dropped. Writes have their own thread, because SQLite calls block.
     pub(crate) fn start(
         database: Arc<dyn Database>,
         connection: Box<dyn Connection>,
-    ) -> io::Result<Queue> {
+    ) -> io::Result<WriteQueue> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let writer = Self {
             database,
             connection: Some(connection),
-            phase: Phase::Begin,
+            phase: TransactionPhase::Begin,
         };
         let runtime = Handle::current();
         let thread = thread::Builder::new().name("sessions".to_owned());
         thread.spawn(move || runtime.block_on(writer.run_batches(receiver)))?;
-        Ok(Queue(sender))
+        Ok(WriteQueue(sender))
     }
 
-    async fn run_batches(mut self, mut queue: mpsc::UnboundedReceiver<Option<Box<dyn Job>>>) {
+    async fn run_batches(mut self, mut queue: mpsc::UnboundedReceiver<Option<Box<dyn WriteJob>>>) {
         let mut taken = Vec::new();
         while queue.recv_many(&mut taken, MAX_BATCH).await > 0 {
             let is_end = taken.iter().any(Option::is_none);
@@ -274,12 +274,12 @@ impl Writer {
         }
     }
 
-    async fn perform_batch(&mut self, mut batch: Vec<Box<dyn Job>>) {
+    async fn perform_batch(&mut self, mut batch: Vec<Box<dyn WriteJob>>) {
         let mut pauses = RETRY_PAUSES.into_iter();
         let started = Instant::now();
         let max_time = self.database.transaction_timeout();
         let failure = loop {
-            self.phase = Phase::Begin;
+            self.phase = TransactionPhase::Begin;
             let attempt = timeout(max_time, self.attempt_batch(&mut batch)).await;
             let attempt = attempt.unwrap_or_else(|_| Err(DatabaseError::timed_out().into()));
             let Err(error) = attempt else {
@@ -294,9 +294,9 @@ impl Writer {
                 // The connection is lost or its rollback failed. Dropping the connection rolls the
                 // transaction back.
                 self.connection = None;
-                self.database.instance_locks().request_check();
+                self.database.instance_locks().request_lock_check();
             }
-            if self.phase == Phase::Write && !lost && batch.len() > 1 {
+            if self.phase == TransactionPhase::Write && !lost && batch.len() > 1 {
                 // One failed write made the whole transaction fail. Each write is repeated in a
                 // separate transaction, so that only the failed write returns an error.
                 for job in batch {
@@ -306,19 +306,19 @@ impl Writer {
             }
             let conflict = error.is_kind(FailureKind::Conflict);
             let may_retry = match self.phase {
-                Phase::Begin => lost || error.is_kind(FailureKind::Overloaded),
-                Phase::Write => lost || conflict,
+                TransactionPhase::Begin => lost || error.is_kind(FailureKind::Overloaded),
+                TransactionPhase::Write => lost || conflict,
                 // After a lost connection, it is unknown whether the commit succeeded, so the
                 // writes are not repeated.
-                Phase::Commit => conflict,
+                TransactionPhase::Commit => conflict,
             };
             let pause = pauses.next();
             let Some(pause) = pause.filter(|_| may_retry && started.elapsed() < RETRY_TIMEOUT)
             else {
                 // If another writer held a lock for too long, the transaction was rolled back, so
                 // the caller may repeat the writes.
-                let may_pass =
-                    error.is_kind(FailureKind::Locked) || (may_retry && self.phase == Phase::Begin);
+                let may_pass = error.is_kind(FailureKind::Locked)
+                    || (may_retry && self.phase == TransactionPhase::Begin);
                 break Some(BatchFailure { error, may_pass });
             };
             sleep(Duration::from_millis(pause)).await;
@@ -330,7 +330,7 @@ impl Writer {
 
     async fn attempt_batch(
         &mut self,
-        batch: &mut [Box<dyn Job>],
+        batch: &mut [Box<dyn WriteJob>],
     ) -> Result<(), Arc<DatabaseError>> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
@@ -339,9 +339,9 @@ impl Writer {
         let connection = &mut **connection;
         let locks = self.database.instance_locks();
         connection.begin().await?;
-        let now = Now::read_clock();
-        let own_id = claim_instance(connection, locks, &now).await?;
-        self.phase = Phase::Write;
+        let now = TransactionTime::read_clock();
+        let own_id = ensure_instance_row(connection, locks, &now).await?;
+        self.phase = TransactionPhase::Write;
         let mut removed_instances = Vec::new();
         let mut tx = Transaction {
             connection,
@@ -358,7 +358,7 @@ impl Writer {
                 return Ok(());
             }
         }
-        self.phase = Phase::Commit;
+        self.phase = TransactionPhase::Commit;
         connection.execute_batch("COMMIT").await?;
         for id in removed_instances {
             locks.remove_stale_lock(&id);
@@ -371,10 +371,10 @@ impl Writer {
 /// the end of the transaction.
 ///
 /// Creates the row at the first call, and again after another instance has removed it.
-async fn claim_instance(
+async fn ensure_instance_row(
     connection: &mut dyn Connection,
     locks: &dyn InstanceLocks,
-    now: &Now,
+    now: &TransactionTime,
 ) -> Result<String, DatabaseError> {
     let find = match connection.kind() {
         // SQLite needs no row lock, because no other process writes at the same time.

@@ -7,7 +7,7 @@ use switchboard_domain::{
     Principal, RunRecord, Session, SessionId, SessionStoreError, StoredEvent,
 };
 
-use super::queue::Refusal;
+use super::queue::WriteError;
 use crate::{
     database::{Connection, DatabaseError, InstanceLocks, has_nul, values},
     limits::{check_nesting, serialize_parameters},
@@ -16,13 +16,13 @@ use crate::{
 
 /// The time at which a transaction began.
 #[derive(Debug, Clone)]
-pub(crate) struct Now {
+pub(crate) struct TransactionTime {
     /// Time in RFC 3339 format, UTC, with six decimal places, so that the texts sort by time.
     pub(crate) text: String,
     pub(crate) microseconds: i64,
 }
 
-impl Now {
+impl TransactionTime {
     pub(crate) fn read_clock() -> Self {
         let now = Timestamp::now();
         Self {
@@ -84,7 +84,10 @@ impl EventRow {
         };
         let mut numbered = events.iter().zip(first.seq..);
         if !numbered.all(|(event, seq)| event.seq == seq) {
-            return Err(run_conflict(run, "the numbers of the events have gaps"));
+            return Err(run_conflict_error(
+                run,
+                "the numbers of the events have gaps",
+            ));
         }
         for event in events {
             check_nesting("an event", &event.json)?;
@@ -105,7 +108,7 @@ pub(crate) struct Transaction<'a> {
     pub(crate) locks: &'a dyn InstanceLocks,
     /// The id of the instance that performs the transaction.
     pub(crate) own_id: &'a str,
-    pub(crate) now: &'a Now,
+    pub(crate) now: &'a TransactionTime,
     /// Ids of the instances that this transaction has removed. Their lock files are removed after
     /// the commit.
     pub(crate) removed_instances: &'a mut Vec<String>,
@@ -118,7 +121,7 @@ impl Transaction<'_> {
         owner: &Principal,
         session: &Session,
         messages: usize,
-    ) -> Result<i64, Refusal> {
+    ) -> Result<i64, WriteError> {
         const ADD: &str = "INSERT INTO sessions
             (id, tenant, person, title, created_at, created_us, used_us, messages)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING RETURNING key";
@@ -144,7 +147,7 @@ impl Transaction<'_> {
         &mut self,
         owner: &Principal,
         id: &SessionId,
-    ) -> Result<LockedSession, Refusal> {
+    ) -> Result<LockedSession, WriteError> {
         const LOCK: &str = "UPDATE sessions SET used_us = $4
             WHERE id = $1 AND tenant = $2 AND person = $3 RETURNING key, messages";
         let not_found = || SessionStoreError::NotFound { id: id.clone() };
@@ -168,13 +171,13 @@ impl Transaction<'_> {
         owner: &Principal,
         id: &SessionId,
         after: u64,
-    ) -> Result<LockedSession, Refusal> {
+    ) -> Result<LockedSession, WriteError> {
         let session = self.lock_session(owner, id).await?;
         if let Some((run, _)) = self.find_unfinished_run(session.key).await? {
-            return Err(session_busy(id, run).into());
+            return Err(session_busy_error(id, run).into());
         }
         if session.messages != after {
-            return Err(session_conflict(id, after, session.messages).into());
+            return Err(session_conflict_error(id, after, session.messages).into());
         }
         Ok(session)
     }
@@ -195,7 +198,7 @@ impl Transaction<'_> {
 
     /// Keeps the first `keep` messages of a session and replaces the others by `messages`. Returns
     /// the new number of messages in the session.
-    pub(crate) async fn add_messages(
+    pub(crate) async fn replace_messages_from(
         &mut self,
         session: LockedSession,
         keep: u64,
@@ -266,7 +269,7 @@ impl Transaction<'_> {
         run: &RunRecord,
         session: i64,
         instance: Option<&str>,
-    ) -> Result<i64, Refusal> {
+    ) -> Result<i64, WriteError> {
         const ADD: &str = "INSERT INTO runs (id, session, state, instance, model, created_at,
                 created_us, updated_at, events_before, outcome, parameters)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -286,13 +289,13 @@ impl Transaction<'_> {
             parameters.as_deref(),
         ];
         let row = self.connection.query_row(ADD, values).await?;
-        let row = row.ok_or_else(|| run_conflict(&run.id, "its id exists already"))?;
+        let row = row.ok_or_else(|| run_conflict_error(&run.id, "its id exists already"))?;
         Ok(row.read_int(0)?)
     }
 
     /// Appends events to a run. Fails if this instance does not execute the run, or if the first
     /// event does not follow the last stored event.
-    pub(crate) async fn append_events(&mut self, events: &EventRow) -> Result<(), Refusal> {
+    pub(crate) async fn append_events(&mut self, events: &EventRow) -> Result<(), WriteError> {
         const APPEND: &str = "INSERT INTO run_events (run, last_seq, first_seq, at, events)
             SELECT r.key, $4, $3, $5, $6 FROM runs r WHERE r.id = $1 AND r.instance = $2
             AND $3 - 1 =
@@ -312,19 +315,19 @@ impl Transaction<'_> {
         let last = self.connection.query_row(LAST, values![run]).await?;
         let last = last.map_or(Ok(0), |row| row.read_count(0))?;
         let gap = format!("its last event is {last}, so event {first} does not follow");
-        Err(self.find_refusal_reason(run, &gap).await?.into())
+        Err(self.explain_refused_write(run, &gap).await?.into())
     }
 
     /// Returns the error for a refused write to a run: `NoSuchRun`, or `RunConflict` with the
     /// reason. The reason is `otherwise` if this instance executes the run.
-    pub(crate) async fn find_refusal_reason(
+    pub(crate) async fn explain_refused_write(
         &mut self,
         run: &str,
         otherwise: &str,
     ) -> Result<SessionStoreError, DatabaseError> {
         const FIND: &str = "SELECT state, instance FROM runs WHERE id = $1";
         let Some(row) = self.connection.query_row(FIND, values![run]).await? else {
-            return Ok(no_such_run(run));
+            return Ok(no_such_run_error(run));
         };
         let (state, instance) = (row.read_text(0)?, row.optional_text(1)?);
         let reason = match instance {
@@ -333,16 +336,22 @@ impl Transaction<'_> {
             None if state == "finished" => "it is finished",
             None => "this process released it or lost its lock",
         };
-        Ok(run_conflict(run, reason))
+        Ok(run_conflict_error(run, reason))
     }
 
     /// Returns whether an instance is alive. Removes the row of a dead instance and marks its runs
     /// as interrupted.
-    pub(crate) async fn is_alive(&mut self, instance: &str) -> Result<bool, DatabaseError> {
+    pub(crate) async fn is_instance_alive(
+        &mut self,
+        instance: &str,
+    ) -> Result<bool, DatabaseError> {
         if instance == self.own_id {
             return Ok(true);
         }
-        let removed = self.locks.remove_if_dead(self.connection, instance).await?;
+        let removed = self
+            .locks
+            .remove_instance_if_dead(self.connection, instance)
+            .await?;
         if removed {
             self.interrupt_runs(instance).await?;
             self.removed_instances.push(instance.to_owned());
@@ -361,12 +370,16 @@ impl Transaction<'_> {
     }
 }
 
-pub(crate) fn session_busy(session: &SessionId, run: String) -> SessionStoreError {
+pub(crate) fn session_busy_error(session: &SessionId, run: String) -> SessionStoreError {
     let session = session.clone();
     SessionStoreError::Busy { session, run }
 }
 
-pub(crate) fn session_conflict(id: &SessionId, expected: u64, actual: u64) -> SessionStoreError {
+pub(crate) fn session_conflict_error(
+    id: &SessionId,
+    expected: u64,
+    actual: u64,
+) -> SessionStoreError {
     SessionStoreError::Conflict {
         id: id.clone(),
         expected,
@@ -374,11 +387,11 @@ pub(crate) fn session_conflict(id: &SessionId, expected: u64, actual: u64) -> Se
     }
 }
 
-pub(crate) fn no_such_run(run: &str) -> SessionStoreError {
+pub(crate) fn no_such_run_error(run: &str) -> SessionStoreError {
     SessionStoreError::NoSuchRun { run: run.into() }
 }
 
-pub(crate) fn run_conflict(run: &str, reason: &str) -> SessionStoreError {
+pub(crate) fn run_conflict_error(run: &str, reason: &str) -> SessionStoreError {
     SessionStoreError::RunConflict {
         run: run.into(),
         reason: reason.into(),

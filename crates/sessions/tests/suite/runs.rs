@@ -113,7 +113,7 @@ pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Plac
         let (store, run, said) = (store.clone(), record(run, "s"), says(said));
         async move {
             store
-                .begin_run_after_prefix(&me(), &run, keep, after, &said)
+                .begin_run_after_truncation(&me(), &run, keep, after, &said)
                 .await
         }
     };

@@ -5,7 +5,7 @@ use std::{error::Error, hint::black_box, iter::repeat_n};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use switchboard_domain::{ModelError, ModelId, ModelStream, ToolChoiceOutcome, Warning};
-use switchboard_providers_anthropic::messages::{LocalIds, MessagesDecoder};
+use switchboard_providers_anthropic::messages::{MessagesDecoder, ToolUseIds};
 use switchboard_providers_common::{ByteStream, WireDecoder, decode_ndjson, decode_sse};
 use switchboard_providers_gemini::generate::GenerateDecoder;
 use switchboard_providers_ollama::chat::ChatDecoder as OllamaDecoder;
@@ -106,9 +106,9 @@ impl Answer {
     }
 }
 
-fn decoder<D>(new: fn(ModelId, ToolChoiceOutcome, Vec<Warning>, LocalIds) -> D) -> D {
+fn decoder<D>(new: fn(ModelId, ToolChoiceOutcome, Vec<Warning>, ToolUseIds) -> D) -> D {
     let model = ModelId::new("bench", "model");
-    let ids = LocalIds::default();
+    let ids = ToolUseIds::default();
     new(model, ToolChoiceOutcome::Native, Vec::new(), ids)
 }
 

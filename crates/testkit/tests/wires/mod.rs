@@ -13,7 +13,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_anthropic::{AnthropicConfig, AnthropicModel, MessagesOptions, messages};
 use switchboard_providers_common::{
-    LocalIds, TransportConfig, decode_ndjson, decode_sse, schema::ToolSchemas,
+    ToolUseIds, TransportConfig, decode_ndjson, decode_sse, schema::ToolSchemas,
 };
 use switchboard_providers_gemini::{GeminiConfig, GeminiModel, GeminiOptions, generate};
 use switchboard_providers_ollama::{OllamaConfig, OllamaModel, ThinkForm, chat as ollama};
@@ -210,7 +210,7 @@ impl Target {
 
     fn plain_decoder(&self) -> Decoder {
         let (model, native) = (self.model.clone(), ToolChoiceOutcome::Native);
-        let (warnings, ids) = (Vec::new(), LocalIds::default());
+        let (warnings, ids) = (Vec::new(), ToolUseIds::default());
         match self.wire {
             Wire::Anthropic => {
                 Decoder::Anthropic(messages::MessagesDecoder::new(model, native, warnings, ids))
@@ -237,7 +237,8 @@ impl Target {
         Ok(match self.wire {
             Wire::Anthropic => {
                 let options = &self.anthropic;
-                let wire = messages::to_wire(request, model, capabilities, options, schemas)?;
+                let wire =
+                    messages::to_wire_request(request, model, capabilities, options, schemas)?;
                 let sent = self.sent(&wire.body, wire.tool_choice, wire.warnings)?;
                 let (outcome, warnings) = (sent.outcome.clone(), sent.warnings.clone());
                 let (model, ids) = (model.clone(), wire.local_ids);
@@ -246,7 +247,7 @@ impl Target {
                 (sent, Decoder::Anthropic(decoder))
             }
             Wire::Chat => {
-                let wire = chat::to_wire(request, model, capabilities, profile, schemas)?;
+                let wire = chat::to_wire_request(request, model, capabilities, profile, schemas)?;
                 let sent = self.sent(&wire.body, wire.tool_choice, wire.warnings)?;
                 let (outcome, warnings) = (sent.outcome.clone(), sent.warnings.clone());
                 let (model, ids) = (model.clone(), wire.local_ids);
@@ -256,19 +257,26 @@ impl Target {
             }
             Wire::Responses => {
                 let options = &ResponsesOptions::default();
-                let wire =
-                    responses::to_wire(request, model, capabilities, profile, options, schemas)?;
+                let wire = responses::to_wire_request(
+                    request,
+                    model,
+                    capabilities,
+                    profile,
+                    options,
+                    schemas,
+                )?;
                 let sent = self.sent(&wire.body, wire.tool_choice, wire.warnings)?;
                 let (outcome, warnings) = (sent.outcome.clone(), sent.warnings.clone());
                 let (model, ids) = (model.clone(), wire.local_ids);
                 let decoder = responses::ResponsesDecoder::new(model, outcome, warnings, ids)
-                    .with_unreported_limit(wire.unreported_limit)
+                    .with_unreported_token_limit(wire.unreported_limit)
                     .with_tool_mapping(wire.tool_mapping);
                 (sent, Decoder::Responses(decoder))
             }
             Wire::Gemini => {
                 let options = &self.gemini;
-                let wire = generate::to_wire(request, model, capabilities, options, schemas)?;
+                let wire =
+                    generate::to_wire_request(request, model, capabilities, options, schemas)?;
                 let sent = self.sent(&wire.body, wire.tool_choice, wire.warnings)?;
                 let (outcome, warnings) = (sent.outcome.clone(), sent.warnings.clone());
                 let (model, ids) = (model.clone(), wire.local_ids);
@@ -278,10 +286,10 @@ impl Target {
             }
             Wire::Ollama => {
                 let think = ThinkForm::default();
-                let wire = ollama::to_wire(request, model, capabilities, think, schemas)?;
+                let wire = ollama::to_wire_request(request, model, capabilities, think, schemas)?;
                 let sent = self.sent(&wire.body, wire.tool_choice, wire.warnings)?;
                 let (outcome, warnings) = (sent.outcome.clone(), sent.warnings.clone());
-                let (model, ids) = (model.clone(), LocalIds::from_request(request));
+                let (model, ids) = (model.clone(), ToolUseIds::from_request(request));
                 let decoder = ollama::ChatDecoder::new(model, outcome, warnings, ids);
                 (sent, Decoder::Ollama(decoder.with_form(wire.form)))
             }

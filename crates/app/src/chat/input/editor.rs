@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use super::completion::{NameCompleter, SharedNames};
 use crate::{
     config::environment::Environment,
-    run_session::interrupts::{Interrupts, KeyPresses},
+    run_session::interrupts::{CtrlCPresses, Interrupts},
     storage::private_file,
     terminal::{LineReader, UnansweredReason, print_line, print_warning, strip_control_characters},
 };
@@ -55,7 +55,7 @@ pub(crate) struct LineEditor {
     stop: Arc<AtomicBool>,
     colours: bool,
     /// Receiver of Ctrl-C presses, which cancel a run and do not end the program.
-    pub(crate) presses: KeyPresses,
+    pub(crate) presses: CtrlCPresses,
 }
 
 impl LineEditor {
@@ -149,12 +149,12 @@ impl LineEditor {
     /// Reads the reply to a question of the program, such as an approval request. If `text` is set,
     /// the user edits this text, and the reply is the edited text. Returns [`InputLine::End`] if
     /// the terminal cannot be read.
-    async fn read_answer(&self, prompt: EditorPrompt, text: Option<String>) -> InputLine {
+    async fn read_user_reply(&self, prompt: EditorPrompt, text: Option<String>) -> InputLine {
         let (main, colours) = (Arc::clone(&self.main), self.colours);
         // This flag is separate from `self.stop`. A withdrawn question must not stop the editor for
         // questions to the model.
         let stop = Arc::new(AtomicBool::new(false));
-        let _guard = StopOnDrop(Arc::clone(&stop));
+        let _guard = EditorStopGuard(Arc::clone(&stop));
         let reading = tokio::task::spawn_blocking(move || {
             let _terminal = main.lock().unwrap_or_else(PoisonError::into_inner);
             let mut editor = create_plain_editor(colours, &stop);
@@ -173,9 +173,9 @@ impl LineEditor {
 
 /// Guard that stops a line editor when it is dropped, because the caller no longer waits for the
 /// reply.
-struct StopOnDrop(Arc<AtomicBool>);
+struct EditorStopGuard(Arc<AtomicBool>);
 
-impl Drop for StopOnDrop {
+impl Drop for EditorStopGuard {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -189,7 +189,7 @@ impl LineReader for LineEditor {
 
     async fn ask_line(&self, question: String) -> Result<String, UnansweredReason> {
         print_line(question);
-        match self.read_answer(EditorPrompt::ANSWER, None).await {
+        match self.read_user_reply(EditorPrompt::ANSWER, None).await {
             InputLine::Text(text) => Ok(text),
             InputLine::Interrupted => {
                 self.presses.count_key_press();
@@ -210,7 +210,7 @@ impl LineReader for LineEditor {
         // Control characters are removed before editing, so that the user sees exactly what is
         // sent.
         let text = strip_control_characters(&text).into_owned();
-        match self.read_answer(EditorPrompt::EDIT, Some(text)).await {
+        match self.read_user_reply(EditorPrompt::EDIT, Some(text)).await {
             InputLine::Text(text) => Some(text),
             InputLine::Interrupted | InputLine::End => None,
         }
@@ -226,7 +226,7 @@ fn create_plain_editor(colours: bool, stop: &Arc<AtomicBool>) -> Reedline {
 }
 
 fn open_history_file(path: PathBuf) -> io::Result<Box<FileBackedHistory>> {
-    private_file::open_or_create(&path)?;
+    private_file::open_or_create_file(&path)?;
     let history = FileBackedHistory::with_file(HISTORY, path).map_err(io::Error::other)?;
     Ok(Box::new(history))
 }

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use switchboard_domain::{ChatModel, ModelId};
 use switchboard_evals::suite::{Scenario, Suite, Thresholds};
-use switchboard_orchestration::tools::pattern::Pattern;
+use switchboard_orchestration::tools::pattern::NamePattern;
 
 use crate::{
     eval::{suite_origin::SuiteOrigin, suites},
@@ -305,6 +305,6 @@ fn matches_any_pattern(patterns: &[String], text: &str) -> bool {
     patterns.is_empty()
         || patterns.iter().any(|pattern| {
             let pattern = pattern.to_lowercase();
-            text.contains(&pattern) || Pattern::new(pattern).matches(&text)
+            text.contains(&pattern) || NamePattern::new(pattern).matches(&text)
         })
 }

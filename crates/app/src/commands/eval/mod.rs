@@ -25,7 +25,7 @@ use crate::{
     eval::{
         engine::{BackgroundWork, Evaluator},
         progress::Progress,
-        servers::{ServerPlan, StartedServers},
+        servers::{StartedServers, SuiteServerSettings},
         suite_origin::SuiteOrigin,
     },
     observe::{AuditLog, build_redactor},
@@ -59,7 +59,7 @@ pub(crate) async fn execute(
     let mut context =
         Context::load_context_for_recording(&args.global, &args.recording, environment)?;
     let (suite, origin) = args.read_suite(&context)?;
-    let blueprint = ServerPlan::from_suite(&suite, Arc::new(origin));
+    let blueprint = SuiteServerSettings::from_suite(&suite, Arc::new(origin));
     // The secrets of the suite's servers are collected first, because the audit and the recording
     // must redact them from their first line on.
     let given = blueprint.server_secrets(&context);

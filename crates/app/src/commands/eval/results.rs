@@ -92,7 +92,7 @@ impl EvalArgs {
                 worse.push(format!(
                     "{}: accuracy: {} before, not known now: no call is judged any more",
                     it.model,
-                    lost.earlier_text()
+                    lost.format_earlier_result()
                 ));
             }
             // If `--scenario`, `--kind` or `--limit` is set, scenarios are missing on purpose and
@@ -105,7 +105,7 @@ impl EvalArgs {
                     "{}: `{}` passed {} before, and is not there now",
                     it.model,
                     gone.scenario,
-                    gone.earlier_text()
+                    gone.format_earlier_result()
                 )
             }));
         }

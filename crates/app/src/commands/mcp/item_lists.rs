@@ -11,7 +11,7 @@ use crate::{
 
 /// A resource, resource template or prompt in a list, with the name of its MCP server.
 #[derive(Debug, Serialize)]
-struct ServerItem<T> {
+struct WithServerName<T> {
     server: String,
     #[serde(flatten)]
     item: T,
@@ -22,7 +22,7 @@ struct ServerItem<T> {
 ///
 /// A server that does not support this kind of item is skipped. A failed server causes a warning,
 /// or an error if the user named this server.
-pub(super) async fn print_server_items<T: Serialize, const N: usize>(
+pub(super) async fn print_server_features<T: Serialize, const N: usize>(
     host: &McpHost,
     is_named: bool,
     form: ListFormat,
@@ -44,7 +44,7 @@ pub(super) async fn print_server_items<T: Serialize, const N: usize>(
         for problem in &listing.problems {
             print_warning(&format!("{server}: {problem}"));
         }
-        items.extend(listing.items.into_iter().map(|item| ServerItem {
+        items.extend(listing.items.into_iter().map(|item| WithServerName {
             server: server.clone(),
             item,
         }));

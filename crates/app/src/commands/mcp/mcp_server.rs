@@ -184,7 +184,7 @@ pub(crate) async fn execute(
 }
 
 fn server_failure(error: ServerError) -> Failure {
-    if error.is_usage() {
+    if error.is_usage_error() {
         Failure::usage_error(error)
     } else {
         Failure::runtime_error(error)

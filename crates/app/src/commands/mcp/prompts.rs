@@ -6,11 +6,11 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use switchboard_domain::{ToolCallError, nearest::list_available_names};
 use switchboard_mcp_client::{
-    CompletionOf, CompletionRequest, FeatureError, McpHost, Prompt, PromptArgument, PromptRole,
+    CompletionRequest, CompletionTarget, FeatureError, McpHost, Prompt, PromptArgument, PromptRole,
     RenderedPrompt,
 };
 
-use super::{item_lists::print_server_items, run_with_servers};
+use super::{item_lists::print_server_features, run_with_servers};
 use crate::{
     config::environment::Environment,
     run_session::{
@@ -105,7 +105,7 @@ fn parse_arguments(arguments: &[String]) -> Result<BTreeMap<String, String>, Fai
 async fn list_prompts(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {
     let read = async |server: &str| host.list_prompts(server).await;
     let none = "no prompts are listed";
-    print_server_items(host, is_named, form, none, read, |server, prompt| {
+    print_server_features(host, is_named, form, none, read, |server, prompt| {
         let about = prompt.description.as_ref().or(prompt.title.as_ref());
         [
             server,
@@ -217,7 +217,7 @@ async fn describe_completions(
     let mut known = given.clone();
     let own = known.remove(argument);
     let request = CompletionRequest {
-        of: CompletionOf::Prompt {
+        of: CompletionTarget::Prompt {
             name: prompt.to_owned(),
         },
         argument: argument.to_owned(),

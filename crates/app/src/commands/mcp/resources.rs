@@ -10,7 +10,7 @@ use switchboard_domain::{
 };
 use switchboard_mcp_client::{FeatureError, McpHost, ResourceBody, ResourceContent};
 
-use super::{item_lists::print_server_items, run_with_servers};
+use super::{item_lists::print_server_features, run_with_servers};
 use crate::{
     config::environment::Environment,
     run_session::{
@@ -82,7 +82,7 @@ pub(crate) async fn execute(
 async fn list_resources(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {
     let read = async |server: &str| host.list_resources(server).await;
     let none = "no resources are listed; `switchboard resources templates` has patterns";
-    print_server_items(host, is_named, form, none, read, |server, it| {
+    print_server_features(host, is_named, form, none, read, |server, it| {
         let name = it.title.as_ref().unwrap_or(&it.name);
         format_resource_row(
             server,
@@ -98,7 +98,7 @@ async fn list_resources(host: &McpHost, is_named: bool, form: ListFormat) -> Res
 async fn list_templates(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {
     let read = async |server: &str| host.list_resource_templates(server).await;
     let none = "no patterns are listed; `switchboard resources list` has resources";
-    print_server_items(host, is_named, form, none, read, |server, it| {
+    print_server_features(host, is_named, form, none, read, |server, it| {
         let name = it.title.as_ref().unwrap_or(&it.name);
         format_resource_row(
             server,

@@ -86,8 +86,9 @@ pub(crate) async fn execute(
             run_with_servers(servers, Some(&server), interrupts, work).await
         }
         ToolsCommand::Accept { server, tool } => {
-            let work =
-                async |host: &McpHost| accept_tools(host, &server, tool.as_deref(), form).await;
+            let work = async |host: &McpHost| {
+                accept_tool_changes(host, &server, tool.as_deref(), form).await
+            };
             run_with_servers(servers, Some(&server), interrupts, work).await
         }
     }
@@ -145,7 +146,7 @@ fn unknown_tool_failure(server: &str, tool: &str, known: &[&str]) -> Failure {
 /// Accepts changed tool definitions, so that later runs do not report them as changed: the
 /// definition of `tool`, or of all tools of the server. Returns an error if the server has no such
 /// tool.
-async fn accept_tools(
+async fn accept_tool_changes(
     host: &McpHost,
     server: &str,
     tool: Option<&str>,

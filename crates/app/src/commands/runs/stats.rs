@@ -12,7 +12,7 @@ use jiff::{Span, Timestamp, civil::DateTime, tz::TimeZone};
 use serde_json::{Value, json};
 use switchboard_orchestration::{
     observe::audit::AuditRecord,
-    observe::metrics::{CallCounts, Histogram, Metrics},
+    observe::metrics::{Histogram, Metrics, ToolCallCounts},
 };
 
 use crate::{
@@ -231,7 +231,7 @@ impl AuditStatistics {
 }
 
 /// Returns the numbers of tool calls and their accuracy as JSON.
-fn call_counts_to_json(counts: &CallCounts) -> Value {
+fn call_counts_to_json(counts: &ToolCallCounts) -> Value {
     let mut calls = json!(counts);
     calls["accuracy"] = json!(counts.accuracy());
     calls

@@ -96,7 +96,7 @@ impl RecordingFile {
             return self.file.write(line);
         };
         held.extend(line);
-        if parse_line(line).kind == "model_call" || held.len() > MAX_HELD_BYTES {
+        if parse_recording_line(line).kind == "model_call" || held.len() > MAX_HELD_BYTES {
             let all = std::mem::take(held);
             self.held = None;
             self.file.set_len(0)?;
@@ -109,10 +109,10 @@ impl RecordingFile {
 fn is_recording_file(file: &File) -> bool {
     let mut line = Vec::new();
     let read = BufReader::new(file.take(MAX_HEADER_BYTES)).read_until(b'\n', &mut line);
-    read.is_ok() && parse_line(&line).format == "switchboard-recording"
+    read.is_ok() && parse_recording_line(&line).format == "switchboard-recording"
 }
 
-fn parse_line(line: &[u8]) -> RecordingLine {
+fn parse_recording_line(line: &[u8]) -> RecordingLine {
     serde_json::from_slice(line).unwrap_or_default()
 }
 

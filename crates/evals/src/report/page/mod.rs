@@ -147,12 +147,12 @@ fn build_comparison(earlier: &Report, later: &Report) -> Value {
     let found = Comparison::compare_reports(earlier, later);
     let models = found.models.iter().map(|model| {
         let metrics = model.metrics.iter().map(|it| {
-            let (before, now) = (it.earlier_text(), it.later_text());
+            let (before, now) = (it.format_earlier_result(), it.format_later_result());
             (
                 it.metric.display_name(),
                 before,
                 now,
-                it.difference_text(),
+                it.format_result_difference(),
                 it.change,
             )
         });
@@ -160,7 +160,7 @@ fn build_comparison(earlier: &Report, later: &Report) -> Value {
         let changed = changed.map(|it| {
             let run =
                 (it.change == Change::Worse).then(|| failed_run_number(later, model, &it.scenario));
-            let (before, now) = (it.earlier_text(), it.later_text());
+            let (before, now) = (it.format_earlier_result(), it.format_later_result());
             (&it.scenario, before, now, it.change, run.flatten())
         });
         let changed: Vec<_> = changed.collect();

@@ -33,7 +33,7 @@ const INSIDE: &str = "it is in a network that the server is not part of";
 
 /// Class of network that an IP address belongs to. It decides whether OAuth requests may go there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Network {
+enum NetworkClass {
     Public,
     Loopback,
     Private,
@@ -45,7 +45,7 @@ enum Network {
 /// Networks that the OAuth requests for one server may reach, in addition to the public internet.
 /// These are the networks of the configured URLs.
 #[derive(Debug, Clone, Default)]
-pub(in crate::auth) struct NetworkGuard(Vec<Network>);
+pub(in crate::auth) struct NetworkGuard(Vec<NetworkClass>);
 
 impl NetworkGuard {
     /// Creates a guard that allows the public internet and the networks of `urls`. These are the
@@ -63,24 +63,25 @@ impl NetworkGuard {
                 let mut networks = addresses
                     .map(|address| classify_address(address.ip()))
                     .peekable();
-                if networks.peek().is_some() && networks.all(|network| network == Network::Private)
+                if networks.peek().is_some()
+                    && networks.all(|network| network == NetworkClass::Private)
                 {
-                    allowed.push(Network::Private);
+                    allowed.push(NetworkClass::Private);
                 }
             }
         }
-        allowed.retain(|network| *network != Network::Reserved);
+        allowed.retain(|network| *network != NetworkClass::Reserved);
         Self(allowed)
     }
 
-    fn allows_network(&self, network: Network) -> bool {
-        network == Network::Public || self.0.contains(&network)
+    fn allows_network(&self, network: NetworkClass) -> bool {
+        network == NetworkClass::Public || self.0.contains(&network)
     }
 
     /// Returns whether a configured URL of the server has a loopback address or `localhost` as its
     /// host.
     pub(in crate::auth) fn is_loopback(&self) -> bool {
-        self.0.contains(&Network::Loopback)
+        self.0.contains(&NetworkClass::Loopback)
     }
 
     /// Parses a URL. Returns an error if the URL is invalid or not allowed for OAuth requests, for
@@ -105,7 +106,7 @@ impl NetworkGuard {
         what: &'static str,
         url: &Url,
     ) -> Result<(), AuthError> {
-        self.violated_rule(url)
+        self.check_url_rules(url)
             .map_err(|reason| AuthError::Guarded {
                 what,
                 url: url.to_string(),
@@ -113,11 +114,11 @@ impl NetworkGuard {
             })
     }
 
-    fn violated_rule(&self, url: &Url) -> Result<(), &'static str> {
+    fn check_url_rules(&self, url: &Url) -> Result<(), &'static str> {
         let network = classify_host(url);
         match url.scheme() {
             "https" => {}
-            "http" if self.is_loopback() && network == Some(Network::Loopback) => {}
+            "http" if self.is_loopback() && network == Some(NetworkClass::Loopback) => {}
             _ => return Err(PLAIN),
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -182,7 +183,7 @@ impl Resolve for GuardedResolver {
 
 /// Returns the network of a URL whose host is an IP address or `localhost`. Returns `None` for
 /// other hosts, because their network is known only after a DNS lookup.
-fn classify_host(url: &Url) -> Option<Network> {
+fn classify_host(url: &Url) -> Option<NetworkClass> {
     let host = url.host_str()?;
     let bare = host.trim_matches(['[', ']']);
     if let Ok(address) = bare.parse() {
@@ -190,35 +191,35 @@ fn classify_host(url: &Url) -> Option<Network> {
     }
     // `localhost` and its subdomains always mean this machine (RFC 6761).
     let name = host.trim_end_matches('.');
-    (name == "localhost" || name.ends_with(".localhost")).then_some(Network::Loopback)
+    (name == "localhost" || name.ends_with(".localhost")).then_some(NetworkClass::Loopback)
 }
 
-fn classify_address(address: IpAddr) -> Network {
+fn classify_address(address: IpAddr) -> NetworkClass {
     match address {
         IpAddr::V4(address) => classify_ipv4(address),
         IpAddr::V6(address) => classify_ipv6(address),
     }
 }
 
-fn classify_ipv4(address: Ipv4Addr) -> Network {
+fn classify_ipv4(address: Ipv4Addr) -> NetworkClass {
     let [a, b, c, _] = address.octets();
     if address.is_loopback() {
-        Network::Loopback
+        NetworkClass::Loopback
     } else if address.is_private() || matches!((a, b), (100, 64..=127)) {
         // 100.64.0.0/10 is the address space behind a provider's carrier-grade NAT (RFC 6598).
-        Network::Private
+        NetworkClass::Private
     } else if address.is_link_local() {
-        Network::LinkLocal
+        NetworkClass::LinkLocal
     } else if address.is_documentation()
         || matches!((a, b, c), (0 | 224.., ..) | (192, 0, 0) | (198, 18 | 19, _))
     {
-        Network::Reserved
+        NetworkClass::Reserved
     } else {
-        Network::Public
+        NetworkClass::Public
     }
 }
 
-fn classify_ipv6(address: Ipv6Addr) -> Network {
+fn classify_ipv6(address: Ipv6Addr) -> NetworkClass {
     let v4 = |high: u16, low: u16| {
         let bits = u32::from(high) << 16 | u32::from(low);
         classify_ipv4(Ipv4Addr::from_bits(bits))
@@ -230,16 +231,16 @@ fn classify_ipv6(address: Ipv6Addr) -> Network {
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..]
     );
     match address.segments() {
-        _ if address.is_loopback() => Network::Loopback,
-        _ if address.is_unique_local() => Network::Private,
-        _ if address.is_unicast_link_local() => Network::LinkLocal,
+        _ if address.is_loopback() => NetworkClass::Loopback,
+        _ if address.is_unique_local() => NetworkClass::Private,
+        _ if address.is_unicast_link_local() => NetworkClass::LinkLocal,
         // An IPv6 address that embeds an IPv4 address belongs to the network of the IPv4 address.
         // The patterns match IPv4-compatible, IPv4-mapped, NAT64 and 6to4 addresses.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => v4(high, low),
-        [0x2000..=0x3fff, ..] if !is_special => Network::Public,
-        _ => Network::Reserved,
+        [0x2000..=0x3fff, ..] if !is_special => NetworkClass::Public,
+        _ => NetworkClass::Reserved,
     }
 }
 
@@ -248,7 +249,7 @@ mod tests {
     use super::*;
 
     fn violation(guard: &NetworkGuard, url: &str) -> Option<&'static str> {
-        guard.violated_rule(&Url::parse(url).unwrap()).err()
+        guard.check_url_rules(&Url::parse(url).unwrap()).err()
     }
 
     #[test]
@@ -314,7 +315,7 @@ mod tests {
 
     #[test]
     fn an_internal_server_may_name_urls_in_its_network() {
-        let loopback = NetworkGuard(vec![Network::Loopback]);
+        let loopback = NetworkGuard(vec![NetworkClass::Loopback]);
         for (url, expected) in [
             ("http://127.0.0.1:80/", None),
             ("http://localhost:80/", None),
@@ -326,7 +327,7 @@ mod tests {
         ] {
             assert_eq!(violation(&loopback, url), expected, "{url}");
         }
-        let private = NetworkGuard(vec![Network::Private]);
+        let private = NetworkGuard(vec![NetworkClass::Private]);
         for (url, expected) in [
             ("https://10.0.0.1/", None),
             ("http://10.0.0.1/", Some(PLAIN)),
@@ -339,7 +340,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_rules_depend_on_the_network_of_the_server() {
-        use Network::{LinkLocal, Loopback, Private};
+        use NetworkClass::{LinkLocal, Loopback, Private};
         for (url, expected) in [
             ("http://127.0.0.1:8080/mcp", Some(Loopback)),
             ("http://localhost:8080/mcp", Some(Loopback)),
@@ -350,7 +351,7 @@ mod tests {
         ] {
             let NetworkGuard(mut allowed) =
                 NetworkGuard::from_configured_urls(&[Url::parse(url).unwrap()]).await;
-            allowed.retain(|network| *network != Network::Public);
+            allowed.retain(|network| *network != NetworkClass::Public);
             assert_eq!(allowed, Vec::from_iter(expected), "{url}");
         }
     }
@@ -367,7 +368,7 @@ mod tests {
             .await
             .err();
         assert!(error.unwrap().to_string().contains(INSIDE));
-        let here = NetworkGuard(vec![Network::Loopback]);
+        let here = NetworkGuard(vec![NetworkClass::Loopback]);
         let proxy = strict.build_resolver(TargetHosts::default());
         for resolver in [here.build_resolver(targets), proxy] {
             let mut found = resolver.resolve(name()).await.unwrap();

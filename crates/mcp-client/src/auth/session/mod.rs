@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     auth::{
-        challenge::{Challenge, add_scope},
+        challenge::{BearerChallenge, add_scope},
         error::AuthError,
         fetch::{AuthClient, guard::NetworkGuard},
         login::{Login, callback::LOGIN},
@@ -32,9 +32,9 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum TokenRejection {
     /// HTTP status 401: the request has no token, or its token is not valid.
-    Unauthorized(Challenge),
+    Unauthorized(BearerChallenge),
     /// HTTP status 403: the token does not have the scopes in the challenge.
-    InsufficientScope(Challenge),
+    InsufficientScope(BearerChallenge),
 }
 
 /// Owner of a server's OAuth session. Dropping it cancels the logins that are in progress.
@@ -117,9 +117,9 @@ impl StoredLogin {
         end.is_some_and(|end| end <= unix_seconds_now())
     }
 
-    fn is_stale(&self) -> bool {
+    fn needs_renewal(&self) -> bool {
         let tokens = self.grant.tokens.as_ref();
-        tokens.is_some_and(StoredTokens::is_stale)
+        tokens.is_some_and(StoredTokens::needs_renewal)
     }
 }
 
@@ -230,12 +230,12 @@ impl Session {
         let Some(current) = self.current_login().await else {
             return Ok(None);
         };
-        if !current.is_stale() {
+        if !current.needs_renewal() {
             return Ok(current.access_token().cloned());
         }
         let _lock = self.renewal.lock().await;
         let again = self.current_login().await.unwrap_or(current);
-        if !again.is_stale() {
+        if !again.needs_renewal() {
             return Ok(again.access_token().cloned());
         }
         match self.spawn_renewal(&again).await {
@@ -293,7 +293,7 @@ impl Session {
         // Another call or another process has already stored a newer token, which is used.
         if let Some(newer) = stored.first()
             && let Some(token) = newer.access_token()
-            && !newer.is_stale()
+            && !newer.needs_renewal()
             && !is_same_token(used, Some(token))
         {
             return Ok(self.set_current_login(newer.clone(), None));
@@ -322,7 +322,7 @@ impl Session {
         self: &Arc<Self>,
         used: Option<&SecretString>,
         stored: Vec<StoredLogin>,
-        challenge: &Challenge,
+        challenge: &BearerChallenge,
     ) -> Result<Option<SecretString>, AuthError> {
         let unproven = {
             let known = self.lock_state();
@@ -331,8 +331,9 @@ impl Session {
                 .filter(|(token, _)| is_same_token(Some(token), used))
                 .map(|(_, origin)| *origin)
         };
-        let is_oauth =
-            challenge.resource_metadata.is_some() || !stored.is_empty() || self.config.is_set();
+        let is_oauth = challenge.resource_metadata.is_some()
+            || !stored.is_empty()
+            || self.config.has_oauth_settings();
         let discovered = match self.discover_auth_server(challenge, &stored).await {
             Ok(discovered) if discovered.assumed && !is_oauth && self.options.on_url.is_none() => {
                 return Ok(None);
@@ -367,7 +368,7 @@ impl Session {
     async fn handle_insufficient_scope(
         &self,
         stored: Vec<StoredLogin>,
-        challenge: &Challenge,
+        challenge: &BearerChallenge,
     ) -> Result<SecretString, AuthError> {
         let needed = &challenge.scopes;
         if let Some(StoredLogin { grant, .. }) = stored.first()
@@ -386,7 +387,7 @@ impl Session {
 
     pub(in crate::auth) async fn discover_auth_server(
         &self,
-        challenge: &Challenge,
+        challenge: &BearerChallenge,
         stored: &[StoredLogin],
     ) -> Result<DiscoveredAuthServer, AuthError> {
         let known: Vec<String> = stored

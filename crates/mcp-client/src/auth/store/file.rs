@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep};
 use crate::auth::{
     login::pkce::random_token,
     store::{
-        GrantKey, StoreError, StoreLock, StoredGrant, TokenStore, from_record, sort_latest_first,
-        to_record,
+        GrantKey, StoreError, StoreLock, StoredGrant, TokenStore, parse_grant, serialize_grant,
+        sort_latest_first,
     },
 };
 
@@ -73,7 +73,7 @@ impl TokenStore for FileStore {
 
     async fn save(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError> {
         let (folder, path) = (self.folder.clone(), self.grant_file_path(key, "json"));
-        let record = to_record(key, grant);
+        let record = serialize_grant(key, grant);
         let replaced = path.clone();
         run_blocking(&path, move || {
             create_private_folder(&folder)?;
@@ -147,7 +147,7 @@ fn read_grants(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        let Some(record) = from_record(&text) else {
+        let Some(record) = parse_grant(&text) else {
             tracing::warn!(
                 path = %path.display(),
                 "a token file is not valid and is ignored; commit f008d49 is the last one that \

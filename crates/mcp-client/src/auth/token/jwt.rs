@@ -19,7 +19,7 @@ pub(in crate::auth) const ASSERTION_TYPE: &str =
 /// Validity of a client assertion in seconds. It allows for the request time and clock differences.
 const LIFETIME: u64 = 60;
 
-enum Key {
+enum SigningKey {
     P256(EcdsaKeyPair),
     Rsa(RsaKeyPair),
 }
@@ -32,8 +32,8 @@ pub(in crate::auth) fn client_assertion(
 ) -> Result<SecretString, AuthError> {
     let key = parse_private_key(key)?;
     let algorithm = match &key {
-        Key::P256(_) => "ES256",
-        Key::Rsa(_) => "RS256",
+        SigningKey::P256(_) => "ES256",
+        SigningKey::Rsa(_) => "RS256",
     };
     let now = unix_seconds_now();
     let header = json!({"alg": algorithm, "typ": "JWT"});
@@ -52,17 +52,17 @@ pub(in crate::auth) fn client_assertion(
     Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)).into())
 }
 
-fn sign(key: &Key, message: &[u8]) -> Result<Vec<u8>, AuthError> {
+fn sign(key: &SigningKey, message: &[u8]) -> Result<Vec<u8>, AuthError> {
     let failed = |_| AuthError::Configuration {
         reason: "`private_key` cannot sign".to_owned(),
     };
     let random = SystemRandom::new();
     match key {
-        Key::P256(key) => {
+        SigningKey::P256(key) => {
             let signature = key.sign(&random, message).map_err(failed)?;
             Ok(signature.as_ref().to_vec())
         }
-        Key::Rsa(key) => {
+        SigningKey::Rsa(key) => {
             let mut signature = vec![0; key.public_modulus_len()];
             key.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature)
                 .map_err(failed)?;
@@ -71,7 +71,7 @@ fn sign(key: &Key, message: &[u8]) -> Result<Vec<u8>, AuthError> {
     }
 }
 
-fn parse_private_key(pem: &SecretString) -> Result<Key, AuthError> {
+fn parse_private_key(pem: &SecretString) -> Result<SigningKey, AuthError> {
     let unusable = || AuthError::Configuration {
         reason: "`private_key` is not a P-256 or RSA key as PEM of PKCS #8 (which begins with \
                  `-----BEGIN PRIVATE KEY-----`)"
@@ -85,10 +85,10 @@ fn parse_private_key(pem: &SecretString) -> Result<Key, AuthError> {
         .ok_or_else(unusable)?;
     let der = STANDARD.decode(text).map_err(|_| unusable())?;
     if let Ok(key) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der) {
-        return Ok(Key::P256(key));
+        return Ok(SigningKey::P256(key));
     }
     RsaKeyPair::from_pkcs8(&der)
-        .map(Key::Rsa)
+        .map(SigningKey::Rsa)
         .map_err(|_| unusable())
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use secrecy::{ExposeSecret, SecretString};
-use switchboard_domain::child_environment::is_inherited;
+use switchboard_domain::child_environment::is_inherited_variable;
 
 /// Names of environment variables for terminals, proxies and certificates. Server processes inherit
 /// these variables in addition to basic ones, such as `PATH` and `HOME`.
@@ -28,7 +28,7 @@ pub(crate) fn child_environment(
 ) -> Vec<(OsString, OsString)> {
     let inherited = own.into_iter().filter(|(name, value)| {
         // Exported shell functions (values that start with `()`) are code, so they are excluded.
-        is_inherited(name, INHERITED) && !value.as_encoded_bytes().starts_with(b"()")
+        is_inherited_variable(name, INHERITED) && !value.as_encoded_bytes().starts_with(b"()")
     });
     let configured = configured
         .iter()

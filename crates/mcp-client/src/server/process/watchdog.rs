@@ -40,10 +40,10 @@ const END_TIMEOUT: Duration = Duration::from_millis(500);
 /// Watchdog of one host, which kills the server processes if the host process is killed. Its shell
 /// is started with the first server process.
 #[derive(Clone, Default)]
-pub(crate) struct Watchdog(Arc<Mutex<State>>);
+pub(crate) struct Watchdog(Arc<Mutex<WatchdogState>>);
 
 #[derive(Default)]
-struct State {
+struct WatchdogState {
     groups: BTreeSet<i32>,
     /// Running watchdog shell. `None` before the first process group was added, or if the shell
     /// could not be started.
@@ -94,7 +94,7 @@ impl Watchdog {
     }
 }
 
-impl State {
+impl WatchdogState {
     /// Sends a command to the shell. Returns `false` if the shell is not running.
     fn send_command(&mut self, command: &str, group: i32) -> bool {
         // The shell never reads half a command, because short writes to a pipe are atomic.
@@ -207,7 +207,7 @@ mod tests {
         watchdog.watch(one);
         kill_process(shell(&watchdog).unwrap(), Signal::KILL).unwrap();
         let dead = async {
-            let wait = |state: &mut State| {
+            let wait = |state: &mut WatchdogState| {
                 let shell = state.shell.as_mut();
                 shell.is_none_or(|shell| shell.child.try_wait().unwrap().is_some())
             };

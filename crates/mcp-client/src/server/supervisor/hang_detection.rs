@@ -25,7 +25,7 @@ pub(crate) async fn wait_for_hang(
     }
     loop {
         connection.timed_out.notified().await;
-        if answers_no_ping(server, connection, settings).await {
+        if reaches_failed_ping_limit(server, connection, settings).await {
             let HangDetection {
                 ping_timeout,
                 max_failed_pings,
@@ -42,7 +42,7 @@ pub(crate) async fn wait_for_hang(
 /// reached (then returns `true`). An unanswered ping counts only if no call is running, because a
 /// server that processes one request at a time may be busy. Every call ends at its deadline, so
 /// this function returns.
-async fn answers_no_ping(
+async fn reaches_failed_ping_limit(
     server: &Server,
     connection: &Connection,
     settings: HangDetection,

@@ -6,7 +6,7 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use switchboard_mcp_client::auth::{
     ClientAuth, FileStore, GrantKey, Registration, StoredClient, StoredGrant, StoredTokens,
-    TokenStore, from_record, to_record,
+    TokenStore, parse_grant, serialize_grant,
 };
 
 use crate::auth::stage::soon;
@@ -64,14 +64,14 @@ fn the_stored_format_is_stable() {
         "wanted_scopes": ["b"],
     });
     let written = |key: &GrantKey, grant: &StoredGrant| -> Value {
-        serde_json::from_str(to_record(key, grant).expose_secret()).unwrap()
+        serde_json::from_str(serialize_grant(key, grant).expose_secret()).unwrap()
     };
     assert_eq!(written(&key("https://as"), &grant("access", 5)), fixture);
-    let (key, grant) = from_record(&fixture.to_string()).unwrap();
+    let (key, grant) = parse_grant(&fixture.to_string()).unwrap();
     assert_eq!(written(&key, &grant), fixture);
     let mut newer = fixture;
     newer["version"] = 2.into();
-    assert!(from_record(&newer.to_string()).is_none());
+    assert!(parse_grant(&newer.to_string()).is_none());
 }
 
 async fn accesses(store: &FileStore) -> Vec<String> {

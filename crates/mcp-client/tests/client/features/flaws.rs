@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::json;
 use switchboard_domain::{ToolCallError, ToolContent};
 use switchboard_mcp_client::{
-    CompletionOf, CompletionRequest, FeatureError, PromptRole, ResourceBody,
+    CompletionRequest, CompletionTarget, FeatureError, PromptRole, ResourceBody,
 };
 
 use crate::features::stage::*;
@@ -74,7 +74,7 @@ async fn errors_say_what_is_missing_and_no_secret() {
          (code -32603)"
     );
     let silent = CompletionRequest {
-        of: CompletionOf::Prompt {
+        of: CompletionTarget::Prompt {
             name: "greet".to_owned(),
         },
         argument: "who".to_owned(),

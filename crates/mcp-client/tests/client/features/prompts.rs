@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use switchboard_domain::{Media, ToolContent};
 use switchboard_mcp_client::{
-    App, AppPage, CompletionOf, CompletionRequest, FeatureError, Prompt, PromptArgument,
+    App, AppPage, CompletionRequest, CompletionTarget, FeatureError, Prompt, PromptArgument,
     PromptMessage, PromptRole,
 };
 
@@ -62,7 +62,7 @@ async fn prompts_are_listed_and_filled_in() {
 async fn arguments_of_prompts_and_templates_are_completed() {
     for stage in every().await {
         let wanted = CompletionRequest {
-            of: CompletionOf::Prompt {
+            of: CompletionTarget::Prompt {
                 name: "greet".to_owned(),
             },
             argument: "name".to_owned(),
@@ -82,7 +82,7 @@ async fn arguments_of_prompts_and_templates_are_completed() {
         );
         assert_eq!((of_prompt.total, of_prompt.has_more), (Some(7), true));
         let wanted = CompletionRequest {
-            of: CompletionOf::ResourceTemplate {
+            of: CompletionTarget::ResourceTemplate {
                 uri_template: "f:///{path}".to_owned(),
             },
             argument: "path".to_owned(),

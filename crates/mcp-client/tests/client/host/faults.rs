@@ -19,7 +19,9 @@ use std::{
 
 use serde_json::json;
 use switchboard_domain::ToolCallError;
-use switchboard_mcp_client::{Grace, McpHost, ServerConfig, ServerState, ServerTransport};
+use switchboard_mcp_client::{
+    McpHost, ServerConfig, ServerState, ServerTransport, ShutdownGracePeriods,
+};
 use tokio::runtime::Handle;
 
 #[cfg(unix)]
@@ -45,7 +47,7 @@ async fn fault(mut sick: ServerConfig, limit: Duration, check: impl AsyncFnOnce(
     }
     let tasks = alive_tasks();
     let mut options = options();
-    options.grace = Grace {
+    options.grace = ShutdownGracePeriods {
         after_stdin: Duration::from_millis(300),
         after_term: Duration::from_millis(300),
     };

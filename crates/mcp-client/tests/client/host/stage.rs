@@ -6,7 +6,8 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use switchboard_domain::{ToolCall, ToolCallError, ToolContent, ToolHost, ToolOutput};
 use switchboard_mcp_client::{
-    Grace, HostOptions, McpHost, ServerConfig, ServerState, ServerStatus, ServerTransport,
+    HostOptions, McpHost, ServerConfig, ServerState, ServerStatus, ServerTransport,
+    ShutdownGracePeriods,
 };
 
 pub(crate) use crate::shared::{object, set_env, soon};
@@ -39,7 +40,7 @@ pub(crate) fn program_after(script: &str, name: &str, kind: &str) -> ServerConfi
 pub(crate) fn options() -> HostOptions {
     HostOptions {
         restart_delay: Duration::from_millis(10),
-        grace: Grace {
+        grace: ShutdownGracePeriods {
             after_stdin: Duration::from_secs(10),
             after_term: Duration::from_millis(300),
         },

@@ -1,6 +1,6 @@
 //! Arguments that a model adds to a command (`{args}`).
 
-use crate::workspace::root::{FileFault, Root, folder::Kind, path::Access};
+use crate::workspace::root::{FileError, Root, folder::Kind, path::Access};
 
 /// Maximum number of arguments that a model may add to a command.
 const MAX_ARGUMENTS: usize = 20;
@@ -19,7 +19,7 @@ pub(super) fn check_arguments(arguments: &[String], root: &Root) -> Result<(), S
         return Err(format!("At most {MAX_ARGUMENTS} args are possible."));
     }
     for argument in arguments {
-        if !is_plain(argument) {
+        if !is_harmless_argument(argument) {
             return Err(format!(
                 "{argument:?} is not possible in args: names and paths are, options are not."
             ));
@@ -44,7 +44,7 @@ pub(super) fn check_arguments(arguments: &[String], root: &Root) -> Result<(), S
 /// only letters, digits and some harmless punctuation. Other arguments may have a special meaning
 /// to common programs: an option could name another program to run, `a=b` sets a variable of make,
 /// and `@a` names a file with options.
-fn is_plain(argument: &str) -> bool {
+fn is_harmless_argument(argument: &str) -> bool {
     let is_possible = |it: char| it.is_alphanumeric() || "_-./:,[]*".contains(it);
     !argument.is_empty()
         && argument.len() <= MAX_BYTES
@@ -76,8 +76,8 @@ fn check_path(text: &str, root: &Root) -> Result<(), String> {
         return Err("it is a pattern of hidden files.".to_owned());
     }
     match root.entry_kind(&path) {
-        Ok(Some(Kind::Link)) => Err(FileFault::Link(path).to_string()),
-        Err(fault @ FileFault::Link(_)) => Err(fault.to_string()),
+        Ok(Some(Kind::Link)) => Err(FileError::Link(path).to_string()),
+        Err(fault @ FileError::Link(_)) => Err(fault.to_string()),
         // Every other argument is allowed, even if it is not the path of an existing file or cannot
         // be checked, because an argument does not have to be a path.
         Ok(_) | Err(_) => Ok(()),

@@ -26,11 +26,14 @@ fn entries_are_split_into_words_without_a_shell() {
 #[test]
 fn the_purpose_is_told_or_guessed() {
     let purpose = |entry: &str| parse(entry).unwrap().purpose;
-    assert_eq!(purpose("cargo check"), Purpose::Compile);
-    assert_eq!(purpose("cargo test"), Purpose::Test);
-    assert_eq!(purpose("cargo nextest run"), Purpose::Test);
-    assert_eq!(purpose("test: cargo check"), Purpose::Test);
-    assert_eq!(purpose("compile:cargo test --no-run"), Purpose::Compile);
+    assert_eq!(purpose("cargo check"), CommandPurpose::Compile);
+    assert_eq!(purpose("cargo test"), CommandPurpose::Test);
+    assert_eq!(purpose("cargo nextest run"), CommandPurpose::Test);
+    assert_eq!(purpose("test: cargo check"), CommandPurpose::Test);
+    assert_eq!(
+        purpose("compile:cargo test --no-run"),
+        CommandPurpose::Compile
+    );
 }
 
 #[test]

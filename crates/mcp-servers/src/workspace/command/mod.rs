@@ -10,11 +10,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use switchboard_domain::child_environment::is_inherited;
+use switchboard_domain::child_environment::is_inherited_variable;
 
 /// The tool to which a configured command belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum CommandPurpose {
     Compile,
     Test,
 }
@@ -22,7 +22,7 @@ pub(super) enum Purpose {
 /// A command that the configuration allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Command {
-    pub(super) purpose: Purpose,
+    pub(super) purpose: CommandPurpose,
     /// Name by which models and users select the command: its configured words, joined by spaces,
     /// without `{args}`.
     pub(super) name: String,
@@ -46,8 +46,8 @@ impl Command {
         environment: &Environment,
     ) -> Result<Self, String> {
         let (purpose, text) = match entry.trim().split_once(':') {
-            Some(("compile", text)) => (Some(Purpose::Compile), text),
-            Some(("test", text)) => (Some(Purpose::Test), text),
+            Some(("compile", text)) => (Some(CommandPurpose::Compile), text),
+            Some(("test", text)) => (Some(CommandPurpose::Test), text),
             _ => (None, entry),
         };
         let mut words = split_words(text).map_err(|problem| format!("`{entry}` {problem}"))?;
@@ -67,9 +67,9 @@ impl Command {
         let program = words.remove(0);
         let is_test = words.iter().any(|word| word.contains("test")) || program.contains("test");
         let guessed = if is_test {
-            Purpose::Test
+            CommandPurpose::Test
         } else {
-            Purpose::Compile
+            CommandPurpose::Compile
         };
         let found = find_program(&program, root, environment);
         Ok(Self {
@@ -159,7 +159,7 @@ impl Environment {
         let plain = [("TERM", "dumb"), ("NO_COLOR", "1")];
         let mut environment: Vec<(OsString, OsString)> = own
             .iter()
-            .filter(|(name, _)| is_inherited(name, INHERITED))
+            .filter(|(name, _)| is_inherited_variable(name, INHERITED))
             .cloned()
             .chain(plain.map(|(name, value)| (name.into(), value.into())))
             .collect();

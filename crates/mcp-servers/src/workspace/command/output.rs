@@ -4,13 +4,13 @@ use anstream::adapter::strip_str;
 
 /// A buffer of the last bytes of a command's output.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(super) struct OutputTail {
     limit: usize,
     buffered: Vec<u8>,
     omitted: usize,
 }
 
-impl Tail {
+impl OutputTail {
     /// Creates a buffer for the last `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
@@ -64,14 +64,14 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_kept() {
-        let mut tail = Tail::new(10);
+        let mut tail = OutputTail::new(10);
         tail.push(b"one\ntwo\n");
         tail.push(b"three\nfour\n");
         assert_eq!(tail.into_text(), ("four\n".to_owned(), 14));
-        let mut tail = Tail::new(4);
+        let mut tail = OutputTail::new(4);
         tail.push(b"abcdefgh");
         assert_eq!(tail.into_text(), ("efgh".to_owned(), 4));
-        let mut tail = Tail::new(100);
+        let mut tail = OutputTail::new(100);
         tail.push(b"all\nof it");
         assert_eq!(tail.into_text(), ("all\nof it".to_owned(), 0));
     }
@@ -96,7 +96,7 @@ mod tests {
             limit in 1usize..30,
         ) {
             let whole: Vec<u8> = chunks.concat();
-            let mut tail = Tail::new(limit);
+            let mut tail = OutputTail::new(limit);
             for chunk in &chunks {
                 tail.push(chunk);
             }

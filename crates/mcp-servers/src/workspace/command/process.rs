@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Command, Environment, output::Tail};
+use super::{Command, Environment, output::OutputTail};
 
 /// Maximum time that a command that timed out has to end after SIGTERM (on Unix). Then it is
 /// killed.
@@ -61,8 +61,8 @@ pub(super) async fn run(
         .stdin(Stdio::null())
         .kill_on_drop(true);
     let (mut child, mut output) = spawn(process)?;
-    let mut group = Group::from_child(&child);
-    let mut tail = Tail::new(MAX_OUTPUT_BYTES);
+    let mut group = ProcessGroup::from_child(&child);
+    let mut tail = OutputTail::new(MAX_OUTPUT_BYTES);
     let ended = timeout(limit, wait(&mut child, &mut output, &mut tail)).await;
     let status = if let Ok(status) = ended {
         Some(status?)
@@ -97,7 +97,7 @@ pub(super) async fn run(
 async fn wait(
     child: &mut Child,
     output: &mut mpsc::Receiver<Vec<u8>>,
-    tail: &mut Tail,
+    tail: &mut OutputTail,
 ) -> io::Result<ExitStatus> {
     loop {
         tokio::select! {
@@ -133,7 +133,7 @@ fn spawn(mut process: Process) -> io::Result<(Child, mpsc::Receiver<Vec<u8>>)> {
 }
 
 /// The process group of a command, on Unix. Dropping this value kills the processes of the group.
-struct Group {
+struct ProcessGroup {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
     #[cfg(unix)]
@@ -141,7 +141,7 @@ struct Group {
 }
 
 #[cfg(unix)]
-impl Group {
+impl ProcessGroup {
     fn from_child(child: &Child) -> Self {
         let leader = child.id().and_then(|id| i32::try_from(id).ok());
         let leader = leader.and_then(rustix::process::Pid::from_raw);
@@ -173,7 +173,7 @@ impl Group {
 
 #[cfg(not(unix))]
 #[allow(clippy::unused_self, reason = "the same interface as on Unix")]
-impl Group {
+impl ProcessGroup {
     fn from_child(_child: &Child) -> Self {
         Self {}
     }
@@ -183,7 +183,7 @@ impl Group {
     fn kill(&mut self) {}
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{
-    Command, Environment, Purpose, added_arguments,
+    Command, CommandPurpose, Environment, added_arguments,
     process::{self, CommandResult},
 };
 use crate::{
@@ -90,13 +90,13 @@ pub(in crate::workspace) fn command_tools(
 ) -> impl Iterator<Item = BundledTool> {
     let runner = Arc::new(runner);
     let compile = (
-        Purpose::Compile,
+        CommandPurpose::Compile,
         "compile",
         "Compile",
         "Compiles or checks the code of the workspace and returns the end of the output.",
     );
     let test = (
-        Purpose::Test,
+        CommandPurpose::Test,
         "test_run",
         "Run tests",
         "Runs the tests of the workspace and returns the end of the output. Failed tests are a \

@@ -3,7 +3,9 @@
 use csv::{Reader, ReaderBuilder, StringRecord};
 use serde_json::{Number, Value};
 
-use super::{Column, ColumnType, DataFault, MAX_COLUMNS, Table, check_size, unique_names};
+use super::{
+    Column, ColumnType, MAX_COLUMNS, Table, TableParseError, check_table_size, unique_names,
+};
 
 /// Detects the separator: a semicolon if the first line contains one and no comma, otherwise a
 /// comma. Spreadsheets use semicolons where numbers contain commas.
@@ -24,17 +26,17 @@ pub(super) fn parse_header(text: &str, delimiter: u8) -> Vec<String> {
     unique_names(fields.map(str::to_owned))
 }
 
-pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, DataFault> {
+pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, TableParseError> {
     let mut reader = reader(text, delimiter);
-    let names = reader.headers().map_err(|error| to_data_fault(&error))?;
-    check_size(names.len(), 0, 1)?;
+    let names = reader.headers().map_err(|error| to_parse_error(&error))?;
+    check_table_size(names.len(), 0, 1)?;
     let names = unique_names(names.iter().map(str::to_owned));
     let mut records: Vec<StringRecord> = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(|error| to_data_fault(&error))?;
+        let record = record.map_err(|error| to_parse_error(&error))?;
         let line = line_number(record.position());
         if record.len() > names.len() {
-            return Err(DataFault {
+            return Err(TableParseError {
                 line,
                 problem: format!(
                     "there are {} values, but the first line names {} columns",
@@ -43,7 +45,7 @@ pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, DataFault> {
                 ),
             });
         }
-        check_size(names.len(), records.len() + 1, line)?;
+        check_table_size(names.len(), records.len() + 1, line)?;
         records.push(record);
     }
     let columns = names.into_iter().enumerate().map(|(index, name)| {
@@ -79,8 +81,8 @@ fn reader(text: &str, delimiter: u8) -> Reader<&[u8]> {
     builder.from_reader(text.as_bytes())
 }
 
-fn to_data_fault(error: &csv::Error) -> DataFault {
-    DataFault {
+fn to_parse_error(error: &csv::Error) -> TableParseError {
+    TableParseError {
         line: line_number(error.position()),
         problem: error.to_string(),
     }

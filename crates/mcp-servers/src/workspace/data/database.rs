@@ -24,7 +24,7 @@ const MAX_HEAP: u64 = 512 << 20;
 
 /// The limits of a query: number of rows, size of the result and run time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct QueryLimits {
     pub(super) rows: usize,
     /// Maximum size of all values, in bytes. The size is approximate.
     pub(super) bytes: usize,
@@ -69,7 +69,7 @@ pub(super) enum QueryError {
 pub(super) fn run_query(
     tables: &[(String, Table)],
     sql: &str,
-    limits: Limits,
+    limits: QueryLimits,
     stop: CancellationToken,
 ) -> Result<QueryResult, QueryError> {
     let deadline = Instant::now() + limits.time;
@@ -94,7 +94,7 @@ pub(super) fn run_query(
 fn run_query_until(
     tables: &[(String, Table)],
     sql: &str,
-    limits: Limits,
+    limits: QueryLimits,
     is_stopped: impl Fn() -> bool + Clone + Send + 'static,
 ) -> Result<QueryResult, QueryError> {
     let mut connection = Connection::open_in_memory()?;
@@ -167,7 +167,7 @@ fn create_table(
             if is_stopped() {
                 return Err(interrupted_error());
             }
-            insert.execute(rusqlite::params_from_iter(row.iter().map(Cell)))?;
+            insert.execute(rusqlite::params_from_iter(row.iter().map(SqlValue)))?;
         }
     }
     transaction.commit()?;
@@ -181,9 +181,9 @@ fn interrupted_error() -> QueryError {
 
 /// A JSON value that is stored in SQLite. Arrays, objects and integers outside of the range of
 /// `i64` are stored as text.
-struct Cell<'a>(&'a Value);
+struct SqlValue<'a>(&'a Value);
 
-impl rusqlite::ToSql for Cell<'_> {
+impl rusqlite::ToSql for SqlValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self.0 {
             Value::Null => ToSqlOutput::Borrowed(ValueRef::Null),
@@ -204,7 +204,7 @@ fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('\0', "").replace('"', "\"\""))
 }
 
-fn read_rows(mut query: Statement<'_>, limits: Limits) -> Result<QueryResult, QueryError> {
+fn read_rows(mut query: Statement<'_>, limits: QueryLimits) -> Result<QueryResult, QueryError> {
     let columns: Vec<String> = query
         .column_names()
         .into_iter()

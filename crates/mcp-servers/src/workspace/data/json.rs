@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{Column, ColumnType, DataFault, Table, check_size};
+use super::{Column, ColumnType, Table, TableParseError, check_table_size};
 
 /// Parses a JSON file. The records are the items of an array. If the file is an object with exactly
 /// one member that is an array of objects, as many services send it, the records are the items of
 /// this array. Any other value is a single record.
-pub(super) fn parse(text: &str) -> Result<Table, DataFault> {
-    let value: Value = serde_json::from_str(text).map_err(|error| DataFault {
+pub(super) fn parse(text: &str) -> Result<Table, TableParseError> {
+    let value: Value = serde_json::from_str(text).map_err(|error| TableParseError {
         line: error.line(),
         problem: message_without_position(&error),
     })?;
@@ -29,12 +29,12 @@ pub(super) fn parse(text: &str) -> Result<Table, DataFault> {
     build_table(records.into_iter().map(|record| (1, record)))
 }
 
-pub(super) fn parse_lines(text: &str) -> Result<Table, DataFault> {
+pub(super) fn parse_lines(text: &str) -> Result<Table, TableParseError> {
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
     let records = lines.map(|(index, text)| {
         let line = index + 1;
-        let record = serde_json::from_str(text).map_err(|error| DataFault {
+        let record = serde_json::from_str(text).map_err(|error| TableParseError {
             line,
             problem: message_without_position(&error),
         });
@@ -68,7 +68,9 @@ fn message_without_position(error: &serde_json::Error) -> String {
 /// Creates a table from records, each with its line number for errors. All member names become
 /// columns, in the order of their first occurrence. Records that are not objects become values of a
 /// column `value`.
-fn build_table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, DataFault> {
+fn build_table(
+    records: impl IntoIterator<Item = (usize, Value)>,
+) -> Result<Table, TableParseError> {
     let mut columns: Vec<(String, Option<ColumnType>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut rows: Vec<Vec<Value>> = Vec::new();
@@ -93,7 +95,7 @@ fn build_table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Tabl
             }
         }
         rows.push(row);
-        check_size(columns.len(), rows.len(), line)?;
+        check_table_size(columns.len(), rows.len(), line)?;
     }
     for row in &mut rows {
         row.resize(columns.len(), Value::Null);

@@ -58,14 +58,14 @@ struct Table {
 /// A syntax error in a data file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
-struct DataFault {
+struct TableParseError {
     line: usize,
     problem: String,
 }
 
 /// Returns an error for the line `line` if a table has more than [`MAX_COLUMNS`] columns or
 /// [`MAX_VALUES`] values.
-fn check_size(columns: usize, rows: usize, line: usize) -> Result<(), DataFault> {
+fn check_table_size(columns: usize, rows: usize, line: usize) -> Result<(), TableParseError> {
     let problem = if columns > MAX_COLUMNS {
         format!("there are more than {MAX_COLUMNS} columns")
     } else if columns.saturating_mul(rows) > MAX_VALUES {
@@ -73,7 +73,7 @@ fn check_size(columns: usize, rows: usize, line: usize) -> Result<(), DataFault>
     } else {
         return Ok(());
     };
-    Err(DataFault { line, problem })
+    Err(TableParseError { line, problem })
 }
 
 impl Format {
@@ -93,7 +93,7 @@ impl Format {
         }
     }
 
-    fn parse_table(self, text: &str) -> Result<Table, DataFault> {
+    fn parse_table(self, text: &str) -> Result<Table, TableParseError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match self {
             Self::Csv => csv::parse(text, csv::detect_delimiter(text)),

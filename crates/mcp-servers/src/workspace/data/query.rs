@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Table,
-    database::{self, Limits, QueryError, QueryResult},
+    database::{self, QueryError, QueryLimits, QueryResult},
     load_table, unique_names,
 };
 use crate::{
@@ -102,7 +102,7 @@ async fn run_tool(queries: QueryToolState, input: Input) -> ToolResult<Output> {
     let (tables, described) = root
         .run_blocking(move |root| load_tables(root, &files))
         .await?;
-    let limits = Limits {
+    let limits = QueryLimits {
         rows: input.limit,
         bytes: MAX_BYTES,
         time,

@@ -11,7 +11,7 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput, ToolResult},
     workspace::{
         root::{
-            FileFault, ReadFile, Root, folder_tool,
+            FileError, ReadFile, Root, folder_tool,
             path::{Access, RelativePath},
         },
         text::{count_lines, decode, hash, number_lines, truncate_bytes},
@@ -136,7 +136,7 @@ fn save(root: &Root, input: &Input) -> ToolResult<Output> {
             root.read_file(&path)?;
             // `read_file` normally returns an error here, because the file does not exist. If it
             // succeeds, another process has created the file in the meantime.
-            Err(FileFault::file_changed_error(&path).into())
+            Err(FileError::file_changed_error(&path).into())
         }
         (_, None, Some(_), None) => Err("new_text is missing; it may be empty.".into()),
         (_, None, None, Some(_)) => Err("old_text is missing: give the passage to replace.".into()),

@@ -46,7 +46,7 @@ pub(super) struct ReadFile {
 
 /// An error of a file operation. Its text contains only paths below the root folder.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum FileFault {
+pub(super) enum FileError {
     /// The path does not exist. `suggestion` is a sentence with a similar path in the same folder,
     /// or empty.
     #[error("{path} does not exist.{suggestion}")]
@@ -116,10 +116,10 @@ impl Root {
 
     /// Parses a path. Returns an error for the model if the path is invalid, or if the access rules
     /// do not allow `access` to this path.
-    pub(super) fn parse_path(&self, text: &str, access: Access) -> Result<RelativePath, FileFault> {
-        let path = RelativePath::parse(text, &self.path).map_err(FileFault::Other)?;
+    pub(super) fn parse_path(&self, text: &str, access: Access) -> Result<RelativePath, FileError> {
+        let path = RelativePath::parse(text, &self.path).map_err(FileError::Other)?;
         let checked = self.rules.check_access(&path, access);
-        checked.map_err(FileFault::Other)?;
+        checked.map_err(FileError::Other)?;
         Ok(path)
     }
 
@@ -130,7 +130,7 @@ impl Root {
     }
 
     /// Reads a whole file. Fails for files larger than the configured maximum size.
-    pub(super) fn read_file(&self, path: &RelativePath) -> Result<ReadFile, FileFault> {
+    pub(super) fn read_file(&self, path: &RelativePath) -> Result<ReadFile, FileError> {
         self.read_at_most(path, self.max_file_bytes)
     }
 
@@ -139,15 +139,15 @@ impl Root {
         &self,
         path: &RelativePath,
         limit: u64,
-    ) -> Result<ReadFile, FileFault> {
+    ) -> Result<ReadFile, FileError> {
         let (file, meta) = self.open_file(path)?;
         if meta.size > limit {
-            return Err(too_large(path, meta.size, limit));
+            return Err(too_large_error(path, meta.size, limit));
         }
         let bytes =
             read_start(file, limit.saturating_add(1)).map_err(|it| file_fault(path, &it))?;
         match u64::try_from(bytes.len()) {
-            Ok(size) if size > limit => Err(too_large(path, size, limit)),
+            Ok(size) if size > limit => Err(too_large_error(path, size, limit)),
             _ => Ok(ReadFile {
                 bytes,
                 stamp: meta.stamp,
@@ -157,29 +157,29 @@ impl Root {
     }
 
     /// Reads at most the first `bytes` bytes of a file.
-    pub(super) fn read_head(&self, path: &RelativePath, bytes: u64) -> Result<Vec<u8>, FileFault> {
+    pub(super) fn read_head(&self, path: &RelativePath, bytes: u64) -> Result<Vec<u8>, FileError> {
         let (file, _) = self.open_file(path)?;
         read_start(file, bytes).map_err(|it| file_fault(path, &it))
     }
 
-    fn open_file(&self, path: &RelativePath) -> Result<(File, Meta), FileFault> {
+    fn open_file(&self, path: &RelativePath) -> Result<(File, Meta), FileError> {
         let Some((folder, name)) = path.split() else {
-            return Err(not_a_file(path));
+            return Err(not_a_file_error(path));
         };
         let folder = self.open_folder(path, folder.len(), false)?;
         let meta = folder.entry_metadata(name);
-        let meta = meta.map_err(|error| self.missing_path(&folder, path, &error))?;
+        let meta = meta.map_err(|error| self.missing_path_error(&folder, path, &error))?;
         // The kind is checked before opening, because opening a device may have side effects.
-        must_be_file(path, meta.kind)?;
+        check_is_file(path, meta.kind)?;
         let (file, meta) = folder
             .open_file(name)
             .map_err(|error| file_fault(path, &error))?;
-        must_be_file(path, meta.kind)?;
+        check_is_file(path, meta.kind)?;
         Ok((file, meta))
     }
 
     /// Returns the names and metadata of a folder's entries, sorted by name.
-    pub(super) fn list_dir(&self, path: &RelativePath) -> Result<Vec<(String, Meta)>, FileFault> {
+    pub(super) fn list_dir(&self, path: &RelativePath) -> Result<Vec<(String, Meta)>, FileError> {
         let folder = self.open_folder(path, path.names().len(), false)?;
         let mut names = folder
             .entry_names()
@@ -194,13 +194,13 @@ impl Root {
 
     /// Returns the kind of the entry at a path without opening the entry. Returns `None` if the
     /// entry or one of its folders does not exist.
-    pub(super) fn entry_kind(&self, path: &RelativePath) -> Result<Option<Kind>, FileFault> {
+    pub(super) fn entry_kind(&self, path: &RelativePath) -> Result<Option<Kind>, FileError> {
         let Some((folder, name)) = path.split() else {
             return Ok(Some(Kind::Folder));
         };
         let folder = match self.open_folder(path, folder.len(), false) {
             Ok(folder) => folder,
-            Err(FileFault::Missing { .. }) => return Ok(None),
+            Err(FileError::Missing { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
         };
         match folder.entry_metadata(name) {
@@ -212,7 +212,7 @@ impl Root {
 
     /// Creates a file and its missing folders. Fails if the path exists. Other processes never see
     /// a partial file.
-    pub(super) fn create_file(&self, path: &RelativePath, bytes: &[u8]) -> Result<(), FileFault> {
+    pub(super) fn create_file(&self, path: &RelativePath, bytes: &[u8]) -> Result<(), FileError> {
         let (parents, name) = self.check_write(path, bytes)?;
         let folder = self.open_folder(path, parents.len(), true)?;
         self.write_and_rename(&folder, path, bytes, None, |temporary| {
@@ -228,10 +228,10 @@ impl Root {
         path: &RelativePath,
         bytes: &[u8],
         read: &ReadFile,
-    ) -> Result<(), FileFault> {
+    ) -> Result<(), FileError> {
         let (parents, name) = self.check_write(path, bytes)?;
         if read.protected {
-            return Err(FileFault::Other(format!("{path} is write-protected.")));
+            return Err(FileError::Other(format!("{path} is write-protected.")));
         }
         let folder = self.open_folder(path, parents.len(), false)?;
         self.write_and_rename(&folder, path, bytes, Some(name), |temporary| {
@@ -248,14 +248,14 @@ impl Root {
         &self,
         path: &'a RelativePath,
         bytes: &[u8],
-    ) -> Result<(&'a [String], &'a str), FileFault> {
+    ) -> Result<(&'a [String], &'a str), FileError> {
         let checked = self.rules.check_access(path, Access::Write);
-        checked.map_err(FileFault::Other)?;
+        checked.map_err(FileError::Other)?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if size > self.max_file_bytes {
-            return Err(too_large(path, size, self.max_file_bytes));
+            return Err(too_large_error(path, size, self.max_file_bytes));
         }
-        path.split().ok_or_else(|| not_a_file(path))
+        path.split().ok_or_else(|| not_a_file_error(path))
     }
 
     /// Writes a temporary file and calls `put` with its name to rename it to the target file. If
@@ -268,7 +268,7 @@ impl Root {
         bytes: &[u8],
         like: Option<&str>,
         put: impl FnOnce(&str) -> io::Result<bool>,
-    ) -> Result<(), FileFault> {
+    ) -> Result<(), FileError> {
         let number = self.temporary.fetch_add(1, Ordering::Relaxed);
         // The name contains the process id and the time, because an earlier process with the same
         // id may have left a temporary file.
@@ -289,9 +289,9 @@ impl Root {
         })();
         let fault = match written {
             Ok(true) => return Ok(()),
-            Ok(false) => FileFault::file_changed_error(path),
+            Ok(false) => FileError::file_changed_error(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                FileFault::Other(format!("{path} already exists."))
+                FileError::Other(format!("{path} already exists."))
             }
             Err(error) => file_fault(path, &error),
         };
@@ -306,7 +306,7 @@ impl Root {
         path: &RelativePath,
         names: usize,
         create: bool,
-    ) -> Result<Folder, FileFault> {
+    ) -> Result<Folder, FileError> {
         let mut folder = self
             .folder
             .try_clone()
@@ -325,7 +325,7 @@ impl Root {
             }
             folder = match opened {
                 Ok(folder) => folder,
-                Err(error) => return Err(self.not_a_folder(&folder, &here, &error)),
+                Err(error) => return Err(self.not_a_folder_error(&folder, &here, &error)),
             };
         }
         Ok(folder)
@@ -334,18 +334,28 @@ impl Root {
     /// Returns the error for a path that could not be opened as a folder, for example because the
     /// path does not exist, is a link or is a file. `error` is the error of opening. It is used
     /// only if the path is a folder.
-    fn not_a_folder(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileFault {
+    fn not_a_folder_error(
+        &self,
+        parent: &Folder,
+        path: &RelativePath,
+        error: &io::Error,
+    ) -> FileError {
         match parent.entry_metadata(path.name()) {
-            Err(error) => self.missing_path(parent, path, &error),
+            Err(error) => self.missing_path_error(parent, path, &error),
             Ok(meta) => match meta.kind {
-                Kind::Link => FileFault::Link(path.clone()),
-                Kind::File | Kind::Special => FileFault::Other(format!("{path} is not a folder.")),
+                Kind::Link => FileError::Link(path.clone()),
+                Kind::File | Kind::Special => FileError::Other(format!("{path} is not a folder.")),
                 Kind::Folder => file_fault(path, error),
             },
         }
     }
 
-    fn missing_path(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileFault {
+    fn missing_path_error(
+        &self,
+        parent: &Folder,
+        path: &RelativePath,
+        error: &io::Error,
+    ) -> FileError {
         if error.kind() != io::ErrorKind::NotFound {
             return file_fault(path, error);
         }
@@ -353,7 +363,7 @@ impl Root {
         let names = names.iter().filter(|name| !self.rules.is_secret(name));
         let folder = path.first_names(path.names().len().saturating_sub(1));
         let paths: Vec<String> = names.map(|name| folder.join(name).to_string()).collect();
-        FileFault::Missing {
+        FileError::Missing {
             path: path.clone(),
             suggestion: suggest_name(&path.to_string(), paths.iter().map(String::as_str)),
         }
@@ -379,7 +389,7 @@ where
     BundledTool::new(name, title, description, root.clone(), call)
 }
 
-impl FileFault {
+impl FileError {
     /// Returns the error for a file that another process has changed.
     pub(super) fn file_changed_error(path: &RelativePath) -> Self {
         Self::Other(format!(
@@ -388,29 +398,29 @@ impl FileFault {
     }
 }
 
-impl From<FileFault> for ToolError {
-    fn from(fault: FileFault) -> Self {
+impl From<FileError> for ToolError {
+    fn from(fault: FileError) -> Self {
         Self::Refused(fault.to_string())
     }
 }
 
-fn must_be_file(path: &RelativePath, kind: Kind) -> Result<(), FileFault> {
+fn check_is_file(path: &RelativePath, kind: Kind) -> Result<(), FileError> {
     match kind {
         Kind::File => Ok(()),
-        Kind::Folder => Err(not_a_file(path)),
-        Kind::Link => Err(FileFault::Link(path.clone())),
-        Kind::Special => Err(FileFault::Other(format!(
+        Kind::Folder => Err(not_a_file_error(path)),
+        Kind::Link => Err(FileError::Link(path.clone())),
+        Kind::Special => Err(FileError::Other(format!(
             "{path} is neither a file nor a folder."
         ))),
     }
 }
 
-fn not_a_file(path: &RelativePath) -> FileFault {
-    FileFault::Other(format!("{path} is a folder, not a file."))
+fn not_a_file_error(path: &RelativePath) -> FileError {
+    FileError::Other(format!("{path} is a folder, not a file."))
 }
 
-fn too_large(path: &RelativePath, size: u64, limit: u64) -> FileFault {
-    FileFault::Other(format!(
+fn too_large_error(path: &RelativePath, size: u64, limit: u64) -> FileError {
+    FileError::Other(format!(
         "{path} is too large: {size} bytes, and at most {limit} are possible."
     ))
 }
@@ -421,8 +431,8 @@ fn read_start(file: File, bytes: u64) -> io::Result<Vec<u8>> {
     Ok(contents)
 }
 
-fn file_fault(path: &RelativePath, error: &io::Error) -> FileFault {
+fn file_fault(path: &RelativePath, error: &io::Error) -> FileError {
     tracing::debug!(%path, %error, "a file operation failed");
     // Only the error kind is used, because the message may contain the absolute path.
-    FileFault::Other(format!("{path}: {}.", error.kind()))
+    FileError::Other(format!("{path}: {}.", error.kind()))
 }

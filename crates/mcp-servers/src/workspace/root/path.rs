@@ -75,7 +75,7 @@ impl RelativePath {
                         "{text:?} contains `..`. Write the path from the root folder, without `..`."
                     ));
                 }
-                _ if !is_plain(name) => return Err(wrong_characters()),
+                _ if !is_ordinary_name(name) => return Err(wrong_characters()),
                 _ => names.push(name.to_owned()),
             }
         }
@@ -124,7 +124,7 @@ impl fmt::Display for RelativePath {
 /// Returns whether a file name has no special meaning on this system. On Windows, some names do:
 /// `a:b` is a stream of `a`, `NUL` is a device, `a.` equals `a`, and `PROGRA~1` is an alias. On all
 /// other systems, the result is `true`.
-fn is_plain(name: &str) -> bool {
+fn is_ordinary_name(name: &str) -> bool {
     const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
     if !cfg!(windows) {
         return true;

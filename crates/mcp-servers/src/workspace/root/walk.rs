@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use regex::Regex;
 
 use super::{
-    FileFault, Root,
+    FileError, Root,
     folder::{Kind, Meta},
     path::RelativePath,
 };
@@ -36,7 +36,7 @@ impl Walk {
         root: &Root,
         start: &RelativePath,
         mut take: impl FnMut(RelativePath, Meta) -> bool,
-    ) -> Result<bool, FileFault> {
+    ) -> Result<bool, FileError> {
         let mut visited = 0;
         let mut complete = true;
         let mut folders = VecDeque::from([start.clone()]);

@@ -96,7 +96,7 @@ async fn invalid_settings_are_refused_at_the_start() {
                 ..
             }
         ));
-        assert!(error.is_usage());
+        assert!(error.is_usage_error());
         let error = error
             .to_string()
             .replace(&parent.path().display().to_string(), "PARENT");

@@ -137,7 +137,7 @@ impl Questions {
         principal: Principal,
         publisher: &EventPublisher,
         context: &ContextInjection,
-    ) -> CallGuard {
+    ) -> ToolCallRegistration {
         let call = RunningCall {
             publisher: publisher.clone(),
             owner: CallOwner {
@@ -149,7 +149,7 @@ impl Questions {
             is_warned: false,
         };
         self.lock_registry().calls.insert(key.to_owned(), call);
-        CallGuard {
+        ToolCallRegistration {
             questions: self.clone(),
             key: key.to_owned(),
         }
@@ -228,7 +228,7 @@ impl Elicitor for Questions {
             tracing::debug!(server, reason, "a question is not shown");
             return ElicitationAnswer::Cancel;
         }
-        let _guard = QuestionGuard {
+        let _guard = CancelQuestionOnDrop {
             questions: self,
             id: &id,
         };
@@ -295,12 +295,12 @@ impl QuestionRegistry {
 
 /// A guard that exists while a server waits for an answer. Dropping it cancels the question if it
 /// is still unanswered.
-struct QuestionGuard<'a> {
+struct CancelQuestionOnDrop<'a> {
     questions: &'a Questions,
     id: &'a str,
 }
 
-impl Drop for QuestionGuard<'_> {
+impl Drop for CancelQuestionOnDrop<'_> {
     fn drop(&mut self) {
         let _ = self
             .questions
@@ -309,12 +309,12 @@ impl Drop for QuestionGuard<'_> {
 }
 
 /// A guard of a running tool call. Dropping it ends the call and cancels its questions.
-pub(crate) struct CallGuard {
+pub(crate) struct ToolCallRegistration {
     questions: Questions,
     key: String,
 }
 
-impl Drop for CallGuard {
+impl Drop for ToolCallRegistration {
     fn drop(&mut self) {
         {
             let mut registry = self.questions.lock_registry();

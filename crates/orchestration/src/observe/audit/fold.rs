@@ -8,8 +8,8 @@ use serde_json::Value;
 use switchboard_domain::{ModelId, Usage};
 
 use super::{
-    ApprovalEntry, ApprovalStage, AuditKind, DecisionSource, ModelCallEntry, ModelCallResult,
-    QuestionEntry, QuestionStage, RunEntry, RunStage, ToolCallEntry, ToolCallStage,
+    ApprovalStage, AuditedAction, AuditedApproval, AuditedModelCall, AuditedQuestion, AuditedRun,
+    AuditedToolCall, DecisionSource, ModelCallResult, QuestionStage, RunStage, ToolCallStage,
 };
 use crate::{CallPurpose, RunEvent, RunEventKind};
 
@@ -17,8 +17,8 @@ use crate::{CallPurpose, RunEvent, RunEventKind};
 /// model is unknown.
 pub type CostFunction = Arc<dyn Fn(&ModelId, &Usage) -> Option<f64> + Send + Sync>;
 
-/// Converter of the events of one run to audit facts ([`AuditKind`]), which the audit, the metrics
-/// and the log use.
+/// Converter of the events of one run to audit facts ([`AuditedAction`]), which the audit, the
+/// metrics and the log use.
 ///
 /// A run that is resumed in another process gets a new converter there, which lacks the data from
 /// before the resumption. For example, the tool name of an earlier call is then `unknown`.
@@ -27,7 +27,7 @@ pub(in crate::observe) struct RunEventReducer {
     model: Option<ModelId>,
     /// Start time and audit data of the unfinished model call. Its `end` is `Cancelled` until the
     /// call ends.
-    open_model_call: Option<(Timestamp, ModelCallEntry)>,
+    open_model_call: Option<(Timestamp, AuditedModelCall)>,
     /// Number of the latest model call in the run.
     step: u32,
     open_tool_calls: HashMap<String, UnfinishedToolCall>,
@@ -41,7 +41,7 @@ pub(in crate::observe) struct RunEventReducer {
 #[derive(Debug)]
 struct UnfinishedToolCall {
     /// Audit data about the call, collected from the events so far.
-    entry: ToolCallEntry,
+    entry: AuditedToolCall,
     /// Whether the run requested a person's approval for the call.
     approval_requested: bool,
 }
@@ -55,7 +55,7 @@ impl RunEventReducer {
         &mut self,
         event: &RunEvent,
         cost: Option<&CostFunction>,
-    ) -> Vec<AuditKind> {
+    ) -> Vec<AuditedAction> {
         let time = event.time;
         let ended_call = self.end_model_call(time, &event.kind, cost);
         let fact = match &event.kind {
@@ -66,17 +66,20 @@ impl RunEventReducer {
                 } else {
                     RunStage::Started
                 };
-                Some(AuditKind::Run(RunEntry::new(moment, self.current_model())))
+                Some(AuditedAction::Run(AuditedRun::new(
+                    moment,
+                    self.current_model(),
+                )))
             }
             RunEventKind::RunParked { .. } => {
-                let entry = RunEntry::new(RunStage::Parked, self.current_model());
-                Some(AuditKind::Run(entry))
+                let entry = AuditedRun::new(RunStage::Parked, self.current_model());
+                Some(AuditedAction::Run(entry))
             }
             RunEventKind::RunFinished { report } => {
                 self.open_tool_calls.clear();
                 self.open_questions.clear();
                 let costs = Some(&self.costs).filter(|costs| !costs.is_empty());
-                Some(AuditKind::Run(RunEntry {
+                Some(AuditedAction::Run(AuditedRun {
                     outcome: Some(report.outcome),
                     steps: Some(report.steps),
                     usage: Some(report.usage).filter(Usage::is_known),
@@ -85,7 +88,7 @@ impl RunEventReducer {
                         .error
                         .as_ref()
                         .map(|error| serialized_name(&error.kind)),
-                    ..RunEntry::new(RunStage::Finished, report.model.clone())
+                    ..AuditedRun::new(RunStage::Finished, report.model.clone())
                 }))
             }
             RunEventKind::ModelSwitched { to, .. } => {
@@ -100,7 +103,7 @@ impl RunEventReducer {
             } => {
                 self.model = Some(model.clone());
                 self.step = *step;
-                let call = ModelCallEntry {
+                let call = AuditedModelCall {
                     tools: *tools,
                     tool_choice_asked: tool_choice.clone(),
                     ..self.new_model_call(*step)
@@ -111,7 +114,7 @@ impl RunEventReducer {
             RunEventKind::HistoryTrimmed {
                 summarised: true, ..
             } => {
-                let call = ModelCallEntry {
+                let call = AuditedModelCall {
                     purpose: CallPurpose::Summary,
                     ..self.new_model_call(self.step.saturating_add(1))
                 };
@@ -120,7 +123,7 @@ impl RunEventReducer {
             }
             kind => self.reduce_tool_event(kind),
         };
-        let ended_call = ended_call.map(AuditKind::ModelCall);
+        let ended_call = ended_call.map(AuditedAction::ModelCall);
         ended_call.into_iter().chain(fact).collect()
     }
 
@@ -129,13 +132,13 @@ impl RunEventReducer {
         self.model.clone().unwrap_or_else(unknown)
     }
 
-    fn new_model_call(&self, step: u32) -> ModelCallEntry {
+    fn new_model_call(&self, step: u32) -> AuditedModelCall {
         let model = self.current_model();
-        ModelCallEntry {
+        AuditedModelCall {
             step,
             provider: model.provider,
             model: model.name,
-            ..ModelCallEntry::default()
+            ..AuditedModelCall::default()
         }
     }
 
@@ -146,7 +149,7 @@ impl RunEventReducer {
         now: Timestamp,
         kind: &RunEventKind,
         cost: Option<&CostFunction>,
-    ) -> Option<ModelCallEntry> {
+    ) -> Option<AuditedModelCall> {
         let ends_call = matches!(
             kind,
             RunEventKind::RunFinished { .. }
@@ -203,7 +206,12 @@ impl RunEventReducer {
         Some(call)
     }
 
-    fn add_usage(&mut self, call: &mut ModelCallEntry, usage: &Usage, cost: Option<&CostFunction>) {
+    fn add_usage(
+        &mut self,
+        call: &mut AuditedModelCall,
+        usage: &Usage,
+        cost: Option<&CostFunction>,
+    ) {
         let model = ModelId::new(call.provider.clone(), call.model.clone());
         call.end = ModelCallResult::Answered;
         call.usage = Some(*usage).filter(Usage::is_known);
@@ -211,7 +219,7 @@ impl RunEventReducer {
         self.costs.push(call.cost_usd);
     }
 
-    fn reduce_tool_event(&mut self, kind: &RunEventKind) -> Option<AuditKind> {
+    fn reduce_tool_event(&mut self, kind: &RunEventKind) -> Option<AuditedAction> {
         Some(match kind {
             RunEventKind::ToolPlanned {
                 id,
@@ -231,7 +239,7 @@ impl RunEventReducer {
             }
             RunEventKind::ToolAwaitingApproval { id } => {
                 self.find_or_add_tool_call(id).approval_requested = true;
-                AuditKind::Approval(self.new_approval_entry(
+                AuditedAction::Approval(self.new_approval_entry(
                     id,
                     ApprovalStage::Asked,
                     DecisionSource::Policy,
@@ -248,7 +256,7 @@ impl RunEventReducer {
                 } else {
                     DecisionSource::Approver
                 };
-                AuditKind::Approval(ApprovalEntry {
+                AuditedAction::Approval(AuditedApproval {
                     scope: Some(*scope),
                     edited: *edited,
                     ..self.new_approval_entry(id, ApprovalStage::Allowed, decider)
@@ -260,13 +268,13 @@ impl RunEventReducer {
                 } else {
                     DecisionSource::Policy
                 };
-                AuditKind::Approval(ApprovalEntry {
+                AuditedAction::Approval(AuditedApproval {
                     reason: Some(reason.clone()),
                     ..self.new_approval_entry(id, ApprovalStage::Denied, decider)
                 })
             }
             RunEventKind::ToolStarted { id } => {
-                AuditKind::ToolCall(self.find_or_add_tool_call(id).entry.clone())
+                AuditedAction::ToolCall(self.find_or_add_tool_call(id).entry.clone())
             }
             RunEventKind::ToolFinished {
                 id,
@@ -281,7 +289,7 @@ impl RunEventReducer {
                 let entry = self.find_or_add_tool_call(id).entry.clone();
                 self.open_tool_calls.remove(id);
                 let json = serde_json::to_vec(content).unwrap_or_default();
-                AuditKind::ToolCall(ToolCallEntry {
+                AuditedAction::ToolCall(AuditedToolCall {
                     moment: ToolCallStage::Finished,
                     is_error: Some(*is_error),
                     failure: *failure,
@@ -295,19 +303,21 @@ impl RunEventReducer {
             RunEventKind::QuestionAsked { id, question } => {
                 let server = question.server.clone();
                 self.open_questions.insert(id.clone(), server.clone());
-                AuditKind::Question(QuestionEntry {
+                AuditedAction::Question(AuditedQuestion {
                     moment: QuestionStage::Asked,
                     id: id.clone(),
                     server: Some(server),
                     action: None,
                 })
             }
-            RunEventKind::QuestionAnswered { id, action } => AuditKind::Question(QuestionEntry {
-                moment: QuestionStage::Answered,
-                id: id.clone(),
-                server: self.open_questions.remove(id),
-                action: Some(*action),
-            }),
+            RunEventKind::QuestionAnswered { id, action } => {
+                AuditedAction::Question(AuditedQuestion {
+                    moment: QuestionStage::Answered,
+                    id: id.clone(),
+                    server: self.open_questions.remove(id),
+                    action: Some(*action),
+                })
+            }
             _ => return None,
         })
     }
@@ -317,9 +327,9 @@ impl RunEventReducer {
         id: &str,
         decision: ApprovalStage,
         by: DecisionSource,
-    ) -> ApprovalEntry {
+    ) -> AuditedApproval {
         let entry = &self.find_or_add_tool_call(id).entry;
-        ApprovalEntry {
+        AuditedApproval {
             id: id.to_owned(),
             server: entry.server.clone(),
             tool: entry.tool.clone(),
@@ -337,10 +347,10 @@ impl RunEventReducer {
         self.open_tool_calls
             .entry(id.to_owned())
             .or_insert_with(|| UnfinishedToolCall {
-                entry: ToolCallEntry {
+                entry: AuditedToolCall {
                     id: id.to_owned(),
                     tool: "unknown".to_owned(),
-                    ..ToolCallEntry::default()
+                    ..AuditedToolCall::default()
                 },
                 approval_requested: false,
             })

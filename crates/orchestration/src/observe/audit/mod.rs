@@ -12,8 +12,8 @@ pub use fold::CostFunction;
 pub(super) use fold::RunEventReducer;
 pub(crate) use fold::serialized_name;
 pub use record::{
-    ApprovalEntry, ApprovalStage, AuditKind, AuditRecord, DecisionSource, ModelCallEntry,
-    ModelCallResult, QuestionEntry, QuestionStage, RunEntry, RunStage, ToolCallEntry,
+    ApprovalStage, AuditRecord, AuditedAction, AuditedApproval, AuditedModelCall, AuditedQuestion,
+    AuditedRun, AuditedToolCall, DecisionSource, ModelCallResult, QuestionStage, RunStage,
     ToolCallStage,
 };
 pub use trail::{AuditOptions, AuditTrail};

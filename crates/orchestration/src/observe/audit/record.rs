@@ -31,30 +31,30 @@ pub struct AuditRecord {
     pub principal: Option<Principal>,
     /// The recorded action. Its fields are part of the JSON object of the record.
     #[serde(flatten)]
-    pub kind: AuditKind,
+    pub kind: AuditedAction,
 }
 
 /// The action that an audit record describes, by its kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum AuditKind {
+pub enum AuditedAction {
     /// A run started, was resumed, was parked (stored until approval decisions arrive) or finished.
-    Run(RunEntry),
+    Run(AuditedRun),
     /// A model call ended.
-    ModelCall(ModelCallEntry),
+    ModelCall(AuditedModelCall),
     /// A tool call started or finished.
-    ToolCall(ToolCallEntry),
+    ToolCall(AuditedToolCall),
     /// An approval decision was requested or made.
-    Approval(ApprovalEntry),
+    Approval(AuditedApproval),
     /// A server asked the person a question during a tool call, or a question ended.
-    Question(QuestionEntry),
+    Question(AuditedQuestion),
 }
 
 /// Audit data about a run that started, was resumed, was parked (stored until approval decisions
 /// arrive) or finished.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunEntry {
+pub struct AuditedRun {
     /// Stage that the run reached: started, resumed, parked or finished.
     pub moment: RunStage,
     /// Id of the model that the run used at the time of the record.
@@ -78,7 +78,7 @@ pub struct RunEntry {
     pub error: Option<String>,
 }
 
-impl RunEntry {
+impl AuditedRun {
     pub(crate) fn new(moment: RunStage, model: ModelId) -> Self {
         Self {
             moment,
@@ -108,7 +108,7 @@ pub enum RunStage {
 
 /// Audit data about a model call that ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct ModelCallEntry {
+pub struct AuditedModelCall {
     /// How the model call ended: with an answer, an error or a cancellation.
     pub end: ModelCallResult,
     /// Purpose of the model call, such as a summary of older messages.
@@ -177,7 +177,7 @@ pub enum ModelCallResult {
 
 /// Audit data about the start or the end of a tool call.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct ToolCallEntry {
+pub struct AuditedToolCall {
     /// Whether the tool call started or finished. A call without a `finished` record was
     /// interrupted, and its effect is unknown.
     pub moment: ToolCallStage,
@@ -234,7 +234,7 @@ pub enum ToolCallStage {
 
 /// Audit data about an approval request or its decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ApprovalEntry {
+pub struct AuditedApproval {
     /// Id of the tool use that requires approval.
     pub id: String,
     /// Server of the tool. `None` for a tool without a server, such as a Rust function.
@@ -285,7 +285,7 @@ pub enum DecisionSource {
 /// Audit data about a question from a server to the person. It contains neither the question nor
 /// the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QuestionEntry {
+pub struct AuditedQuestion {
     /// Whether the question was asked or answered.
     pub moment: QuestionStage,
     /// Id of the question, unique within the run.

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use switchboard_domain::{Principal, redact::Redactor};
 
-use super::{AuditKind, AuditRecord, CostFunction, RunEventReducer};
+use super::{AuditRecord, AuditedAction, CostFunction, RunEventReducer};
 use crate::{RunEvent, RunEventKind};
 
 /// Settings of an audit trail: the session and user of the run, the redaction, and the optional
@@ -67,13 +67,13 @@ impl AuditTrail {
         records.collect()
     }
 
-    fn redact_record(&self, mut kind: AuditKind, event: &RunEventKind) -> AuditKind {
+    fn redact_record(&self, mut kind: AuditedAction, event: &RunEventKind) -> AuditedAction {
         let redactor = &self.options.redactor;
         let redact = |text: &mut String| *text = redactor.redact_text(text);
         match &mut kind {
-            AuditKind::Run(_) => {}
-            AuditKind::ModelCall(call) => call.request_id.iter_mut().for_each(redact),
-            AuditKind::ToolCall(call) => {
+            AuditedAction::Run(_) => {}
+            AuditedAction::ModelCall(call) => call.request_id.iter_mut().for_each(redact),
+            AuditedAction::ToolCall(call) => {
                 redact(&mut call.tool);
                 call.input = Arc::new(redactor.redact_value(&call.input));
                 call.result = match event {
@@ -88,11 +88,11 @@ impl AuditTrail {
                     _ => None,
                 };
             }
-            AuditKind::Approval(approval) => {
+            AuditedAction::Approval(approval) => {
                 redact(&mut approval.tool);
                 approval.reason.iter_mut().for_each(redact);
             }
-            AuditKind::Question(question) => question.server.iter_mut().for_each(redact),
+            AuditedAction::Question(question) => question.server.iter_mut().for_each(redact),
         }
         kind
     }

@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 use switchboard_domain::ModelId;
 
-use super::{CallCounts, Histogram, ModelMetrics, Snapshot, ToolMetrics};
+use super::{Histogram, MetricsSnapshot, ModelMetrics, ToolCallCounts, ToolMetrics};
 use crate::{
     Outcome, RunEvent, ToolFailure,
     observe::audit::{
-        AuditKind, AuditRecord, CostFunction, ModelCallEntry, ModelCallResult, RunEntry,
-        RunEventReducer, RunStage, ToolCallEntry, ToolCallStage,
+        AuditRecord, AuditedAction, AuditedModelCall, AuditedRun, AuditedToolCall, CostFunction,
+        ModelCallResult, RunEventReducer, RunStage, ToolCallStage,
     },
     tools::arguments::canonical_json_value,
 };
@@ -40,12 +40,12 @@ pub type KnownModelPredicate = Arc<dyn Fn(&ModelId) -> bool + Send + Sync>;
 
 type ToolKey = (Option<String>, String);
 
-/// Counters of runs, tool calls and model calls, for a [`Snapshot`].
+/// Counters of runs, tool calls and model calls, for a [`MetricsSnapshot`].
 #[derive(Default, derive_more::Debug)]
 #[debug("Metrics {{ runs: {}, .. }}", runs.len())]
 pub struct Metrics {
-    run_counts: Snapshot,
-    tools: BTreeMap<ToolKey, (CallCounts, Histogram)>,
+    run_counts: MetricsSnapshot,
+    tools: BTreeMap<ToolKey, (ToolCallCounts, Histogram)>,
     models: BTreeMap<String, ModelMetrics>,
     /// Number of separately counted models that are neither configured nor in the catalogue.
     unknown_models: usize,
@@ -103,7 +103,7 @@ impl Metrics {
         let run = self.runs.entry(Arc::clone(&event.run_id)).or_default();
         run.last_event = event.time;
         for fact in run.fold.reduce_event(event, self.cost.as_ref()) {
-            self.count_audit_fact(&event.run_id, &fact);
+            self.count_audited_action(&event.run_id, &fact);
         }
     }
 
@@ -112,7 +112,7 @@ impl Metrics {
     /// Audit records contain redacted inputs of limited size. Two calls whose inputs differ only in
     /// the removed parts count as a call and its unnecessary repetition.
     pub fn count_audit_record(&mut self, record: &AuditRecord) {
-        self.count_audit_fact(&record.run_id, &record.kind);
+        self.count_audited_action(&record.run_id, &record.kind);
     }
 
     /// Removes the state of a run that was dropped before it ended, so that it does not count as
@@ -122,7 +122,7 @@ impl Metrics {
     }
 
     /// Returns a copy of the current counts.
-    pub fn take_snapshot(&self) -> Snapshot {
+    pub fn take_snapshot(&self) -> MetricsSnapshot {
         let tools = self.tools.iter();
         let tools = tools.map(|((server, tool), (calls, latency))| ToolMetrics {
             server: server.clone(),
@@ -130,7 +130,7 @@ impl Metrics {
             calls: *calls,
             latency: latency.clone(),
         });
-        Snapshot {
+        MetricsSnapshot {
             tools: tools.collect(),
             models: self.models.values().cloned().collect(),
             ..self.run_counts.clone()
@@ -154,12 +154,12 @@ impl Metrics {
         self.runs.values().filter(|run| run.is_parked).count()
     }
 
-    fn count_audit_fact(&mut self, run_id: &str, fact: &AuditKind) {
+    fn count_audited_action(&mut self, run_id: &str, fact: &AuditedAction) {
         match fact {
-            AuditKind::Run(entry) => self.count_run(run_id, entry),
-            AuditKind::ModelCall(call) => self.count_model_call(run_id, call),
-            AuditKind::ToolCall(call) => self.count_tool_call(run_id, call),
-            AuditKind::Approval(_) | AuditKind::Question(_) => {}
+            AuditedAction::Run(entry) => self.count_run(run_id, entry),
+            AuditedAction::ModelCall(call) => self.count_model_call(run_id, call),
+            AuditedAction::ToolCall(call) => self.count_tool_call(run_id, call),
+            AuditedAction::Approval(_) | AuditedAction::Question(_) => {}
         }
     }
 
@@ -167,7 +167,7 @@ impl Metrics {
         self.runs.entry(run_id.into()).or_default()
     }
 
-    fn count_run(&mut self, run_id: &str, entry: &RunEntry) {
+    fn count_run(&mut self, run_id: &str, entry: &AuditedRun) {
         match entry.moment {
             RunStage::Started | RunStage::Resumed => {
                 let run = self.find_or_add_run(run_id);
@@ -191,7 +191,7 @@ impl Metrics {
         }
     }
 
-    fn count_model_call(&mut self, run_id: &str, call: &ModelCallEntry) {
+    fn count_model_call(&mut self, run_id: &str, call: &AuditedModelCall) {
         let model = ModelId::new(call.provider.clone(), call.model.clone());
         let run = self.find_or_add_run(run_id);
         run.model = Some(model.clone());
@@ -215,7 +215,7 @@ impl Metrics {
         }
     }
 
-    fn count_tool_call(&mut self, run_id: &str, call: &ToolCallEntry) {
+    fn count_tool_call(&mut self, run_id: &str, call: &AuditedToolCall) {
         let run = self.find_or_add_run(run_id);
         if call.moment == ToolCallStage::Started {
             run.open_calls.insert(call.id.clone());

@@ -72,7 +72,7 @@ impl Feed {
         self.finish_tool_call(&id, failure);
     }
 
-    fn calls(&self, tool: &str) -> CallCounts {
+    fn calls(&self, tool: &str) -> ToolCallCounts {
         let tools = self.metrics.take_snapshot().tools;
         tools.iter().find(|it| it.tool == tool).unwrap().calls
     }
@@ -137,7 +137,7 @@ fn every_call_is_counted_once_per_tool_and_once_per_model() {
     let get = &snapshot.tools[2];
     assert_eq!(
         get.calls,
-        CallCounts {
+        ToolCallCounts {
             total: 4,
             successful: 2,
             failed: 1,

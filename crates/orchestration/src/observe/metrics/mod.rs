@@ -1,7 +1,7 @@
 //! Metrics of runs: number, quality, duration and cost of tool calls and model calls.
 //!
 //! [`Metrics`] counts the events of any number of runs, or the audit records of earlier runs.
-//! [`Snapshot`] is the result: JSON, a table, or metrics for a Prometheus registry (feature
+//! [`MetricsSnapshot`] is the result: JSON, a table, or metrics for a Prometheus registry (feature
 //! `prometheus`).
 //!
 //! A tool call ends in exactly one of four ways. It is **successful**, it **failed** (an error from
@@ -22,4 +22,6 @@ pub use count::{KnownModelPredicate, Metrics};
 pub use histogram::{BOUNDS_MS, Histogram};
 #[cfg(feature = "prometheus")]
 pub use prometheus::MetricsCollector;
-pub use snapshot::{CallCounts, ModelMetrics, RequestCounts, Snapshot, TokenCounts, ToolMetrics};
+pub use snapshot::{
+    MetricsSnapshot, ModelMetrics, RequestCounts, TokenCounts, ToolCallCounts, ToolMetrics,
+};

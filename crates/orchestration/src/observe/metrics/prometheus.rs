@@ -11,16 +11,18 @@ use prometheus_client::{
     metrics::MetricType,
 };
 
-use super::{BOUNDS_MS, CallCounts, Histogram, Metrics, ModelMetrics, Snapshot, ToolMetrics};
+use super::{
+    BOUNDS_MS, Histogram, Metrics, MetricsSnapshot, ModelMetrics, ToolCallCounts, ToolMetrics,
+};
 
 type Labels<'a> = [(&'static str, &'a str); 2];
 /// Value of a Prometheus label, such as `failed`, and the function that returns the count for it.
 type Count<T> = (&'static str, fn(&T) -> u64);
 /// Suffix of a metric name, description for its help text, and function that counts a subset of the
 /// tool calls, such as the cached ones.
-type Subset = (&'static str, &'static str, fn(&CallCounts) -> u64);
+type Subset = (&'static str, &'static str, fn(&ToolCallCounts) -> u64);
 
-const CALL_RESULTS: [Count<CallCounts>; 4] = [
+const CALL_RESULTS: [Count<ToolCallCounts>; 4] = [
     ("successful", |calls| calls.successful),
     ("failed", |calls| calls.failed),
     ("hallucinated", |calls| calls.hallucinated),
@@ -61,7 +63,7 @@ impl Collector for MetricsCollector {
 struct MetricsEncoder<'e>(DescriptorEncoder<'e>);
 
 impl MetricsEncoder<'_> {
-    fn encode_runs(&mut self, snapshot: &Snapshot) -> fmt::Result {
+    fn encode_runs(&mut self, snapshot: &MetricsSnapshot) -> fmt::Result {
         self.0
             .encode_descriptor("runs_started", "Started runs.", None, MetricType::Counter)?
             .encode_counter::<NoLabelSet, _, f64>(&snapshot.runs_started, None)?;
@@ -131,7 +133,7 @@ impl MetricsEncoder<'_> {
         &mut self,
         name: &str,
         help: &str,
-        calls: &[(Labels<'_>, &CallCounts)],
+        calls: &[(Labels<'_>, &ToolCallCounts)],
     ) -> fmt::Result {
         let by_result = format!("{help} by result.");
         self.encode_labelled_counters(name, &by_result, "result", calls, CALL_RESULTS)?;

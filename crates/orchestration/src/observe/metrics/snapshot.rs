@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{ModelId, Usage};
 
 use super::Histogram;
-use crate::{ToolFailure, observe::audit::ToolCallEntry};
+use crate::{ToolFailure, observe::audit::AuditedToolCall};
 
 /// Counts of runs, tool calls and model calls at one time. Tools and models are sorted by name.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Snapshot {
+pub struct MetricsSnapshot {
     /// Number of runs that started.
     pub runs_started: u64,
     /// Number of runs that completed with an answer.
@@ -38,14 +38,14 @@ pub struct ToolMetrics {
     pub tool: String,
     /// Numbers of the tool's calls: in total and by result.
     #[serde(flatten)]
-    pub calls: CallCounts,
+    pub calls: ToolCallCounts,
     /// Durations of the calls in which the tool ran, in milliseconds.
     pub latency: Histogram,
 }
 
 /// Numbers of tool calls by result. The [module documentation](super) defines each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct CallCounts {
+pub struct ToolCallCounts {
     /// Number of all tool calls: successful, failed, hallucinated and not executed.
     pub total: u64,
     /// Number of successful tool calls, including calls with a cached result.
@@ -65,7 +65,7 @@ pub struct CallCounts {
     pub cached: u64,
 }
 
-impl CallCounts {
+impl ToolCallCounts {
     /// Returns the share of tool calls that were successful and necessary (0 to 1), or `None` if
     /// there are no calls.
     #[expect(
@@ -78,7 +78,7 @@ impl CallCounts {
 
     /// Counts a finished tool call. `repeated` means that an equal call had a result before the
     /// model requested this call.
-    pub(super) fn add_tool_call(&mut self, call: &ToolCallEntry, repeated: bool) {
+    pub(super) fn add_tool_call(&mut self, call: &AuditedToolCall, repeated: bool) {
         self.total += 1;
         let is_error = call.is_error.unwrap_or(false);
         let unnecessary = repeated || call.failure == Some(ToolFailure::Repeated);
@@ -86,7 +86,7 @@ impl CallCounts {
             // A repeated call gets the result of the earlier call, so it counts as successful.
             None | Some(ToolFailure::Repeated) if !is_error => &mut self.successful,
             Some(failure) if failure.is_hallucination() => &mut self.hallucinated,
-            Some(failure) if is_not_executed(failure, call.attempts.unwrap_or(0)) => {
+            Some(failure) if was_tool_call_prevented(failure, call.attempts.unwrap_or(0)) => {
                 &mut self.not_executed
             }
             _ => &mut self.failed,
@@ -101,7 +101,7 @@ impl CallCounts {
 
 /// Returns whether the run prevented the tool call, for example because it was denied. For a
 /// cancelled call, returns `true` only if the call had not started.
-fn is_not_executed(failure: ToolFailure, attempts: u32) -> bool {
+fn was_tool_call_prevented(failure: ToolFailure, attempts: u32) -> bool {
     match failure {
         ToolFailure::Denied
         | ToolFailure::NotApproved
@@ -132,7 +132,7 @@ pub struct ModelMetrics {
     /// Number of model answers with an unknown price, which `cost_usd` does not include.
     pub unpriced: u64,
     /// Numbers of the tool calls that the model requested, by result.
-    pub tool_calls: CallCounts,
+    pub tool_calls: ToolCallCounts,
 }
 
 impl ModelMetrics {
@@ -144,7 +144,7 @@ impl ModelMetrics {
             tokens: TokenCounts::default(),
             cost_usd: 0.0,
             unpriced: 0,
-            tool_calls: CallCounts::default(),
+            tool_calls: ToolCallCounts::default(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{CallCounts, Histogram, ModelMetrics, Snapshot, ToolMetrics};
+use super::{Histogram, MetricsSnapshot, ModelMetrics, ToolCallCounts, ToolMetrics};
 
 const TOOL_HEAD: [&str; 10] = [
     "tool", "calls", "ok", "failed", "halluc.", "not run", "unneeded", "accuracy", "p50", "p95",
@@ -19,7 +19,7 @@ const MODEL_HEAD: [&str; 9] = [
     "p95",
 ];
 
-impl Snapshot {
+impl MetricsSnapshot {
     /// Formats the counts as a text table: first the tools, then the models.
     ///
     /// The table is empty if nothing was counted. Control characters in names are replaced by `?`.
@@ -70,7 +70,7 @@ fn format_model_row(model: &ModelMetrics) -> [String; 9] {
     ]
 }
 
-fn format_accuracy(calls: &CallCounts) -> String {
+fn format_accuracy(calls: &ToolCallCounts) -> String {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     calls.accuracy().map_or_else(|| "-".to_owned(), percent)
 }

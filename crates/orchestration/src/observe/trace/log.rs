@@ -7,7 +7,9 @@ use tracing::debug;
 use super::LOG;
 use crate::{
     RunEvent, RunEventKind, ToolFailure,
-    observe::audit::{AuditKind, RunEventReducer, ToolCallEntry, ToolCallStage, serialized_name},
+    observe::audit::{
+        AuditedAction, AuditedToolCall, RunEventReducer, ToolCallStage, serialized_name,
+    },
 };
 
 /// Logger of the events of one run (target [`LOG`], level `DEBUG`).
@@ -40,9 +42,9 @@ impl RunLog {
     /// Logs one run event. The events of a run must arrive in order.
     pub fn log_run_event(&mut self, event: &RunEvent) {
         if tracing::enabled!(target: LOG, tracing::Level::DEBUG) {
-            self.answer.add_event(&event.kind);
+            self.answer.update_part_sizes(&event.kind);
             for fact in self.fold.reduce_event(event, None) {
-                if let AuditKind::ToolCall(call) = fact {
+                if let AuditedAction::ToolCall(call) = fact {
                     self.log_tool_call(&event.run_id, &call, &event.kind);
                 }
             }
@@ -51,7 +53,7 @@ impl RunLog {
     }
 
     /// Logs the start or the end of a tool call.
-    fn log_tool_call(&self, run: &str, call: &ToolCallEntry, kind: &RunEventKind) {
+    fn log_tool_call(&self, run: &str, call: &AuditedToolCall, kind: &RunEventKind) {
         let entry = self.to_redacted_json(call);
         if call.moment == ToolCallStage::Started {
             debug!(target: LOG, run, call = entry, "tool call started");
@@ -117,7 +119,7 @@ impl RunLog {
 }
 
 impl AnswerPartSizes {
-    fn add_event(&mut self, kind: &RunEventKind) {
+    fn update_part_sizes(&mut self, kind: &RunEventKind) {
         let (key, description, bytes) = match kind {
             RunEventKind::ModelCallStarted { .. } | RunEventKind::ModelCallRetried { .. } => {
                 self.parts.clear();

@@ -3,7 +3,7 @@ use serde_json::json;
 use switchboard_domain::{ApprovalDecision, ApprovalScope, ToolOrigin};
 
 use super::*;
-use crate::tools::pattern::Pattern;
+use crate::tools::pattern::NamePattern;
 
 fn tool(server: &str, own: &str) -> ToolDefinition {
     let schema = json!({"type": "object", "properties": {"id": {"type": "string"}}});
@@ -45,15 +45,22 @@ fn deny(scope: ApprovalScope) -> ApprovalDecision {
     }
 }
 
-fn approvals(policy: ApprovalPolicy, rules: impl IntoIterator<Item = Rule>) -> Approvals {
-    Approvals {
+fn approvals(
+    policy: ApprovalPolicy,
+    rules: impl IntoIterator<Item = ApprovalRule>,
+) -> ApprovalSettings {
+    ApprovalSettings {
         rules: rules.into_iter().collect(),
-        ..Approvals::from(policy)
+        ..ApprovalSettings::from(policy)
     }
 }
 
 /// Returns the verdict about a call in session `s`.
-fn verdict(approvals: &Approvals, call: &CheckedCall<'_>, decisions: &Decisions) -> Verdict {
+fn verdict(
+    approvals: &ApprovalSettings,
+    call: &ToolCallToCheck<'_>,
+    decisions: &RememberedDecisions,
+) -> ApprovalVerdict {
     let requester = Requester {
         principal: &Principal::default(),
         session: "s",
@@ -62,45 +69,45 @@ fn verdict(approvals: &Approvals, call: &CheckedCall<'_>, decisions: &Decisions)
 }
 
 /// Returns the verdict without remembered decisions.
-fn fresh(approvals: &Approvals, call: &CheckedCall<'_>) -> Verdict {
-    verdict(approvals, call, &Decisions::default())
+fn fresh(approvals: &ApprovalSettings, call: &ToolCallToCheck<'_>) -> ApprovalVerdict {
+    verdict(approvals, call, &RememberedDecisions::default())
 }
 
 /// Returns one remembered decision in session `s`.
-fn remembered(tool: &ToolDefinition, decision: &ApprovalDecision) -> Decisions {
+fn remembered(tool: &ToolDefinition, decision: &ApprovalDecision) -> RememberedDecisions {
     let requester = Requester {
         principal: &Principal::default(),
         session: "s",
     };
-    let mut decisions = Decisions::default();
+    let mut decisions = RememberedDecisions::default();
     assert!(decisions.remember_decision(&requester, tool, decision, None));
     decisions
 }
 
-fn of_tool(approvals: &Approvals, tool: &ToolDefinition) -> Verdict {
-    fresh(approvals, &CheckedCall::from_tool(tool))
+fn of_tool(approvals: &ApprovalSettings, tool: &ToolDefinition) -> ApprovalVerdict {
+    fresh(approvals, &ToolCallToCheck::from_tool(tool))
 }
 
-const ASK: Verdict = Verdict::Ask { redefined: false };
+const ASK: ApprovalVerdict = ApprovalVerdict::Ask { redefined: false };
 
-fn is_refused(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Refuse { .. })
+fn is_refused(verdict: &ApprovalVerdict) -> bool {
+    matches!(verdict, ApprovalVerdict::Refuse { .. })
 }
 
 #[test]
 fn the_strictest_layer_decides() {
     let mine: Rules = [
-        Rule::allow_all_calls()
+        ApprovalRule::allow_all_calls()
             .with_server("crm")
             .with_tool("get_*"),
-        Rule::deny_all_calls("not mine").with_server("crm"),
-        Rule::allow_all_calls(),
+        ApprovalRule::deny_all_calls("not mine").with_server("crm"),
+        ApprovalRule::allow_all_calls(),
     ]
     .into_iter()
     .collect();
     let project: Rules = [
-        Rule::deny_all_calls("production").with_tool("prod_*"),
-        Rule::ask_for_all_calls().with_tool("send_*"),
+        ApprovalRule::deny_all_calls("production").with_tool("prod_*"),
+        ApprovalRule::ask_for_all_calls().with_tool("send_*"),
     ]
     .into_iter()
     .collect();
@@ -108,24 +115,24 @@ fn the_strictest_layer_decides() {
         vec![mine.clone(), project.clone()],
         vec![project.clone(), mine.clone()],
     ] {
-        let approvals = Approvals {
+        let approvals = ApprovalSettings {
             layers,
             // Only where no layer says anything.
-            rules: [Rule::ask_for_all_calls()].into_iter().collect(),
-            ..Approvals::from(ApprovalPolicy::None)
+            rules: [ApprovalRule::ask_for_all_calls()].into_iter().collect(),
+            ..ApprovalSettings::from(ApprovalPolicy::None)
         };
         let verdict = |server, own| of_tool(&approvals, &tool(server, own));
-        assert_eq!(verdict("files", "save"), Verdict::Run);
+        assert_eq!(verdict("files", "save"), ApprovalVerdict::Run);
         assert_eq!(verdict("files", "send_mail"), ASK);
         assert!(is_refused(&verdict("files", "prod_drop")));
         // The order within a layer stays: the narrow rule goes first.
-        assert_eq!(verdict("crm", "get_customer"), Verdict::Run);
+        assert_eq!(verdict("crm", "get_customer"), ApprovalVerdict::Run);
         assert!(is_refused(&verdict("crm", "send_mail")));
     }
-    let only_project = Approvals {
+    let only_project = ApprovalSettings {
         layers: vec![project],
-        rules: [Rule::ask_for_all_calls()].into_iter().collect(),
-        ..Approvals::from(ApprovalPolicy::None)
+        rules: [ApprovalRule::ask_for_all_calls()].into_iter().collect(),
+        ..ApprovalSettings::from(ApprovalPolicy::None)
     };
     assert_eq!(
         of_tool(&only_project, &tool("files", "save")),
@@ -134,7 +141,7 @@ fn the_strictest_layer_decides() {
     );
     let stored = serde_json::to_value(&only_project).unwrap();
     assert_eq!(
-        serde_json::from_value::<Approvals>(stored).unwrap(),
+        serde_json::from_value::<ApprovalSettings>(stored).unwrap(),
         only_project
     );
 }
@@ -144,13 +151,13 @@ fn a_rule_matches_the_own_name_and_the_name_for_the_model() {
     let call_of = |pattern: &str| {
         let approvals = approvals(
             ApprovalPolicy::Ask,
-            [Rule::allow_all_calls().with_tool(pattern)],
+            [ApprovalRule::allow_all_calls().with_tool(pattern)],
         );
         of_tool(&approvals, &tool("git", "push"))
     };
-    assert_eq!(call_of("push"), Verdict::Run);
-    assert_eq!(call_of("git__push"), Verdict::Run);
-    assert_eq!(call_of("git__*"), Verdict::Run);
+    assert_eq!(call_of("push"), ApprovalVerdict::Run);
+    assert_eq!(call_of("git__push"), ApprovalVerdict::Run);
+    assert_eq!(call_of("git__*"), ApprovalVerdict::Run);
     assert_eq!(call_of("pus"), ASK);
 }
 
@@ -160,13 +167,13 @@ fn a_server_cannot_imitate_the_tool_of_another_server() {
     spoof.name = "evil__git__push_01234567".to_owned();
     let allowing = approvals(
         ApprovalPolicy::Ask,
-        [Rule::allow_all_calls().with_tool("git__*")],
+        [ApprovalRule::allow_all_calls().with_tool("git__*")],
     );
     assert_eq!(of_tool(&allowing, &spoof), ASK);
     // To be denied it is read in every way.
     let denying = approvals(
         ApprovalPolicy::All,
-        [Rule::deny_all_calls("no").with_tool("git__*")],
+        [ApprovalRule::deny_all_calls("no").with_tool("git__*")],
     );
     assert!(is_refused(&of_tool(&denying, &spoof)));
 }
@@ -176,19 +183,19 @@ fn a_tool_without_a_server_matches_no_server_rule() {
     let function = ToolDefinition::new("roll_dice", "Rolls.", json!({}));
     let by_server = approvals(
         ApprovalPolicy::All,
-        [Rule::deny_all_calls("no").with_server("*")],
+        [ApprovalRule::deny_all_calls("no").with_server("*")],
     );
-    assert_eq!(of_tool(&by_server, &function), Verdict::Run);
+    assert_eq!(of_tool(&by_server, &function), ApprovalVerdict::Run);
     let by_name = approvals(
         ApprovalPolicy::All,
-        [Rule::deny_all_calls("no").with_tool("roll_*")],
+        [ApprovalRule::deny_all_calls("no").with_tool("roll_*")],
     );
     assert!(is_refused(&of_tool(&by_name, &function)));
 }
 
 #[test]
 fn missing_annotations_have_cautious_defaults() {
-    type Narrow = fn(&mut Rule);
+    type Narrow = fn(&mut ApprovalRule);
     let read_only: Narrow = |rule| rule.read_only = Some(true);
     let destructive: Narrow = |rule| rule.destructive = Some(true);
     let idempotent: Narrow = |rule| rule.idempotent = Some(true);
@@ -208,12 +215,12 @@ fn missing_annotations_have_cautious_defaults() {
         (idempotent, vec![reads], vec![silent]),
         (closed, vec![stays], vec![silent]),
     ] {
-        let mut rule = Rule::ask_for_all_calls();
+        let mut rule = ApprovalRule::ask_for_all_calls();
         narrow(&mut rule);
         let matches = |annotations: &ToolAnnotations| {
             let mut tool = tool("s", "t");
             tool.annotations = *annotations;
-            rule.matches_call(&CheckedCall::from_tool(&tool))
+            rule.matches_call(&ToolCallToCheck::from_tool(&tool))
         };
         assert!(matching.iter().all(matches), "{rule:?}");
         assert!(!others.iter().any(matches), "{rule:?}");
@@ -222,11 +229,11 @@ fn missing_annotations_have_cautious_defaults() {
 
 #[test]
 fn a_decision_applies_to_its_person_session_and_time() {
-    let approvals = Approvals::from(ApprovalPolicy::Ask);
+    let approvals = ApprovalSettings::from(ApprovalPolicy::Ask);
     let (ann, bob) = (person("ann"), person("bob"));
     let requester = |principal, session| Requester { principal, session };
     let tool = tool("crm", "update");
-    let mut decisions = Decisions::default();
+    let mut decisions = RememberedDecisions::default();
 
     let once = allow(ApprovalScope::Once);
     assert!(!decisions.remember_decision(&requester(&ann, "one"), &tool, &once, None));
@@ -241,15 +248,15 @@ fn a_decision_applies_to_its_person_session_and_time() {
 
     let session = allow(ApprovalScope::Session);
     assert!(decisions.remember_decision(&requester(&ann, "one"), &tool, &session, None));
-    let verdict = |decisions: &Decisions, principal, session, now| {
+    let verdict = |decisions: &RememberedDecisions, principal, session, now| {
         approvals.verdict_for_call(
-            &CheckedCall::from_tool(&tool),
+            &ToolCallToCheck::from_tool(&tool),
             &requester(principal, session),
             decisions,
             at(now),
         )
     };
-    assert_eq!(verdict(&decisions, &ann, "one", 0), Verdict::Run);
+    assert_eq!(verdict(&decisions, &ann, "one", 0), ApprovalVerdict::Run);
     assert_eq!(verdict(&decisions, &ann, "two", 0), ASK);
     assert_eq!(verdict(&decisions, &bob, "one", 0), ASK);
     assert_eq!(decisions.forget_session(&bob, "one"), 0);
@@ -258,7 +265,7 @@ fn a_decision_applies_to_its_person_session_and_time() {
 
     let always = allow(ApprovalScope::Always);
     decisions.remember_decision(&requester(&ann, "one"), &tool, &always, Some(at(60)));
-    assert_eq!(verdict(&decisions, &ann, "two", 59), Verdict::Run);
+    assert_eq!(verdict(&decisions, &ann, "two", 59), ApprovalVerdict::Run);
     assert_eq!(verdict(&decisions, &ann, "two", 60), ASK);
     assert_eq!(decisions.remove_expired_decisions(at(59)), 0);
     assert_eq!(decisions.remove_expired_decisions(at(60)), 1);
@@ -269,16 +276,16 @@ fn a_decision_does_not_apply_to_another_tool_of_the_same_name() {
     let mut tool = tool("crm", "update");
     let decisions = remembered(&tool, &allow(ApprovalScope::Always));
     tool.origin = None;
-    let approvals = Approvals::from(ApprovalPolicy::Ask);
+    let approvals = ApprovalSettings::from(ApprovalPolicy::Ask);
     assert_eq!(
-        verdict(&approvals, &CheckedCall::from_tool(&tool), &decisions),
+        verdict(&approvals, &ToolCallToCheck::from_tool(&tool), &decisions),
         ASK
     );
 }
 
 #[test]
 fn rules_are_deserialized_and_unknown_keys_are_errors() {
-    let approvals: Approvals = serde_json::from_value(json!({
+    let approvals: ApprovalSettings = serde_json::from_value(json!({
         "policy": "ask",
         "expire_after": 90,
         "rules": [
@@ -291,13 +298,13 @@ fn rules_are_deserialized_and_unknown_keys_are_errors() {
     assert_eq!(approvals.expire_after, Some(Duration::from_secs(90)));
     assert_eq!(
         approvals.rules[0],
-        Rule::deny_all_calls("not today").with_server("prod")
+        ApprovalRule::deny_all_calls("not today").with_server("prod")
     );
     assert_eq!(approvals.rules[2].tool.len(), 2);
     let stored = serde_json::to_value(&approvals).unwrap();
     assert_eq!(stored["expire_after"], json!(90));
     assert_eq!(
-        serde_json::from_value::<Approvals>(stored).unwrap(),
+        serde_json::from_value::<ApprovalSettings>(stored).unwrap(),
         approvals
     );
     for wrong in [
@@ -306,11 +313,11 @@ fn rules_are_deserialized_and_unknown_keys_are_errors() {
         json!({"tool": "x", "verdict": "maybe"}),
     ] {
         assert!(
-            serde_json::from_value::<Rule>(wrong.clone()).is_err(),
+            serde_json::from_value::<ApprovalRule>(wrong.clone()).is_err(),
             "{wrong}"
         );
     }
-    assert!(serde_json::from_value::<Approvals>(json!({"expire_after": -1})).is_err());
+    assert!(serde_json::from_value::<ApprovalSettings>(json!({"expire_after": -1})).is_err());
 }
 
 #[test]
@@ -331,7 +338,7 @@ fn the_fingerprint_equals_that_of_the_mcp_host() {
     assert_ne!(tool_fingerprint(&tool), one);
 }
 
-fn any_rule() -> impl Strategy<Value = Rule> {
+fn any_rule() -> impl Strategy<Value = ApprovalRule> {
     let flag = || prop::option::of(any::<bool>());
     let name = prop::option::of(prop::sample::select(vec!["*", "a*", "s", "b"]));
     (
@@ -347,14 +354,14 @@ fn any_rule() -> impl Strategy<Value = Rule> {
         ]),
     )
         .prop_map(
-            |(server, tool, read_only, destructive, redefined, verdict)| Rule {
-                server: server.map(Pattern::new),
-                tool: tool.into_iter().map(Pattern::new).collect(),
+            |(server, tool, read_only, destructive, redefined, verdict)| ApprovalRule {
+                server: server.map(NamePattern::new),
+                tool: tool.into_iter().map(NamePattern::new).collect(),
                 read_only,
                 destructive,
                 redefined,
                 verdict,
-                ..Rule::ask_for_all_calls()
+                ..ApprovalRule::ask_for_all_calls()
             },
         )
 }
@@ -377,7 +384,7 @@ proptest! {
         if changed {
             tool.description.push('!');
         }
-        let call = CheckedCall::from_tool(&tool).with_redefined_tool(changed);
+        let call = ToolCallToCheck::from_tool(&tool).with_redefined_tool(changed);
         // The annotations of a changed tool do not loosen anything.
         let calls = if changed { vec![call, call.without_annotations()] } else { vec![call] };
         let rules: Vec<_> = calls
@@ -386,7 +393,7 @@ proptest! {
             .collect();
         let allowed = |at: usize| match rules[at] {
             Some(rule) => rule == RuleVerdict::Allow,
-            None => policy.verdict_for_annotations(calls[at].annotations) == Verdict::Run,
+            None => policy.verdict_for_annotations(calls[at].annotations) == ApprovalVerdict::Run,
         };
         let refused = |at: usize| match rules[at] {
             Some(rule) => rule == RuleVerdict::Deny,
@@ -394,24 +401,24 @@ proptest! {
         };
         let before = verdict(&approvals, &call, &decisions);
         match before {
-            Verdict::Run => {
+            ApprovalVerdict::Run => {
                 prop_assert!(!rules.contains(&Some(RuleVerdict::Deny)));
                 prop_assert_ne!(told, Some(false));
                 let by_yes = told == Some(true) && !changed;
                 prop_assert!(by_yes || (0..calls.len()).all(allowed));
             }
-            Verdict::Ask { redefined } => {
+            ApprovalVerdict::Ask { redefined } => {
                 prop_assert!(!(0..calls.len()).all(allowed));
                 prop_assert_eq!(redefined, changed);
                 prop_assert!(told.is_none() || changed);
             }
-            Verdict::Refuse { .. } => {
+            ApprovalVerdict::Refuse { .. } => {
                 prop_assert!(told == Some(false) || (0..calls.len()).any(refused));
             }
         }
         // Where the policy is somebody's word, nothing runs or is asked about that it refuses; else
         // nothing changes.
-        let insistent = Approvals { policy_overrides_rules: true, ..approvals.clone() };
+        let insistent = ApprovalSettings { policy_overrides_rules: true, ..approvals.clone() };
         let now = verdict(&insistent, &call, &decisions);
         if calls.iter().any(|call| is_refused(&policy.verdict_for_annotations(call.annotations))) {
             prop_assert!(is_refused(&now), "{:?}", now);
@@ -426,16 +433,16 @@ fn a_server_can_require_a_new_approval_of_each_call() {
     let mut mine = tool("client", "t");
     let mut approvals = approvals(
         ApprovalPolicy::All,
-        [Rule::allow_all_calls().with_server("client")],
+        [ApprovalRule::allow_all_calls().with_server("client")],
     );
-    assert_eq!(of_tool(&approvals, &mine), Verdict::Run);
+    assert_eq!(of_tool(&approvals, &mine), ApprovalVerdict::Run);
     approvals.always_ask_servers.push("client".to_owned());
     assert!(approvals.always_requires_approval(&mine));
     assert!(!approvals.always_requires_approval(&tool("other", "t")));
     for word in [allow(ApprovalScope::Always), deny(ApprovalScope::Session)] {
         // As an earlier version may have stored it.
         let decisions = remembered(&mine, &word);
-        let verdict = verdict(&approvals, &CheckedCall::from_tool(&mine), &decisions);
+        let verdict = verdict(&approvals, &ToolCallToCheck::from_tool(&mine), &decisions);
         assert_eq!(verdict, ASK, "{word:?}");
     }
     // Even one that only reads, or that the policy refuses.
@@ -450,7 +457,7 @@ fn a_server_can_require_a_new_approval_of_each_call() {
     // A denial stays.
     approvals
         .rules
-        .push(Rule::deny_all_calls("no").with_server("client"));
+        .push(ApprovalRule::deny_all_calls("no").with_server("client"));
     assert!(is_refused(&of_tool(&approvals, &mine)));
 }
 
@@ -458,7 +465,7 @@ fn a_server_can_require_a_new_approval_of_each_call() {
 fn the_number_of_session_decisions_per_person_is_limited() {
     let (me, other) = (person("me"), person("other"));
     let tool = tool("s", "t");
-    let mut decisions = Decisions::default();
+    let mut decisions = RememberedDecisions::default();
     let mut remember = |principal: &Principal, session: &str, scope| {
         let requester = Requester { principal, session };
         assert!(decisions.remember_decision(&requester, &tool, &allow(scope), None));
@@ -484,32 +491,38 @@ fn a_call_that_requires_approval_runs_only_if_a_person_approved() {
     let writes = tool("s", "t");
     let mut reads = tool("s", "r");
     reads.annotations = says(Some(true), None);
-    let reading = CheckedCall::from_tool(&reads).with_required_approval(true);
-    let writing = CheckedCall::from_tool(&writes).with_required_approval(true);
+    let reading = ToolCallToCheck::from_tool(&reads).with_required_approval(true);
+    let writing = ToolCallToCheck::from_tool(&writes).with_required_approval(true);
     for mut approvals in [
-        Approvals::default(),
-        approvals(ApprovalPolicy::All, [Rule::allow_all_calls()]),
+        ApprovalSettings::default(),
+        approvals(ApprovalPolicy::All, [ApprovalRule::allow_all_calls()]),
         approvals(
             ApprovalPolicy::None,
-            [Rule::allow_all_calls().with_server("s")],
+            [ApprovalRule::allow_all_calls().with_server("s")],
         ),
     ] {
-        assert_eq!(of_tool(&approvals, &writes), Verdict::Run);
+        assert_eq!(of_tool(&approvals, &writes), ApprovalVerdict::Run);
         assert_eq!(fresh(&approvals, &writing), ASK);
-        assert_eq!(fresh(&approvals, &reading), Verdict::Run);
+        assert_eq!(fresh(&approvals, &reading), ApprovalVerdict::Run);
         let approved = remembered(&writes, &allow(ApprovalScope::Session));
-        assert_eq!(verdict(&approvals, &writing, &approved), Verdict::Run);
+        assert_eq!(
+            verdict(&approvals, &writing, &approved),
+            ApprovalVerdict::Run
+        );
         approvals.approved_in_advance = true;
-        assert_eq!(fresh(&approvals, &writing), Verdict::Run);
+        assert_eq!(fresh(&approvals, &writing), ApprovalVerdict::Run);
     }
     // It approves nothing that a rule or the policy asks about or denies.
     for (policy, rule) in [
         (ApprovalPolicy::Ask, None),
         (ApprovalPolicy::None, None),
-        (ApprovalPolicy::All, Some(Rule::deny_all_calls("no"))),
+        (
+            ApprovalPolicy::All,
+            Some(ApprovalRule::deny_all_calls("no")),
+        ),
     ] {
         let mut approvals = approvals(policy, rule);
         approvals.approved_in_advance = true;
-        assert_ne!(fresh(&approvals, &writing), Verdict::Run);
+        assert_ne!(fresh(&approvals, &writing), ApprovalVerdict::Run);
     }
 }

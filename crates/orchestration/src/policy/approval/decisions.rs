@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ApprovalDecision, ApprovalScope, Principal, ToolDefinition, ToolOrigin};
 
-use super::{CheckedCall, Requester, tool_fingerprint};
+use super::{Requester, ToolCallToCheck, tool_fingerprint};
 
 /// Maximum number of remembered session decisions per person. A session can end without notice, so
 /// its decisions would otherwise accumulate.
@@ -13,7 +13,7 @@ pub(super) const MAX_SESSION_DECISIONS: usize = 1_000;
 /// Remembered approval decisions of all persons. They contain no tool inputs and can be stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Decisions {
+pub struct RememberedDecisions {
     entries: Vec<RememberedDecision>,
 }
 
@@ -57,15 +57,15 @@ pub enum DecisionStatus {
     Redefined,
 }
 
-impl Decisions {
+impl RememberedDecisions {
     /// Remembers a decision about a tool. Replaces earlier decisions of the person about this tool
     /// that have the same scope or apply to the requester's session. Returns whether the decision
     /// is remembered; a decision for one call is not.
     ///
     /// A decision for [`ApprovalScope::Always`] expires at `expires_at`; see
-    /// [`Approvals::decision_expiry`](super::Approvals::decision_expiry). A decision for a
-    /// session also ends with the session ([`Decisions::forget_session`]). At most 1,000 session
-    /// decisions per person are remembered; older ones are removed.
+    /// [`ApprovalSettings::decision_expiry`](super::ApprovalSettings::decision_expiry). A decision
+    /// for a session also ends with the session ([`RememberedDecisions::forget_session`]). At most
+    /// 1,000 session decisions per person are remembered; older ones are removed.
     pub fn remember_decision(
         &mut self,
         requester: &Requester<'_>,
@@ -122,7 +122,7 @@ impl Decisions {
     pub fn decision_about_call(
         &self,
         requester: &Requester<'_>,
-        call: &CheckedCall<'_>,
+        call: &ToolCallToCheck<'_>,
         now: Timestamp,
     ) -> Option<DecisionStatus> {
         let applies = |entry: &&RememberedDecision| {

@@ -1,8 +1,8 @@
 //! Approval of tool calls: the policy, the rules and the remembered decisions of people.
 //!
-//! [`Approvals`] is the configuration: an [`ApprovalPolicy`] for all tools and [`Rules`] for some.
-//! [`Decisions`] are the remembered decisions of people. [`Approvals::verdict_for_call`] combines
-//! them in this order:
+//! [`ApprovalSettings`] is the configuration: an [`ApprovalPolicy`] for all tools and [`Rules`] for
+//! some. [`RememberedDecisions`] are the remembered decisions of people.
+//! [`ApprovalSettings::verdict_for_call`] combines them in this order:
 //!
 //! 1. A rule that denies.
 //! 2. A remembered denial, also if the tool was redefined since.
@@ -17,26 +17,28 @@
 //! without them. A tool therefore cannot avoid approval by declaring itself read-only later. This
 //! ends when a person allows or accepts the new definition.
 //!
-//! Rules can have several [layers](Approvals::layers), such as the user's rules and the project's.
-//! The strictest layer wins.
+//! Rules can have several [layers](ApprovalSettings::layers), such as the user's rules and the
+//! project's. The strictest layer wins.
 //!
 //! ```
 //! use jiff::Timestamp;
 //! use switchboard_domain::{Principal, ToolDefinition};
 //! use switchboard_orchestration::policy::approval::{
-//!     ApprovalPolicy, Approvals, Requester, CheckedCall, Decisions, Rule, Verdict,
+//!     ApprovalPolicy, ApprovalRule, ApprovalSettings, ApprovalVerdict, RememberedDecisions,
+//!     Requester, ToolCallToCheck,
 //! };
 //!
-//! let mut approvals = Approvals::from(ApprovalPolicy::Ask);
-//! approvals.rules.push(Rule::deny_all_calls("production is out of bounds").with_server("prod*"));
-//! approvals.rules.push(Rule::allow_all_calls().with_tool("get_*"));
+//! let mut approvals = ApprovalSettings::from(ApprovalPolicy::Ask);
+//! let denial = ApprovalRule::deny_all_calls("production is out of bounds");
+//! approvals.rules.push(denial.with_server("prod*"));
+//! approvals.rules.push(ApprovalRule::allow_all_calls().with_tool("get_*"));
 //!
 //! let tool = ToolDefinition::new("get_weather", "Tells the weather.", serde_json::json!({}));
 //! let me = Principal::default();
 //! let requester = Requester { principal: &me, session: "s1" };
-//! let (call, decisions) = (CheckedCall::from_tool(&tool), Decisions::default());
+//! let (call, decisions) = (ToolCallToCheck::from_tool(&tool), RememberedDecisions::default());
 //! let verdict = approvals.verdict_for_call(&call, &requester, &decisions, Timestamp::UNIX_EPOCH);
-//! assert_eq!(verdict, Verdict::Run);
+//! assert_eq!(verdict, ApprovalVerdict::Run);
 //! ```
 
 mod decisions;
@@ -49,9 +51,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{Principal, ToolAnnotations, ToolDefinition, ToolOrigin};
 
-pub use decisions::{DecisionStatus, Decisions, RememberedDecision};
+pub use decisions::{DecisionStatus, RememberedDecision, RememberedDecisions};
 use rules::find_first_match;
-pub use rules::{Rule, RuleVerdict, Rules};
+pub use rules::{ApprovalRule, RuleVerdict, Rules};
 
 use crate::tools::{arguments::hex_sha256, is_read_only};
 pub use shared::SharedDecisions;
@@ -77,7 +79,7 @@ pub enum ApprovalPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum ApprovalVerdict {
     /// The tool call may run without approval.
     Run,
     /// The tool call requires approval.
@@ -94,12 +96,12 @@ pub enum Verdict {
 
 impl ApprovalPolicy {
     /// Returns the verdict of the policy about a tool with these annotations.
-    pub fn verdict_for_annotations(self, annotations: ToolAnnotations) -> Verdict {
+    pub fn verdict_for_annotations(self, annotations: ToolAnnotations) -> ApprovalVerdict {
         match self {
-            _ if is_read_only(annotations) => Verdict::Run,
-            Self::All => Verdict::Run,
-            Self::Ask => Verdict::Ask { redefined: false },
-            Self::None => Verdict::Refuse {
+            _ if is_read_only(annotations) => ApprovalVerdict::Run,
+            Self::All => ApprovalVerdict::Run,
+            Self::Ask => ApprovalVerdict::Ask { redefined: false },
+            Self::None => ApprovalVerdict::Refuse {
                 reason: "tools that may change something are switched off".to_owned(),
             },
         }
@@ -109,7 +111,7 @@ impl ApprovalPolicy {
 /// Settings that decide which tool calls require approval.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Approvals {
+pub struct ApprovalSettings {
     /// The policy for tools that no rule matches.
     pub policy: ApprovalPolicy,
     /// Whether a refusal by `policy` takes precedence over rules that allow a call. Set if the user
@@ -149,7 +151,7 @@ pub struct Approvals {
     pub remember_for: Option<Duration>,
 }
 
-impl From<ApprovalPolicy> for Approvals {
+impl From<ApprovalPolicy> for ApprovalSettings {
     fn from(policy: ApprovalPolicy) -> Self {
         Self {
             policy,
@@ -158,16 +160,16 @@ impl From<ApprovalPolicy> for Approvals {
     }
 }
 
-impl Approvals {
+impl ApprovalSettings {
     /// Returns the verdict about a tool call. The [module documentation](self) lists the order of
     /// the checks.
     pub fn verdict_for_call(
         &self,
-        call: &CheckedCall<'_>,
+        call: &ToolCallToCheck<'_>,
         requester: &Requester<'_>,
-        decisions: &Decisions,
+        decisions: &RememberedDecisions,
         now: Timestamp,
-    ) -> Verdict {
+    ) -> ApprovalVerdict {
         let is_asked = self.always_requires_approval(call.tool);
         let answer = decisions
             .decision_about_call(requester, call, now)
@@ -181,47 +183,49 @@ impl Approvals {
             (rule.verdict == RuleVerdict::Deny).then(|| rule.format_denial(call))
         });
         if let Some(reason) = denial {
-            return Verdict::Refuse { reason };
+            return ApprovalVerdict::Refuse { reason };
         }
         if let Some(DecisionStatus::Deny { reason }) = &answer {
-            return Verdict::Refuse {
+            return ApprovalVerdict::Refuse {
                 reason: format_denial(reason.as_deref()),
             };
         }
         let verdict = calls()
             .map(|call| self.verdict_without_decisions(call))
             .max();
-        match (verdict.unwrap_or(Verdict::Run), answer) {
+        match (verdict.unwrap_or(ApprovalVerdict::Run), answer) {
             // The person allowed the tool with its current definition, so nobody is asked again.
-            (Verdict::Ask { .. }, Some(DecisionStatus::Allow)) => Verdict::Run,
-            (Verdict::Ask { .. }, _) => Verdict::Ask { redefined },
+            (ApprovalVerdict::Ask { .. }, Some(DecisionStatus::Allow)) => ApprovalVerdict::Run,
+            (ApprovalVerdict::Ask { .. }, _) => ApprovalVerdict::Ask { redefined },
             (verdict, _) => verdict,
         }
     }
 
     /// Returns the verdict of the rules and the policy alone, without remembered decisions.
-    fn verdict_without_decisions(&self, call: &CheckedCall<'_>) -> Verdict {
+    fn verdict_without_decisions(&self, call: &ToolCallToCheck<'_>) -> ApprovalVerdict {
         let policy_verdict = self.policy.verdict_for_annotations(call.annotations);
         let verdict = match self.find_deciding_rule(call).map(|rule| rule.verdict) {
             _ if self.policy_overrides_rules
-                && matches!(policy_verdict, Verdict::Refuse { .. }) =>
+                && matches!(policy_verdict, ApprovalVerdict::Refuse { .. }) =>
             {
                 policy_verdict
             }
-            _ if self.always_requires_approval(call.tool) => Verdict::Ask { redefined: false },
-            Some(RuleVerdict::Allow) => Verdict::Run,
-            Some(_) => Verdict::Ask { redefined: false },
+            _ if self.always_requires_approval(call.tool) => {
+                ApprovalVerdict::Ask { redefined: false }
+            }
+            Some(RuleVerdict::Allow) => ApprovalVerdict::Run,
+            Some(_) => ApprovalVerdict::Ask { redefined: false },
             None => policy_verdict,
         };
         let needs_approval = call.requires_approval && !self.approved_in_advance;
-        if verdict == Verdict::Run && needs_approval && !is_read_only(call.annotations) {
-            return Verdict::Ask { redefined: false };
+        if verdict == ApprovalVerdict::Run && needs_approval && !is_read_only(call.annotations) {
+            return ApprovalVerdict::Ask { redefined: false };
         }
         verdict
     }
 
     /// Returns the rule that decides about a tool call, or `None` if no rule matches the call.
-    fn find_deciding_rule(&self, call: &CheckedCall<'_>) -> Option<&Rule> {
+    fn find_deciding_rule(&self, call: &ToolCallToCheck<'_>) -> Option<&ApprovalRule> {
         let matching_rules = self
             .layers
             .iter()
@@ -254,7 +258,7 @@ impl Approvals {
 /// A tool call in an approval check: the tool, whether its definition changed, and whether the
 /// model's calls require approval.
 #[derive(Debug, Clone, Copy)]
-pub struct CheckedCall<'a> {
+pub struct ToolCallToCheck<'a> {
     tool: &'a ToolDefinition,
     /// Annotations that the rules and the policy use: those that the tool declares, or the defaults
     /// for a tool whose definition changed.
@@ -263,7 +267,7 @@ pub struct CheckedCall<'a> {
     requires_approval: bool,
 }
 
-impl<'a> CheckedCall<'a> {
+impl<'a> ToolCallToCheck<'a> {
     /// Creates a call of `tool` for an approval check. By default, the tool's definition is
     /// unchanged and the model's calls require no approval.
     pub fn from_tool(tool: &'a ToolDefinition) -> Self {

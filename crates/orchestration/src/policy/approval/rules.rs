@@ -2,13 +2,16 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::CheckedCall;
-use crate::tools::{is_read_only, pattern::Pattern};
+use super::ToolCallToCheck;
+use crate::tools::{is_read_only, pattern::NamePattern};
 
 /// Approval rules in order. The first rule that matches a call decides.
-pub type Rules = Vec<Rule>;
+pub type Rules = Vec<ApprovalRule>;
 
-pub(super) fn find_first_match<'r>(rules: &'r Rules, call: &CheckedCall<'_>) -> Option<&'r Rule> {
+pub(super) fn find_first_match<'r>(
+    rules: &'r Rules,
+    call: &ToolCallToCheck<'_>,
+) -> Option<&'r ApprovalRule> {
     rules.iter().find(|rule| rule.matches_call(call))
 }
 
@@ -19,11 +22,11 @@ pub(super) fn find_first_match<'r>(rules: &'r Rules, call: &CheckedCall<'_>) -> 
 /// idempotent and reaches the open world. Annotations come from the tool's server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct ApprovalRule {
     /// Pattern of the server's configured name. Tools without a server, such as Rust functions, do
     /// not match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<Pattern>,
+    pub server: Option<NamePattern>,
     /// Patterns of the tool's name on its server or of the name that the model sees. One pattern or
     /// a list.
     ///
@@ -32,10 +35,10 @@ pub struct Rule {
     /// tool of another server.
     #[serde(
         default,
-        deserialize_with = "one_or_many",
+        deserialize_with = "deserialize_name_patterns",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub tool: Vec<Pattern>,
+    pub tool: Vec<NamePattern>,
     /// Whether the rule applies to read-only tools (`true`) or to other tools (`false`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
@@ -68,17 +71,17 @@ pub struct Rule {
 pub enum RuleVerdict {
     /// A matching call runs without approval, even if the [`ApprovalPolicy`](super::ApprovalPolicy)
     /// requires approval. A stricter rule of another rule list in
-    /// [`Approvals::layers`](super::Approvals::layers) takes precedence.
+    /// [`ApprovalSettings::layers`](super::ApprovalSettings::layers) takes precedence.
     Allow,
     /// A matching call requires approval, even if the tool is read-only. An earlier approval of the
     /// tool can be sufficient.
     Ask,
     /// A matching call does not run, even if a person allowed the tool earlier. The model reads
-    /// [`Rule::reason`].
+    /// [`ApprovalRule::reason`].
     Deny,
 }
 
-impl Rule {
+impl ApprovalRule {
     /// Returns a rule without conditions, which allows every call.
     pub fn allow_all_calls() -> Self {
         Self::new(RuleVerdict::Allow)
@@ -99,14 +102,14 @@ impl Rule {
 
     /// Restricts the rule to servers whose name matches the pattern.
     #[must_use]
-    pub fn with_server(mut self, pattern: impl Into<Pattern>) -> Self {
+    pub fn with_server(mut self, pattern: impl Into<NamePattern>) -> Self {
         self.server = Some(pattern.into());
         self
     }
 
     /// Adds a pattern of tool names, so that the rule applies only to matching tools.
     #[must_use]
-    pub fn with_tool(mut self, pattern: impl Into<Pattern>) -> Self {
+    pub fn with_tool(mut self, pattern: impl Into<NamePattern>) -> Self {
         self.tool.push(pattern.into());
         self
     }
@@ -126,7 +129,7 @@ impl Rule {
     }
 
     /// Returns whether the call meets all conditions of the rule.
-    pub fn matches_call(&self, call: &CheckedCall<'_>) -> bool {
+    pub fn matches_call(&self, call: &ToolCallToCheck<'_>) -> bool {
         let annotations = call.annotations;
         let read_only = is_read_only(annotations);
         let matches = |condition: Option<bool>, value: bool| condition.is_none_or(|it| it == value);
@@ -145,7 +148,7 @@ impl Rule {
             && matches(self.redefined, call.redefined)
     }
 
-    fn matches_server(&self, call: &CheckedCall<'_>) -> bool {
+    fn matches_server(&self, call: &ToolCallToCheck<'_>) -> bool {
         let Some(pattern) = &self.server else {
             return true;
         };
@@ -153,19 +156,19 @@ impl Rule {
             .is_some_and(|origin| pattern.matches(&origin.server))
     }
 
-    fn matches_tool_name(&self, call: &CheckedCall<'_>) -> bool {
+    fn matches_tool_name(&self, call: &ToolCallToCheck<'_>) -> bool {
         let own = call
             .tool_origin()
             .map(|origin| origin.tool.as_str())
             .filter(|own| self.verdict != RuleVerdict::Allow || !own.contains("__"));
-        let is_meant = |pattern: &Pattern| {
+        let is_meant = |pattern: &NamePattern| {
             pattern.matches(&call.tool.name) || own.is_some_and(|own| pattern.matches(own))
         };
         self.tool.is_empty() || self.tool.iter().any(is_meant)
     }
 
     /// Returns the text for the model about a call that this rule denies.
-    pub(super) fn format_denial(&self, call: &CheckedCall<'_>) -> String {
+    pub(super) fn format_denial(&self, call: &ToolCallToCheck<'_>) -> String {
         match &self.reason {
             Some(reason) => format!("a rule denies it: {}", reason.trim_end_matches('.')),
             None => format!("a rule denies `{}`", call.tool.name),
@@ -173,12 +176,14 @@ impl Rule {
     }
 }
 
-fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Pattern>, D::Error> {
+fn deserialize_name_patterns<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<NamePattern>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum OneOrManyPatterns {
-        One(Pattern),
-        Many(Vec<Pattern>),
+        One(NamePattern),
+        Many(Vec<NamePattern>),
     }
     Ok(match OneOrManyPatterns::deserialize(deserializer)? {
         OneOrManyPatterns::One(pattern) => vec![pattern],

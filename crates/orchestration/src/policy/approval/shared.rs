@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::approval::Decisions;
+use crate::policy::approval::RememberedDecisions;
 
 /// Remembered approval decisions, shared between the runs of a program. Cheap to clone.
 ///
@@ -12,26 +12,26 @@ use crate::policy::approval::Decisions;
 /// program ends.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct SharedDecisions(Arc<Mutex<Decisions>>);
+pub struct SharedDecisions(Arc<Mutex<RememberedDecisions>>);
 
 impl SharedDecisions {
     /// Creates shared decisions from stored decisions.
-    pub fn new(decisions: Decisions) -> Self {
+    pub fn new(decisions: RememberedDecisions) -> Self {
         Self(Arc::new(Mutex::new(decisions)))
     }
 
     /// Returns a copy of the decisions, for example to store them.
-    pub fn copy_decisions(&self) -> Decisions {
+    pub fn copy_decisions(&self) -> RememberedDecisions {
         self.lock_decisions().clone()
     }
 
     /// Locks the decisions. The guard must not be kept across an `await`.
-    pub(crate) fn lock_decisions(&self) -> MutexGuard<'_, Decisions> {
+    pub(crate) fn lock_decisions(&self) -> MutexGuard<'_, RememberedDecisions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the decisions, for example to revoke one, and returns the result of `change`.
-    pub fn change_decisions<T>(&self, change: impl FnOnce(&mut Decisions) -> T) -> T {
+    pub fn change_decisions<T>(&self, change: impl FnOnce(&mut RememberedDecisions) -> T) -> T {
         change(&mut self.lock_decisions())
     }
 }

@@ -69,13 +69,13 @@ fn turn(n: usize, rounds: usize, tokens: usize) -> Vec<Message> {
 #[test]
 fn a_trim_makes_room_for_many_steps() {
     let mut messages = Vec::new();
-    let mut history = History::default();
+    let mut history = HistoryTrimmer::default();
     let policy = policy(5_000);
     let (mut trims, mut last) = (0, Vec::<Arc<Message>>::new());
     for n in 0..200 {
         messages.extend(arcs(turn(n, 1, 60)));
         messages.push(Arc::new(Message::user("More?")));
-        let fit = history.fit_to_limit(&policy, &messages, 200);
+        let fit = history.trim_to_token_limit(&policy, &messages, 200);
         assert!(fit.tokens <= 5_000 && !fit.is_over);
         let sent = history.messages_to_send(&messages);
         if let Some(trimmed) = fit.trimmed {
@@ -96,13 +96,13 @@ fn a_trim_makes_room_for_many_steps() {
 #[test]
 fn a_long_current_turn_loses_the_ends_of_its_oldest_results_and_no_call() {
     let mut messages = arcs([Message::user("Compare all of them.")]);
-    let mut history = History::default();
+    let mut history = HistoryTrimmer::default();
     let policy = policy(14_000);
     let (mut trims, mut tokens) = (0, 0);
     for n in 0..20 {
         let ids = ids(n, 2);
         messages.extend(arcs([calls("anthropic", &ids), results(&ids, 500)]));
-        let fit = history.fit_to_limit(&policy, &messages, 0);
+        let fit = history.trim_to_token_limit(&policy, &messages, 0);
         assert!(!fit.is_over, "{n}: {fit:?}");
         let sent = history.messages_to_send(&messages);
         assert_eq!(sent.len(), messages.len());
@@ -132,8 +132,8 @@ fn the_newest_results_are_cut_as_little_as_possible() {
         calls("anthropic", &ids),
         results(&ids, 5_000),
     ]);
-    let mut history = History::default();
-    let fit = history.fit_to_limit(&policy(4_000), &messages, 100);
+    let mut history = HistoryTrimmer::default();
+    let fit = history.trim_to_token_limit(&policy(4_000), &messages, 100);
     assert!(!fit.is_over);
     assert!((3_500..=4_000).contains(&fit.tokens), "{fit:?}");
 }
@@ -173,12 +173,12 @@ fn a_conversation_that_cannot_fit_is_reported() {
         Message::assistant("No."),
         Message::user(long),
     ]);
-    let mut history = History::default();
-    let fit = history.fit_to_limit(&policy(2_000), &messages, 700);
+    let mut history = HistoryTrimmer::default();
+    let fit = history.trim_to_token_limit(&policy(2_000), &messages, 700);
     assert_eq!(fit.trimmed.map(|trimmed| trimmed.messages), Some(1));
     assert!(fit.is_over);
     // The fault is reported again, and nothing more is trimmed.
-    let again = history.fit_to_limit(&policy(2_000), &messages, 700);
+    let again = history.trim_to_token_limit(&policy(2_000), &messages, 700);
     assert_eq!(again.trimmed, None);
     assert!(again.is_over);
 }
@@ -190,16 +190,16 @@ fn a_summary_replaces_omitted_messages() {
         messages.extend(arcs(turn(n, 1, 200)));
     }
     messages.push(Arc::new(Message::user("And now?")));
-    let mut history = History::default();
+    let mut history = HistoryTrimmer::default();
     let policy = policy(1_000);
     history.set_summary("Too early: nothing is left out.");
     assert!(history.messages_to_summarize(&messages).is_empty());
-    history.fit_to_limit(&policy, &messages, 0);
+    history.trim_to_token_limit(&policy, &messages, 0);
     let source = history.messages_to_summarize(&messages);
     assert!(Arc::ptr_eq(&source[0], &messages[1]));
-    let before = history.fit_to_limit(&policy, &messages, 0).tokens;
+    let before = history.trim_to_token_limit(&policy, &messages, 0).tokens;
     history.set_summary("Five questions were answered.");
-    let after = history.fit_to_limit(&policy, &messages, 0).tokens;
+    let after = history.trim_to_token_limit(&policy, &messages, 0).tokens;
     assert!(after > before);
     assert!(history.messages_to_summarize(&messages).is_empty());
     let sent = history.messages_to_send(&messages);
@@ -209,20 +209,23 @@ fn a_summary_replaces_omitted_messages() {
 
     // The summary survives storage. The next summary covers it and the later messages.
     let stored = serde_json::to_string(&history).unwrap();
-    let mut restored: History = serde_json::from_str(&stored).unwrap();
+    let mut restored: HistoryTrimmer = serde_json::from_str(&stored).unwrap();
     assert_eq!(restored.messages_to_send(&messages), sent);
-    assert_eq!(restored.fit_to_limit(&policy, &messages, 0).tokens, after);
+    assert_eq!(
+        restored.trim_to_token_limit(&policy, &messages, 0).tokens,
+        after
+    );
     for n in 6..10 {
         messages.extend(arcs(turn(n, 1, 200)));
     }
     messages.push(Arc::new(Message::user("And now?")));
-    restored.fit_to_limit(&policy, &messages, 0);
+    restored.trim_to_token_limit(&policy, &messages, 0);
     let source = restored.messages_to_summarize(&messages);
     assert!(source[0].text().contains("Five questions"));
     assert!(source.len() > 2);
     restored.set_summary("x".repeat(100_000));
     assert!(
-        restored.fit_to_limit(&policy, &messages, 0).tokens < 3_000,
+        restored.trim_to_token_limit(&policy, &messages, 0).tokens < 3_000,
         "a summary is no way around the limit"
     );
 }
@@ -299,7 +302,11 @@ fn told(n: usize, thing: &Happens) -> Vec<Message> {
 }
 
 /// Where each sent message comes from; a shortened one by its calls.
-fn origins(sent: &[Arc<Message>], messages: &[Arc<Message>], history: &History) -> Vec<usize> {
+fn origins(
+    sent: &[Arc<Message>],
+    messages: &[Arc<Message>],
+    history: &HistoryTrimmer,
+) -> Vec<usize> {
     let shortened: Vec<usize> = history.shortened.keys().copied().collect();
     let same = |message: &Arc<Message>, at: usize| {
         let by_calls = shortened.contains(&at)
@@ -335,7 +342,7 @@ proptest! {
             shortened_tokens: 40,
             ..policy(max)
         };
-        let mut history = History::default();
+        let mut history = HistoryTrimmer::default();
         let mut stored = serde_json::to_string(&history).unwrap();
         for pin in &pins {
             history.pin_message(*pin);
@@ -344,7 +351,7 @@ proptest! {
         let mut before: Vec<usize> = Vec::new();
         for (n, thing) in things.iter().enumerate() {
             messages.extend(arcs(told(n, thing)));
-            let fit = history.fit_to_limit(&policy, &messages, overhead);
+            let fit = history.trim_to_token_limit(&policy, &messages, overhead);
             let sent = history.messages_to_send(&messages);
             assert_whole(&sent);
 
@@ -392,8 +399,8 @@ proptest! {
             before = origins;
 
             if n > 0 {
-                let mut restored: History = serde_json::from_str(&stored).unwrap();
-                let again = restored.fit_to_limit(&policy, &messages, overhead);
+                let mut restored: HistoryTrimmer = serde_json::from_str(&stored).unwrap();
+                let again = restored.trim_to_token_limit(&policy, &messages, overhead);
                 prop_assert_eq!(&again, &fit);
                 prop_assert_eq!(restored.messages_to_send(&messages), sent);
             }

@@ -1,18 +1,18 @@
 //! Size limit of the conversation in a model request.
 //!
-//! [`History`] selects the messages of a request by index. It omits whole turns: a message of the
-//! person, all responses to it, and all calls with their results. No call loses its result, and no
-//! signed reasoning loses the start of its turn, which providers reject. These messages are always
-//! sent:
+//! [`HistoryTrimmer`] selects the messages of a request by index. It omits whole turns: a message
+//! of the person, all responses to it, and all calls with their results. No call loses its result,
+//! and no signed reasoning loses the start of its turn, which providers reject. These messages are
+//! always sent:
 //!
 //! - system messages,
 //! - the first message of the person,
 //! - the current turn, which starts at the last message of the person,
-//! - [pinned](History::pin_message) messages.
+//! - [pinned](HistoryTrimmer::pin_message) messages.
 //!
 //! If the current turn alone is too long, its oldest tool results are shortened, with a marker for
-//! the model. If the request is still too long, [`FitResult::is_over`] is set and the caller
-//! decides.
+//! the model. If the request is still too long, [`HistoryTrimResult::is_over`] is set and the
+//! caller decides.
 //!
 //! A trim reduces the request to a low-water mark below the limit. The first messages then stay
 //! equal for many steps, so that the prompt cache of the provider is effective.
@@ -22,7 +22,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use switchboard_domain::Message;
-//! use switchboard_orchestration::policy::history::{History, HistoryPolicy};
+//! use switchboard_orchestration::policy::history::{HistoryPolicy, HistoryTrimmer};
 //!
 //! let policy = HistoryPolicy { max_tokens: Some(100), ..HistoryPolicy::default() };
 //! let long = "word ".repeat(100);
@@ -33,8 +33,8 @@
 //! ]
 //! .map(Arc::new);
 //!
-//! let mut history = History::default();
-//! let fit = history.fit_to_limit(&policy, &messages, 0);
+//! let mut history = HistoryTrimmer::default();
+//! let fit = history.trim_to_token_limit(&policy, &messages, 0);
 //! assert_eq!(fit.trimmed.map(|trimmed| trimmed.messages), Some(1));
 //! let sent = history.messages_to_send(&messages);
 //! assert_eq!(sent.len(), 2);
@@ -47,7 +47,7 @@ mod summary;
 
 use serde::{Deserialize, Serialize};
 
-pub use state::History;
+pub use state::HistoryTrimmer;
 pub use summary::summary_request;
 
 /// Settings for the size limit of a conversation.
@@ -85,7 +85,7 @@ impl Default for HistoryPolicy {
 
 /// Result of fitting a conversation to the maximum size of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FitResult {
+pub struct HistoryTrimResult {
     /// Estimated number of tokens of the request, after a trim if there was one.
     pub tokens: u64,
     /// Effect of the trim. `None` if the request was not trimmed.

@@ -10,17 +10,18 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{Message, Part, Role};
 
 use super::{
-    FitResult, HistoryPolicy, TrimEffect, shorten::shorten_tool_results, summary::summary_message,
+    HistoryPolicy, HistoryTrimResult, TrimEffect, shorten::shorten_tool_results,
+    summary::summary_message,
 };
 use crate::tools::tokens::estimate_message;
 
-/// A record of the messages of one conversation that model requests omit, and of the messages whose
-/// tool results they shorten.
+/// The trimmer of one conversation. It records the messages that model requests omit, and the
+/// messages whose tool results they shorten.
 ///
 /// Messages are identified by their index, so the conversation may only grow at its end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct History {
+pub struct HistoryTrimmer {
     /// Index ranges of the omitted messages, in order and without overlaps.
     left_out: Vec<Range<usize>>,
     /// Messages whose tool results are shortened: the index of each message, and the number of
@@ -40,7 +41,7 @@ struct HistorySummary {
 /// Estimated token counts of the messages of a conversation, and the indices at which its turns
 /// start.
 #[derive(Debug, Default)]
-struct MeasuredConversation {
+struct ConversationTokenCounts {
     /// Estimated number of tokens of each message, by message index. A message with shortened tool
     /// results has its shortened size.
     tokens: Vec<u64>,
@@ -54,7 +55,7 @@ struct MeasuredConversation {
     first: Option<usize>,
 }
 
-impl History {
+impl HistoryTrimmer {
     /// Pins the message at this index of the conversation, so that every request contains it.
     ///
     /// A pinned assistant or tool message pins its whole turn. A message that is already omitted
@@ -67,19 +68,19 @@ impl History {
     /// tokens.
     ///
     /// `overhead_tokens` is the estimated size of the other parts of the request, such as tool
-    /// definitions. If the request is still too large, [`FitResult::is_over`] is `true`.
-    pub fn fit_to_limit(
+    /// definitions. If the request is still too large, [`HistoryTrimResult::is_over`] is `true`.
+    pub fn trim_to_token_limit(
         &mut self,
         policy: &HistoryPolicy,
         messages: &[Arc<Message>],
         overhead_tokens: u64,
-    ) -> FitResult {
-        let mut measured = self.measure_conversation(messages, overhead_tokens);
+    ) -> HistoryTrimResult {
+        let mut measured = self.estimate_conversation_tokens(messages, overhead_tokens);
         let before = measured.total;
         let Some(max) = policy.max_tokens.filter(|max| before > *max) else {
-            return FitResult {
+            return HistoryTrimResult {
                 tokens: before,
-                ..FitResult::default()
+                ..HistoryTrimResult::default()
             };
         };
         let percent = u64::from(policy.low_water_percent.min(100));
@@ -97,7 +98,7 @@ impl History {
             self.shorten_turn(policy, messages, (target, max), &mut measured);
         }
         let tokens = measured.total;
-        FitResult {
+        HistoryTrimResult {
             tokens,
             trimmed: (tokens < before).then_some(TrimEffect {
                 messages: dropped,
@@ -108,9 +109,9 @@ impl History {
         }
     }
 
-    /// Returns the messages for the next request, as [`History::fit_to_limit`] selected them.
-    /// Unchanged messages share their `Arc` with `messages`; only shortened messages and the
-    /// summary are new.
+    /// Returns the messages for the next request, as [`HistoryTrimmer::trim_to_token_limit`]
+    /// selected them. Unchanged messages share their `Arc` with `messages`; only shortened messages
+    /// and the summary are new.
     pub fn messages_to_send(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let first_gap = self.left_out.first().map(|range| range.start);
         let mut sent = Vec::with_capacity(messages.len() + 1);
@@ -118,8 +119,8 @@ impl History {
             if first_gap == Some(at) {
                 sent.extend(self.summary_message());
             }
-            if !self.is_omitted(at) {
-                sent.push(self.message_as_sent(at, message));
+            if !self.is_message_omitted(at) {
+                sent.push(self.message_with_shortened_results(at, message));
             }
         }
         sent
@@ -163,35 +164,35 @@ impl History {
         Some(Arc::new(summary_message(&summary.text)))
     }
 
-    fn message_as_sent(&self, at: usize, message: &Arc<Message>) -> Arc<Message> {
+    fn message_with_shortened_results(&self, at: usize, message: &Arc<Message>) -> Arc<Message> {
         let keep = self.shortened.get(&at);
         let shorter = keep.and_then(|keep| shorten_tool_results(message, *keep));
         shorter.map_or_else(|| Arc::clone(message), Arc::new)
     }
 
-    fn is_omitted(&self, at: usize) -> bool {
+    fn is_message_omitted(&self, at: usize) -> bool {
         let after = self.left_out.partition_point(|range| range.end <= at);
         let range = self.left_out.get(after);
         range.is_some_and(|range| range.contains(&at))
     }
 
-    fn measure_conversation(
+    fn estimate_conversation_tokens(
         &self,
         messages: &[Arc<Message>],
         overhead_tokens: u64,
-    ) -> MeasuredConversation {
+    ) -> ConversationTokenCounts {
         let summary = self.summary_message();
-        let mut measured = MeasuredConversation {
+        let mut measured = ConversationTokenCounts {
             total: summary.map_or(0, |summary| estimate_message(&summary)) + overhead_tokens,
-            ..MeasuredConversation::default()
+            ..ConversationTokenCounts::default()
         };
         // Whether the previous message, ignoring system messages, is a user message without tool
         // results.
         let mut follows_question = false;
         for (at, message) in messages.iter().enumerate() {
-            let tokens = estimate_message(&self.message_as_sent(at, message));
+            let tokens = estimate_message(&self.message_with_shortened_results(at, message));
             measured.tokens.push(tokens);
-            if !self.is_omitted(at) {
+            if !self.is_message_omitted(at) {
                 measured.total += tokens;
             }
             if message.role == Role::System {
@@ -220,7 +221,7 @@ impl History {
         &mut self,
         turn: Range<usize>,
         messages: &[Arc<Message>],
-        measured: &mut MeasuredConversation,
+        measured: &mut ConversationTokenCounts,
     ) -> usize {
         let holds_turn = |at: &usize| !matches!(messages[*at].role, Role::System | Role::User);
         if self.pinned.range(turn.clone()).any(holds_turn) {
@@ -231,7 +232,7 @@ impl History {
             let is_kept = messages[at].role == Role::System
                 || self.pinned.contains(&at)
                 || measured.first == Some(at);
-            if is_kept || self.is_omitted(at) {
+            if is_kept || self.is_message_omitted(at) {
                 continue;
             }
             count += 1;
@@ -257,7 +258,7 @@ impl History {
         policy: &HistoryPolicy,
         messages: &[Arc<Message>],
         (target, max): (u64, u64),
-        measured: &mut MeasuredConversation,
+        measured: &mut ConversationTokenCounts,
     ) {
         let has_result = |at: &usize| messages[*at].tool_results().next().is_some();
         let turn = measured.current_turn_start()..messages.len();
@@ -288,7 +289,7 @@ impl History {
         messages: &[Arc<Message>],
         at: usize,
         keep: u64,
-        measured: &mut MeasuredConversation,
+        measured: &mut ConversationTokenCounts,
     ) {
         if self
             .shortened
@@ -313,7 +314,7 @@ impl History {
 /// the marker text, the type and the ids.
 const MARKER: u64 = 60;
 
-impl MeasuredConversation {
+impl ConversationTokenCounts {
     fn current_turn_start(&self) -> usize {
         let last = self.turns.last().copied();
         last.unwrap_or(self.tokens.len())

@@ -20,7 +20,7 @@ const MINUTE: SignedDuration = SignedDuration::from_secs(60);
 /// Ledger of the consumption of a run. It has no clock; the caller passes the current time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Ledger {
+pub struct UsageLedger {
     /// Number of model calls so far, which [`Limits::max_steps`] limits.
     pub steps: u32,
     /// Number of tool calls that the limits allowed.
@@ -28,7 +28,7 @@ pub struct Ledger {
     /// Number of tool calls in the latest model answer that the limits allowed.
     calls_in_response: u32,
     /// Whether the model requested more tool calls than [`Limits::max_tool_calls`]. If so,
-    /// [`Ledger::check_before_model_call`] returns an error.
+    /// [`UsageLedger::check_before_model_call`] returns an error.
     is_exhausted: bool,
     /// Times of the tool calls within the last minute. Empty if their rate is not limited.
     recent_calls: VecDeque<Timestamp>,
@@ -55,7 +55,7 @@ pub struct Ledger {
     latest_time: Option<Timestamp>,
 }
 
-impl Ledger {
+impl UsageLedger {
     /// Starts a work period, whose duration counts for [`Limits::max_wall_time`]. Call this
     /// function at the start of the run, after a decision of a person, and when a stored run is
     /// resumed.

@@ -40,7 +40,7 @@ const PRICE: Pricing = Pricing {
     server_tool_request: None,
 };
 
-impl Ledger {
+impl UsageLedger {
     fn check(&self, limits: &Limits) -> Result<(), RunError> {
         self.check_before_model_call(limits, &model(), Some(&PRICE), at(0))
     }
@@ -53,7 +53,7 @@ impl Ledger {
 #[test]
 fn the_default_is_16_steps_of_128_calls() {
     let limits = Limits::default();
-    let mut ledger = Ledger::default();
+    let mut ledger = UsageLedger::default();
     for _ in 0..16 {
         assert_eq!(ledger.check(&limits), Ok(()));
         ledger.count_model_call();
@@ -78,7 +78,7 @@ fn the_default_is_16_steps_of_128_calls() {
 
 #[test]
 fn input_output_and_total_tokens_are_limited() {
-    let mut ledger = Ledger::default();
+    let mut ledger = UsageLedger::default();
     ledger.used(&used(100, 20));
     ledger.used(&used(150, 30));
     let hit = |set: fn(&mut Limits)| {
@@ -139,7 +139,7 @@ fn the_cost_counts_every_kind_of_token_at_its_price() {
 #[test]
 fn limits_and_prices_that_are_not_numbers_do_not_remove_the_limit() {
     let nan = limits(|limits| limits.max_cost_usd = Some(f64::NAN));
-    let hit = Ledger::default().check(&nan).unwrap_err();
+    let hit = UsageLedger::default().check(&nan).unwrap_err();
     assert_eq!(hit.kind, RunErrorKind::CostLimit);
     assert_eq!(Pricing::from_price_list(Some(1.0), None, None, None), None);
     assert_eq!(
@@ -157,8 +157,9 @@ fn limits_and_prices_that_are_not_numbers_do_not_remove_the_limit() {
 #[test]
 fn only_periods_of_work_count() {
     let limits = limits(|limits| limits.max_wall_time = Some(Duration::from_secs(10)));
-    let check = |ledger: &Ledger, now| ledger.check_before_model_call(&limits, &model(), None, now);
-    let mut ledger = Ledger::default();
+    let check =
+        |ledger: &UsageLedger, now| ledger.check_before_model_call(&limits, &model(), None, now);
+    let mut ledger = UsageLedger::default();
     ledger.start_work_period(at(0));
     assert_eq!(check(&ledger, at(4)), Ok(()));
     assert_eq!(
@@ -173,7 +174,7 @@ fn only_periods_of_work_count() {
     assert_eq!(ledger.elapsed_ms(at(86_402)), 6_000);
     // The process is killed, and another one takes the run up a day later.
     let stored = serde_json::to_string(&ledger).unwrap();
-    let mut ledger: Ledger = serde_json::from_str(&stored).unwrap();
+    let mut ledger: UsageLedger = serde_json::from_str(&stored).unwrap();
     ledger.start_work_period(at(200_000));
     assert_eq!(ledger.elapsed_ms(at(200_000)), 6_000);
     assert_eq!(check(&ledger, at_ms(200_003_999)), Ok(()));
@@ -205,7 +206,7 @@ proptest! {
             limits.max_calls_per_response = Some(per_response);
             limits.max_calls_per_minute = Some(per_minute);
         });
-        let mut ledger = Ledger::default();
+        let mut ledger = UsageLedger::default();
         let (mut now, mut calls_in_response) = (0, 0);
         let mut admitted: Vec<i64> = Vec::new();
         for (wait, new_answer) in waits {

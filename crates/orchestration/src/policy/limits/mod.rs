@@ -1,11 +1,11 @@
 //! Limits of a run, and the ledger of what the run has consumed.
 //!
-//! [`Limits`] is the configuration and [`Ledger`] the consumption. A reached limit is a
+//! [`Limits`] is the configuration and [`UsageLedger`] the consumption. A reached limit is a
 //! [`RunError`](crate::RunError).
-//! [`Ledger::check_before_model_call`] decides before each model call, and
-//! [`Ledger::admit_tool_call`] before each tool call. The tokens of a model call are known only
-//! afterwards, so a run can exceed a limit of tokens or cost by one answer.
-//! [`Ledger::remaining_output_tokens`] reduces that excess.
+//! [`UsageLedger::check_before_model_call`] decides before each model call, and
+//! [`UsageLedger::admit_tool_call`] before each tool call. The tokens of a model call are known
+//! only afterwards, so a run can exceed a limit of tokens or cost by one answer.
+//! [`UsageLedger::remaining_output_tokens`] reduces that excess.
 
 mod errors;
 mod ledger;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::DEFAULT_MAX_ANSWER_BYTES;
 
 pub(crate) use errors::{answer_limit_error, time_limit_error};
-pub use ledger::Ledger;
+pub use ledger::UsageLedger;
 pub use pricing::{AnswerCost, Pricing};
 
 /// Limits of a run. `None` is unlimited.

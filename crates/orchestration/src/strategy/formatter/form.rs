@@ -49,7 +49,7 @@ impl AnswerSchema {
 
     /// Returns whether a text is JSON that matches the schema. Returns `false` for a text that is
     /// not JSON.
-    pub fn matches_text(&self, text: &str) -> bool {
+    pub fn accepts_json_text(&self, text: &str) -> bool {
         let value = serde_json::from_str(text);
         value.is_ok_and(|value| self.validator.is_valid(&value) == Ok(true))
     }
@@ -69,12 +69,12 @@ mod tests {
             "$defs": {"n": {"type": "integer"}},
         }))
         .unwrap();
-        assert!(form.matches_text("{\n  \"n\": 3\n}"));
+        assert!(form.accepts_json_text("{\n  \"n\": 3\n}"));
         for other in [r#"{"n": "3"}"#, "{}", "three", "", "[3]"] {
-            assert!(!form.matches_text(other), "{other}");
+            assert!(!form.accepts_json_text(other), "{other}");
         }
         let any = AnswerSchema::for_any_object().unwrap();
-        assert!(any.matches_text("{}") && !any.matches_text("[]"));
+        assert!(any.accepts_json_text("{}") && !any.accepts_json_text("[]"));
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn done(decision: FormatDecision) -> FormattedAnswer {
 }
 
 fn read(state: &mut FormatState, answer: &Message) -> FormatDecision {
-    state.read_response(answer, &FinishReason::Stop, "")
+    state.evaluate_formatting_response(answer, &FinishReason::Stop, "")
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn an_answer_is_never_empty() {
     assert_eq!(first.current_mode(), FormatterMode::Named);
     let mut second = first.clone();
     assert_eq!(read(&mut first, &nothing), FormatDecision::Silent);
-    let decision = second.read_response(
+    let decision = second.evaluate_formatting_response(
         &nothing,
         &FinishReason::Stop,
         " Found three.\nNEED MORE DATA: their names",
@@ -190,7 +190,7 @@ fn an_answer_at_the_output_limit_keeps_its_text() {
     let raw = "{\"conversation\": [{\"type\": \"text\", \"content\": \"Half an ans";
     let cut = calls(&[ToolInput::malformed_input(raw, "cut off")]);
     let mut tool = state(&can(false, true));
-    let formatted = done(tool.read_response(&cut, &FinishReason::Length, ""));
+    let formatted = done(tool.evaluate_formatting_response(&cut, &FinishReason::Length, ""));
     assert_eq!(formatted.to_markdown(), "Half an ans");
     assert!(
         formatted
@@ -198,11 +198,13 @@ fn an_answer_at_the_output_limit_keeps_its_text() {
             .contains(&"the answer was truncated".to_owned())
     );
     let mut native = state(&can(true, true));
-    let decision = native.read_response(&Message::assistant(raw), &FinishReason::Length, "");
+    let decision =
+        native.evaluate_formatting_response(&Message::assistant(raw), &FinishReason::Length, "");
     assert_eq!(done(decision).to_markdown(), "Half an ans");
     // Nothing is asked for again at the limit.
     let empty = Message::new(Role::Assistant, []);
-    let decision = state(&can(true, true)).read_response(&empty, &FinishReason::Length, "");
+    let decision =
+        state(&can(true, true)).evaluate_formatting_response(&empty, &FinishReason::Length, "");
     assert_eq!(decision, FormatDecision::Silent);
 }
 
@@ -282,7 +284,7 @@ proptest! {
         let mut ended = false;
         for answer in &answers {
             said |= says_something(answer);
-            match state.read_response(answer, &finish, "") {
+            match state.evaluate_formatting_response(answer, &finish, "") {
                 FormatDecision::Done(formatted) => {
                     prop_assert!(!formatted.to_markdown().is_empty());
                     prop_assert!(own || formatted.fault.is_none());

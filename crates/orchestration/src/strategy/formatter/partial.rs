@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    items::{AnswerItems, looks_like_answer},
+    items::{ParsedAnswer, looks_like_answer},
     json,
     render::{self, uses_language_info},
 };
@@ -106,7 +106,7 @@ fn extract_known_text(input: &str) -> String {
         };
         open = list.pop();
     }
-    let mut reading = AnswerItems::default();
+    let mut reading = ParsedAnswer::default();
     if looks_like_answer(&answer) {
         reading.add_answer_items(answer);
     }

@@ -126,7 +126,7 @@ proptest! {
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
         let pieces: Vec<&str> = cuts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
-        let mut reading = AnswerItems::default();
+        let mut reading = ParsedAnswer::default();
         reading.add_answer_items(written);
         prop_assert_eq!(shown(&pieces), render::render_markdown(&reading.items));
     }

@@ -70,7 +70,7 @@ pub(super) fn build_answer_request(mode: FormatterMode) -> Message {
 }
 
 /// Returns the text for the model about its malformed response. `error` describes the fault.
-pub(super) fn format_fault_message(mode: FormatterMode, error: &str) -> String {
+pub(super) fn format_malformed_answer_text(mode: FormatterMode, error: &str) -> String {
     if mode == FormatterMode::Native {
         format!(
             "Your answer could not be read: {error}. Write it again, as one JSON object in the \

@@ -12,7 +12,7 @@ use switchboard_domain::{
 use super::{
     FormattedAnswer, FormatterMode, PartialFormatter, TOOL, answer_schema, custom_schema,
     formatter_definition,
-    items::{self, AnswerItems},
+    items::{self, ParsedAnswer},
     json::{self, FoundJson},
     prompts,
 };
@@ -59,7 +59,7 @@ pub enum FormatDecision {
 }
 
 /// The content of a response, separated into formatter calls, other calls and text.
-struct ResponseParts<'a> {
+struct ResponseCallsAndText<'a> {
     /// Calls of the formatter tool. A call counts if its tool name ends with the name of the
     /// formatter tool, or if its input has the key `conversation`.
     answers: Vec<&'a ToolUse>,
@@ -163,17 +163,17 @@ impl FormatState {
     ///
     /// After a refusal or at the output limit the model is not called again, because the result
     /// would be equal.
-    pub fn read_response(
+    pub fn evaluate_formatting_response(
         &mut self,
         answer: &Message,
         finish: &FinishReason,
         gathered: &str,
     ) -> FormatDecision {
-        let parts = ResponseParts::from_message(answer);
+        let parts = ResponseCallsAndText::from_message(answer);
         let cut_off = matches!(finish, FinishReason::Length | FinishReason::Interrupted);
         let read = match &self.schema {
             Some(schema) => parts.read_custom_answer(schema),
-            None => parts.read_answer(self.mode, cut_off),
+            None => parts.parse_formatted_answer(self.mode, cut_off),
         };
         let error = match read {
             Ok(mut formatted) => {
@@ -200,7 +200,7 @@ impl FormatState {
                 self.switch_to_next_mode();
             }
             return FormatDecision::Reask {
-                message: self.fault_message(answer, &error),
+                message: self.build_malformed_answer_message(answer, &error),
                 error,
             };
         }
@@ -226,8 +226,8 @@ impl FormatState {
 
     /// Returns the message to the model about a malformed response: one error result for each tool
     /// use of the response, or a user message if the response has no tool use.
-    fn fault_message(&self, answer: &Message, error: &str) -> Message {
-        let text = prompts::format_fault_message(self.mode, error);
+    fn build_malformed_answer_message(&self, answer: &Message, error: &str) -> Message {
+        let text = prompts::format_malformed_answer_text(self.mode, error);
         let results: Vec<ToolResult> = answer
             .tool_uses()
             .map(|tool_use| ToolResult::from_error_message(&tool_use.id, &tool_use.name, &text))
@@ -240,7 +240,7 @@ impl FormatState {
     }
 }
 
-impl<'a> ResponseParts<'a> {
+impl<'a> ResponseCallsAndText<'a> {
     fn from_message(answer: &'a Message) -> Self {
         let (answers, others) = answer.tool_uses().partition(|tool_use| {
             let name = tool_use.name.to_ascii_lowercase();
@@ -268,14 +268,20 @@ impl<'a> ResponseParts<'a> {
         }
     }
 
-    fn read_answer(&self, mode: FormatterMode, cut_off: bool) -> Result<FormattedAnswer, String> {
-        let mut reading = AnswerItems::default();
+    fn parse_formatted_answer(
+        &self,
+        mode: FormatterMode,
+        cut_off: bool,
+    ) -> Result<FormattedAnswer, String> {
+        let mut reading = ParsedAnswer::default();
         for tool_use in &self.answers {
             match &tool_use.input {
                 ToolInput::Object(input) => reading.add_answer_items(input.as_value().clone()),
                 ToolInput::Malformed { raw, .. } => {
                     if let Some(found) = json::find_json(raw, cut_off) {
-                        reading.add_repair(found.repair.unwrap_or("its JSON was not an object"));
+                        reading.add_repair_description(
+                            found.repair.unwrap_or("its JSON was not an object"),
+                        );
                         reading.add_answer_items(found.value);
                     }
                 }
@@ -285,7 +291,7 @@ impl<'a> ResponseParts<'a> {
             self.add_surrounding_text(&mut reading, mode, json::find_json(&self.text, cut_off));
         }
         for other in &self.others {
-            reading.add_repair(format!(
+            reading.add_repair_description(format!(
                 "a call of `{}` was not executed in the formatting phase",
                 other.name
             ));
@@ -305,7 +311,7 @@ impl<'a> ResponseParts<'a> {
     /// the first item of the answer.
     fn add_surrounding_text(
         &self,
-        reading: &mut AnswerItems,
+        reading: &mut ParsedAnswer,
         mode: FormatterMode,
         found: Option<FoundJson>,
     ) {
@@ -317,11 +323,12 @@ impl<'a> ResponseParts<'a> {
                 reading.add_answer_items(found.value);
             }
             if mode != FormatterMode::Native {
-                reading
-                    .add_repair("the answer was written as text instead of calling the formatter");
+                reading.add_repair_description(
+                    "the answer was written as text instead of calling the formatter",
+                );
             }
             if let Some(repair) = found.repair {
-                reading.add_repair(repair);
+                reading.add_repair_description(repair);
             }
             return;
         }
@@ -332,7 +339,7 @@ impl<'a> ResponseParts<'a> {
         if reading.items.iter().any(has_text) {
             return;
         }
-        reading.add_repair(match mode {
+        reading.add_repair_description(match mode {
             FormatterMode::Native => "plain text became the answer",
             _ => "text outside of the formatter became part of the answer",
         });

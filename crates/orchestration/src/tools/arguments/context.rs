@@ -252,7 +252,7 @@ impl ContextInjection {
         let defaults = defaults.iter().map(|((_, name), value)| (name, value));
         let mut secrets = Vec::new();
         for (name, value) in values.iter().chain(defaults) {
-            value.add_secrets(name, self.client.context_values(), &mut secrets);
+            value.collect_template_secrets(name, self.client.context_values(), &mut secrets);
         }
         let secrets = secrets.iter();
         let secrets = secrets.map(|(key, text)| (key.as_str(), text.as_str()));
@@ -362,7 +362,7 @@ impl ContextInjection {
     /// Returns the configured value of the argument `name` for the tools of a server, or its
     /// default value. Returns `None` if neither is configured. If both are objects, members that
     /// the value does not have come from the default.
-    fn find_value(&self, server: Option<&str>, name: &str) -> Option<ContextTemplate> {
+    fn find_argument_value(&self, server: Option<&str>, name: &str) -> Option<ContextTemplate> {
         let declared = &*self.declared;
         let gets_values = declared
             .servers
@@ -388,7 +388,7 @@ impl ContextInjection {
         let schema = &original.input_schema;
         let mut arguments: Vec<HiddenArgument> = Vec::new();
         for name in self.argument_names() {
-            let value = self.find_value(tool_server_name(original), name);
+            let value = self.find_argument_value(tool_server_name(original), name);
             if value.is_some() || self.declared.reserved.contains(name) {
                 arguments.extend(find_schema_argument(schema, name, value));
             }

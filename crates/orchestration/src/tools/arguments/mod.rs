@@ -25,4 +25,4 @@ pub use client_context::{ClientContext, ClientContextError};
 pub use context::{ContextInjection, MissingHiddenArgument};
 pub use template::{ContextTemplate, UnknownPlaceholder};
 pub(crate) use validators::describe_faults;
-pub use validators::{CheckedInput, InputFault, InputValidators};
+pub use validators::{InputFault, InputValidators, ValidatedToolInput};

@@ -40,7 +40,7 @@ pub(super) type Repaired<T> = (T, Vec<String>);
 ///
 /// `reason` is the reason why the input is malformed. Returns `None` if the text has other errors,
 /// or if `reason` is not the parse error of the text but, for example, a cut-off response.
-pub(super) fn repair_text(raw: &str, reason: &str) -> Option<Repaired<JsonObject>> {
+pub(super) fn repair_malformed_json(raw: &str, reason: &str) -> Option<Repaired<JsonObject>> {
     match ToolInput::parse_input(raw) {
         ToolInput::Malformed { reason: own, .. } if own == reason => {}
         _ => return None,
@@ -102,7 +102,7 @@ fn remove_trailing_commas(text: &str) -> (String, usize) {
 
 /// Repairs a tool input so that the schema accepts it. Returns the input and its repairs, or `None`
 /// if it needs no repair or stays invalid.
-pub(super) fn repair_values(
+pub(super) fn repair_tool_input(
     validator: &SchemaValidator,
     tool: &ToolDefinition,
     input: &Value,
@@ -154,7 +154,7 @@ fn unwrap_arguments(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonOb
 fn repair_scalars(validator: &SchemaValidator, mut value: Value) -> Option<Repaired<Value>> {
     let mut changes: Vec<Change> = Vec::new();
     for fault in validator.list_errors(&value).ok()?.iter().take(MAX_FAULTS) {
-        propose_changes(&value, fault, &mut changes);
+        collect_repair_changes(&value, fault, &mut changes);
     }
     let mut repairs = Vec::new();
     for (path, new_value, description) in changes {
@@ -177,7 +177,7 @@ type Change = (String, Option<Value>, String);
 
 /// Collects changes that could repair a validation fault. For a fault of `anyOf` or `oneOf`,
 /// collects the changes for every branch.
-fn propose_changes(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>) {
+fn collect_repair_changes(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>) {
     let path = fault.instance_path().as_str();
     let (new_value, description) = match (root.pointer(path), fault.kind()) {
         (Some(Value::Null), _) => (None, "removed null: the property is optional".to_owned()),
@@ -186,7 +186,7 @@ fn propose_changes(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<
             ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context },
         ) => {
             for fault in context.iter().flatten().take(MAX_FAULTS) {
-                propose_changes(root, fault, changes);
+                collect_repair_changes(root, fault, changes);
             }
             return;
         }

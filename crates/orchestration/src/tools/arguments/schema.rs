@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 const MAX_SCHEMAS: usize = 256;
 
 /// A subschema of a tool's schema, and its location in the document.
-pub(super) struct AppliedSchema<'a> {
+pub(super) struct LocatedSubschema<'a> {
     /// JSON pointer of the subschema in the document.
     pub(super) pointer: String,
     pub(super) schema: &'a Map<String, Value>,
 }
 
-impl AppliedSchema<'_> {
+impl LocatedSubschema<'_> {
     /// Returns the JSON pointer of the schema of the property `name`, or `None` if this subschema
     /// does not declare the property.
     pub(super) fn find_property(&self, name: &str) -> Option<String> {
@@ -37,8 +37,8 @@ impl AppliedSchema<'_> {
 pub(super) fn collect_applied_schemas<'a>(
     root: &'a Value,
     pointer: &str,
-) -> Vec<AppliedSchema<'a>> {
-    let mut found: Vec<AppliedSchema<'a>> = Vec::new();
+) -> Vec<LocatedSubschema<'a>> {
+    let mut found: Vec<LocatedSubschema<'a>> = Vec::new();
     let mut open = vec![pointer.to_owned()];
     while let Some(pointer) = open.pop() {
         let is_new = !found.iter().any(|known| known.pointer == pointer);
@@ -54,7 +54,7 @@ pub(super) fn collect_applied_schemas<'a>(
         if let Some(Value::String(reference)) = schema.get("$ref") {
             open.extend(reference.strip_prefix('#').map(str::to_owned));
         }
-        found.push(AppliedSchema { pointer, schema });
+        found.push(LocatedSubschema { pointer, schema });
     }
     found
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use serde_json::{Map, Value, json};
 use switchboard_domain::Principal;
 
-use super::schema::AppliedSchema;
+use super::schema::LocatedSubschema;
 
 /// The text that `Debug` prints instead of a secret value.
 pub(super) const HIDDEN: &str = "[hidden]";
@@ -105,7 +105,7 @@ impl ContextTemplate {
     /// name in its placeholder.
     ///
     /// The ids of sessions, users and tenants are not secrets.
-    pub(super) fn add_secrets(
+    pub(super) fn collect_template_secrets(
         &self,
         name: &str,
         client: &Map<String, Value>,
@@ -151,7 +151,7 @@ impl ContextTemplate {
     /// this string.
     pub(super) fn select_declared_members(
         &self,
-        schemas: &[AppliedSchema<'_>],
+        schemas: &[LocatedSubschema<'_>],
         is_required: bool,
         needed: &mut BTreeSet<String>,
     ) -> Self {
@@ -193,7 +193,7 @@ impl ContextTemplate {
         scope: Option<&ContextScope>,
         client: &Map<String, Value>,
     ) -> Option<Value> {
-        fill_value(&self.0, scope, client)
+        fill_value_placeholders(&self.0, scope, client)
     }
 }
 
@@ -218,30 +218,30 @@ fn visit_texts<'v>(key: &'v str, value: &'v Value, visit: &mut dyn FnMut(&'v str
     }
 }
 
-fn fill_value(
+fn fill_value_placeholders(
     value: &Value,
     scope: Option<&ContextScope>,
     client: &Map<String, Value>,
 ) -> Option<Value> {
     match value {
-        Value::String(text) => fill_text(text, scope, client),
+        Value::String(text) => fill_text_placeholders(text, scope, client),
         Value::Array(items) => {
             let items = items
                 .iter()
-                .filter_map(|item| fill_value(item, scope, client));
+                .filter_map(|item| fill_value_placeholders(item, scope, client));
             Some(items.collect())
         }
         Value::Object(entries) => {
-            let entries = entries
-                .iter()
-                .filter_map(|(key, item)| Some((key.clone(), fill_value(item, scope, client)?)));
+            let entries = entries.iter().filter_map(|(key, item)| {
+                Some((key.clone(), fill_value_placeholders(item, scope, client)?))
+            });
             Some(Value::Object(entries.collect()))
         }
         other => Some(other.clone()),
     }
 }
 
-fn fill_text(
+fn fill_text_placeholders(
     text: &str,
     scope: Option<&ContextScope>,
     client: &Map<String, Value>,

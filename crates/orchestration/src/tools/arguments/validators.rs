@@ -7,7 +7,7 @@ use switchboard_domain::{
     SharedObject, ToolDefinition, ToolInput, check_depth, json_schema::SchemaValidator,
 };
 
-use super::repair::{repair_text, repair_values};
+use super::repair::{repair_malformed_json, repair_tool_input};
 use crate::tools::definition_cache::DefinitionCache;
 
 /// Maximum number of faults that one error message lists. Further faults are omitted.
@@ -25,7 +25,7 @@ pub struct InputValidators {
 
 /// A tool input that is valid or was repaired, so it may be executed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CheckedInput {
+pub struct ValidatedToolInput {
     /// The input to execute, after the repairs.
     pub input: SharedObject,
     /// Descriptions of the repairs, such as `/customer_id: read the text "42" as a number`.
@@ -71,10 +71,10 @@ impl InputValidators {
         &self,
         definition: &Arc<ToolDefinition>,
         input: &ToolInput,
-    ) -> Result<CheckedInput, InputFault> {
+    ) -> Result<ValidatedToolInput, InputFault> {
         let validator = self.find_validator(definition);
         match (input, &*validator) {
-            (ToolInput::Object(object), None) => Ok(CheckedInput {
+            (ToolInput::Object(object), None) => Ok(ValidatedToolInput {
                 input: object.clone(),
                 repairs: Vec::new(),
             }),
@@ -88,11 +88,11 @@ impl InputValidators {
             (ToolInput::Malformed { raw, reason }, validator) => {
                 // Without a compiled schema, nothing can confirm that a repair is correct.
                 let repaired = validator.as_ref().and_then(|validator| {
-                    let (object, mut repairs) = repair_text(raw, reason)?;
+                    let (object, mut repairs) = repair_malformed_json(raw, reason)?;
                     let checked = accept_or_repair(validator, definition, object.into())?;
                     repairs.extend(checked.repairs);
                     let input = checked.input;
-                    Some(CheckedInput { input, repairs })
+                    Some(ValidatedToolInput { input, repairs })
                 });
                 let reason = reason.clone();
                 repaired.ok_or(InputFault::Malformed { reason })
@@ -112,16 +112,16 @@ fn accept_or_repair(
     validator: &SchemaValidator,
     definition: &ToolDefinition,
     object: SharedObject,
-) -> Option<CheckedInput> {
+) -> Option<ValidatedToolInput> {
     let (input, repairs) = if validator.is_valid(object.as_value()) == Ok(true) {
         (object, Vec::new())
     } else {
-        let (input, repairs) = repair_values(validator, definition, object.as_value())?;
+        let (input, repairs) = repair_tool_input(validator, definition, object.as_value())?;
         (input.into(), repairs)
     };
     // The depth is checked again, because parsing an object from a string adds levels.
     check_depth(input.as_value()).ok()?;
-    Some(CheckedInput { input, repairs })
+    Some(ValidatedToolInput { input, repairs })
 }
 
 /// Describes the first faults of a value for a model or a person. Each description has the JSON

@@ -81,7 +81,7 @@ fn lock_members(members: &Mutex<ToolSetMembers>) -> MutexGuard<'_, ToolSetMember
 
 /// Returns the name that a tool has in the set. `tool` is its name on the host at index `host`.
 /// Returns `None` if the tool was never listed.
-fn find_known_name(members: &ToolSetMembers, host: usize, tool: &str) -> Option<String> {
+fn find_name_in_set(members: &ToolSetMembers, host: usize, tool: &str) -> Option<String> {
     let mut members = members.iter();
     let found = members.find(|(_, it)| it.host == host && it.original.name == tool);
     found.map(|(name, _)| name.clone())
@@ -89,12 +89,12 @@ fn find_known_name(members: &ToolSetMembers, host: usize, tool: &str) -> Option<
 
 /// Returns the definition of a host's tool, with the unique name of the tool in the set. Returns
 /// the same `Arc` until the host changes the definition. Returns `None` if no name is free.
-fn offer_tool(
+fn offer_under_unique_name(
     members: &mut ToolSetMembers,
     host: usize,
     original: &Arc<ToolDefinition>,
 ) -> Option<Arc<ToolDefinition>> {
-    let known = find_known_name(members, host, &original.name);
+    let known = find_name_in_set(members, host, &original.name);
     let name = known.or_else(|| find_free_name(members, host, original))?;
     if let Some(member) = members.get(&name)
         && Arc::ptr_eq(&member.original, original)
@@ -155,7 +155,7 @@ impl ToolHost for ToolSet {
         let mut members = lock_members(&self.members);
         for (host, catalog) in catalogs.into_iter().enumerate() {
             for tool in &catalog.tools {
-                match offer_tool(&mut members, host, tool) {
+                match offer_under_unique_name(&mut members, host, tool) {
                     Some(tool) => all.tools.push(tool),
                     None => all.problems.push(ServerProblem {
                         server: server_name(host, tool),
@@ -200,7 +200,7 @@ impl ToolHost for ToolSet {
             let members = Arc::clone(&self.members);
             host.watch_changes().map(move |mut change| {
                 if let ToolHostChange::ToolRedefined { tool, .. } = &mut change
-                    && let Some(name) = find_known_name(&lock_members(&members), position, tool)
+                    && let Some(name) = find_name_in_set(&lock_members(&members), position, tool)
                 {
                     *tool = name;
                 }

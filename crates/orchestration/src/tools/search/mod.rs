@@ -42,7 +42,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tools::pattern::Pattern;
+use crate::tools::pattern::NamePattern;
 
 pub use index::ToolIndex;
 pub use selection::{SEARCH_TOOL, ToolSelection};
@@ -62,7 +62,7 @@ pub struct SearchPolicy {
     pub above_tokens: u64,
     /// Patterns of tools that are always offered. A pattern matches the name that the model sees or
     /// the name on the server.
-    pub always: Vec<Pattern>,
+    pub always: Vec<NamePattern>,
     /// Maximum number of tools that one search returns to the model.
     pub max_results: usize,
 }

@@ -8,8 +8,8 @@ use switchboard_domain::{
 
 use super::ContentMapper;
 use crate::{
-    messages::wire::{self, Block},
-    rules::Rules,
+    messages::wire::{self, ContentBlock},
+    rules::ModelRules,
 };
 
 /// The instructions and the messages of a Messages API request.
@@ -17,7 +17,7 @@ use crate::{
 pub(crate) struct WireConversation<'a> {
     /// The instructions before the conversation. Instructions within the conversation are added
     /// here if the model does not support them between messages.
-    pub(crate) system: Vec<Block<'a>>,
+    pub(crate) system: Vec<ContentBlock<'a>>,
     /// Number of the first blocks of `system` that come from instructions before the conversation.
     /// All other blocks were moved here from within the conversation.
     pub(crate) leading: usize,
@@ -35,9 +35,9 @@ impl WireConversation<'_> {
         let Some(last) = self.messages.iter().rfind(is_answer) else {
             return false;
         };
-        let is_call = |block: &Block<'_>| matches!(block, Block::ToolUse { .. });
+        let is_call = |block: &ContentBlock<'_>| matches!(block, ContentBlock::ToolUse { .. });
         let continues = last.content.iter().any(is_call) || self.messages.last() == Some(last);
-        continues && !last.content.first().is_some_and(Block::is_thinking)
+        continues && !last.content.first().is_some_and(ContentBlock::is_thinking)
     }
 }
 
@@ -52,7 +52,7 @@ impl WireConversation<'_> {
 /// Fails with [`ModelErrorKind::InvalidRequest`] when there is no message to answer.
 pub(crate) fn map_conversation<'a>(
     request: &'a ChatRequest,
-    rules: Option<&Rules>,
+    rules: Option<&ModelRules>,
     mut mapper: ContentMapper<'_>,
 ) -> Result<WireConversation<'a>, ModelError> {
     let mut turns = ConversationTurns {
@@ -96,7 +96,7 @@ pub(crate) fn map_conversation<'a>(
         let message = "there is no message to answer: add a message of the user";
         return Err(ModelError::new(&*mapper.model.provider, kind, message));
     }
-    turns.pair_results(&mut mapper);
+    turns.pair_results_with_calls(&mut mapper);
     turns.ensure_first_turn_is_user(&mut mapper);
     turns.adjust_last_turn(rules, &mut mapper);
     Ok(WireConversation {
@@ -115,21 +115,21 @@ struct ConversationTurns<'a> {
     inline_instructions: bool,
     /// Number of instructions within the conversation that were moved to `system`.
     moved_instructions: usize,
-    system: Vec<Block<'a>>,
+    system: Vec<ContentBlock<'a>>,
     list: Vec<ConversationTurn<'a>>,
     /// Instructions after an assistant message. They are sent with the next turn of the user.
-    pending_instructions: Vec<Block<'a>>,
+    pending_instructions: Vec<ContentBlock<'a>>,
 }
 
 /// A turn: consecutive messages of the same role, which become one message of the request.
 struct ConversationTurn<'a> {
     role: wire::Role,
     /// Tool results of the turn. They precede its other content, as the API requires.
-    results: Vec<Block<'a>>,
-    content: Vec<Block<'a>>,
+    results: Vec<ContentBlock<'a>>,
+    content: Vec<ContentBlock<'a>>,
     /// Instructions within the turn or directly after it. They become a system message after the
     /// turn.
-    instructions: Vec<Block<'a>>,
+    instructions: Vec<ContentBlock<'a>>,
 }
 
 impl<'a> ConversationTurns<'a> {
@@ -158,7 +158,7 @@ impl<'a> ConversationTurns<'a> {
         }
     }
 
-    fn add_instruction(&mut self, block: Block<'a>) {
+    fn add_instruction(&mut self, block: ContentBlock<'a>) {
         match self.list.last_mut() {
             None => self.system.push(block),
             Some(_) if !self.inline_instructions => {
@@ -194,7 +194,7 @@ impl<'a> ConversationTurns<'a> {
     }
 
     /// Ensures that each tool call has exactly one result in the next message, as the API requires.
-    fn pair_results(&mut self, mapper: &mut ContentMapper<'_>) {
+    fn pair_results_with_calls(&mut self, mapper: &mut ContentMapper<'_>) {
         let mut index = 0;
         // Ids of the tool calls in the previous turn, which this turn must answer.
         let mut open: Vec<String> = Vec::new();
@@ -208,7 +208,7 @@ impl<'a> ConversationTurns<'a> {
             let Some(turn) = self.list.get_mut(index) else {
                 return;
             };
-            turn.match_results(&open, mapper);
+            turn.match_results_to_calls(&open, mapper);
             open = turn.call_ids();
             index += 1;
         }
@@ -229,19 +229,19 @@ impl<'a> ConversationTurns<'a> {
     /// The newest models refuse such a conversation unless the turn has paused, so the user message
     /// "Continue." is added, with a warning. Older models refuse trailing white space, so it is
     /// removed.
-    fn adjust_last_turn(&mut self, rules: Option<&Rules>, mapper: &mut ContentMapper<'_>) {
+    fn adjust_last_turn(&mut self, rules: Option<&ModelRules>, mapper: &mut ContentMapper<'_>) {
         let last = self.list.last_mut();
         let Some(last) = last.filter(|it| it.role == wire::Role::Assistant) else {
             return;
         };
-        let is_native = |block: &Block<'_>| matches!(block, Block::Native(_));
+        let is_native = |block: &ContentBlock<'_>| matches!(block, ContentBlock::Native(_));
         if last.content.iter().any(is_native) {
             // Blocks of a server tool show that the API paused the turn. The turn is sent
             // unchanged, so that the API continues it.
             return;
         }
         if rules.is_none_or(|rules| rules.prefill) {
-            if let Some(Block::Text { text, .. }) = last.content.last_mut() {
+            if let Some(ContentBlock::Text { text, .. }) = last.content.last_mut() {
                 let end = text.trim_end().len();
                 text.to_mut().truncate(end);
             }
@@ -269,14 +269,14 @@ impl<'a> ConversationTurn<'a> {
 
     fn user_turn(text: &'static str) -> Self {
         Self {
-            content: vec![Block::from_text(text)],
+            content: vec![ContentBlock::from_text(text)],
             ..Self::new(wire::Role::User)
         }
     }
 
     fn call_ids(&self) -> Vec<String> {
         let ids = self.content.iter().filter_map(|block| match block {
-            Block::ToolUse { id, .. } => Some(id.clone().into_owned()),
+            ContentBlock::ToolUse { id, .. } => Some(id.clone().into_owned()),
             _ => None,
         });
         ids.collect()
@@ -284,15 +284,15 @@ impl<'a> ConversationTurn<'a> {
 
     /// Ensures that the turn has exactly one tool result for each of the `calls`. A missing result
     /// is added as an error, and a result of another call becomes text, both with a warning.
-    fn match_results(&mut self, calls: &[String], mapper: &mut ContentMapper<'_>) {
+    fn match_results_to_calls(&mut self, calls: &[String], mapper: &mut ContentMapper<'_>) {
         let mut missing: HashSet<&str> = calls.iter().map(String::as_str).collect();
         let mut unmatched = Vec::new();
         for block in std::mem::take(&mut self.results) {
             match block {
-                Block::ToolResult {
+                ContentBlock::ToolResult {
                     ref tool_use_id, ..
                 } if missing.remove(tool_use_id.as_ref()) => self.results.push(block),
-                Block::ToolResult {
+                ContentBlock::ToolResult {
                     tool_use_id,
                     content,
                     ..
@@ -303,7 +303,7 @@ impl<'a> ConversationTurn<'a> {
                          does not contain the call"
                     );
                     mapper.add_warning(WarningKind::PartDowngraded, message);
-                    unmatched.push(Block::from_text(lead));
+                    unmatched.push(ContentBlock::from_text(lead));
                     unmatched.extend(content);
                 }
                 other => unmatched.push(other),
@@ -313,9 +313,11 @@ impl<'a> ConversationTurn<'a> {
             if missing.contains(call.as_str()) {
                 let message = format!("call `{call}` has no result; an error was sent for it");
                 mapper.add_warning(WarningKind::PartDowngraded, message);
-                self.results.push(Block::ToolResult {
+                self.results.push(ContentBlock::ToolResult {
                     tool_use_id: call.clone().into(),
-                    content: vec![Block::from_text("No result of this call was recorded.")],
+                    content: vec![ContentBlock::from_text(
+                        "No result of this call was recorded.",
+                    )],
                     is_error: true,
                 });
             }

@@ -6,22 +6,26 @@ use switchboard_domain::{Document, Media, MediaSource, WarningKind};
 use switchboard_providers_common::media::{decode_text, is_text, media_type_essence};
 
 use super::{ContentMapper, owned_text_block};
-use crate::messages::wire::{Block, Source};
+use crate::messages::wire::{BlockSource, ContentBlock};
 
 impl ContentMapper<'_> {
     /// Converts the bytes of a resource to a content block. Returns `None` if the API or the model
     /// does not support the media type.
-    pub(super) fn map_resource<'a>(&self, media_type: &'a str, data: &'a str) -> Option<Block<'a>> {
+    pub(super) fn map_resource<'a>(
+        &self,
+        media_type: &'a str,
+        data: &'a str,
+    ) -> Option<ContentBlock<'a>> {
         if let Some(media_type) = supported_image_type(media_type) {
             let supported = self.capabilities.images != Some(false);
-            return supported.then_some(Block::Image {
-                source: Source::Base64 { media_type, data },
+            return supported.then_some(ContentBlock::Image {
+                source: BlockSource::Base64 { media_type, data },
             });
         }
         if media_type_essence(media_type).eq_ignore_ascii_case("application/pdf") {
             let supported = self.capabilities.documents != Some(false);
-            return supported.then_some(Block::Document {
-                source: Source::Base64 {
+            return supported.then_some(ContentBlock::Document {
+                source: BlockSource::Base64 {
                     media_type: "application/pdf",
                     data,
                 },
@@ -34,27 +38,27 @@ impl ContentMapper<'_> {
         None
     }
 
-    pub(super) fn map_image<'a>(&mut self, media: &'a Media) -> Block<'a> {
+    pub(super) fn map_image<'a>(&mut self, media: &'a Media) -> ContentBlock<'a> {
         if self.capabilities.images == Some(false) {
             return self.media_as_text("image", media, "the model does not support images");
         }
         let source = match &media.source {
             MediaSource::Base64(data) => supported_image_type(&media.media_type)
-                .map(|media_type| Source::Base64 { media_type, data }),
+                .map(|media_type| BlockSource::Base64 { media_type, data }),
             MediaSource::Url(url) => match parse_data_url(url) {
                 Some((media_type, data)) => supported_image_type(media_type)
-                    .map(|media_type| Source::Base64 { media_type, data }),
-                None => Some(Source::Url { url }),
+                    .map(|media_type| BlockSource::Base64 { media_type, data }),
+                None => Some(BlockSource::Url { url }),
             },
             _ => None,
         };
         match source {
-            Some(source) => Block::Image { source },
+            Some(source) => ContentBlock::Image { source },
             None => self.media_as_text("image", media, "this API supports JPEG, PNG, GIF and WebP"),
         }
     }
 
-    pub(super) fn map_document<'a>(&mut self, document: &'a Document) -> Block<'a> {
+    pub(super) fn map_document<'a>(&mut self, document: &'a Document) -> ContentBlock<'a> {
         let media = &document.media;
         let title = document.title.as_deref();
         let (media_type, data) = match &media.source {
@@ -66,7 +70,7 @@ impl ContentMapper<'_> {
             _ => return self.media_as_text("document", media, "its source is not supported"),
         };
         let source = if media_type_essence(media_type).eq_ignore_ascii_case("application/pdf") {
-            Some(Source::Base64 {
+            Some(BlockSource::Base64 {
                 media_type: "application/pdf",
                 data,
             })
@@ -74,7 +78,7 @@ impl ContentMapper<'_> {
         } else if is_text(media_type) {
             decode_text(data)
                 .filter(|text| !text.trim().is_empty())
-                .map(|text| Source::Text {
+                .map(|text| BlockSource::Text {
                     media_type: "text/plain",
                     data: Cow::Owned(text),
                 })
@@ -82,7 +86,7 @@ impl ContentMapper<'_> {
             None
         };
         match source {
-            Some(source) => Block::Document { source, title },
+            Some(source) => ContentBlock::Document { source, title },
             None => self.media_as_text(
                 "document",
                 media,
@@ -93,20 +97,20 @@ impl ContentMapper<'_> {
 
     /// Converts a document at a URL. The API downloads only PDF documents. For another document,
     /// returns a text block with its title and URL.
-    fn map_document_url<'a>(&mut self, url: &'a str, document: &'a Document) -> Block<'a> {
+    fn map_document_url<'a>(&mut self, url: &'a str, document: &'a Document) -> ContentBlock<'a> {
         let is_pdf =
             media_type_essence(&document.media.media_type).eq_ignore_ascii_case("application/pdf");
         let title = document.title.as_deref();
         if is_pdf && self.capabilities.documents != Some(false) {
-            return Block::Document {
-                source: Source::Url { url },
+            return ContentBlock::Document {
+                source: BlockSource::Url { url },
                 title,
             };
         }
         let name = format!("[{}: {url}]", title.unwrap_or("document"));
         let message = format!("{name} was sent as this text: this API downloads only PDF");
         self.add_warning(WarningKind::PartDowngraded, message);
-        Block::from_text(name)
+        ContentBlock::from_text(name)
     }
 }
 

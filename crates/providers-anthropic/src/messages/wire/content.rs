@@ -9,7 +9,7 @@ use switchboard_domain::{JsonObject, ToolInput};
 /// A content block of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Block<'a> {
+pub enum ContentBlock<'a> {
     /// A text block. The API refuses blank text.
     Text {
         text: Cow<'a, str>,
@@ -20,11 +20,11 @@ pub enum Block<'a> {
     },
     Image {
         /// The bytes or the URL of the image.
-        source: Source<'a>,
+        source: BlockSource<'a>,
     },
     Document {
         /// The bytes, the text or the URL of the document.
-        source: Source<'a>,
+        source: BlockSource<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
     },
@@ -45,7 +45,7 @@ pub enum Block<'a> {
         /// Name of the called tool.
         name: Cow<'a, str>,
         /// Input of the tool, always an object.
-        input: Input<'a>,
+        input: ToolUseInput<'a>,
         /// Additional fields of the call, sent back as the API returned them, such as `caller`.
         #[serde(flatten)]
         further: Option<&'a JsonObject>,
@@ -56,7 +56,7 @@ pub enum Block<'a> {
         tool_use_id: Cow<'a, str>,
         /// Content of the result: texts, images and documents.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        content: Vec<Block<'a>>,
+        content: Vec<ContentBlock<'a>>,
         /// Whether the call failed. The content of a failed call is only text.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
@@ -67,7 +67,7 @@ pub enum Block<'a> {
     Native(&'a Value),
 }
 
-impl<'a> Block<'a> {
+impl<'a> ContentBlock<'a> {
     pub(crate) fn from_text(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text {
             text: text.into(),
@@ -97,7 +97,7 @@ impl<'a> Block<'a> {
 /// The source of an image or a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Source<'a> {
+pub enum BlockSource<'a> {
     /// The source is bytes in the request, as base64 text.
     Base64 {
         /// Media type: `image/jpeg`, `image/png`, `image/gif` or `image/webp` for an image,
@@ -121,9 +121,9 @@ pub enum Source<'a> {
 /// Malformed input is sent as `{"malformed_input": …}`, because the API accepts only objects and
 /// the model must see its own text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Input<'a>(pub &'a ToolInput);
+pub struct ToolUseInput<'a>(pub &'a ToolInput);
 
-impl Serialize for Input<'_> {
+impl Serialize for ToolUseInput<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             ToolInput::Object(object) => object.serialize(serializer),

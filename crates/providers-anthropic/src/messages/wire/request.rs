@@ -10,7 +10,7 @@ use serde_json::Value;
 use switchboard_domain::JsonObject;
 use switchboard_providers_common::{BodyFields, body_fields::none_if_empty, schema::ToolSchema};
 
-use super::content::Block;
+use super::content::ContentBlock;
 use crate::{CacheLifetime, Effort};
 
 /// The body of a Messages API request.
@@ -20,7 +20,7 @@ pub struct Body<'a> {
     /// Maximum number of output tokens, including thinking. The API requires this field.
     pub max_tokens: u32,
     /// The instructions before the conversation, as text blocks.
-    pub system: Vec<Block<'a>>,
+    pub system: Vec<ContentBlock<'a>>,
     /// The cache breakpoint on one of the blocks in `system`.
     pub system_breakpoint: Option<CacheBreakpoint>,
     /// The conversation. User and assistant messages alternate, and the first message is of the
@@ -54,29 +54,29 @@ pub struct Body<'a> {
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = BodyFields::new(serializer, self.extra)?;
-        fields.put("model", Some(self.model))?;
-        fields.put("max_tokens", Some(self.max_tokens))?;
-        fields.put(
+        fields.put_field("model", Some(self.model))?;
+        fields.put_field("max_tokens", Some(self.max_tokens))?;
+        fields.put_field(
             "system",
             none_if_empty(&self.system).map(|blocks| BlocksWithBreakpoint {
                 blocks,
                 breakpoint: self.system_breakpoint,
             }),
         )?;
-        fields.put("messages", Some(&self.messages))?;
+        fields.put_field("messages", Some(&self.messages))?;
         let declared = ToolList {
             server: &self.server_tools,
             client: &self.tools,
         };
-        fields.put("tools", Some(declared).filter(|it| it.len() > 0))?;
-        fields.put("tool_choice", self.tool_choice.as_ref())?;
-        fields.put("thinking", self.thinking.as_ref())?;
-        fields.put("output_config", self.output_config.as_ref())?;
-        fields.put("temperature", self.temperature)?;
-        fields.put("top_p", self.top_p)?;
-        fields.put("stop_sequences", none_if_empty(&self.stop_sequences))?;
-        fields.put("container", self.container)?;
-        fields.put("metadata", self.metadata.as_ref())?;
+        fields.put_field("tools", Some(declared).filter(|it| it.len() > 0))?;
+        fields.put_field("tool_choice", self.tool_choice.as_ref())?;
+        fields.put_field("thinking", self.thinking.as_ref())?;
+        fields.put_field("output_config", self.output_config.as_ref())?;
+        fields.put_field("temperature", self.temperature)?;
+        fields.put_field("top_p", self.top_p)?;
+        fields.put_field("stop_sequences", none_if_empty(&self.stop_sequences))?;
+        fields.put_field("container", self.container)?;
+        fields.put_field("metadata", self.metadata.as_ref())?;
         fields.end_body(self.stream)
     }
 }
@@ -85,7 +85,7 @@ impl Serialize for Body<'_> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message<'a> {
     pub role: Role,
-    pub content: Vec<Block<'a>>,
+    pub content: Vec<ContentBlock<'a>>,
     /// The cache breakpoint on one of the blocks in `content`.
     pub breakpoint: Option<CacheBreakpoint>,
 }
@@ -113,7 +113,7 @@ pub struct CacheBreakpoint {
 
 /// A list of blocks with at most one cache breakpoint.
 struct BlocksWithBreakpoint<'b, 'a> {
-    blocks: &'b [Block<'a>],
+    blocks: &'b [ContentBlock<'a>],
     breakpoint: Option<CacheBreakpoint>,
 }
 
@@ -122,7 +122,7 @@ impl Serialize for BlocksWithBreakpoint<'_, '_> {
         #[derive(Serialize)]
         struct BlockWithCacheControl<'b, 'a> {
             #[serde(flatten)]
-            block: &'b Block<'a>,
+            block: &'b ContentBlock<'a>,
             cache_control: CacheControl,
         }
         let mut list = serializer.serialize_seq(Some(self.blocks.len()))?;

@@ -4,7 +4,9 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
-use switchboard_providers_common::lenient::{lenient, lenient_list, lenient_object};
+use switchboard_providers_common::lenient::{
+    deserialize_lenient_list, deserialize_lenient_object, deserialize_lenient_scalar,
+};
 
 /// An event of a response stream. A response without streaming is read as a `message` event.
 #[derive(Debug, Default, Deserialize)]
@@ -12,22 +14,22 @@ use switchboard_providers_common::lenient::{lenient, lenient_list, lenient_objec
 pub struct StreamEvent {
     /// Type of the event: `message_start`, `content_block_start` and others, `message` for a
     /// response without streaming, or `error`.
-    #[serde(rename = "type", deserialize_with = "lenient")]
+    #[serde(rename = "type", deserialize_with = "deserialize_lenient_scalar")]
     pub kind: Option<String>,
     /// Index of the content block that the event belongs to.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub index: Option<u64>,
     /// The message in a `message_start` event.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub message: Option<MessageStart>,
     /// The content block in a `content_block_start` event.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub content_block: Option<JsonObject>,
     /// The change of a content block in a `content_block_delta` event, or of the message in a
     /// `message_delta` event.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub delta: Option<JsonObject>,
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub usage: Option<UsageReport>,
     /// The error in an `error` event.
     pub error: Option<Value>,
@@ -38,22 +40,22 @@ pub struct StreamEvent {
 #[serde(default)]
 pub struct MessageStart {
     /// Id of the message, which identifies the answer.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub model: Option<String>,
     /// The content blocks. Empty at the start of a stream.
-    #[serde(deserialize_with = "lenient_list")]
+    #[serde(deserialize_with = "deserialize_lenient_list")]
     pub content: Vec<JsonObject>,
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub usage: Option<UsageReport>,
     /// The API's reason why the answer ended, such as `end_turn`.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub stop_reason: Option<String>,
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub stop_details: Option<StopDetails>,
     /// The container of the code execution tool, which later requests refer to.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub container: Option<JsonObject>,
 }
 
@@ -62,12 +64,12 @@ pub struct MessageStart {
 #[serde(default)]
 pub struct MessageDelta {
     /// The API's reason why the answer ended, such as `end_turn`.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub stop_reason: Option<String>,
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub stop_details: Option<StopDetails>,
     /// The container of the code execution tool, which later requests refer to.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub container: Option<JsonObject>,
 }
 
@@ -76,9 +78,9 @@ pub struct MessageDelta {
 #[serde(default)]
 pub struct StopDetails {
     /// Name of the violated policy, such as `cyber`.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub category: Option<String>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub explanation: Option<String>,
 }
 
@@ -87,26 +89,26 @@ pub struct StopDetails {
 #[serde(default)]
 pub struct UsageReport {
     /// Number of prompt tokens, excluding those read from or written to a cache.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub input_tokens: Option<u64>,
     /// Number of prompt tokens written to a cache.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub cache_creation_input_tokens: Option<u64>,
     /// Numbers of prompt tokens written to a cache, by cache lifetime.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub cache_creation: Option<CacheCreation>,
     /// Number of prompt tokens read from a cache.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub cache_read_input_tokens: Option<u64>,
     /// Number of answer tokens, including thinking.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub output_tokens: Option<u64>,
     /// Breakdown of the answer tokens: thinking tokens.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub output_tokens_details: Option<OutputDetails>,
     /// Number of server tool requests, summed over the fields `web_search_requests`,
     /// `web_fetch_requests` and others.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub server_tool_use: Option<ServerToolUse>,
 }
 
@@ -114,9 +116,9 @@ pub struct UsageReport {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CacheCreation {
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub ephemeral_5m_input_tokens: Option<u64>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub ephemeral_1h_input_tokens: Option<u64>,
 }
 
@@ -152,14 +154,14 @@ impl<'de> Deserialize<'de> for ServerToolUse {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct OutputDetails {
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub thinking_tokens: Option<u64>,
 }
 
 impl UsageReport {
     /// Merges a later usage report of the same answer. For each count, the larger value is kept,
     /// because some servers report zeros at the end.
-    pub(crate) fn merge_report(&mut self, later: Self) {
+    pub(crate) fn merge_later_usage(&mut self, later: Self) {
         let written = later.cache_creation_input_tokens;
         let written = written.or_else(|| later.cache_creation?.sum_counts());
         let details = self.output_tokens_details.get_or_insert_default();

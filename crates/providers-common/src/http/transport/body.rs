@@ -8,11 +8,11 @@ use futures_util::{StreamExt as _, stream};
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 use tokio::time::timeout;
 
-use super::{AnswerContext, Shared, failure};
+use super::{AnswerContext, SharedSettings, failure};
 use crate::ByteStream;
 
 /// Reads the first non-empty piece of a response body. Returns `None` if the body is empty.
-pub(super) async fn first_piece(
+pub(super) async fn read_first_chunk(
     response: &mut reqwest::Response,
 ) -> reqwest::Result<Option<Bytes>> {
     while let Some(piece) = response.chunk().await? {
@@ -51,7 +51,7 @@ pub(super) async fn read_error_body(
 pub(super) fn with_idle_timeout(
     first: Bytes,
     rest: impl Stream<Item = reqwest::Result<Bytes>> + Send + Unpin + 'static,
-    shared: Arc<Shared>,
+    shared: Arc<SharedSettings>,
     context: AnswerContext,
 ) -> ByteStream {
     let rest = stream::unfold(Some((rest, shared, context)), |state| async move {
@@ -73,7 +73,7 @@ pub(super) fn with_idle_timeout(
                 )
             }
         };
-        Some((Err(context.complete_error(error)), None))
+        Some((Err(context.add_answer_context(error)), None))
     });
     let first = Some(first).filter(|first| !first.is_empty());
     Box::pin(stream::iter(first.map(Ok)).chain(rest).fuse())

@@ -11,8 +11,8 @@ use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 use tokio::time::timeout;
 
 use super::{
-    AnswerContext, HttpAnswer, HttpTransport, MAX_ERROR_BODY_BYTES, Target, body, failure, redact,
-    response_headers,
+    AnswerContext, HttpAnswer, HttpTransport, MAX_ERROR_BODY_BYTES, RequestTarget, body, failure,
+    redact, response_headers,
 };
 use crate::{ClassifiedError, ErrorClassifier, HttpFailure, http::classify};
 
@@ -20,10 +20,10 @@ use crate::{ClassifiedError, ErrorClassifier, HttpFailure, http::classify};
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An HTTP request whose address and headers were checked. It can be sent any number of times.
-pub(super) struct Call<'a> {
+pub(super) struct CheckedRequest<'a> {
     pub(super) transport: &'a HttpTransport,
     pub(super) method: Method,
-    pub(super) target: &'a Target,
+    pub(super) target: &'a RequestTarget,
     pub(super) body: Option<Bytes>,
     /// Maximum time from sending the request to the first byte of the response.
     pub(super) limit: Duration,
@@ -37,7 +37,7 @@ enum OpenedResponse {
     Failure(reqwest::Response, Option<String>),
 }
 
-impl Call<'_> {
+impl CheckedRequest<'_> {
     /// Returns the address of the request without secrets, for messages.
     fn address(&self) -> String {
         redact::strip_address_secrets(self.target.url.as_str())
@@ -81,7 +81,7 @@ impl Call<'_> {
             return Err(failure::add_default_retry_hint(error));
         };
         match opened? {
-            OpenedResponse::Success(response, first) => Ok(self.to_answer(response, first)),
+            OpenedResponse::Success(response, first) => Ok(self.to_http_answer(response, first)),
             OpenedResponse::Failure(response, fault) => {
                 Err(Box::pin(self.read_error_response(response, fault, classifier)).await)
             }
@@ -90,7 +90,7 @@ impl Call<'_> {
 
     /// Converts a successful HTTP response into an answer. `first` is the piece of the body that
     /// was already read. The answer's body begins with it.
-    fn to_answer(&self, mut response: reqwest::Response, first: Option<Bytes>) -> HttpAnswer {
+    fn to_http_answer(&self, mut response: reqwest::Response, first: Option<Bytes>) -> HttpAnswer {
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
         let context = AnswerContext {
@@ -128,7 +128,7 @@ impl Call<'_> {
         if fault.is_some() || !response.status().is_success() {
             return Ok(OpenedResponse::Failure(response, fault));
         }
-        let first = body::first_piece(&mut response).await;
+        let first = body::read_first_chunk(&mut response).await;
         let first = first.map_err(|error| self.connection_error(error))?;
         Ok(OpenedResponse::Success(response, first))
     }

@@ -98,8 +98,8 @@ impl RetryPolicy {
     }
 
     /// Returns a counter for the attempts of one request. The first attempt has the number 1.
-    pub(crate) fn start_attempts(&self) -> Attempts {
-        Attempts {
+    pub(crate) fn start_attempts(&self) -> AttemptCounter {
+        AttemptCounter {
             max_retry_after: self.max_retry_after,
             delays: ExponentialBuilder::new()
                 .with_min_delay(self.min_delay.min(self.max_delay))
@@ -115,14 +115,14 @@ impl RetryPolicy {
 /// Counter of the attempts of one request. All attempts share it, whether they fail before or
 /// during the answer.
 #[derive(Debug)]
-pub(crate) struct Attempts {
+pub(crate) struct AttemptCounter {
     max_retry_after: Duration,
     /// Remaining pauses between attempts.
     delays: ExponentialBackoff,
     number: u32,
 }
 
-impl Attempts {
+impl AttemptCounter {
     /// Returns the number of the current attempt. The first is 1.
     pub(crate) fn attempt_number(&self) -> u32 {
         self.number
@@ -130,7 +130,7 @@ impl Attempts {
 
     /// Counts the next attempt and returns the pause before it. Returns `None` if the policy allows
     /// no other attempt after this error.
-    pub(crate) fn take_next_pause(&mut self, error: &ModelError) -> Option<Duration> {
+    pub(crate) fn take_retry_delay(&mut self, error: &ModelError) -> Option<Duration> {
         if !error.is_worth_retrying() {
             return None;
         }

@@ -8,7 +8,7 @@ use super::{HttpRequest, HttpTransport, failure, redact};
 
 /// Checked address and headers of an HTTP request. Requests that differ only in their body share
 /// one target.
-pub(crate) struct Target {
+pub(crate) struct RequestTarget {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     /// Expected media types of a successful answer. Empty if every media type is accepted.
@@ -17,7 +17,7 @@ pub(crate) struct Target {
     pub(super) redactor: Redactor,
 }
 
-impl Target {
+impl RequestTarget {
     /// Checks the address and headers of `request`.
     ///
     /// Fails with [`ModelErrorKind::Configuration`] if one of them cannot be sent.

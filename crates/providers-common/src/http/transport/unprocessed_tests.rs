@@ -98,7 +98,7 @@ async fn asked(address: &str) -> Result<HttpAnswer, ModelError> {
 async fn a_refused_stream_is_repeated_without_pause() {
     let (address, count) = server(2, Turned::Away(Reason::REFUSED_STREAM)).await;
     let answer = asked(&address).await.unwrap();
-    assert_eq!(answer.first_bytes().as_ref(), b"{}");
+    assert_eq!(answer.first_body_bytes().as_ref(), b"{}");
     assert_eq!(count.load(Ordering::SeqCst), 3);
 }
 
@@ -125,7 +125,7 @@ async fn a_request_after_goaway_is_repeated_without_pause() {
         answer = asking => answer.unwrap(),
         () = answering => panic!("the client is gone without its answer"),
     };
-    assert_eq!(answer.first_bytes().as_ref(), b"{}");
+    assert_eq!(answer.first_body_bytes().as_ref(), b"{}");
 }
 
 #[tokio::test]

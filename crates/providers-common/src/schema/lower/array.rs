@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Level, Lowering, Map, SchemaMembers};
+use super::{Map, NestingLevel, SchemaLowering, SchemaMembers};
 use crate::schema::keywords::limit_array_length;
 
-impl Lowering<'_, '_> {
-    pub(super) fn lower_array(&mut self, mut schema: Map, at: &str, level: Level) -> Map {
+impl SchemaLowering<'_, '_> {
+    pub(super) fn lower_array(&mut self, mut schema: Map, at: &str, level: NestingLevel) -> Map {
         let prefix_length = schema.get_array("prefixItems").len();
-        if schema.is_false("items") {
+        if schema.is_keyword_false("items") {
             schema.shift_remove("items");
             limit_array_length(&mut schema, prefix_length);
         }

@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::{Lowering, Map, SchemaMembers, text, types::all_types};
+use super::{Map, SchemaLowering, SchemaMembers, text, types::all_types};
 use crate::schema::{
     change::ChangeKind,
     keywords::{implied_types, is_annotation, type_names},
     normal::add_null_value,
-    rules::{AnyValue, MAX_RECURSION},
+    rules::{AnyValueRule, MAX_RECURSION},
 };
 
-impl Lowering<'_, '_> {
+impl SchemaLowering<'_, '_> {
     /// Describes a keyword's constraint as text in the schema's description.
     pub(super) fn describe(&mut self, out: &mut Map, keyword: &str, value: &Value, at: &str) {
         if let Some(sentence) = text::describe_keyword(keyword, value) {
             text::append_text(out, &sentence);
             if !is_annotation(keyword) {
                 let message = format!("`{keyword}` moved to the description");
-                self.report(at, ChangeKind::Described, message);
+                self.report_change(at, ChangeKind::Described, message);
             }
         }
     }
@@ -37,9 +37,15 @@ impl Lowering<'_, '_> {
     /// Returns the schema of a string that contains a value as JSON text, for a `schema` that the
     /// dialect cannot express. `what` names the value in the message of the reported change ("any
     /// value"), and `sentence` names it in the description ("Any JSON value").
-    pub(super) fn json_text(&mut self, schema: &Map, at: &str, what: &str, sentence: &str) -> Map {
+    pub(super) fn json_text_schema(
+        &mut self,
+        schema: &Map,
+        at: &str,
+        what: &str,
+        sentence: &str,
+    ) -> Map {
         let message = format!("{what} is written as JSON text");
-        self.report(at, ChangeKind::Encoded, message);
+        self.report_change(at, ChangeKind::Encoded, message);
         self.string_schema(schema, at, sentence)
     }
 
@@ -71,7 +77,7 @@ impl Lowering<'_, '_> {
     /// description and lists the keys. `excess` is the reason in the reported change.
     pub(super) fn truncated_schema(&mut self, schema: &Map, at: &str, excess: &str) -> Map {
         let message = format!("{excess}: the nested schema is not enforced");
-        self.report(at, ChangeKind::Truncated, message);
+        self.report_change(at, ChangeKind::Truncated, message);
         // Only a chain of `$ref`s is followed. `allOf` is not merged here, because copies of many
         // large schemas would take long.
         let mut schema = schema;
@@ -86,7 +92,7 @@ impl Lowering<'_, '_> {
             .get("type")
             .cloned()
             .or_else(|| implied_types(schema));
-        let any = (self.rules.any_value == AnyValue::AllTypes).then(all_types);
+        let any = (self.rules.any_value == AnyValueRule::AllTypes).then(all_types);
         let mut stub = Map::new();
         stub.extend(types.or(any).map(|types| ("type".to_owned(), types)));
         let sentence = match stub.get_types().as_slice() {
@@ -103,7 +109,7 @@ impl Lowering<'_, '_> {
         if keys != "{}" {
             text::append_text(&mut stub, &format!("Its keys: {keys}."));
         }
-        if self.rules.any_value == AnyValue::JsonText {
+        if self.rules.any_value == AnyValueRule::JsonText {
             return self.string_schema(&stub, at, sentence);
         }
         if !self.rules.keeps_keyword("title") {

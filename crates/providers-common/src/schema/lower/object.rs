@@ -4,21 +4,21 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{Level, Lowering, Map, SchemaMembers};
+use super::{Map, NestingLevel, SchemaLowering, SchemaMembers};
 use crate::schema::{
     change::ChangeKind,
     keywords::child_pointer,
-    rules::{AdditionalKeyRule, AnyValue},
+    rules::{AdditionalKeyRule, AnyValueRule},
 };
 
-impl Lowering<'_, '_> {
-    pub(super) fn lower_object(&mut self, mut schema: Map, at: &str, level: Level) -> Map {
+impl SchemaLowering<'_, '_> {
+    pub(super) fn lower_object(&mut self, mut schema: Map, at: &str, level: NestingLevel) -> Map {
         if level.objects >= self.rules.max_objects {
             return self.truncated_schema(&schema, at, "too many nested objects");
         }
         let is_root = at.is_empty();
         if !is_root && self.is_json_text(&schema) {
-            return self.json_text(&schema, at, "an object with any keys", "A JSON object");
+            return self.json_text_schema(&schema, at, "an object with any keys", "A JSON object");
         }
         let has_required = schema.get("required").is_some_and(Value::is_array);
         let has_properties = schema.contains_key("properties");
@@ -41,7 +41,7 @@ impl Lowering<'_, '_> {
         }
         if properties.len() > nodes_left {
             let message = format!("{} properties removed", properties.len() - nodes_left);
-            self.report(at, ChangeKind::Truncated, message);
+            self.report_change(at, ChangeKind::Truncated, message);
             properties = properties.into_iter().take(nodes_left).collect();
         }
         let properties = self.lower_properties(properties, &required, at, level);
@@ -69,7 +69,7 @@ impl Lowering<'_, '_> {
         properties: Map,
         required: &[String],
         at: &str,
-        level: Level,
+        level: NestingLevel,
     ) -> Map {
         self.nodes += properties.len();
         let required: HashSet<&String> = required.iter().collect();
@@ -85,14 +85,14 @@ impl Lowering<'_, '_> {
                 // then allows more values.
                 if required.contains(&name) {
                     let message = "removed, because no value is valid";
-                    self.report(&at, ChangeKind::Widened, message);
+                    self.report_change(&at, ChangeKind::Widened, message);
                 }
                 continue;
             };
             if self.rules.all_required && !required.contains(&name) {
                 self.make_nullable(&mut property);
                 let message = "required; null means that the property is absent";
-                self.report(&at, ChangeKind::Nullable, message);
+                self.report_change(&at, ChangeKind::Nullable, message);
             }
             lowered.set(&name, property);
         }
@@ -100,7 +100,13 @@ impl Lowering<'_, '_> {
     }
 
     /// Converts `additionalProperties` of an object schema as the dialect requires.
-    fn lower_extra_keys(&mut self, schema: &mut Map, lowered: &mut Map, at: &str, level: Level) {
+    fn lower_extra_keys(
+        &mut self,
+        schema: &mut Map,
+        lowered: &mut Map,
+        at: &str,
+        level: NestingLevel,
+    ) {
         let additional = schema.shift_remove("additionalProperties");
         let has_patterns = has_patterns(schema);
         match (self.rules.additional, additional) {
@@ -117,7 +123,7 @@ impl Lowering<'_, '_> {
             (AdditionalKeyRule::Keep, Some(value)) => {
                 if value == false && has_patterns {
                     let message = "keys with a pattern became additional keys";
-                    self.report(at, ChangeKind::Widened, message);
+                    self.report_change(at, ChangeKind::Widened, message);
                 }
                 lowered.set("additionalProperties", value == true || has_patterns);
             }
@@ -125,12 +131,12 @@ impl Lowering<'_, '_> {
                 lowered.set("additionalProperties", false);
                 if has_patterns || additional.is_some_and(|it| it != false) {
                     let message = "additional keys are not supported";
-                    self.report(at, ChangeKind::Narrowed, message);
+                    self.report_change(at, ChangeKind::Narrowed, message);
                 }
             }
             (AdditionalKeyRule::Omit, Some(Value::Bool(false))) => {
                 let message = "`additionalProperties: false` removed";
-                self.report(at, ChangeKind::Dropped, message);
+                self.report_change(at, ChangeKind::Dropped, message);
             }
             (AdditionalKeyRule::Omit, Some(value)) => {
                 self.describe(schema, "additionalProperties", &value, at);
@@ -141,12 +147,12 @@ impl Lowering<'_, '_> {
     /// Returns whether an object without named keys is written as JSON text, because the dialect
     /// has no schema for it.
     fn is_json_text(&self, schema: &Map) -> bool {
-        let is_closed = schema.is_false("additionalProperties") && !has_patterns(schema);
+        let is_closed = schema.is_keyword_false("additionalProperties") && !has_patterns(schema);
         let has_keys = schema
             .get_object("properties")
             .is_some_and(|it| !it.is_empty())
             || schema.required_properties().next().is_some();
-        self.rules.any_value == AnyValue::JsonText
+        self.rules.any_value == AnyValueRule::JsonText
             && (self.rules.openapi || !is_closed)
             && !has_keys
     }

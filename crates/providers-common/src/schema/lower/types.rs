@@ -2,20 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::{Level, Lowering, Map, SchemaMembers};
+use super::{Map, NestingLevel, SchemaLowering, SchemaMembers};
 use crate::schema::{
-    keywords::{constrained_types, implied_types, is_annotation, is_for_other_types, is_of_type},
-    rules::AnyValue,
+    keywords::{
+        constrained_types, implied_types, is_annotation, is_irrelevant_for_types, is_of_type,
+    },
+    rules::AnyValueRule,
 };
 
-impl Lowering<'_, '_> {
+impl SchemaLowering<'_, '_> {
     /// Converts a schema without `$ref` and combinators. Splits it by type where the dialect needs
     /// one schema per type.
     pub(super) fn lower_typed_schema(
         &mut self,
         mut schema: Map,
         at: &str,
-        level: Level,
+        level: NestingLevel,
     ) -> Option<Map> {
         if let Some(union) = self.null_as_alternative(&schema) {
             return self.lower_union(union, at, level);
@@ -37,7 +39,7 @@ impl Lowering<'_, '_> {
             types.any(|it| matches!(*it, "object" | "array"))
         };
         let must_split = self.rules.openapi
-            || (is_compound && (self.rules.any_value == AnyValue::JsonText || has_structure()));
+            || (is_compound && (self.rules.any_value == AnyValueRule::JsonText || has_structure()));
         if not_null.len() > 1 && must_split {
             let alternatives: Value = types
                 .iter()
@@ -59,12 +61,12 @@ impl Lowering<'_, '_> {
     /// Converts a schema that allows any value to the form that the dialect has for it.
     pub(super) fn lower_any_value(&mut self, mut schema: Map, at: &str) -> Map {
         match self.rules.any_value {
-            AnyValue::Empty => {}
-            AnyValue::AllTypes => {
+            AnyValueRule::Empty => {}
+            AnyValueRule::AllTypes => {
                 schema.shift_insert(0, "type".to_owned(), all_types());
             }
-            AnyValue::JsonText => {
-                return self.json_text(&schema, at, "any value", "Any JSON value");
+            AnyValueRule::JsonText => {
+                return self.json_text_schema(&schema, at, "any value", "Any JSON value");
             }
         }
         self.lower_keywords(schema, at, Map::new())
@@ -84,7 +86,7 @@ fn restrict_to_type(schema: &Map, name: &str) -> Value {
     schema.retain(|keyword, _| match keyword.as_str() {
         "title" | "description" | "default" | "examples" => false,
         "format" => name == "string",
-        keyword => !is_for_other_types(keyword, &[name]),
+        keyword => !is_irrelevant_for_types(keyword, &[name]),
     });
     if let Some(constant) = schema.shift_remove("const") {
         schema.set("enum", json!([constant]));

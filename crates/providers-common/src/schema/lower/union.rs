@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Level, Lowering, Map, NormalSchema, SchemaMembers, text};
+use super::{Map, NestingLevel, NormalSchema, SchemaLowering, SchemaMembers, text};
 use crate::schema::{
     change::ChangeKind,
     keywords::{is_annotation, visit_schemas},
@@ -16,9 +16,14 @@ const MAX_COPIES: usize = 400;
 /// Maximum number of alternatives whose overlap is checked. A longer list counts as overlapping.
 const MAX_COMPARED: usize = 32;
 
-impl Lowering<'_, '_> {
+impl SchemaLowering<'_, '_> {
     /// Converts a schema without `$ref` and `allOf`, whose `anyOf` or `oneOf` lists alternatives.
-    pub(super) fn lower_union(&mut self, mut schema: Map, at: &str, level: Level) -> Option<Map> {
+    pub(super) fn lower_union(
+        &mut self,
+        mut schema: Map,
+        at: &str,
+        level: NestingLevel,
+    ) -> Option<Map> {
         match schema.shift_remove("oneOf") {
             Some(one_of) if schema.contains_key("anyOf") => {
                 self.describe(&mut schema, "oneOf", &one_of, at);
@@ -26,7 +31,7 @@ impl Lowering<'_, '_> {
             Some(one_of) => {
                 if !are_disjoint(self.normal, &one_of) {
                     // With `anyOf`, unlike `oneOf`, a value may match two alternatives.
-                    self.report(at, ChangeKind::Widened, "`oneOf` became `anyOf`");
+                    self.report_change(at, ChangeKind::Widened, "`oneOf` became `anyOf`");
                 }
                 schema.set("anyOf", one_of);
             }
@@ -152,7 +157,7 @@ fn are_exclusive(one: &Map, other: &Map) -> bool {
         schema.retain(|keyword, _| matches!(keyword.as_str(), "type" | "enum" | "const"));
         schema
     });
-    intersect_schemas(one, &other).is_never
+    intersect_schemas(one, &other).rejects_every_value
 }
 
 /// Returns whether two object schemas require the same key, with values that exclude each other.
@@ -164,7 +169,9 @@ fn have_exclusive_keys(normal: &NormalSchema, one: &Map, other: &Map) -> bool {
     let are_objects = [one, other]
         .iter()
         .all(|it| it.get_text("type") == Some("object"));
-    let mut keys = one.required_properties().filter(|key| other.requires(key));
+    let mut keys = one
+        .required_properties()
+        .filter(|key| other.requires_property(key));
     are_objects
         && keys.any(|key| match (property(one, key), property(other, key)) {
             (Some(ours), Some(theirs)) => are_exclusive(&ours, &theirs),

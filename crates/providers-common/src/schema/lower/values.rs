@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Lowering, Map, SchemaMembers};
+use super::{Map, SchemaLowering, SchemaMembers};
 use crate::schema::{
     change::ChangeKind,
     keywords::{implied_types, is_annotation, is_of_type, listed_values, type_value},
@@ -14,7 +14,7 @@ use crate::schema::{
 const MANY_STRINGS: usize = 250;
 const MAX_CHARS_OF_MANY: usize = 15_000;
 
-impl Lowering<'_, '_> {
+impl SchemaLowering<'_, '_> {
     /// Converts `enum` and `const` to values that the dialect accepts. Returns `None` if no listed
     /// value is valid.
     pub(super) fn lower_values(&mut self, schema: &mut Map, at: &str) -> Option<()> {
@@ -48,7 +48,7 @@ impl Lowering<'_, '_> {
         if !listed.is_empty() && self.accepts_values(&listed) {
             if self.rules.openapi && values.contains(&json!("")) {
                 let message = "the empty string cannot be listed";
-                self.report(at, ChangeKind::Narrowed, message);
+                self.report_change(at, ChangeKind::Narrowed, message);
             }
             self.enum_values += listed.len();
             schema.set("enum", listed);
@@ -125,7 +125,7 @@ impl Lowering<'_, '_> {
         }
         if matching.is_empty() {
             let message = "the type is removed: no listed value has it";
-            self.report(at, ChangeKind::Invalid, message);
+            self.report_change(at, ChangeKind::Invalid, message);
             schema.shift_remove("type");
         } else {
             schema.set("enum", matching);

@@ -73,7 +73,7 @@ impl<'a> Normalizer<'a, '_> {
             _ => {
                 let Some(value) = self.normalize_value(keyword, value, at, depth) else {
                     let message = format!("`{keyword}` with an invalid value removed");
-                    return self.report(at, ChangeKind::Invalid, message);
+                    return self.report_change(at, ChangeKind::Invalid, message);
                 };
                 out.set(keyword, value);
             }
@@ -144,7 +144,7 @@ impl<'a> Normalizer<'a, '_> {
         if known.is_empty() || known.contains(&"any") {
             // The unknown type is dropped, because it may allow any value.
             let message = format!("the type {} is unknown", text::compact_json(value));
-            self.report(at, ChangeKind::Invalid, message);
+            self.report_change(at, ChangeKind::Invalid, message);
             if let Some(name) = value.as_str() {
                 text::append_text(out, &format!("Type: {}.", text::text_excerpt(name)));
             }
@@ -184,7 +184,7 @@ impl<'a> Normalizer<'a, '_> {
 pub(super) fn convert_required_flags(map: &Map, out: &mut Map) {
     for (name, property) in map.get_object("properties").into_iter().flatten() {
         if property.get("required") == Some(&Value::Bool(true))
-            && !out.requires(name)
+            && !out.requires_property(name)
             && let Value::Array(names) = out.entry("required").or_insert_with(|| json!([]))
         {
             names.push(json!(name));

@@ -5,14 +5,18 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use super::{
-    MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, NormalSchema, SchemaMembers, find_kinds,
-    take_step, text,
+    MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, NormalSchema, SchemaMembers,
+    count_examined_schema, find_value_kinds, text,
 };
 use crate::schema::{keywords::listed_values, merge::expand_schema};
 
 /// Adds the properties of all alternatives to `root`. Returns whether there are several
 /// alternatives: `root` then allows more values than the alternatives do.
-pub(super) fn unite(normal: &NormalSchema, root: &mut Map, alternatives: &[Value]) -> bool {
+pub(super) fn unite_alternatives(
+    normal: &NormalSchema,
+    root: &mut Map,
+    alternatives: &[Value],
+) -> bool {
     unite_nested(normal, root, alternatives, MAX_DEPTH, &Cell::new(MAX_STEPS))
 }
 
@@ -29,11 +33,11 @@ fn unite_nested(
         .filter_map(Value::as_object)
         .take(MAX_ALTERNATIVES)
     {
-        if depth == 0 || !take_step(steps) {
+        if depth == 0 || !count_examined_schema(steps) {
             break;
         }
         let mut alternative = expand_schema(normal, alternative.clone()).schema;
-        if !find_kinds(normal, &alternative, 0, steps).0 {
+        if !find_value_kinds(normal, &alternative, 0, steps).0 {
             continue;
         }
         for keyword in ["anyOf", "oneOf"] {
@@ -54,7 +58,7 @@ fn unite_nested(
     }
     let mut required: Vec<&str> = root.required_properties().collect();
     for name in found.first().into_iter().flat_map(Map::required_properties) {
-        if found.iter().all(|it| it.requires(name)) && !required.contains(&name) {
+        if found.iter().all(|it| it.requires_property(name)) && !required.contains(&name) {
             required.push(name);
         }
     }
@@ -62,7 +66,11 @@ fn unite_nested(
         let required = json!(required);
         root.set("required", required);
     }
-    if !found.is_empty() && found.iter().all(|it| it.is_false("additionalProperties")) {
+    if !found.is_empty()
+        && found
+            .iter()
+            .all(|it| it.is_keyword_false("additionalProperties"))
+    {
         root.set("additionalProperties", false);
     }
     found.len() > 1

@@ -56,26 +56,26 @@ pub(super) fn read_function(
 }
 
 /// Opening and closing marks of call arguments that are written as XML-like elements.
-struct Arguments {
+struct ArgumentMarks {
     key: (&'static str, &'static str),
     value: (&'static str, &'static str),
     end: &'static str,
 }
 
 /// Marks of Qwen3-Coder: `<parameter=key>value</parameter>`.
-const PARAMETERS: Arguments = Arguments {
+const PARAMETERS: ArgumentMarks = ArgumentMarks {
     key: ("<parameter=", ">"),
     value: ("", "</parameter>"),
     end: FUNCTION_END,
 };
 /// Marks of GLM 4.5 and later: `<arg_key>key</arg_key><arg_value>value</arg_value>`.
-const PAIRS: Arguments = Arguments {
+const PAIRS: ArgumentMarks = ArgumentMarks {
     key: ("<arg_key>", "</arg_key>"),
     value: ("<arg_value>", "</arg_value>"),
     end: TOOL_CALL_END,
 };
 
-impl Arguments {
+impl ArgumentMarks {
     /// Reads the arguments of a call and the mark that ends the call.
     fn read_call(
         &self,

@@ -89,7 +89,7 @@ fn a_conversation_with_tools_as_text() {
 #[test]
 fn the_history_is_converted_as_in_a_whole_request() {
     let long = long_request();
-    let converted = with_history_as_text(&long);
+    let converted = convert_tool_history_to_text(&long);
     assert_eq!(
         (&converted.tools, &converted.tool_choice),
         (&long.tools, &long.tool_choice)
@@ -316,7 +316,7 @@ fn resource_bytes_of_a_result_become_media_parts() {
             ..ToolResult::text("1", "get_map", "")
         };
         let request = ChatRequest::new([Message::from_tool_results([result])]);
-        let converted = with_history_as_text(&request);
+        let converted = convert_tool_history_to_text(&request);
         converted.messages[0].parts.get(1).cloned()
     };
     let media = |media_type: &str| Media::from_base64(media_type, "AA==");

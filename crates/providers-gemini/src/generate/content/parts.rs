@@ -12,7 +12,7 @@ use switchboard_providers_common::tool_names::ToolNames;
 
 use crate::capabilities::ModelSeries;
 use crate::generate::wire::{
-    self, CallArguments, ComposedPart, Data, FileData, FunctionCall, InlineData,
+    self, CallArguments, ComposedPart, FileData, FunctionCall, InlineData, PartData,
 };
 
 /// Key of the thought signature in a part's [`ProviderState`].
@@ -98,7 +98,7 @@ impl PartMapper<'_> {
             return None;
         }
         Some(wire::Part::Said(ComposedPart {
-            data: Data::Text(Cow::Borrowed(&text.text)),
+            data: PartData::Text(Cow::Borrowed(&text.text)),
             thought: false,
             thought_signature,
         }))
@@ -115,7 +115,7 @@ impl PartMapper<'_> {
             return None;
         }
         Some(wire::Part::Said(ComposedPart {
-            data: Data::Text(Cow::Borrowed(&reasoning.text)),
+            data: PartData::Text(Cow::Borrowed(&reasoning.text)),
             thought: true,
             thought_signature,
         }))
@@ -124,7 +124,7 @@ impl PartMapper<'_> {
     fn map_call<'a>(&mut self, tool_use: &'a ToolUse) -> wire::Part<'a> {
         let thought_signature = self.replayable_signature(tool_use.provider_state.as_ref());
         wire::Part::Said(ComposedPart {
-            data: Data::FunctionCall(FunctionCall {
+            data: PartData::FunctionCall(FunctionCall {
                 id: self.wire_call_id(tool_use),
                 name: self.names.wire_name(&tool_use.name),
                 args: CallArguments(&tool_use.input),
@@ -208,8 +208,8 @@ impl PartMapper<'_> {
 
     fn map_media<'a>(&mut self, what: &str, media: &'a Media) -> wire::Part<'a> {
         match WireMedia::from_media(media) {
-            Some(WireMedia::Inline(blob)) => wire::Part::from_data(Data::InlineData(blob)),
-            Some(WireMedia::Elsewhere(file)) => wire::Part::from_data(Data::FileData(file)),
+            Some(WireMedia::Inline(blob)) => wire::Part::from_data(PartData::InlineData(blob)),
+            Some(WireMedia::Elsewhere(file)) => wire::Part::from_data(PartData::FileData(file)),
             None => self.media_as_text(what, media, "this wire has no place for its source"),
         }
     }

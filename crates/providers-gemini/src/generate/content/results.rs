@@ -7,7 +7,9 @@ use switchboard_domain::{ModelCapabilities, ToolContent, ToolResult, WarningKind
 
 use super::parts::{PartMapper, WireMedia};
 use crate::capabilities::ModelSeries;
-use crate::generate::wire::{self, Data, FunctionResponse, Outcome, Response, ResultPart};
+use crate::generate::wire::{
+    self, FunctionResponse, FunctionResponseContent, FunctionResponsePart, OutputOrError, PartData,
+};
 
 /// Media types that a tool result may contain, according to the API's guide to multimodal function
 /// responses.
@@ -62,13 +64,13 @@ impl PartMapper<'_> {
                 self.add_warning(WarningKind::PartDowngraded, message);
             } else if takes_media && IN_RESULTS.contains(&medium.media_type()) {
                 parts.push(match medium {
-                    WireMedia::Inline(blob) => ResultPart::InlineData(blob),
-                    WireMedia::Elsewhere(file) => ResultPart::FileData(file),
+                    WireMedia::Inline(blob) => FunctionResponsePart::InlineData(blob),
+                    WireMedia::Elsewhere(file) => FunctionResponsePart::FileData(file),
                 });
             } else {
                 after.push(wire::Part::from_data(match medium {
-                    WireMedia::Inline(blob) => Data::InlineData(blob),
-                    WireMedia::Elsewhere(file) => Data::FileData(file),
+                    WireMedia::Inline(blob) => PartData::InlineData(blob),
+                    WireMedia::Elsewhere(file) => PartData::FileData(file),
                 }));
             }
         }
@@ -95,23 +97,23 @@ impl PartMapper<'_> {
 /// Converts a tool result to the field `response` of a function response. Text becomes the field
 /// `output`, or the field `error` if the tool failed. Structured content is sent instead of text
 /// that has the same content.
-pub(crate) fn result_object(result: &ToolResult) -> Response<'_> {
+pub(crate) fn result_object(result: &ToolResult) -> FunctionResponseContent<'_> {
     let data = result.structured.as_deref();
     let data = data.filter(|_| structured_content_includes_text(result));
     match (data, result.is_error) {
         (Some(Value::Object(object)), false)
             if !object.contains_key("output") && !object.contains_key("error") =>
         {
-            Response::Whole(object)
+            FunctionResponseContent::Whole(object)
         }
-        (Some(data), false) => Response::Output {
-            output: Outcome::Data(data),
+        (Some(data), false) => FunctionResponseContent::Output {
+            output: OutputOrError::Data(data),
         },
-        (Some(data), true) => Response::Error {
-            error: Outcome::Data(data),
+        (Some(data), true) => FunctionResponseContent::Error {
+            error: OutputOrError::Data(data),
         },
-        (None, false) => Response::Output {
-            output: Outcome::Text(result_text(result)),
+        (None, false) => FunctionResponseContent::Output {
+            output: OutputOrError::Text(result_text(result)),
         },
         (None, true) => {
             let words = result_text(result);
@@ -120,8 +122,8 @@ pub(crate) fn result_object(result: &ToolResult) -> Response<'_> {
             } else {
                 words
             };
-            Response::Error {
-                error: Outcome::Text(error),
+            FunctionResponseContent::Error {
+                error: OutputOrError::Text(error),
             }
         }
     }

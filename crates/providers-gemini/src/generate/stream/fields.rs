@@ -21,7 +21,7 @@ const ABOUT_DATA: [&str; 10] = [
 
 /// Returns the name of the field that contains the data of a part, such as `inlineData`. Returns
 /// `None` for a part without data.
-pub(crate) fn data_field(piece: &Map<String, Value>) -> Option<&str> {
+pub(crate) fn find_data_field_name(piece: &Map<String, Value>) -> Option<&str> {
     let mut fields = piece.iter();
     let data =
         fields.find(|(name, value)| !ABOUT_DATA.contains(&name.as_str()) && !value.is_null());

@@ -30,7 +30,7 @@ impl UsageReport {
     }
 
     /// Merges a later report of the same request. Missing counts keep their earlier values.
-    pub(crate) fn merge_report(&mut self, later: Self) {
+    pub(crate) fn merge_later_usage(&mut self, later: Self) {
         *self = Self {
             prompt: later.prompt.or(self.prompt),
             tool_results: later.tool_results.or(self.tool_results),
@@ -67,7 +67,7 @@ mod tests {
 
     fn usage(report: &Value) -> Usage {
         let mut read = UsageReport::default();
-        read.merge_report(UsageReport::from_json(report));
+        read.merge_later_usage(UsageReport::from_json(report));
         read.into()
     }
 

@@ -9,7 +9,7 @@ use switchboard_providers_common::schema::ToolSchemas;
 use super::*;
 use crate::{
     GeminiOptions, capabilities,
-    generate::to_wire,
+    generate::to_wire_request,
     server_tool::{GoogleSearch, RawServerTool},
 };
 
@@ -66,7 +66,7 @@ fn send(
         server_tools,
         ..GeminiOptions::default()
     };
-    let wire = to_wire(
+    let wire = to_wire_request(
         request,
         &model,
         &capabilities(&model.name),

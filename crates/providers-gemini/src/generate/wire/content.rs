@@ -42,7 +42,7 @@ pub enum Part<'a> {
 
 impl<'a> Part<'a> {
     /// Creates a part that is not a thought and has no signature.
-    pub(crate) fn from_data(data: Data<'a>) -> Self {
+    pub(crate) fn from_data(data: PartData<'a>) -> Self {
         Self::Said(ComposedPart {
             data,
             thought: false,
@@ -51,7 +51,7 @@ impl<'a> Part<'a> {
     }
 
     pub(crate) fn from_text(text: impl Into<Cow<'a, str>>) -> Self {
-        Self::from_data(Data::Text(text.into()))
+        Self::from_data(PartData::Text(text.into()))
     }
 }
 
@@ -60,7 +60,7 @@ impl<'a> Part<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct ComposedPart<'a> {
     #[serde(flatten)]
-    pub data: Data<'a>,
+    pub data: PartData<'a>,
     /// Whether the data is a thought of the model.
     #[serde(skip_serializing_if = "is_false")]
     pub thought: bool,
@@ -80,7 +80,7 @@ pub(super) fn is_false(value: &bool) -> bool {
 /// The data field of a part: text, media, a call or a result.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Data<'a> {
+pub enum PartData<'a> {
     Text(Cow<'a, str>),
     InlineData(InlineData<'a>),
     FileData(FileData<'a>),
@@ -144,30 +144,30 @@ pub struct FunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<&'a str>,
     pub name: Cow<'a, str>,
-    pub response: Response<'a>,
+    pub response: FunctionResponseContent<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<ResultPart<'a>>,
+    pub parts: Vec<FunctionResponsePart<'a>>,
 }
 
 /// The content of a function result, always an object. The API takes an object that has neither
 /// `output` nor `error` as the output itself.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Response<'a> {
+pub enum FunctionResponseContent<'a> {
     /// An object that is the whole output of the call.
     Whole(&'a JsonObject),
     Output {
-        output: Outcome<'a>,
+        output: OutputOrError<'a>,
     },
     Error {
-        error: Outcome<'a>,
+        error: OutputOrError<'a>,
     },
 }
 
 /// The value of `output` or `error` in a function result.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Outcome<'a> {
+pub enum OutputOrError<'a> {
     Text(Cow<'a, str>),
     Data(&'a Value),
 }
@@ -175,7 +175,7 @@ pub enum Outcome<'a> {
 /// An image or another file within a function result.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum ResultPart<'a> {
+pub enum FunctionResponsePart<'a> {
     InlineData(InlineData<'a>),
     FileData(FileData<'a>),
 }

@@ -5,8 +5,8 @@ mod content;
 mod request;
 
 pub use content::{
-    CallArguments, ComposedPart, Content, Data, FileData, FunctionCall, FunctionResponse,
-    InlineData, Outcome, Part, Response, ResultPart,
+    CallArguments, ComposedPart, Content, FileData, FunctionCall, FunctionResponse,
+    FunctionResponseContent, FunctionResponsePart, InlineData, OutputOrError, Part, PartData,
 };
 pub use request::{
     Body, CallingMode, FunctionCallingConfig, FunctionDeclaration, GenerationConfig,

@@ -27,12 +27,12 @@ pub struct Body<'a> {
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = BodyFields::new(serializer, self.extra)?;
-        fields.put("systemInstruction", self.system_instruction.as_ref())?;
-        fields.put("contents", Some(&self.contents))?;
-        fields.merge("tools", none_if_empty(&self.tools))?;
-        fields.merge("toolConfig", self.tool_config.as_ref())?;
+        fields.put_field("systemInstruction", self.system_instruction.as_ref())?;
+        fields.put_field("contents", Some(&self.contents))?;
+        fields.put_merged_field("tools", none_if_empty(&self.tools))?;
+        fields.put_merged_field("toolConfig", self.tool_config.as_ref())?;
         let config = &self.generation_config;
-        fields.merge("generationConfig", (!config.is_empty()).then_some(config))?;
+        fields.put_merged_field("generationConfig", (!config.is_empty()).then_some(config))?;
         fields.end_body_without_stream()
     }
 }

@@ -4,6 +4,6 @@ mod request;
 mod response;
 
 pub use request::{
-    Arguments, Body, Function, FunctionCall, Message, RoleName, Think, Tool, ToolCall,
+    Body, CallArguments, Function, FunctionCall, Message, RoleName, Think, Tool, ToolCall,
 };
-pub use response::{ArgumentsReport, CallReport, Chunk, FunctionReport, MessageReport};
+pub use response::{Chunk, ResponseArguments, ResponseFunction, ResponseMessage, ResponseToolCall};

@@ -35,13 +35,13 @@ pub struct Body<'a> {
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = BodyFields::new(serializer, &self.extra)?;
-        fields.put("model", Some(self.model))?;
-        fields.put("messages", Some(&self.messages))?;
-        fields.put("tools", none_if_empty(&self.tools))?;
-        fields.put("format", self.format.as_ref())?;
-        fields.put("think", self.think)?;
+        fields.put_field("model", Some(self.model))?;
+        fields.put_field("messages", Some(&self.messages))?;
+        fields.put_field("tools", none_if_empty(&self.tools))?;
+        fields.put_field("format", self.format.as_ref())?;
+        fields.put_field("think", self.think)?;
         let options = (!self.options.is_empty()).then_some(&self.options);
-        fields.put("options", options)?;
+        fields.put_field("options", options)?;
         fields.end_body(self.stream)
     }
 }
@@ -106,15 +106,15 @@ pub struct FunctionCall<'a> {
     /// Position of the call among the calls of its message, from 0.
     pub index: usize,
     pub name: &'a str,
-    pub arguments: Arguments<'a>,
+    pub arguments: CallArguments<'a>,
 }
 
 /// Input of a tool call as a JSON *object* with its keys in the original order. Malformed input is
 /// sent as `{"malformed_input": …}`.
 #[derive(Debug)]
-pub struct Arguments<'a>(pub &'a ToolInput);
+pub struct CallArguments<'a>(pub &'a ToolInput);
 
-impl Serialize for Arguments<'_> {
+impl Serialize for CallArguments<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             ToolInput::Object(object) => object.serialize(serializer),

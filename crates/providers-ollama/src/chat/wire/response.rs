@@ -4,28 +4,30 @@
 use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::Usage;
-use switchboard_providers_common::lenient::{lenient, lenient_list, lenient_object};
+use switchboard_providers_common::lenient::{
+    deserialize_lenient_list, deserialize_lenient_object, deserialize_lenient_scalar,
+};
 
 /// A line of a stream, or a body that is not streamed. Both have the same fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Chunk {
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub model: Option<String>,
-    #[serde(deserialize_with = "lenient_object")]
-    pub message: Option<MessageReport>,
+    #[serde(deserialize_with = "deserialize_lenient_object")]
+    pub message: Option<ResponseMessage>,
     /// Whether this is the last line of the answer, which contains the token counts.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub done: Option<bool>,
     /// Reason why the answer ended. Servers before 2024 do not send it. Newer servers omit reasons
     /// for which the API has no name.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub done_reason: Option<String>,
     /// Number of prompt tokens, including cached ones (`promptEvalCount` of `llm/llama_server.go`).
     /// Absent if the server does not count.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub prompt_eval_count: Option<u64>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub eval_count: Option<u64>,
     /// Error object or text that the server sends instead of an answer.
     pub error: Option<Value>,
@@ -44,43 +46,43 @@ impl Chunk {
 /// Piece of the answer's message that one line of a stream contains.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct MessageReport {
-    #[serde(deserialize_with = "lenient")]
+pub struct ResponseMessage {
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub content: Option<String>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub thinking: Option<String>,
     /// Tool calls of the answer. Each call arrives whole, not in pieces.
-    #[serde(deserialize_with = "lenient_list")]
-    pub tool_calls: Vec<CallReport>,
+    #[serde(deserialize_with = "deserialize_lenient_list")]
+    pub tool_calls: Vec<ResponseToolCall>,
 }
 
 /// A tool call that the model made, as the server sends it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct CallReport {
+pub struct ResponseToolCall {
     /// Id of the call. Servers before 0.12 do not send it.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub id: Option<String>,
     /// The called function and its arguments.
-    #[serde(deserialize_with = "lenient_object")]
-    pub function: Option<FunctionReport>,
+    #[serde(deserialize_with = "deserialize_lenient_object")]
+    pub function: Option<ResponseFunction>,
 }
 
 /// A called function and its arguments, as the server sends them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct FunctionReport {
-    #[serde(deserialize_with = "lenient")]
+pub struct ResponseFunction {
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub name: Option<String>,
-    pub arguments: ArgumentsReport,
+    pub arguments: ResponseArguments,
 }
 
 /// Arguments of a call. Some compatible servers send JSON text instead of an object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
-pub struct ArgumentsReport(pub Value);
+pub struct ResponseArguments(pub Value);
 
-impl ArgumentsReport {
+impl ResponseArguments {
     /// Converts the arguments to JSON text. Missing arguments become an empty text.
     pub(crate) fn into_json(self) -> String {
         match self.0 {

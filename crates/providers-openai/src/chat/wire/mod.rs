@@ -15,7 +15,7 @@ pub use response::{Choice, Chunk, Content, Delta, FunctionDelta, ToolCallDelta, 
 pub use crate::{
     tools::provider_tools::DeclaredTools,
     wire::{
-        arguments::Arguments,
+        arguments::CallArguments,
         media::DataUrl,
         usage::{CacheWriteDetails, InputDetails, OutputDetails},
     },

@@ -10,7 +10,7 @@ use switchboard_providers_common::{BodyFields, JoinedText, body_fields::none_if_
 use super::content::UserContent;
 use crate::{
     tools::{provider_tools::DeclaredTools, schema::SentSchema},
-    wire::arguments::Arguments,
+    wire::arguments::CallArguments,
 };
 
 /// Request body of the Chat Completions API.
@@ -54,22 +54,22 @@ pub struct Body<'a> {
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = BodyFields::new(serializer, self.extra)?;
-        fields.put("model", Some(self.model))?;
-        fields.put("messages", Some(&self.messages))?;
+        fields.put_field("model", Some(self.model))?;
+        fields.put_field("messages", Some(&self.messages))?;
         fields.put_merged_list("tools", self.tools.non_empty())?;
-        fields.put("tool_choice", self.tool_choice.as_ref())?;
-        fields.put("parallel_tool_calls", self.parallel_tool_calls)?;
-        fields.put("response_format", self.response_format.as_ref())?;
-        fields.put("max_completion_tokens", self.max_completion_tokens)?;
-        fields.put("max_tokens", self.max_tokens)?;
-        fields.put("temperature", self.temperature)?;
-        fields.put("top_p", self.top_p)?;
-        fields.put("stop", none_if_empty(self.stop))?;
-        fields.put("seed", self.seed)?;
-        fields.put("random_seed", self.random_seed)?;
-        fields.put("reasoning_effort", self.reasoning_effort)?;
-        fields.put("thinking", self.thinking.as_ref())?;
-        fields.put("stream_options", self.stream_options.as_ref())?;
+        fields.put_field("tool_choice", self.tool_choice.as_ref())?;
+        fields.put_field("parallel_tool_calls", self.parallel_tool_calls)?;
+        fields.put_field("response_format", self.response_format.as_ref())?;
+        fields.put_field("max_completion_tokens", self.max_completion_tokens)?;
+        fields.put_field("max_tokens", self.max_tokens)?;
+        fields.put_field("temperature", self.temperature)?;
+        fields.put_field("top_p", self.top_p)?;
+        fields.put_field("stop", none_if_empty(self.stop))?;
+        fields.put_field("seed", self.seed)?;
+        fields.put_field("random_seed", self.random_seed)?;
+        fields.put_field("reasoning_effort", self.reasoning_effort)?;
+        fields.put_field("thinking", self.thinking.as_ref())?;
+        fields.put_field("stream_options", self.stream_options.as_ref())?;
         fields.end_body(self.stream)
     }
 }
@@ -154,7 +154,7 @@ pub enum ToolCall<'a> {
 pub struct FunctionCall<'a> {
     /// Name of the called function.
     pub name: Cow<'a, str>,
-    pub arguments: Arguments<'a>,
+    pub arguments: CallArguments<'a>,
 }
 
 /// Output format of the answer.

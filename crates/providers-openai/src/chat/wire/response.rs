@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
-use switchboard_providers_common::lenient::{lenient, lenient_list, lenient_object};
+use switchboard_providers_common::lenient::{
+    deserialize_lenient_list, deserialize_lenient_object, deserialize_lenient_scalar,
+};
 
 use crate::wire::usage::{InputDetails, OutputDetails};
 
@@ -16,21 +18,21 @@ use crate::wire::usage::{InputDetails, OutputDetails};
 #[serde(default)]
 pub struct Chunk<'a> {
     /// Id of the answer. Empty in Azure's first chunk.
-    #[serde(borrow, deserialize_with = "lenient")]
+    #[serde(borrow, deserialize_with = "deserialize_lenient_scalar")]
     pub id: Option<ChunkText<'a>>,
     /// Name of the model. Empty in Azure's first chunk.
-    #[serde(borrow, deserialize_with = "lenient")]
+    #[serde(borrow, deserialize_with = "deserialize_lenient_scalar")]
     pub model: Option<ChunkText<'a>>,
     /// Alternative answers. Empty in the chunk with the usage and in Azure's first chunk.
-    #[serde(deserialize_with = "lenient_list")]
+    #[serde(deserialize_with = "deserialize_lenient_list")]
     pub choices: Vec<Choice>,
     /// Token counts of the answer. `null` in all chunks except the last.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub usage: Option<Box<UsageReport>>,
     /// Error object of a failed answer.
     pub error: Option<Value>,
     /// Kind of the object. The value `error` marks vLLM's errors, which have no field `error`.
-    #[serde(borrow, deserialize_with = "lenient")]
+    #[serde(borrow, deserialize_with = "deserialize_lenient_scalar")]
     pub object: Option<ChunkText<'a>>,
 }
 
@@ -46,16 +48,16 @@ pub struct ChunkText<'a>(#[serde(borrow)] pub Cow<'a, str>);
 #[serde(default)]
 pub struct Choice {
     /// Index of this alternative answer, if a request asked for several (`n`).
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub index: Option<u64>,
     /// Streamed addition to the message, in the field `delta`.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub delta: Option<Box<Delta>>,
     /// Whole message, in the field `message` of a body that is not streamed.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub message: Option<Box<Delta>>,
     /// Reason why the answer ended, such as `stop` or `length`.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub finish_reason: Option<String>,
 }
 
@@ -65,24 +67,24 @@ pub struct Choice {
 pub struct Delta {
     pub content: Option<Content>,
     /// Text with which the model refuses to answer.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub refusal: Option<String>,
     /// Reasoning text in the field `reasoning_content` of `DeepSeek` and vLLM.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub reasoning_content: Option<String>,
     /// Reasoning text in the field `reasoning` of Groq, OpenRouter and newer vLLM.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub reasoning: Option<String>,
     /// Reasoning blocks of OpenRouter, which must be sent back in later requests.
-    #[serde(deserialize_with = "lenient_list")]
+    #[serde(deserialize_with = "deserialize_lenient_list")]
     pub reasoning_details: Vec<JsonObject>,
     /// Reasoning blocks of Anthropic's API, as a LiteLLM proxy forwards them.
-    #[serde(deserialize_with = "lenient_list")]
+    #[serde(deserialize_with = "deserialize_lenient_list")]
     pub thinking_blocks: Vec<JsonObject>,
-    #[serde(deserialize_with = "lenient_list")]
+    #[serde(deserialize_with = "deserialize_lenient_list")]
     pub tool_calls: Vec<ToolCallDelta>,
     /// The only tool call of an answer, from servers that do not send `tool_calls`.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub function_call: Option<FunctionDelta>,
 }
 
@@ -95,12 +97,12 @@ pub struct Content(Value);
 #[serde(default)]
 pub struct ToolCallDelta {
     /// Index of the tool call in the answer. Some servers omit it.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub index: Option<u64>,
     /// Id of the tool call. It is missing, blank or `"null"` on some servers.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub id: Option<String>,
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub function: Option<FunctionDelta>,
     /// Field of Gemini's compatible endpoint with a thought signature that must be sent back.
     pub extra_content: Option<Value>,
@@ -113,7 +115,7 @@ pub struct ToolCallDelta {
 #[serde(default)]
 pub struct FunctionDelta {
     /// Whole name of the function. Some servers repeat it in each chunk.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub name: Option<String>,
     /// Piece of the arguments as JSON text. Some servers send a JSON object instead of text.
     pub arguments: Option<Value>,
@@ -124,19 +126,19 @@ pub struct FunctionDelta {
 #[serde(default)]
 pub struct UsageReport {
     /// Number of prompt tokens, including cached ones.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub prompt_tokens: Option<u64>,
     /// Number of answer tokens. Some servers (xAI, Gemini's endpoint) do not include reasoning.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub completion_tokens: Option<u64>,
     /// Number of prompt and answer tokens together, including reasoning tokens.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub total_tokens: Option<u64>,
     /// Breakdown of the prompt tokens: how many were read from and written to a cache.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub prompt_tokens_details: Option<InputDetails>,
     /// Breakdown of the answer tokens: how many were used for reasoning.
-    #[serde(deserialize_with = "lenient_object")]
+    #[serde(deserialize_with = "deserialize_lenient_object")]
     pub completion_tokens_details: Option<OutputDetails>,
 }
 

@@ -11,7 +11,7 @@ use crate::{
     content::tool_results::{ResultPiece, as_image},
     responses::{
         state::ItemState,
-        wire::{Content, DataUrl, InputPart, Item, Output, OutputContent},
+        wire::{Content, DataUrl, InputPart, Item, OutputContent, TypedItem},
     },
 };
 
@@ -44,7 +44,7 @@ pub(crate) fn appendable_text<'i, 'a>(
             phase,
             ..
         } => Some((text, *phase)),
-        Item::Output(Output::Message {
+        Item::Output(TypedItem::Message {
             id: None,
             content,
             phase,

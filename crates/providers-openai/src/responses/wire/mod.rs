@@ -5,14 +5,15 @@ mod request;
 mod response;
 
 pub use request::{
-    Body, Content, InputPart, Item, JsonSchema, Output, OutputContent, Reasoning, Role, TextOptions,
+    Body, Content, InputPart, Item, JsonSchema, OutputContent, Reasoning, Role, TextOptions,
+    TypedItem,
 };
 pub use response::{Event, IncompleteDetails, Response, UsageReport};
 
 pub use crate::{
     tools::provider_tools::DeclaredTools,
     wire::{
-        arguments::Arguments,
+        arguments::CallArguments,
         media::DataUrl,
         usage::{CacheWriteDetails, InputDetails, OutputDetails},
     },

@@ -10,7 +10,7 @@ use switchboard_providers_common::{BodyFields, JoinedText, body_fields::none_if_
 use crate::{
     chat::wire::ResponseFormat,
     tools::{provider_tools::DeclaredTools, schema::SentSchema},
-    wire::{arguments::Arguments, media::DataUrl},
+    wire::{arguments::CallArguments, media::DataUrl},
 };
 
 /// Request body of the Responses API.
@@ -48,19 +48,19 @@ pub struct Body<'a> {
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = BodyFields::new(serializer, self.extra)?;
-        fields.put("model", Some(self.model))?;
-        fields.put("input", Some(&self.input))?;
+        fields.put_field("model", Some(self.model))?;
+        fields.put_field("input", Some(&self.input))?;
         fields.put_merged_list("tools", self.tools.non_empty())?;
-        fields.put("tool_choice", self.tool_choice.as_ref())?;
-        fields.put("parallel_tool_calls", self.parallel_tool_calls)?;
-        fields.merge("text", self.text.as_ref())?;
-        fields.put("response_format", self.response_format.as_ref())?;
-        fields.merge("reasoning", self.reasoning.as_ref())?;
-        fields.put("max_output_tokens", self.max_output_tokens)?;
-        fields.put("temperature", self.temperature)?;
-        fields.put("top_p", self.top_p)?;
-        fields.merge("include", none_if_empty(&self.include))?;
-        fields.put("store", Some(self.store))?;
+        fields.put_field("tool_choice", self.tool_choice.as_ref())?;
+        fields.put_field("parallel_tool_calls", self.parallel_tool_calls)?;
+        fields.put_merged_field("text", self.text.as_ref())?;
+        fields.put_field("response_format", self.response_format.as_ref())?;
+        fields.put_merged_field("reasoning", self.reasoning.as_ref())?;
+        fields.put_field("max_output_tokens", self.max_output_tokens)?;
+        fields.put_field("temperature", self.temperature)?;
+        fields.put_field("top_p", self.top_p)?;
+        fields.put_merged_field("include", none_if_empty(&self.include))?;
+        fields.put_field("store", Some(self.store))?;
         fields.end_body(self.stream)
     }
 }
@@ -78,7 +78,7 @@ pub enum Item<'a> {
         phase: Option<&'a str>,
     },
     /// An item with the field `type`, built from a message part or a tool result.
-    Output(Output<'a>),
+    Output(TypedItem<'a>),
     /// An item of an earlier answer, sent back unchanged.
     Unchanged(Cow<'a, JsonObject>),
 }
@@ -86,7 +86,7 @@ pub enum Item<'a> {
 /// An input item with a `type`: an assistant message, a function call or a result.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Output<'a> {
+pub enum TypedItem<'a> {
     /// A message of the assistant, with a type and optionally an id.
     Message {
         /// Id of a message that this model created.
@@ -112,7 +112,7 @@ pub enum Output<'a> {
         call_id: Cow<'a, str>,
         /// Name of the called function.
         name: Cow<'a, str>,
-        arguments: Arguments<'a>,
+        arguments: CallArguments<'a>,
         /// Status of the call: `completed` or `incomplete`.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'a str>,

@@ -15,7 +15,7 @@ use super::super::{
         self, ContentPart, Conversation, FileSource, FunctionCall, MessageContent,
         invalid_messages, unsupported_field,
     },
-    runs::durable::{ClientConversation, ClientDecisions, check_decision},
+    runs::durable::{ClientApprovalDecisions, ClientConversation, reject_nul_in_decision},
     tools::client_tools::DeclaredTool,
 };
 use crate::{Problem, RunSettings};
@@ -139,17 +139,21 @@ impl AgUiRequest {
     }
 
     /// Returns the approval decisions in `resume`, or `None` if the request has no decision.
-    pub(crate) fn parse_decisions(&self) -> Result<Option<ClientDecisions>, Problem> {
-        let mut found: Option<ClientDecisions> = None;
+    pub(crate) fn parse_approval_decisions(
+        &self,
+    ) -> Result<Option<ClientApprovalDecisions>, Problem> {
+        let mut found: Option<ClientApprovalDecisions> = None;
         for (index, resume) in self.resume.iter().enumerate() {
             let invalid =
                 |reason: &str| unsupported_field("resume", &format!("resume[{index}]: {reason}"));
             let Some((run, last_seen, call)) = parse_interrupt_id(&resume.interrupt) else {
                 return Err(invalid("`interruptId` is not an id of this server"));
             };
-            let decision = resume.parse_decision().map_err(|reason| invalid(&reason))?;
-            check_decision("`payload`", &decision).map_err(|reason| invalid(&reason))?;
-            let decisions = found.get_or_insert_with(|| ClientDecisions {
+            let decision = resume
+                .parse_approval_decision()
+                .map_err(|reason| invalid(&reason))?;
+            reject_nul_in_decision("`payload`", &decision).map_err(|reason| invalid(&reason))?;
+            let decisions = found.get_or_insert_with(|| ClientApprovalDecisions {
                 run: run.to_owned(),
                 last_seen,
                 calls: Vec::new(),
@@ -187,7 +191,7 @@ impl ClientConversation for AgUiRequest {
         let add = |message: &AgUiMessage, conversation: &mut _| {
             message.add_to_conversation(conversation, self.context_part())
         };
-        Conversation::default().read_messages([(index, last)], add)
+        Conversation::default().parse_client_messages([(index, last)], add)
     }
 
     fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
@@ -197,7 +201,7 @@ impl ClientConversation for AgUiRequest {
             let context = is_last.then(|| self.context_part()).flatten();
             message.add_to_conversation(conversation, context)
         };
-        Conversation::default().read_messages(self.messages.iter().enumerate(), add)
+        Conversation::default().parse_client_messages(self.messages.iter().enumerate(), add)
     }
 
     fn client_tool_results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
@@ -217,7 +221,7 @@ impl ClientConversation for AgUiRequest {
 }
 
 impl InterruptAnswer {
-    fn parse_decision(&self) -> Result<ApprovalDecision, String> {
+    fn parse_approval_decision(&self) -> Result<ApprovalDecision, String> {
         if self.status == InterruptStatus::Cancelled {
             return Ok(ApprovalDecision::Deny {
                 reason: None,
@@ -254,15 +258,15 @@ impl AgUiMessage {
         context: Option<Part>,
     ) -> Result<(), String> {
         match self.role.as_str() {
-            "system" | "developer" => conversation.push(Role::System, self.to_parts()?),
+            "system" | "developer" => conversation.push(Role::System, self.to_message_parts()?),
             "user" => {
-                let parts = context.into_iter().chain(self.to_parts()?);
+                let parts = context.into_iter().chain(self.to_message_parts()?);
                 conversation.push(Role::User, parts.collect())
             }
             "assistant" => {
-                let mut parts = self.to_parts()?;
+                let mut parts = self.to_message_parts()?;
                 for call in &self.tool_calls {
-                    parts.push(call.to_part()?);
+                    parts.push(call.to_message_part()?);
                 }
                 conversation.push(Role::Assistant, parts)
             }
@@ -276,27 +280,27 @@ impl AgUiMessage {
     fn to_tool_result(&self) -> Result<ToolResult, String> {
         let id = self.tool_call_id.as_deref();
         let id = id.ok_or("a tool message needs `toolCallId`")?;
-        let text = Message::new(Role::Tool, self.to_parts()?).text();
+        let text = Message::new(Role::Tool, self.to_message_parts()?).text();
         Ok(match &self.error {
             None => ToolResult::text(id, "", text),
             Some(why) => ToolResult::from_error_message(id, "", why),
         })
     }
 
-    fn to_parts(&self) -> Result<Vec<Part>, String> {
+    fn to_message_parts(&self) -> Result<Vec<Part>, String> {
         self.content
             .as_ref()
-            .map_or(Ok(Vec::new()), MessageContent::to_parts)
+            .map_or(Ok(Vec::new()), MessageContent::to_message_parts)
     }
 }
 
 impl ContentPart for AgUiMessagePart {
-    fn to_part(&self) -> Result<Option<Part>, String> {
+    fn to_message_part(&self) -> Result<Option<Part>, String> {
         match self {
             Self::Text { text } => Ok(conversation::text_part(text)),
-            Self::Image { source } => source.to_part("image/*", None),
-            Self::Audio { source } => source.to_part("audio/*", None),
-            Self::Document { source } => source.to_part("application/pdf", None),
+            Self::Image { source } => source.to_message_part("image/*", None),
+            Self::Audio { source } => source.to_message_part("audio/*", None),
+            Self::Document { source } => source.to_message_part("application/pdf", None),
             Self::Other => Err("it has a part of a type that is not supported".to_owned()),
         }
     }

@@ -13,7 +13,9 @@ use utoipa::ToSchema;
 
 use super::super::{
     conversation::{self, Conversation, invalid_messages},
-    runs::durable::{ClientConversation, ClientDecisions, RegenerationRequest, check_decision},
+    runs::durable::{
+        ClientApprovalDecisions, ClientConversation, RegenerationRequest, reject_nul_in_decision,
+    },
 };
 use crate::{Parameters, Problem};
 
@@ -104,7 +106,9 @@ struct UiApproval {
 impl AiSdkRequest {
     /// Returns the approval decisions in the assistant message `message_id`, or else in the last
     /// message. Returns `None` if that message contains no decision.
-    pub(crate) fn parse_decisions(&self) -> Result<Option<ClientDecisions>, Problem> {
+    pub(crate) fn parse_approval_decisions(
+        &self,
+    ) -> Result<Option<ClientApprovalDecisions>, Problem> {
         if self.trigger != Trigger::SubmitMessage {
             return Ok(None);
         }
@@ -120,13 +124,13 @@ impl AiSdkRequest {
         let calls: Vec<_> = message
             .parts
             .iter()
-            .filter_map(UiPart::parse_decision)
+            .filter_map(UiPart::parse_approval_decision)
             .collect();
         if calls.is_empty() {
             return Ok(None);
         }
         for (call, decision) in &calls {
-            check_decision(
+            reject_nul_in_decision(
                 &format!("the decision about the tool call `{call}`"),
                 decision,
             )
@@ -137,7 +141,7 @@ impl AiSdkRequest {
         let run = field("runId").and_then(Value::as_str);
         let last_seen = field("lastEvent").and_then(Value::as_u64);
         match (run, last_seen) {
-            (Some(run), Some(last_seen)) => Ok(Some(ClientDecisions {
+            (Some(run), Some(last_seen)) => Ok(Some(ClientApprovalDecisions {
                 run: run.to_owned(),
                 last_seen,
                 calls,
@@ -186,20 +190,21 @@ impl ClientConversation for AiSdkRequest {
                     .to_owned(),
             ));
         };
-        Conversation::default().read_messages([(index, last)], UiMessage::add_to_conversation)
+        Conversation::default()
+            .parse_client_messages([(index, last)], UiMessage::add_to_conversation)
     }
 
     fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let messages = self.messages.iter().enumerate();
-        Conversation::default().read_messages(messages, UiMessage::add_to_conversation)
+        Conversation::default().parse_client_messages(messages, UiMessage::add_to_conversation)
     }
 }
 
 impl UiMessage {
     fn add_to_conversation(&self, conversation: &mut Conversation) -> Result<(), String> {
         match self.role {
-            UiRole::System => conversation.push(Role::System, self.to_parts()?),
-            UiRole::User => conversation.push(Role::User, self.to_parts()?),
+            UiRole::System => conversation.push(Role::System, self.to_message_parts()?),
+            UiRole::User => conversation.push(Role::User, self.to_message_parts()?),
             UiRole::Assistant => {
                 // An assistant message of the AI SDK contains all steps of an answer. A session
                 // stores a separate message for each step.
@@ -221,7 +226,7 @@ impl UiMessage {
         }
     }
 
-    fn to_parts(&self) -> Result<Vec<Part>, String> {
+    fn to_message_parts(&self) -> Result<Vec<Part>, String> {
         let parts = self.parts.iter().map(UiPart::to_content_part);
         parts.filter_map(Result::transpose).collect()
     }
@@ -283,7 +288,7 @@ impl UiPart {
         )
     }
 
-    fn parse_decision(&self) -> Option<(String, ApprovalDecision)> {
+    fn parse_approval_decision(&self) -> Option<(String, ApprovalDecision)> {
         self.call_id_and_tool_name()?;
         if self.state.as_deref() != Some("approval-responded") {
             return None;

@@ -18,7 +18,7 @@ use switchboard_orchestration::{
 use super::super::{
     encoder::EventEncoder,
     response::frames::{SseFrames, remove_null_fields},
-    sequencer::{self, AnswerPart, CallOutcome, ClientEvent, ToolCallView},
+    sequencer::{self, AnswerPart, ClientEvent, ToolCallResult, ToolCallView},
     tools::tool_output,
 };
 
@@ -105,7 +105,7 @@ impl EventEncoder for AiSdkStream {
                 "type": "data-superseded",
                 "data": "the text of this step so far is not part of the answer",
             }),
-            ClientEvent::Other(event) => match data_chunk(event) {
+            ClientEvent::Other(event) => match run_event_chunk(event) {
                 Some(chunk) => chunk,
                 None => return,
             },
@@ -197,8 +197,8 @@ fn input_available_chunk(call: &ToolCallView, input: &Value) -> Value {
     chunk
 }
 
-fn call_result_chunk(call: &ToolCallView, outcome: CallOutcome<'_>) -> Value {
-    let CallOutcome {
+fn call_result_chunk(call: &ToolCallView, outcome: ToolCallResult<'_>) -> Value {
+    let ToolCallResult {
         content,
         structured,
         ..
@@ -215,7 +215,7 @@ fn call_result_chunk(call: &ToolCallView, outcome: CallOutcome<'_>) -> Value {
 
 /// Creates the chunk of the type `data-TYPE` for a run event, where `TYPE` is the type of the
 /// event. Returns `None` if another chunk already contains the content of the event.
-fn data_chunk(event: &RunEvent) -> Option<Value> {
+fn run_event_chunk(event: &RunEvent) -> Option<Value> {
     let is_transient = match &event.kind {
         // Chunks for tool calls and for the end of the run already contain these events.
         RunEventKind::ToolAwaitingApproval { .. }

@@ -76,7 +76,7 @@ fn an_answer_may_be_wanted_in_a_form() {
     let schema = json!({"type": "object", "required": ["n"]});
     let given = form(json!({"type": "json_schema", "schema": schema})).unwrap();
     let given = given.unwrap();
-    assert!(given.matches_text(r#"{"n": 1}"#) && !given.matches_text("{}"));
+    assert!(given.accepts_json_text(r#"{"n": 1}"#) && !given.accepts_json_text("{}"));
     assert!(request(json!({})).parse_answer_schema().unwrap().is_none());
     for wrong in [
         json!({"type": "json_schema"}),

@@ -163,7 +163,7 @@ fn write_ping(event: &RunEvent, out: &mut SseFrames) {
 /// Returns Anthropic's stop reason of a run. Every limit that ended a run, except the context
 /// window, becomes `max_tokens`; the response field `switchboard` names the limit.
 fn stop_reason(report: &RunReport) -> &'static str {
-    if failure::is_declined(report) {
+    if failure::is_refused_or_filtered(report) {
         return "refusal";
     }
     match (report.outcome, &report.finish_reason) {
@@ -272,7 +272,7 @@ fn tool_use_block(state: &ResponseState, call: &ToolCallView, input: &Value) -> 
 fn stop_details(report: &RunReport) -> Option<Value> {
     let reason = &report.error.as_ref()?.message;
     let details = json!({"type": "refusal", "category": null, "explanation": reason});
-    failure::is_declined(report).then_some(details)
+    failure::is_refused_or_filtered(report).then_some(details)
 }
 
 /// Returns token counts in Anthropic's format. `input_tokens` excludes cached tokens. Anthropic

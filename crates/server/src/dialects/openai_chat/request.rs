@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 
 use super::super::{
     conversation::{
-        self, ContentPart, Conversation, FunctionCall, MessageContent, check_unread_fields,
-        parse_reasoning_effort, unsupported_field,
+        self, ContentPart, Conversation, FunctionCall, MessageContent, parse_reasoning_effort,
+        reject_unsupported_fields, unsupported_field,
     },
     runs::ephemeral::SwitchboardFields,
     tools::client_tools::DeclaredTool,
@@ -143,9 +143,9 @@ struct ChatFile {
 impl OpenAiChatRequest {
     /// Converts the request fields to run parameters. Returns an error for unsupported fields.
     pub(crate) fn parse_parameters(&self) -> Result<Parameters, Problem> {
-        check_unread_fields(&self.rest, is_ignorable_field)?;
+        reject_unsupported_fields(&self.rest, is_ignorable_field)?;
         if let Some(options) = &self.stream_options {
-            check_unread_fields(&options.rest, |field, value| {
+            reject_unsupported_fields(&options.rest, |field, value| {
                 // `include_obfuscation` requests padding against traffic analysis. `false` is
                 // accepted, because this server never adds padding.
                 field == "include_obfuscation" && value == &Value::Bool(false)
@@ -251,7 +251,7 @@ impl OpenAiChatRequest {
 
     pub(crate) fn parse_conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let messages = self.messages.iter().enumerate();
-        Conversation::default().read_messages(messages, ChatMessage::add_to_conversation)
+        Conversation::default().parse_client_messages(messages, ChatMessage::add_to_conversation)
     }
 }
 
@@ -280,13 +280,13 @@ impl ChatMessage {
             return Err("`function_call` is not supported: send `tool_calls`".to_owned());
         }
         match self.role.as_str() {
-            "system" | "developer" => conversation.push(Role::System, self.to_parts()?),
-            "user" => conversation.push(Role::User, self.to_parts()?),
+            "system" | "developer" => conversation.push(Role::System, self.to_message_parts()?),
+            "user" => conversation.push(Role::User, self.to_message_parts()?),
             "assistant" => {
-                let mut parts = self.to_parts()?;
+                let mut parts = self.to_message_parts()?;
                 parts.extend(self.refusal.as_deref().and_then(conversation::text_part));
                 for call in self.tool_calls.iter().flatten() {
-                    parts.push(call.to_part()?);
+                    parts.push(call.to_message_part()?);
                 }
                 conversation.push(Role::Assistant, parts)
             }
@@ -295,22 +295,22 @@ impl ChatMessage {
                     .tool_call_id
                     .as_deref()
                     .ok_or("a tool message needs `tool_call_id`")?;
-                let message = Message::new(Role::Tool, self.to_parts()?);
+                let message = Message::new(Role::Tool, self.to_message_parts()?);
                 conversation.push_result(ToolResult::text(id, "", message.text()))
             }
             other => Err(format!("the role `{other}` is not supported")),
         }
     }
 
-    fn to_parts(&self) -> Result<Vec<Part>, String> {
+    fn to_message_parts(&self) -> Result<Vec<Part>, String> {
         self.content
             .as_ref()
-            .map_or(Ok(Vec::new()), MessageContent::to_parts)
+            .map_or(Ok(Vec::new()), MessageContent::to_message_parts)
     }
 }
 
 impl ContentPart for ChatMessagePart {
-    fn to_part(&self) -> Result<Option<Part>, String> {
+    fn to_message_part(&self) -> Result<Option<Part>, String> {
         match self {
             Self::Text { text } | Self::Refusal { refusal: text } => {
                 Ok(conversation::text_part(text))

@@ -104,13 +104,13 @@ fn an_answer_may_be_wanted_in_a_form() {
     let form = |format: Value| request(json!({"response_format": format})).parse_answer_schema();
     assert!(form(json!({"type": "text"})).unwrap().is_none());
     let any = form(json!({"type": "json_object"})).unwrap().unwrap();
-    assert!(any.matches_text("{}") && !any.matches_text("3"));
+    assert!(any.accepts_json_text("{}") && !any.accepts_json_text("3"));
     let schema = json!({"type": "object", "required": ["n"]});
     let given = json!({"type": "json_schema", "json_schema": {
         "name": "numbers", "strict": true, "description": "Numbers.", "schema": schema,
     }});
     let given = form(given).unwrap().unwrap();
-    assert!(given.matches_text(r#"{"n": 1}"#) && !given.matches_text("{}"));
+    assert!(given.accepts_json_text(r#"{"n": 1}"#) && !given.accepts_json_text("{}"));
     assert_eq!(given.json_schema()["description"], "Numbers.");
     for wrong in [
         json!({"type": "grammar"}),

@@ -25,7 +25,7 @@ impl<'a> RunFailure<'a> {
         let (status, code, message) = match (report.outcome, &report.error) {
             (Outcome::Completed, _) => return None,
             (Outcome::Limited, _) if !report.answer.is_empty() => return None,
-            (Outcome::Failed, _) if is_declined(report) => return None,
+            (Outcome::Failed, _) if is_refused_or_filtered(report) => return None,
             (Outcome::Cancelled, _) => (
                 StatusCode::CONFLICT,
                 "cancelled".to_owned(),
@@ -52,7 +52,7 @@ impl<'a> RunFailure<'a> {
     /// Other runs are not checked, because their finish reason shows the problem.
     pub(crate) fn from_answer_mismatch(report: &'a RunReport, form: &AnswerSchema) -> Option<Self> {
         let is_complete = report.outcome == Outcome::Completed && report.error.is_none();
-        (is_complete && !form.matches_text(&report.answer)).then(|| Self {
+        (is_complete && !form.accepts_json_text(&report.answer)).then(|| Self {
             status: StatusCode::BAD_GATEWAY,
             code: "malformed_answer".to_owned(),
             message: "the answer does not match the requested schema: send the request again, or \
@@ -80,7 +80,7 @@ impl<'a> RunFailure<'a> {
 
 /// Returns whether the model refused to answer or a content filter removed the answer. Such runs
 /// are not failures, because every client protocol has a finish reason for them.
-pub(crate) fn is_declined(report: &RunReport) -> bool {
+pub(crate) fn is_refused_or_filtered(report: &RunReport) -> bool {
     let kind = report.error.as_ref().map(|error| &error.kind);
     matches!(
         kind,

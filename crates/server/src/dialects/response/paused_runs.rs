@@ -33,13 +33,13 @@ fn parse_run_id(call_id: &str) -> Option<String> {
 
 /// Tool results that a client sent for its tools. All belong to tool calls of one run.
 #[derive(Debug)]
-pub(crate) struct ClientResults {
+pub(crate) struct ClientToolResults {
     pub(crate) run: String,
     /// Pairs of the client's call id and the result of the call.
     pub(crate) results: Vec<(String, ToolOutput)>,
 }
 
-impl ClientResults {
+impl ClientToolResults {
     /// Reads the tool results `last` at the end of a conversation. Returns `None` if `last` is
     /// empty, or if the call ids of the results do not all contain one and the same run id.
     pub(crate) fn from_tool_results<'r>(
@@ -77,7 +77,7 @@ pub(crate) struct PausedRun {
 impl PausedRun {
     /// Passes the client's results to the tool calls that wait for them. Results of other tool
     /// calls are ignored.
-    pub(crate) async fn deliver_results(&self, results: ClientResults) -> Result<(), Problem> {
+    pub(crate) async fn deliver_results(&self, results: ClientToolResults) -> Result<(), Problem> {
         for (id, output) in results.results {
             let Some((_, call)) = self.calls.iter().find(|(known, _)| *known == id) else {
                 continue;
@@ -90,7 +90,7 @@ impl PausedRun {
             self.hub
                 .decide_any_call(&self.owner, &self.run, call, allowed)
                 .await
-                .map_err(map_to_no_waiting_run)?;
+                .map_err(to_no_waiting_run_error)?;
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl PausedRun {
 }
 
 /// Creates the error response (status 409) for tool results that no run waits for.
-pub(crate) fn no_waiting_run() -> Problem {
+pub(crate) fn no_waiting_run_error() -> Problem {
     Problem::state_conflict(
         "no run waits for these results: a run waits for a limited time and accepts its results \
          once; send the question again",
@@ -122,9 +122,9 @@ pub(crate) fn no_waiting_run() -> Problem {
     .with_field("messages")
 }
 
-fn map_to_no_waiting_run(problem: Problem) -> Problem {
+fn to_no_waiting_run_error(problem: Problem) -> Problem {
     match problem.status {
-        StatusCode::NOT_FOUND | StatusCode::CONFLICT => no_waiting_run(),
+        StatusCode::NOT_FOUND | StatusCode::CONFLICT => no_waiting_run_error(),
         _ => problem,
     }
 }
@@ -189,7 +189,7 @@ impl PausedRuns {
     pub(crate) async fn resume_run(
         &self,
         principal: &Principal,
-        results: ClientResults,
+        results: ClientToolResults,
     ) -> Result<(PausedRun, EventReader), Problem> {
         let paused = self.take_paused_run(principal, &results)?;
         // The reader is created before the delivery, because the run may finish and be removed
@@ -197,7 +197,7 @@ impl PausedRuns {
         let reader = paused
             .hub
             .event_reader(principal, &paused.run, paused.last_seen);
-        let reader = reader.await.map_err(map_to_no_waiting_run)?;
+        let reader = reader.await.map_err(to_no_waiting_run_error)?;
         paused.deliver_results(results).await?;
         Ok((paused, reader))
     }
@@ -207,14 +207,14 @@ impl PausedRuns {
     pub(crate) fn take_paused_run(
         &self,
         principal: &Principal,
-        results: &ClientResults,
+        results: &ClientToolResults,
     ) -> Result<PausedRun, Problem> {
         let mut runs = self.lock_runs();
         let found = runs
             .get(&results.run)
             .filter(|(_, paused)| paused.owner == *principal && !paused.calls.is_empty());
         let Some((_, paused)) = found else {
-            return Err(no_waiting_run());
+            return Err(no_waiting_run_error());
         };
         let has = |id: &String| results.results.iter().any(|(known, _)| known == id);
         if let Some((missing, _)) = paused.calls.iter().find(|(id, _)| !has(id)) {
@@ -269,9 +269,9 @@ mod tests {
         let one = build_client_call_id("01a1ffec-9aa5-7186-a003-3cfc2a778a0d", "a");
         let other = build_client_call_id("01a1ffec-9aa5-7186-a003-3cfc2a778a0e", "a");
         let result = |id: &str| ToolResult::text(id, "mine", "x");
-        assert!(ClientResults::from_tool_results(&[result(&one)]).is_some());
-        assert!(ClientResults::from_tool_results(&[result(&one), result(&other)]).is_none());
-        assert!(ClientResults::from_tool_results(&[result(&one), result("call_1")]).is_none());
-        assert!(ClientResults::from_tool_results(&[]).is_none());
+        assert!(ClientToolResults::from_tool_results(&[result(&one)]).is_some());
+        assert!(ClientToolResults::from_tool_results(&[result(&one), result(&other)]).is_none());
+        assert!(ClientToolResults::from_tool_results(&[result(&one), result("call_1")]).is_none());
+        assert!(ClientToolResults::from_tool_results(&[]).is_none());
     }
 }

@@ -217,7 +217,7 @@ impl<E: EventEncoder> EncodedRunStream<E> {
                         self.encode_event(&logged);
                     }
                 }
-                None => self.handle_end_of_reader().await,
+                None => self.handle_event_stream_end().await,
             }
             if !self.out.is_empty() {
                 return Some(self.out.take_bytes());
@@ -238,7 +238,7 @@ impl<E: EventEncoder> EncodedRunStream<E> {
             let _ = self.out.take_bytes();
             return;
         }
-        self.start_writing();
+        self.start_sending_events();
         if let RunEventKind::ToolApproved { id, .. }
         | RunEventKind::ToolDenied { id, .. }
         | RunEventKind::ToolFinished { id, .. } = &event.kind
@@ -249,7 +249,7 @@ impl<E: EventEncoder> EncodedRunStream<E> {
         self.response.end_reader_when_waiting();
     }
 
-    fn start_writing(&mut self) {
+    fn start_sending_events(&mut self) {
         if !std::mem::replace(&mut self.is_writing, true) {
             self.encoder.encode_pause(&mut self.out);
             let _ = self.out.take_bytes();
@@ -257,15 +257,15 @@ impl<E: EventEncoder> EncodedRunStream<E> {
         }
     }
 
-    async fn handle_end_of_reader(&mut self) {
-        self.start_writing();
+    async fn handle_event_stream_end(&mut self) {
+        self.start_sending_events();
         let response = &mut self.response;
         if !response.reader.is_waiting {
             let is_durable = response.session.is_some();
             let reason = if is_durable { INTERRUPTED } else { LOST };
             return self.encoder.encode_interruption(reason, &mut self.out);
         }
-        if self.encoder.needs_next_request() {
+        if self.encoder.waits_for_client_request() {
             self.encoder.encode_pause(&mut self.out);
             return self.store_paused_run();
         }

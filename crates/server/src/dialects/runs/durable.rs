@@ -13,7 +13,7 @@ use crate::{
     dialects::{
         conversation::{invalid_messages, reject_nul_character},
         response::{
-            paused_runs::{ClientResults, PausedRuns, no_waiting_run},
+            paused_runs::{ClientToolResults, PausedRuns, no_waiting_run_error},
             run_response::RunResponse,
         },
         tools::client_tools::{ClientTools, DeclaredTool},
@@ -23,7 +23,7 @@ use crate::{
 
 /// Approval decisions of a client about tool calls of one run.
 #[derive(Debug, PartialEq)]
-pub(crate) struct ClientDecisions {
+pub(crate) struct ClientApprovalDecisions {
     pub(crate) run: String,
     /// The sequence number of the last event that the client received.
     pub(crate) last_seen: u64,
@@ -62,7 +62,7 @@ pub(crate) struct RegenerationRequest {
 pub(crate) struct DurableRequest<'t, T> {
     pub(crate) session: SessionId,
     pub(crate) settings: RunSettings,
-    pub(crate) decisions: Option<ClientDecisions>,
+    pub(crate) decisions: Option<ClientApprovalDecisions>,
     pub(crate) tools: Vec<DeclaredTool>,
     pub(crate) conversation: &'t T,
 }
@@ -149,7 +149,7 @@ impl RegenerationRequest {
                 let mut matches = questions
                     .windows(self.before.len() + 1)
                     .enumerate()
-                    .filter(|(_, window)| self.matches_window(window));
+                    .filter(|(_, window)| self.matches_stored_questions(window));
                 match (matches.next(), matches.next()) {
                     // Only one sequence of stored questions equals the client's questions, and it
                     // begins at the first question of the session. The question is therefore
@@ -171,7 +171,7 @@ impl RegenerationRequest {
 
     /// Returns whether the stored user messages in `window` equal the client's earlier user
     /// messages, followed by the question.
-    fn matches_window(&self, window: &[(u64, &Message)]) -> bool {
+    fn matches_stored_questions(&self, window: &[(u64, &Message)]) -> bool {
         let before = self.before.iter().map(Option::as_deref);
         let all = before.chain([Some(&*self.question)]);
         all.eq(window.iter().map(|(_, message)| Some(*message)))
@@ -213,7 +213,7 @@ async fn resume_waiting_run(
     principal: Principal,
     paused_runs: PausedRuns,
     session: SessionId,
-    decisions: Option<ClientDecisions>,
+    decisions: Option<ClientApprovalDecisions>,
     mut results: Vec<(String, ToolOutput)>,
 ) -> Result<RunResponse, Problem> {
     let hub = app.hub();
@@ -221,7 +221,7 @@ async fn resume_waiting_run(
         Some(decisions) => decisions.run.clone(),
         None => match hub.find_unfinished_run(&principal, &session).await? {
             Some(open) => open.id,
-            None => return Err(no_waiting_run()),
+            None => return Err(no_waiting_run_error()),
         },
     };
     // The event number from the client is limited to the number of the run's last event.
@@ -235,13 +235,13 @@ async fn resume_waiting_run(
             invalid_messages(format!("the result of the tool call `{id}`: {why}"))
         })?;
     }
-    let results = ClientResults {
+    let results = ClientToolResults {
         run: run.clone(),
         results,
     };
     // The delivery runs in a task, so that it continues if the client disconnects. After a partial
     // delivery, the run would continue to wait.
-    let input = deliver_input(
+    let input = deliver_results_and_decisions(
         hub.clone(),
         principal.clone(),
         paused_runs.clone(),
@@ -262,12 +262,12 @@ async fn resume_waiting_run(
 /// Delivers the client's tool results and then its approval decisions to a run. Returns two values.
 /// The first is the number of the last event that the client received, or `None` if the client sent
 /// decisions. The second is the set of ids of the tool calls that got a result or a decision.
-async fn deliver_input(
+async fn deliver_results_and_decisions(
     hub: Hub,
     principal: Principal,
     paused_runs: PausedRuns,
-    results: ClientResults,
-    decisions: Option<ClientDecisions>,
+    results: ClientToolResults,
+    decisions: Option<ClientApprovalDecisions>,
 ) -> Result<(Option<u64>, HashSet<String>), Problem> {
     let run = results.run.clone();
     let mut decided = HashSet::new();
@@ -293,6 +293,9 @@ async fn deliver_input(
 
 /// Rejects an approval decision that contains the character U+0000, which the store cannot keep.
 /// The error message begins with `field`.
-pub(crate) fn check_decision(field: &str, decision: &ApprovalDecision) -> Result<(), String> {
+pub(crate) fn reject_nul_in_decision(
+    field: &str,
+    decision: &ApprovalDecision,
+) -> Result<(), String> {
     reject_nul_character(decision).map_err(|why| format!("{field}: {why}"))
 }

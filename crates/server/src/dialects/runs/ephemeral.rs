@@ -14,7 +14,7 @@ use crate::{
     dialects::{
         conversation::{convert_unknown_model, requested_model},
         response::{
-            paused_runs::{ClientResults, PausedRuns},
+            paused_runs::{ClientToolResults, PausedRuns},
             run_response::RunResponse,
         },
         tools::client_tools::{ClientTools, DeclaredTool},
@@ -73,7 +73,7 @@ impl EphemeralRequest<'_> {
         self.parameters.validate_parameters()?;
         let last = self.messages.last();
         if let Some(results) =
-            ClientResults::from_tool_results(last.into_iter().flat_map(|it| it.tool_results()))
+            ClientToolResults::from_tool_results(last.into_iter().flat_map(|it| it.tool_results()))
         {
             let (paused, reader) = paused_runs.resume_run(&principal, results).await?;
             return Ok(RunResponse::from_paused_run(

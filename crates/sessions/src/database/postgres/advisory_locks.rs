@@ -46,13 +46,13 @@ macro_rules! is_locked {
 }
 
 pub(super) struct AdvisoryLocks {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLockState>,
     /// The task that checks the connection that holds the lock, and acquires a lost lock again.
     /// `None` before the first lock and after the release.
     keeper: Mutex<Option<AbortHandle>>,
 }
 
-struct Shared {
+struct SharedLockState {
     options: PgConnectOptions,
     claim: Mutex<Option<InstanceClaim>>,
     /// The connection that holds the lock. `None` while the connection is lost.
@@ -63,7 +63,7 @@ struct Shared {
 impl AdvisoryLocks {
     pub(super) fn new(options: PgConnectOptions) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedLockState {
                 options,
                 claim: Mutex::new(None),
                 holder: AsyncMutex::new(None),
@@ -96,12 +96,16 @@ impl InstanceLocks for AdvisoryLocks {
 
     fn own_id(&self) -> Option<String> {
         self.shared
-            .lock_claim()
+            .lock_claim_mutex()
             .as_ref()
             .map(|claim| claim.id.clone())
     }
 
-    async fn is_dead(&self, database: &dyn Database, id: &str) -> Result<bool, DatabaseError> {
+    async fn is_instance_dead(
+        &self,
+        database: &dyn Database,
+        id: &str,
+    ) -> Result<bool, DatabaseError> {
         const FIND: &str = concat!(
             "SELECT i.id FROM instances i WHERE i.id = $1 AND ",
             is_locked!()
@@ -109,7 +113,7 @@ impl InstanceLocks for AdvisoryLocks {
         Ok(database.read_rows(FIND, values![id]).await?.is_empty())
     }
 
-    async fn remove_if_dead(
+    async fn remove_instance_if_dead(
         &self,
         connection: &mut dyn Connection,
         id: &str,
@@ -121,7 +125,7 @@ impl InstanceLocks for AdvisoryLocks {
         Ok(connection.execute(REMOVE, values![id]).await? > 0)
     }
 
-    fn request_check(&self) {
+    fn request_lock_check(&self) {
         self.shared.check_soon.notify_one();
     }
 
@@ -129,7 +133,7 @@ impl InstanceLocks for AdvisoryLocks {
         if let Some(keeper) = self.lock_keeper_task().take() {
             keeper.abort();
         }
-        *self.shared.lock_claim() = None;
+        *self.shared.lock_claim_mutex() = None;
         // `try_lock` fails if the aborted task still uses the connection. Then the connection is
         // closed when the task and this value have been dropped.
         if let Ok(mut holder) = self.shared.holder.try_lock() {
@@ -144,7 +148,7 @@ impl Drop for AdvisoryLocks {
     }
 }
 
-impl Shared {
+impl SharedLockState {
     async fn acquire_new_claim(&self) -> Result<InstanceClaim, sqlx::Error> {
         let mut holder = self.holder.lock().await;
         // Closing the connection releases the old lock.
@@ -159,7 +163,7 @@ impl Shared {
                     id: id.to_string(),
                     lock_key,
                 };
-                *self.lock_claim() = Some(claim.clone());
+                *self.lock_claim_mutex() = Some(claim.clone());
                 *holder = Some(connection);
                 return Ok(claim);
             }
@@ -182,7 +186,7 @@ impl Shared {
                 }
             }
             *holder = None;
-            let lock_key = self.lock_claim().as_ref().map(|claim| claim.lock_key);
+            let lock_key = self.lock_claim_mutex().as_ref().map(|claim| claim.lock_key);
             let Some(lock_key) = lock_key else { continue };
             // `relock` fails until the server has detected the loss of the old connection, which
             // holds the lock until then.
@@ -203,7 +207,7 @@ impl Shared {
         Box::pin(options.connect()).await
     }
 
-    fn lock_claim(&self) -> MutexGuard<'_, Option<InstanceClaim>> {
+    fn lock_claim_mutex(&self) -> MutexGuard<'_, Option<InstanceClaim>> {
         self.claim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -82,7 +82,7 @@ impl Database for Postgres {
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError> {
-        if values.iter().any(Value::cannot_be_stored) {
+        if values.iter().any(Value::contains_nul) {
             return Ok(Vec::new());
         }
         let arguments = to_arguments(values)?;

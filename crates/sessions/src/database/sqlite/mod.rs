@@ -116,7 +116,7 @@ impl Database for Sqlite {
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError> {
-        if values.iter().any(Value::cannot_be_stored) {
+        if values.iter().any(Value::contains_nul) {
             return Ok(Vec::new());
         }
         let permit = timeout(READER_TIMEOUT, self.reader_permits.acquire()).await;
