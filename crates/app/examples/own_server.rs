@@ -14,8 +14,7 @@ use switchboard_orchestration::{
 };
 use switchboard_providers_offline::DemoModel;
 use switchboard_server::{
-    Engine, ModelInfo, RecipeInfo, RunSettings, RunSettingsError, Server, ServerOptions,
-    ShutdownSignals,
+    Engine, ModelInfo, RecipeInfo, RunSettings, RunSettingsError, Server, ServerOptions, Shutdown,
 };
 use switchboard_sessions::{Store, StoreOptions};
 use tokio::net::TcpListener;
@@ -80,7 +79,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = Arc::new(Store::open(StoreOptions::sqlite("own_server.db")).await?);
     let options = ServerOptions::default();
     let server = Server::new(Arc::new(engine), store.clone(), store.clone(), options);
-    let shutdown = ShutdownSignals {
+    let shutdown = Shutdown {
         first: tokio::signal::ctrl_c().map(|_| ()).boxed(),
         second: std::future::pending().boxed(),
     };

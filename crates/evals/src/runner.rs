@@ -265,7 +265,7 @@ impl PlannedRun<'_> {
             let (score, mut faults) = match turn.scoring {
                 ScoringRules::Switchboard => {
                     let score = score_turn(turn, &report.tool_calls, &earlier, &is_redacted);
-                    let mut faults = describe_turn_faults(turn, &report, &score);
+                    let mut faults = describe_faults(turn, &report, &score);
                     if matches!(report.outcome, Outcome::Completed | Outcome::Limited) {
                         faults.extend(tools.describe_missing_tools(turn));
                     }
@@ -274,7 +274,7 @@ impl PlannedRun<'_> {
                 ScoringRules::Bfcl => {
                     let calls = first_response.into_call_records(&report.tool_calls);
                     let score = bfcl::score_turn(turn, &calls, &is_redacted);
-                    let faults = bfcl::describe_turn_faults(turn, &report, &score);
+                    let faults = bfcl::describe_faults(turn, &report, &score);
                     (score, faults)
                 }
             };
@@ -283,10 +283,7 @@ impl PlannedRun<'_> {
                 _ => None,
             });
             let artifacts: Vec<String> = artifacts.collect();
-            faults.extend(
-                turn.answer
-                    .describe_failed_checks(&report.answer, &artifacts),
-            );
+            faults.extend(turn.answer.failed_checks(&report.answer, &artifacts));
             let mut turn_result = TurnResult {
                 message: turn.say.clone(),
                 answer: report.answer.clone(),
@@ -361,7 +358,7 @@ fn redact_turn(turn: &mut TurnResult, redaction: &Redaction) {
 
 /// Returns one sentence for each fault of the turn: the run did not complete, a required call is
 /// missing or was not executed, or a call is not allowed.
-fn describe_turn_faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
+fn describe_faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
     let mut faults = Vec::new();
     if report.outcome != Outcome::Completed {
         let error = report.error.as_ref();

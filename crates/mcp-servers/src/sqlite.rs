@@ -16,7 +16,7 @@ use crate::{
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The format of a database file: its identification and its tables.
-pub(crate) struct DatabaseLayout {
+pub(crate) struct Layout {
     /// `PRAGMA application_id` that identifies files of this format. The statements in `schema` set
     /// it.
     pub(crate) application_id: i64,
@@ -42,7 +42,7 @@ impl Database {
     /// tables and initial rows in a new database. Fails if another program or a newer version wrote
     /// the file.
     pub(crate) async fn open(
-        layout: &'static DatabaseLayout,
+        layout: &'static Layout,
         file: Option<&Path>,
     ) -> Result<Self, ServerError> {
         let path = file.map(Path::to_owned);
@@ -114,7 +114,7 @@ fn refuse_file(problem: impl Into<String>) -> Result<Connection, DataFileError> 
     Err(DataFileError(problem.into()))
 }
 
-fn open_file(layout: &DatabaseLayout, path: &Path) -> Result<Connection, DataFileError> {
+fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataFileError> {
     // SQLite reports "unable to open database file" both for a missing folder and for a folder in
     // place of the file. The checks below return a separate message for each case.
     if path.is_dir() {
@@ -139,10 +139,7 @@ fn open_file(layout: &DatabaseLayout, path: &Path) -> Result<Connection, DataFil
 
 /// Checks that a database has the format `layout`, or creates the tables and initial rows in a new
 /// database. Fails if the database belongs to another program or a newer version.
-fn init_database(
-    layout: &DatabaseLayout,
-    mut connection: Connection,
-) -> Result<Connection, DataFileError> {
+fn init_database(layout: &Layout, mut connection: Connection) -> Result<Connection, DataFileError> {
     connection.pragma_update(None, "foreign_keys", true)?;
     // The lock is acquired before reading, so that only one of two starting servers creates the
     // tables of a new file.

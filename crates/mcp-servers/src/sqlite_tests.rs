@@ -1,13 +1,13 @@
 use super::*;
 
-static LAYOUT: DatabaseLayout = DatabaseLayout {
+static LAYOUT: Layout = Layout {
     application_id: 7,
     version: 1,
     schema: "PRAGMA application_id = 7; PRAGMA user_version = 1; CREATE TABLE things (id INTEGER);",
     seed: "INSERT INTO things VALUES (1), (2);",
 };
 
-static BROKEN_LAYOUT: DatabaseLayout = DatabaseLayout {
+static BROKEN_LAYOUT: Layout = Layout {
     application_id: 7,
     version: 1,
     schema: LAYOUT.schema,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use switchboard_domain::ModelError;
 use switchboard_providers_common::{
     Headers, TransportConfig,
-    provider::{ErrorTable, ModelListPage, ProviderConfig, ServedModel, is_blank, read_variable},
+    provider::{ErrorTable, ModelPage, ProviderConfig, ServedModel, is_blank, read_variable},
 };
 
 use crate::{MessagesOptions, ServerTool, error::ERRORS, model::MessagesApi};
@@ -222,7 +222,7 @@ impl ProviderConfig for AnthropicConfig {
         headers.check_headers(&self.provider)
     }
 
-    fn read_models(&self, body: &Value) -> Option<ModelListPage> {
+    fn read_models(&self, body: &Value) -> Option<ModelPage> {
         let list = body.get("data")?.as_array()?.iter();
         let models = list.filter_map(|model| {
             let text = |name: &str| model.get(name)?.as_str().map(str::to_owned);
@@ -234,7 +234,7 @@ impl ProviderConfig for AnthropicConfig {
                 max_output_tokens: count("max_tokens"),
             })
         });
-        Some(ModelListPage {
+        Some(ModelPage {
             models: models.collect(),
             next: None,
         })

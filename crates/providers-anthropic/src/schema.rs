@@ -1,16 +1,16 @@
 //! Checks how far the API enforces a schema (`strict` tools and `output_config.format`).
 
 use serde_json::{Map, Value};
-use switchboard_providers_common::schema::{ChangeKind, CompiledSchema, SchemaChange};
+use switchboard_providers_common::schema::{Change, ChangeKind, CompiledSchema};
 
 /// Returns the changes because of which the API enforces less with the strict schema than the
 /// original schema requires. Omits the change `Encoded` (a value is written as JSON text in a
 /// string), because the response decoder restores such values.
-pub(crate) fn find_unenforced_constraints<'c>(
+pub(crate) fn unenforced_changes<'c>(
     strict: &'c CompiledSchema<'_>,
-) -> impl Iterator<Item = &'c SchemaChange> {
+) -> impl Iterator<Item = &'c Change> {
     strict
-        .find_unenforced_constraints()
+        .unenforced_changes()
         .filter(|it| it.kind != ChangeKind::Encoded)
 }
 

@@ -11,7 +11,7 @@ mod errors;
 mod model;
 
 pub use self::{
-    client::{HttpClient, ModelListPage, ServedModel},
+    client::{HttpClient, ModelPage, ServedModel},
     config::{ProviderConfig, is_blank, read_variable, redacted_address},
     errors::{ApiError, ErrorClass, ErrorRule, ErrorTable, is_error, value_to_text},
     model::{HttpModel, PreparedRequest, SentRequest, StreamFormat, WireProtocol, open_stream},

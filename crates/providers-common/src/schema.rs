@@ -43,24 +43,24 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-pub use change::{ChangeKind, SchemaChange, list_changes};
+pub use change::{Change, ChangeKind, list_changes};
 pub use measure::{SchemaSizes, measure_schema};
 pub use restore::{can_change_answers, restore};
 pub use tool_schemas::{ToolSchema, ToolSchemas};
 
-use rules::DialectRules;
+use rules::Rules;
 
 /// Maximum number of compiler passes over one schema. The compiler repeats passes until a pass
 /// changes nothing. For nearly all schemas only the first pass makes changes, for a few degenerate
 /// schemas also the second.
 const MAX_PASSES: usize = 6;
 
-/// Message of the [`SchemaChange`] that [`compile`] reports for the root if even the last compiler
+/// Message of the [`Change`] that [`compile`] reports for the root if even the last compiler
 /// pass changes the schema. The compiled schema then allows any object. None of the schemas in the
 /// property tests causes it.
 pub const NO_STABLE_FORM: &str = "the schema has no stable form: any object is allowed";
 
-/// Message of the [`SchemaChange`] for merged schemas, such as the members of an `allOf`, of which
+/// Message of the [`Change`] for merged schemas, such as the members of an `allOf`, of which
 /// one excludes properties of another with `additionalProperties`. The merged schema allows these
 /// properties.
 const OPENED: &str = "closed objects are opened for the properties of other schemas";
@@ -125,7 +125,7 @@ pub struct CompiledSchema<'a> {
     /// Compiled schema. It is borrowed from the original if nothing changed.
     pub schema: Cow<'a, Value>,
     /// Changes in the order in which the compiler made them. Empty if `schema` is borrowed.
-    pub changes: Vec<SchemaChange>,
+    pub changes: Vec<Change>,
     /// Description of the schema's root, if the dialect does not allow a description there (only
     /// [`Dialect::OllamaTools`]); otherwise `None`. The caller appends it to the tool's
     /// description.
@@ -137,27 +137,27 @@ impl CompiledSchema<'_> {
     /// [`schema`](Self::schema) is valid against the original schema after [`restore()`] was
     /// applied.
     pub fn keeps_all_constraints(&self) -> bool {
-        self.find_unenforced_constraints().next().is_none()
+        self.unenforced_changes().next().is_none()
     }
 
     /// Returns whether the compiled schema allows the same values as the original: it is
     /// [exact](Self::keeps_all_constraints) and not narrower. If not, the caller may prefer a
     /// dialect without `strict`, such as [`Dialect::OpenAiLoose`], which keeps more of the schema.
     pub fn accepts_same_values(&self) -> bool {
-        let narrowed = |change: &SchemaChange| change.kind == ChangeKind::Narrowed;
+        let narrowed = |change: &Change| change.kind == ChangeKind::Narrowed;
         self.keeps_all_constraints() && !self.changes.iter().any(narrowed)
     }
 
     /// Returns the changes because of which the provider does not enforce every constraint of the
     /// original schema.
-    pub fn find_unenforced_constraints(&self) -> impl Iterator<Item = &SchemaChange> {
+    pub fn unenforced_changes(&self) -> impl Iterator<Item = &Change> {
         self.changes
             .iter()
             .filter(|change| change.kind.loses_enforcement())
     }
 
     /// Returns whether an answer needs [`restore()`] to match the original schema.
-    pub fn changes_answer_shape(&self) -> bool {
+    pub fn changes_shape(&self) -> bool {
         self.has_any_change(&[
             ChangeKind::Encoded,
             ChangeKind::Wrapped,
@@ -188,7 +188,7 @@ impl CompiledSchema<'_> {
 /// deeper than 48 levels, and those after 20,000 read or 10,000 written ones, are omitted and
 /// reported. OpenAI's limits (10 levels of objects, 5,000 properties, 1,000 enum values) apply too.
 pub fn compile(schema: &Value, dialect: Dialect) -> CompiledSchema<'_> {
-    let rules = DialectRules::for_dialect(dialect);
+    let rules = Rules::for_dialect(dialect);
     let mut first = run_compiler_pass(schema, rules);
     if *first.schema == *schema {
         return CompiledSchema {
@@ -209,12 +209,12 @@ pub fn compile(schema: &Value, dialect: Dialect) -> CompiledSchema<'_> {
     // Even the last pass changed the schema, which only hostile input can cause. The result is the
     // smallest schema that the dialect accepts.
     first.schema = Cow::Owned(Value::Object(root::empty_object_schema(rules)));
-    let change = SchemaChange::new("", ChangeKind::Truncated, NO_STABLE_FORM);
+    let change = Change::new("", ChangeKind::Truncated, NO_STABLE_FORM);
     first.changes.push(change);
     first
 }
 
-fn run_compiler_pass(schema: &Value, rules: &'static DialectRules) -> CompiledSchema<'static> {
+fn run_compiler_pass(schema: &Value, rules: &'static Rules) -> CompiledSchema<'static> {
     let mut changes = Vec::new();
     let normal = normal::normalize_schema(schema, rules, &mut changes);
     let (schema, root_description) = lower::lower_to_dialect(normal, rules, &mut changes);

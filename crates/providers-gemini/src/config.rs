@@ -5,9 +5,7 @@ use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind};
 use switchboard_providers_common::{
     Headers, TransportConfig,
-    provider::{
-        ErrorTable, ModelListPage, ProviderConfig, is_blank, read_variable, redacted_address,
-    },
+    provider::{ErrorTable, ModelPage, ProviderConfig, is_blank, read_variable, redacted_address},
 };
 
 use crate::{
@@ -194,7 +192,7 @@ impl ProviderConfig for GeminiConfig {
         Ok(())
     }
 
-    fn read_models(&self, body: &Value) -> Option<ModelListPage> {
+    fn read_models(&self, body: &Value) -> Option<ModelPage> {
         parse_model_list_page(body)
     }
 }

@@ -1,7 +1,7 @@
 //! Parses the list of models that a server offers.
 
 use serde_json::Value;
-use switchboard_providers_common::provider::{ModelListPage, ServedModel};
+use switchboard_providers_common::provider::{ModelPage, ServedModel};
 
 use crate::percent;
 
@@ -11,7 +11,7 @@ pub(crate) const MODELS_PATH: &str = "models?pageSize=1000";
 /// Parses a page of the model list (`GET {base}/{version}/models`). Returns `None` if the response
 /// is not such a page. Omits models that do not generate content, such as embedding and video
 /// models.
-pub(crate) fn parse_model_list_page(body: &Value) -> Option<ModelListPage> {
+pub(crate) fn parse_model_list_page(body: &Value) -> Option<ModelPage> {
     let token = body.get("nextPageToken").and_then(Value::as_str);
     let models = match body.get("models") {
         Some(models) => models.as_array()?.iter().filter_map(parse_model).collect(),
@@ -26,7 +26,7 @@ pub(crate) fn parse_model_list_page(body: &Value) -> Option<ModelListPage> {
             percent::percent_encode(it, b'-')
         )
     });
-    Some(ModelListPage { models, next })
+    Some(ModelPage { models, next })
 }
 
 fn parse_model(entry: &Value) -> Option<ServedModel> {
@@ -64,7 +64,7 @@ mod tests {
             {"name": "models/gemini-embedding-002", "supportedGenerationMethods": ["embedContent"]},
             {"name": "tunedModels/mine"}, {"name": "models/"}, {}, 3,
         ], "nextPageToken": "p2"});
-        let ModelListPage { models, next } = parse_model_list_page(&body).unwrap();
+        let ModelPage { models, next } = parse_model_list_page(&body).unwrap();
         let names: Vec<_> = models.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["gemini-3.8-flash", "tunedModels/mine"]);
         let flash = &models[0];

@@ -5,9 +5,7 @@ use serde_json::Value;
 use switchboard_domain::ModelError;
 use switchboard_providers_common::{
     Headers, TransportConfig,
-    provider::{
-        ErrorTable, ModelListPage, ProviderConfig, is_blank, read_variable, redacted_address,
-    },
+    provider::{ErrorTable, ModelPage, ProviderConfig, is_blank, read_variable, redacted_address},
     text_tool_calls::TextCallFormats,
 };
 
@@ -64,7 +62,7 @@ pub enum ToolsByPrompt {
     #[default]
     Never,
     /// Only models without tool support get the tools in the prompt. Such a model is recognized by
-    /// the server's description of it ([`fetch_described_model`](crate::fetch_described_model)), or
+    /// the server's description of it ([`described_model`](crate::described_model)), or
     /// by the server's refusal of a request with tools.
     Auto,
     /// All models get tools in the prompt.
@@ -176,7 +174,7 @@ impl ProviderConfig for OllamaConfig {
         Ok(())
     }
 
-    fn read_models(&self, body: &Value) -> Option<ModelListPage> {
+    fn read_models(&self, body: &Value) -> Option<ModelPage> {
         parse_model_list_page(body)
     }
 

@@ -52,7 +52,7 @@ pub use chat::ThinkForm;
 pub use config::{OllamaConfig, ToolsByPrompt};
 pub use model::{OllamaModel, OllamaOptions};
 pub use server::{
-    ModelDescription, fetch_described_model, fetch_model_description, fetch_version, is_reachable,
+    ModelDescription, described_model, fetch_model_description, fetch_version, is_reachable,
 };
 use switchboard_providers_common::provider::HttpClient;
 pub use switchboard_providers_common::provider::{ProviderConfig, ServedModel};

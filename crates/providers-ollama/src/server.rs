@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use switchboard_domain::{ModelCapabilities, ModelError};
 use switchboard_providers_common::{
     HttpTransport, RetryPolicy, TransportConfig,
-    provider::{ModelListPage, ProviderConfig as _, ServedModel},
+    provider::{ModelPage, ProviderConfig as _, ServedModel},
 };
 
 use crate::{
@@ -57,10 +57,7 @@ pub async fn fetch_model_description(
 
 /// Returns the model `name` with the capabilities and the stop sequences that the server reports.
 /// Fails as [`fetch_model_description`] does.
-pub async fn fetch_described_model(
-    client: &OllamaClient,
-    name: &str,
-) -> Result<OllamaModel, ModelError> {
+pub async fn described_model(client: &OllamaClient, name: &str) -> Result<OllamaModel, ModelError> {
     let shown = fetch_model_description(client, name).await?;
     let model = client.model(name).with_capabilities(shown.capabilities());
     Ok(model.with_options(OllamaOptions {
@@ -122,7 +119,7 @@ impl ModelDescription {
 
 /// Reads the list of models (`GET /api/tags`). Returns `None` if `body` is not such a list. Entries
 /// without a name are omitted.
-pub(crate) fn parse_model_list_page(body: &Value) -> Option<ModelListPage> {
+pub(crate) fn parse_model_list_page(body: &Value) -> Option<ModelPage> {
     // Go serializes an empty list as `null`.
     let list = body.get("models")?.as_array().map(Vec::as_slice);
     let models = list.unwrap_or_default().iter().filter_map(|entry| {
@@ -132,7 +129,7 @@ pub(crate) fn parse_model_list_page(body: &Value) -> Option<ModelListPage> {
             ..ServedModel::default()
         })
     });
-    Some(ModelListPage {
+    Some(ModelPage {
         models: models.collect(),
         next: None,
     })
@@ -187,7 +184,7 @@ mod tests {
         assert_eq!(names, ["qwen3:8b", "llama2:latest"]);
         assert_eq!(
             parse_model_list_page(&json!({"models": null})),
-            Some(ModelListPage::default())
+            Some(ModelPage::default())
         );
         assert_eq!(parse_model_list_page(&json!({"data": []})), None);
     }

@@ -6,7 +6,7 @@ use switchboard_domain::ModelError;
 use switchboard_providers_common::{
     Headers, TransportConfig,
     provider::{
-        ErrorTable, ModelListPage, ProviderConfig, ServedModel, is_blank, read_variable,
+        ErrorTable, ModelPage, ProviderConfig, ServedModel, is_blank, read_variable,
         redacted_address,
     },
 };
@@ -208,7 +208,7 @@ impl ProviderConfig for OpenAiConfig {
     /// Parses a list of models: an object `{"data": [{id, …}]}` or, from Together, the array
     /// without this object. Skips entries without an `id`. Returns `None` if the body contains no
     /// such array.
-    fn read_models(&self, body: &Value) -> Option<ModelListPage> {
+    fn read_models(&self, body: &Value) -> Option<ModelPage> {
         let list = body.get("data").unwrap_or(body).as_array()?;
         let models = list.iter().filter_map(|entry| {
             let name = entry.get("id")?.as_str().filter(|id| !id.is_empty())?;
@@ -219,7 +219,7 @@ impl ProviderConfig for OpenAiConfig {
                 ..ServedModel::default()
             })
         });
-        Some(ModelListPage {
+        Some(ModelPage {
             models: models.collect(),
             next: None,
         })

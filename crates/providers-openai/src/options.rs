@@ -193,7 +193,7 @@ pub(crate) fn answer_schema<'a>(
         return Err(invalid_request(&model.provider, field, message));
     }
     let sent = schema::compile_answer_schema(name, schema, profile, warnings);
-    if sent.changes_answer_shape {
+    if sent.changes_shape {
         tool_mapping.set_answer_schema(schema, Dialect::OpenAiStrict);
     }
     Ok(Some((name, sent)))

@@ -258,7 +258,7 @@ impl<'a> ToolBuilder<'a, '_> {
         let functions = self.functions.into_iter().map(|tool| {
             let CompiledParameters { schema, strict } =
                 compile_parameters(tool, profile, schemas, self.warnings);
-            if strict && schema.changes_answer_shape() {
+            if strict && schema.changes_shape() {
                 tool_mapping.add_tool(tool, Dialect::OpenAiStrict);
             }
             Function {

@@ -32,7 +32,7 @@ pub use engine::{
     Approve, Engine, ModelInfo, Parameters, RecipeInfo, RunEventObserver, RunSettings,
     RunSettingsError, ToolPage,
 };
-pub use http::serve::{Server, ServerError, ShutdownSignals};
+pub use http::serve::{Server, ServerError, Shutdown};
 pub use options::{AccessToken, MIN_TOKEN_LENGTH, ServerOptions};
 pub(crate) use problem::{Problem, ProblemKind};
 pub(crate) use state::App;

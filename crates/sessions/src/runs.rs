@@ -16,8 +16,8 @@ use crate::{
     write::{
         queue::WriteError,
         transaction::{
-            EventRow, Transaction, no_such_run_error, run_conflict_error, session_busy_error,
-            session_conflict_error,
+            EventRow, Transaction, no_such_run_error, run_conflict, session_busy_error,
+            session_conflict,
         },
     },
 };
@@ -37,7 +37,7 @@ impl RunStore for Store {
         let messages = serialize_messages(BEGIN, messages)?;
         self.perform_write("create a session", async move |tx| {
             if run.session != session.id {
-                return Err(run_conflict_error(&run.id, "it belongs to another session").into());
+                return Err(run_conflict(&run.id, "it belongs to another session").into());
             }
             let key = tx.create_session(&owner, &session, messages.len()).await?;
             tx.insert_messages(key, 0, &messages).await?;
@@ -62,7 +62,7 @@ impl RunStore for Store {
         self.perform_write(BEGIN, async move |tx| {
             let session = tx.lock_idle_session(&owner, &run.session, after).await?;
             if keep > session.messages {
-                return Err(session_conflict_error(&run.session, keep, session.messages).into());
+                return Err(session_conflict(&run.session, keep, session.messages).into());
             }
             let before = tx
                 .connection
@@ -245,7 +245,7 @@ impl RunStore for Store {
         check_run_id(run)?;
         if state == RunState::Running {
             let reason = "a released run is waiting, interrupted or finished";
-            return Err(run_conflict_error(run, reason));
+            return Err(run_conflict(run, reason));
         }
         let events = EventRow::new(run, events)?;
         let messages = serialize_messages(OPERATION, messages)?;
@@ -267,13 +267,11 @@ impl RunStore for Store {
             let new = messages.len() as u64;
             let values = values![session, now.microseconds, new];
             let Some(row) = tx.connection.query_row(SESSION, values).await? else {
-                return Err(run_conflict_error(&run, "its session was deleted").into());
+                return Err(run_conflict(&run, "its session was deleted").into());
             };
             let before = row.read_count(0)?.saturating_sub(new);
             if before != after {
-                return Err(
-                    session_conflict_error(&SessionId(row.read_text(1)?), after, before).into(),
-                );
+                return Err(session_conflict(&SessionId(row.read_text(1)?), after, before).into());
             }
             tx.insert_messages(session, before, &messages).await?;
             if state == RunState::Finished {
@@ -349,7 +347,7 @@ impl Store {
         let instances: HashSet<_> = runs.iter().filter_map(|run| run.instance.clone()).collect();
         let mut dead = HashSet::new();
         for id in instances {
-            if Some(&id) != own_id.as_ref() && locks.is_instance_dead(self.database(), &id).await? {
+            if Some(&id) != own_id.as_ref() && locks.is_dead(self.database(), &id).await? {
                 dead.insert(id);
             }
         }
@@ -406,13 +404,13 @@ async fn acquire_stored_run(
         record, instance, ..
     } = find_run(tx, owner, run).await?;
     match record.state {
-        RunState::Finished => return Err(run_conflict_error(run, "it is finished").into()),
+        RunState::Finished => return Err(run_conflict(run, "it is finished").into()),
         RunState::Running => {
-            // `is_instance_alive` also removes the row of a dead instance and interrupts its runs.
+            // `is_alive` also removes the row of a dead instance and interrupts its runs.
             // This happens before the `UPDATE` below locks the row of the run, which avoids
             // deadlocks.
             let is_alive = match &instance {
-                Some(instance) => tx.is_instance_alive(instance).await?,
+                Some(instance) => tx.is_alive(instance).await?,
                 None => true,
             };
             if is_alive {

@@ -126,7 +126,7 @@ impl SessionStore for Store {
                 session => session?.key,
             };
             if let Some((run, Some(instance))) = tx.find_unfinished_run(key).await?
-                && tx.is_instance_alive(&instance).await?
+                && tx.is_alive(&instance).await?
             {
                 return Err(session_busy_error(&id, run).into());
             }

@@ -165,7 +165,7 @@ async fn remove_dead_instances(tx: &mut Transaction<'_>) -> Result<(), WriteErro
         DatabaseKind::Postgres => WITHOUT_RUNS,
     };
     for row in tx.connection.query_rows(others, values![tx.own_id]).await? {
-        tx.is_instance_alive(&row.read_text(0)?).await?;
+        tx.is_alive(&row.read_text(0)?).await?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::{
     run_session::{
         conversations::explain_run_error,
         failure::{Code, Failure},
-        follow::{EarlyStopReason, active_run::ActiveRun, show_and_audit_events},
+        follow::{EarlyStop, active_run::ActiveRun, process_events},
     },
     storage::sessions::SessionsError,
     terminal::{self, print_error, print_line, print_note},
@@ -118,16 +118,15 @@ impl Chat<'_> {
         let (output, screen) = (&mut self.output, &self.screen);
         let show = |event: &RunEvent| output.show_event(event, screen);
         let (code, stop) =
-            show_and_audit_events(run, &mut recorder, screen, self.interrupts, presses, show)
-                .await?;
+            process_events(run, &mut recorder, screen, self.interrupts, presses, show).await?;
         match stop {
-            EarlyStopReason::Interrupted => return Ok(ChatFlow::Leave(Code::Interrupted)),
-            EarlyStopReason::Paused => {
+            EarlyStop::Interrupted => return Ok(ChatFlow::Leave(Code::Interrupted)),
+            EarlyStop::Paused => {
                 print_note("the run is paused: /continue resumes it, /abandon discards it");
             }
             // A run that the user cancelled does not change the exit code of `chat` to an error.
-            EarlyStopReason::Cancelled if code == Code::Interrupted => self.code = Code::Success,
-            EarlyStopReason::Cancelled | EarlyStopReason::No => self.code = code,
+            EarlyStop::Cancelled if code == Code::Interrupted => self.code = Code::Success,
+            EarlyStop::Cancelled | EarlyStop::No => self.code = code,
         }
         Ok(ChatFlow::Continue)
     }

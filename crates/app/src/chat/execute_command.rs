@@ -17,7 +17,7 @@ use switchboard_domain::nearest::list_available_names;
 use switchboard_orchestration::ApprovalPolicy;
 
 use crate::{
-    models::ProviderReadiness,
+    models::Readiness,
     run_session::{
         arguments::Approve,
         failure::{Code, Failure},
@@ -110,7 +110,7 @@ impl Chat<'_> {
         for provider in providers.iter() {
             if matches!(
                 providers.check_readiness(provider),
-                ProviderReadiness::KeyMissing(_)
+                Readiness::KeyMissing(_)
             ) {
                 continue;
             }
@@ -150,7 +150,7 @@ impl Chat<'_> {
     pub(super) async fn print_server_changes(&mut self) {
         let changes = self
             .servers
-            .collect_state_changes(&self.resources.host.server_statuses());
+            .collect_changes(&self.resources.host.server_statuses());
         if changes.is_empty() {
             return;
         }

@@ -27,7 +27,7 @@ pub(super) struct ServerStateTracker {
 
 /// A message to the user about a state change of an MCP server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ServerChangeMessage {
+pub(super) struct ServerChange {
     pub(super) text: String,
     /// `true` if the change is a problem, which is printed as a warning.
     pub(super) worse: bool,
@@ -36,7 +36,7 @@ pub(super) struct ServerChangeMessage {
 impl ServerStateTracker {
     pub(super) fn from_host(host: &McpHost) -> Self {
         let mut watched = Self::default();
-        watched.collect_state_changes(&host.server_statuses());
+        watched.collect_changes(&host.server_statuses());
         watched
     }
 
@@ -50,10 +50,7 @@ impl ServerStateTracker {
     }
 
     /// Compares `now` with the stored states, stores `now`, and returns a message for each change.
-    pub(super) fn collect_state_changes(
-        &mut self,
-        now: &[ServerStatus],
-    ) -> Vec<ServerChangeMessage> {
+    pub(super) fn collect_changes(&mut self, now: &[ServerStatus]) -> Vec<ServerChange> {
         let mut changes = Vec::new();
         for status in now {
             let count = status.changed_tools.len();
@@ -61,7 +58,7 @@ impl ServerStateTracker {
             if count > before.unwrap_or_default()
                 && let Some(text) = changed_tools_warning(&status.name, &status.changed_tools)
             {
-                changes.push(ServerChangeMessage { text, worse: true });
+                changes.push(ServerChange { text, worse: true });
             }
             let state = (status.state, status.tools);
             let before = self.states.insert(status.name.clone(), state);
@@ -79,7 +76,7 @@ impl ServerStateTracker {
                 _ if reason.is_empty() => format!("{name}: {shown}"),
                 _ => format!("{name}: {shown} ({})", to_one_line(reason, 200)),
             };
-            changes.push(ServerChangeMessage {
+            changes.push(ServerChange {
                 text,
                 worse: !works && status.state != ServerState::Starting,
             });
@@ -134,7 +131,7 @@ mod tests {
     fn a_state_change_of_a_server_is_printed_once() {
         let mut watched = ServerStateTracker::default();
         let mut changes_of = |now: ServerStatus| -> Vec<(String, bool)> {
-            let changes = watched.collect_state_changes(&[now]).into_iter();
+            let changes = watched.collect_changes(&[now]).into_iter();
             changes.map(|change| (change.text, change.worse)).collect()
         };
         let ready = |tools| status(ServerState::Ready, tools, &[]);

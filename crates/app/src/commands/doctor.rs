@@ -14,7 +14,7 @@ use switchboard_mcp_client::ServerStatus;
 use super::{Cli, ignore_empty_variables};
 use crate::{
     config::{CONFIG_FILE_NAMES, environment::Environment},
-    models::{ModelChoiceReason, Provider, ProviderReadiness},
+    models::{ModelChoiceReason, Provider, Readiness},
     run_session::{
         agent::AgentArgs,
         arguments::{self, GlobalArgs},
@@ -224,12 +224,12 @@ async fn check_provider(
     const ABOUT: &str = "provider";
     let name = &provider.name;
     let mut what = match context.providers.check_readiness(provider) {
-        ProviderReadiness::KeyMissing(variable) => {
+        Readiness::KeyMissing(variable) => {
             let finding = Finding::new(ABOUT, FindingState::Absent, format!("{name} has no key"));
             return finding.with_advice(format!("set {variable} to use it"));
         }
-        ProviderReadiness::Key(variable) => format!("{name}: key from {variable}"),
-        ProviderReadiness::NoKeyNeeded => format!("{name}: no key needed"),
+        Readiness::Key(variable) => format!("{name}: key from {variable}"),
+        Readiness::NoKeyNeeded => format!("{name}: no key needed"),
     };
     if no_network || provider.is_offline() {
         return Finding::good_finding(ABOUT, what);

@@ -8,7 +8,7 @@ use switchboard_providers_common::catalog;
 use super::print_table;
 use crate::{
     config::environment::Environment,
-    models::{Provider, ProviderReadiness},
+    models::{Provider, Readiness},
     run_session::{
         arguments::GlobalArgs,
         context::Context,
@@ -82,8 +82,8 @@ pub(crate) async fn execute(
     let mut rows = Vec::new();
     for provider in wanted {
         let missing_key = match providers.check_readiness(provider) {
-            ProviderReadiness::KeyMissing(variable) => Some(variable),
-            ProviderReadiness::Key(_) | ProviderReadiness::NoKeyNeeded => None,
+            Readiness::KeyMissing(variable) => Some(variable),
+            Readiness::Key(_) | Readiness::NoKeyNeeded => None,
         };
         let mut models = if args.all {
             provider.catalogued_models()

@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use clap::Args;
 use futures_util::FutureExt as _;
 use switchboard_orchestration::questions::Questions;
-use switchboard_server::{Server, ServerError, ShutdownSignals};
+use switchboard_server::{Server, ServerError, Shutdown};
 use tokio::{
     net::TcpListener,
     time::{Instant, timeout_at},
@@ -116,7 +116,7 @@ pub(crate) async fn execute(
     }
     print_address(address);
     let asked_to_stop = Arc::new(OnceLock::new());
-    let shutdown = ShutdownSignals {
+    let shutdown = Shutdown {
         first: {
             let (interrupts, asked) = (interrupts.clone(), Arc::clone(&asked_to_stop));
             async move {

@@ -180,7 +180,7 @@ impl Config {
         merged.server_files = self.server_files;
         merged.server_files.extend(over.server_files);
         merged.providers = self.providers;
-        merge_items_by_name(&mut merged.providers, over.providers, |entry| &entry.name);
+        replace_by_name(&mut merged.providers, over.providers, |entry| &entry.name);
         merged.servers = self.servers;
         match over.servers {
             // The setting `mcp_servers: {}` of a file disables all servers of earlier files.
@@ -211,7 +211,7 @@ impl Config {
 
     /// Adds servers to the configuration. They replace earlier servers of the same names.
     pub(crate) fn add_servers(&mut self, servers: Vec<ServerConfig>) {
-        merge_items_by_name(self.servers.get_or_insert_default(), servers, |server| {
+        replace_by_name(self.servers.get_or_insert_default(), servers, |server| {
             &server.name
         });
     }
@@ -228,11 +228,7 @@ fn deserialize_headers<'de, D: Deserializer<'de>>(
 }
 
 /// Adds the items of `over` to `base`. They replace items of `base` that have the same name.
-pub(crate) fn merge_items_by_name<T>(
-    base: &mut Vec<T>,
-    over: Vec<T>,
-    name: impl Fn(&T) -> &String,
-) {
+pub(crate) fn replace_by_name<T>(base: &mut Vec<T>, over: Vec<T>, name: impl Fn(&T) -> &String) {
     for item in over {
         match base.iter_mut().find(|old| name(old) == name(&item)) {
             Some(old) => *old = item,

@@ -50,7 +50,7 @@ mod tests {
         ] {
             let mut all = suite.scenarios.iter();
             let of = all.find(|it| it.name == scenario).unwrap();
-            let faults = of.turns[turn].answer.describe_failed_checks(answer, &[]);
+            let faults = of.turns[turn].answer.failed_checks(answer, &[]);
             assert_eq!(faults.is_empty(), is_right, "{answer}: {faults:?}");
         }
     }

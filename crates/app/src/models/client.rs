@@ -162,7 +162,7 @@ impl ProviderClient {
                 Arc::new(client.model_with_protocol::<openai::ResponsesApi>(name))
             }
             Self::Gemini(client) => Arc::new(client.model(name)),
-            Self::Ollama(client) => Arc::new(ollama::fetch_described_model(client, name).await?),
+            Self::Ollama(client) => Arc::new(ollama::described_model(client, name).await?),
             Self::Offline => Arc::new(DemoModel::new()),
         })
     }

@@ -10,4 +10,4 @@ mod providers;
 
 pub(crate) use model_choice::{ChosenModel, ModelChoiceReason};
 pub(crate) use prices::find_list_price;
-pub(crate) use providers::{Provider, ProviderReadiness, Providers};
+pub(crate) use providers::{Provider, Providers, Readiness};

@@ -7,7 +7,7 @@ use switchboard_domain::ChatModel;
 use switchboard_domain::nearest::list_available_names;
 use switchboard_providers_offline::DemoModel;
 
-use super::{Provider, ProviderReadiness, Providers};
+use super::{Provider, Providers, Readiness};
 
 /// A model and the reason why it was chosen.
 #[derive(Clone)]
@@ -41,7 +41,7 @@ impl Providers {
         }
         for provider in self.iter() {
             if let Some(model) = &provider.default_model
-                && let ProviderReadiness::Key(variable) = self.check_readiness(provider)
+                && let Readiness::Key(variable) = self.check_readiness(provider)
             {
                 return self
                     .connect_model(provider, model, ModelChoiceReason::Key(variable))

@@ -6,7 +6,7 @@ use switchboard_domain::{
     nearest::{did_you_mean, find_nearest},
 };
 
-use super::{Provider, ProviderReadiness, Providers};
+use super::{Provider, Providers, Readiness};
 
 /// Prefixes of model names, such as `claude-`, and the vendors of these model families.
 const FAMILIES: [(&str, &str); 4] = [
@@ -53,7 +53,7 @@ impl Providers {
             };
             return Ok((provider, model));
         }
-        let owner = self.find_model_provider(text, |provider| self.has_required_key(provider));
+        let owner = self.model_owner(text, |provider| self.has_access(provider));
         match owner.or_else(|| self.find_only_provider(text)) {
             Some(provider) => Ok((provider, text.to_owned())),
             None => Err(self.unresolved_model_error(text)),
@@ -62,11 +62,7 @@ impl Providers {
 
     /// Returns the first provider that has the model by rules 2 to 4 of [`Self::resolve_model`].
     /// Considers only providers for which `is_usable` returns `true`.
-    fn find_model_provider(
-        &self,
-        name: &str,
-        is_usable: impl Fn(&Provider) -> bool,
-    ) -> Option<&Provider> {
+    fn model_owner(&self, name: &str, is_usable: impl Fn(&Provider) -> bool) -> Option<&Provider> {
         let usable = || self.iter().filter(|provider| is_usable(provider));
         let configured = || {
             let mut ids = self
@@ -85,11 +81,8 @@ impl Providers {
             })
     }
 
-    fn has_required_key(&self, provider: &Provider) -> bool {
-        !matches!(
-            self.check_readiness(provider),
-            ProviderReadiness::KeyMissing(_)
-        )
+    fn has_access(&self, provider: &Provider) -> bool {
+        !matches!(self.check_readiness(provider), Readiness::KeyMissing(_))
     }
 
     /// Returns the only provider with an API key. If no provider has a key, returns the only
@@ -102,11 +95,11 @@ impl Providers {
         let (mut keys, mut addresses) = (Vec::new(), Vec::new());
         for provider in self.iter() {
             match self.check_readiness(provider) {
-                ProviderReadiness::Key(variable) => keys.push((variable, provider)),
-                ProviderReadiness::NoKeyNeeded => {
+                Readiness::Key(variable) => keys.push((variable, provider)),
+                Readiness::NoKeyNeeded => {
                     addresses.extend(self.configured_address(provider).map(|it| (it, provider)));
                 }
-                ProviderReadiness::KeyMissing(_) => {}
+                Readiness::KeyMissing(_) => {}
             }
         }
         let candidates = if keys.is_empty() { addresses } else { keys };
@@ -137,15 +130,13 @@ impl Providers {
 
     fn unresolved_model_error(&self, name: &str) -> anyhow::Error {
         let mut hint = did_you_mean(self.suggest_provider(name));
-        if let Some(provider) = self.find_model_provider(name, |_| true)
-            && let ProviderReadiness::KeyMissing(variable) = self.check_readiness(provider)
+        if let Some(provider) = self.model_owner(name, |_| true)
+            && let Readiness::KeyMissing(variable) = self.check_readiness(provider)
         {
             let provider = &provider.name;
             hint = format!(": it belongs to `{provider}`, which has no key. Set {variable}");
         }
-        let askable = self
-            .iter()
-            .filter(|provider| self.has_required_key(provider));
+        let askable = self.iter().filter(|provider| self.has_access(provider));
         let known = askable.flat_map(|provider| {
             let models = provider.known_models().into_iter();
             models.map(|(model, _)| format!("{}/{model}", provider.name))

@@ -37,7 +37,7 @@ pub(crate) struct Provider {
 
 /// Whether a provider can be used: it has an API key, needs none, or lacks one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ProviderReadiness {
+pub(crate) enum Readiness {
     /// The provider's API key is in this environment variable.
     Key(String),
     NoKeyNeeded,
@@ -55,7 +55,7 @@ impl Providers {
             .map(|(name, kind)| ProviderEntry::with_default_settings(name, kind))
             .collect();
         let configured = config.providers.clone();
-        config::merge_items_by_name(&mut entries, configured, |entry| &entry.name);
+        config::replace_by_name(&mut entries, configured, |entry| &entry.name);
         let mut providers: Vec<Provider> = entries.into_iter().map(Provider::from_entry).collect();
         providers.push(Provider {
             name: offline::PROVIDER.to_owned(),
@@ -81,20 +81,18 @@ impl Providers {
     }
 
     /// Returns whether the API key of the provider is set, missing or not needed. Sends no request.
-    pub(crate) fn check_readiness(&self, provider: &Provider) -> ProviderReadiness {
+    pub(crate) fn check_readiness(&self, provider: &Provider) -> Readiness {
         let Some(entry) = &provider.entry else {
-            return ProviderReadiness::NoKeyNeeded;
+            return Readiness::NoKeyNeeded;
         };
         let variables = client::api_key_variables(entry);
         let is_set = |variable: &&&str| self.environment.get(variable).is_some();
         match (variables.iter().find(is_set), variables.first()) {
-            (Some(set), _) => ProviderReadiness::Key((*set).to_owned()),
-            (None, None) => ProviderReadiness::NoKeyNeeded,
+            (Some(set), _) => Readiness::Key((*set).to_owned()),
+            (None, None) => Readiness::NoKeyNeeded,
             // A server at a configured address may accept requests without an API key.
-            (None, Some(_)) if self.is_custom_openai_server(entry) => {
-                ProviderReadiness::NoKeyNeeded
-            }
-            (None, Some(first)) => ProviderReadiness::KeyMissing((*first).to_owned()),
+            (None, Some(_)) if self.is_custom_openai_server(entry) => Readiness::NoKeyNeeded,
+            (None, Some(first)) => Readiness::KeyMissing((*first).to_owned()),
         }
     }
 

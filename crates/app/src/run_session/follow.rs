@@ -262,11 +262,10 @@ async fn follow_run(
         run_id.get_or_insert_with(|| Arc::clone(&event.run_id));
         answer.show_event(event, screen)
     };
-    let code =
-        match show_and_audit_events(&mut run, recorder, screen, interrupts, None, show).await? {
-            (_, EarlyStopReason::Interrupted) => Code::Interrupted,
-            (code, _) => code,
-        };
+    let code = match process_events(&mut run, recorder, screen, interrupts, None, show).await? {
+        (_, EarlyStop::Interrupted) => Code::Interrupted,
+        (code, _) => code,
+    };
     if let Some(PersistedRunEnd::Failed(error)) = run.run_end() {
         let failure = anyhow!("the answer could not be saved: {error}");
         return Err(Failure::runtime_error(failure));
@@ -284,7 +283,7 @@ async fn follow_run(
 
 /// Reason why a run stopped before its normal end. `No` means that it was not stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EarlyStopReason {
+pub(crate) enum EarlyStop {
     No,
     /// A signal interrupted the program, which therefore ends.
     Interrupted,
@@ -300,16 +299,16 @@ pub(crate) enum EarlyStopReason {
 ///
 /// The first interruption cancels the run. After the second one, the function returns immediately.
 /// Captured presses of Ctrl-C have these effects too, but do not end the program.
-pub(crate) async fn show_and_audit_events(
+pub(crate) async fn process_events(
     run: &mut ActiveRun,
     recorder: &mut AuditRecorder,
     screen: &Screen,
     interrupts: &Interrupts,
     mut presses: Option<CtrlCPresses>,
     mut show: impl FnMut(&RunEvent) -> io::Result<()>,
-) -> Result<(Code, EarlyStopReason), Failure> {
+) -> Result<(Code, EarlyStop), Failure> {
     let cancel = run.cancel_handle();
-    let (mut code, mut stop) = (Code::Failed, EarlyStopReason::No);
+    let (mut code, mut stop) = (Code::Failed, EarlyStop::No);
     let mut held: VecDeque<Arc<RunEvent>> = VecDeque::new();
     let mut is_over = false;
     loop {
@@ -335,17 +334,17 @@ pub(crate) async fn show_and_audit_events(
         tokio::select! {
             biased;
             () = interrupts.wait_for_second_interruption() => {
-                return Ok((code, EarlyStopReason::Interrupted));
+                return Ok((code, EarlyStop::Interrupted));
             }
-            () = interrupts.wait_for_first_interruption(), if stop != EarlyStopReason::Interrupted => {
-                stop = EarlyStopReason::Interrupted;
+            () = interrupts.wait_for_first_interruption(), if stop != EarlyStop::Interrupted => {
+                stop = EarlyStop::Interrupted;
                 cancel.cancel_run();
             }
-            () = wait_for_ctrl_c_press(presses.as_mut()), if stop != EarlyStopReason::Interrupted => {
-                if stop == EarlyStopReason::Cancelled {
-                    return Ok((code, EarlyStopReason::Paused));
+            () = wait_for_ctrl_c_press(presses.as_mut()), if stop != EarlyStop::Interrupted => {
+                if stop == EarlyStop::Cancelled {
+                    return Ok((code, EarlyStop::Paused));
                 }
-                stop = EarlyStopReason::Cancelled;
+                stop = EarlyStop::Cancelled;
                 cancel.cancel_run();
             }
             () = screen.wait_for_no_question(), if !held.is_empty() || is_over => {}

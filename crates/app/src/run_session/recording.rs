@@ -77,10 +77,7 @@ impl RecordingArgs {
                 return Err(simplify_io_error(io::ErrorKind::IsADirectory.into()));
             }
             let redactor = build_redactor(config, environment);
-            Ok(Player::read_with_redactor(
-                BufReader::new(opened),
-                redactor,
-            )?)
+            Ok(Player::read_redacted(BufReader::new(opened), redactor)?)
         };
         let player = open().map_err(|error| {
             Failure::usage_error(error)

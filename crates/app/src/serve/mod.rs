@@ -20,7 +20,7 @@ use switchboard_server::{
 };
 
 use crate::{
-    models::ProviderReadiness,
+    models::Readiness,
     observe::AuditLog,
     run_session::{
         agent::AgentArgs, context::Context, recording::RecordingMode, resources::startup_wait_time,
@@ -149,7 +149,7 @@ impl Engine for AppEngine {
         for provider in providers.iter() {
             let ready = !matches!(
                 providers.check_readiness(provider),
-                ProviderReadiness::KeyMissing(_)
+                Readiness::KeyMissing(_)
             );
             for (name, capabilities) in provider.known_models() {
                 let entry = provider.find_catalogue_entry(&name);

@@ -57,7 +57,7 @@ impl AppEngine {
         let agent = if settings.context.is_empty() {
             agent
         } else {
-            let agent = add_client_context_values(agent, &settings.context)?;
+            let agent = add_client_values(agent, &settings.context)?;
             for text in settings.context.text_values() {
                 self.parts.context.live_secrets.add_secret(text);
             }
@@ -186,10 +186,7 @@ impl AppEngine {
 
 /// Adds the context values that a client sent for one run. Returns an error for a value whose name
 /// the server does not accept.
-fn add_client_context_values(
-    agent: Agent,
-    values: &ClientContext,
-) -> Result<Agent, RunSettingsError> {
+fn add_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, RunSettingsError> {
     let context = agent
         .context_injection()
         .clone()

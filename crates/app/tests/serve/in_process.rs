@@ -6,7 +6,7 @@ use axum::Router;
 use futures_util::{FutureExt as _, future::BoxFuture};
 use reqwest::Client;
 use serde_json::Value;
-use switchboard_server::{Engine, Server, ServerOptions, ShutdownSignals};
+use switchboard_server::{Engine, Server, ServerOptions, Shutdown};
 use switchboard_sessions::{Store, StoreOptions};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
@@ -39,7 +39,7 @@ impl InProcess {
     pub(crate) async fn start((server, store, folder): Made) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::run(listener, store, folder, |listener, stopped| async move {
-            let shutdown = ShutdownSignals {
+            let shutdown = Shutdown {
                 first: stopped.boxed(),
                 second: std::future::pending().boxed(),
             };

@@ -146,7 +146,7 @@ impl<'s> CostCounter<'s> {
                 let references = self
                     .references
                     .get_or_insert_with(|| SchemaReferences::collect_named_parts(root));
-                let (targets, compared) = references.find_reference_targets(reference);
+                let (targets, compared) = references.find_targets(reference);
                 self.add_counted_steps(cost, to_u64(compared))?;
                 let by_reference = VisitContext {
                     is_referenced: true,

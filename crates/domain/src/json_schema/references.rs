@@ -43,10 +43,7 @@ impl<'s> SchemaReferences<'s> {
     /// Returns the subschemas that `reference` may point to, and the number of name comparisons,
     /// which the caller counts as steps. If several subschemas have the same name, all of them are
     /// returned. Returns no subschema if the reference points to another document.
-    pub(super) fn find_reference_targets(
-        &mut self,
-        reference: &'s str,
-    ) -> (Rc<[&'s Value]>, usize) {
+    pub(super) fn find_targets(&mut self, reference: &'s str) -> (Rc<[&'s Value]>, usize) {
         if let Some(targets) = self.resolved.get(reference) {
             return (Rc::clone(targets), 0);
         }

@@ -90,13 +90,13 @@ pub(super) struct ModelCall {
     pub(super) redacted_inputs: Vec<String>,
     /// Reason why the response is incomplete. `None` for a complete response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) end: Option<IncompleteResponseReason>,
+    pub(super) end: Option<EarlyEndReason>,
 }
 
 /// Reason why a recorded model response is incomplete.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum IncompleteResponseReason {
+pub(super) enum EarlyEndReason {
     Error(Box<StoredModelError>),
     /// The caller stopped reading the response before its end.
     Dropped,

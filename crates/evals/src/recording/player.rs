@@ -17,9 +17,7 @@ use switchboard_orchestration::tools::arguments::ContextInjection;
 
 use super::{
     RecordingError, Redaction, RequestMatching,
-    format::{
-        self, IncompleteResponseReason, ModelCall, RecordedToolCall, RecordedToolResult, Recording,
-    },
+    format::{self, EarlyEndReason, ModelCall, RecordedToolCall, RecordedToolResult, Recording},
     matching::{CanonicalRequest, MatchQuality, value_excerpt},
     redacted::may_match_redacted,
     remove_hidden_arguments,
@@ -112,17 +110,14 @@ impl PlaybackState {
 impl Player {
     /// Reads a recording with the default redactor, which has no list of known secrets. For a
     /// recording made with another redactor, use
-    /// [`read_with_redactor`](Self::read_with_redactor). Ignores an incomplete last line.
+    /// [`read_redacted`](Self::read_redacted). Ignores an incomplete last line.
     pub fn read_recording(input: impl BufRead) -> Result<Self, RecordingError> {
-        Self::read_with_redactor(input, Redactor::default())
+        Self::read_redacted(input, Redactor::default())
     }
 
     /// Reads a recording whose recorder removed the secrets of `redactor`. The player also removes
     /// them from each new request before it compares the request with the recording.
-    pub fn read_with_redactor(
-        input: impl BufRead,
-        redactor: Redactor,
-    ) -> Result<Self, RecordingError> {
+    pub fn read_redacted(input: impl BufRead, redactor: Redactor) -> Result<Self, RecordingError> {
         let Recording {
             model_calls,
             catalogs,
@@ -427,8 +422,8 @@ impl ChatModel for ReplayedModel {
         let response = self.player.take_model_response(&self.id, request)?;
         let (call, _) = &*response;
         let end = match call.end.clone() {
-            Some(IncompleteResponseReason::Error(error)) => Some(ModelError::from(*error)),
-            Some(IncompleteResponseReason::Dropped) => Some(ModelError::new(
+            Some(EarlyEndReason::Error(error)) => Some(ModelError::from(*error)),
+            Some(EarlyEndReason::Dropped) => Some(ModelError::new(
                 &*self.id.provider,
                 ModelErrorKind::Interrupted,
                 "the recording ends here: its caller dropped the rest of the response",
@@ -447,7 +442,7 @@ impl ChatModel for ReplayedModel {
 }
 
 fn is_failed_call(call: &ModelCall) -> bool {
-    matches!(call.end, Some(IncompleteResponseReason::Error(_)))
+    matches!(call.end, Some(EarlyEndReason::Error(_)))
 }
 
 #[async_trait]

@@ -22,7 +22,7 @@ use switchboard_orchestration::tools::arguments::ContextInjection;
 use super::{
     RecordingError, Redaction,
     format::{
-        IncompleteResponseReason, ModelCall, RecordedToolCall, RecordedToolResult, RecordingHeader,
+        EarlyEndReason, ModelCall, RecordedToolCall, RecordedToolResult, RecordingHeader,
         RecordingLine,
     },
     remove_hidden_arguments,
@@ -232,9 +232,7 @@ impl ChatModel for RecordingModel {
                 )))
             }
             Err(error) => {
-                recorded.record_response(Some(IncompleteResponseReason::Error(Box::new(
-                    (&error).into(),
-                ))));
+                recorded.record_response(Some(EarlyEndReason::Error(Box::new((&error).into()))));
                 Err(error)
             }
         }
@@ -260,14 +258,14 @@ impl ResponseRecordingGuard {
             // so the events of the failed attempt are discarded.
             Some(Ok(ModelEvent::Retrying { .. })) => self.events.clear(),
             Some(Ok(event)) => self.events.push(event.clone()),
-            Some(Err(error)) => self.record_response(Some(IncompleteResponseReason::Error(
-                Box::new(error.into()),
-            ))),
+            Some(Err(error)) => {
+                self.record_response(Some(EarlyEndReason::Error(Box::new(error.into()))));
+            }
             None => self.record_response(None),
         }
     }
 
-    fn record_response(&mut self, end: Option<IncompleteResponseReason>) {
+    fn record_response(&mut self, end: Option<EarlyEndReason>) {
         if mem::replace(&mut self.is_recorded, true) {
             return;
         }
@@ -302,11 +300,8 @@ impl ResponseRecordingGuard {
 }
 
 /// Redacts the error of a response, because a gateway may quote parts of the request in it.
-fn redact_incomplete_reason(
-    mut end: IncompleteResponseReason,
-    redaction: &Redaction,
-) -> IncompleteResponseReason {
-    if let IncompleteResponseReason::Error(error) = &mut end {
+fn redact_incomplete_reason(mut end: EarlyEndReason, redaction: &Redaction) -> EarlyEndReason {
+    if let EarlyEndReason::Error(error) = &mut end {
         error.provider = redaction.redact_label(&error.provider);
         let subject = match &mut error.kind {
             ModelErrorKind::InvalidRequest { field } => field.as_mut(),
@@ -327,7 +322,7 @@ impl Drop for ResponseRecordingGuard {
         // is not recorded as `Dropped`.
         let mut events = self.events.iter();
         let is_complete = events.any(|event| matches!(event, ModelEvent::Finished { .. }));
-        self.record_response((!is_complete).then_some(IncompleteResponseReason::Dropped));
+        self.record_response((!is_complete).then_some(EarlyEndReason::Dropped));
     }
 }
 
@@ -344,9 +339,7 @@ impl ToolHost for RecordingToolHost {
             // A catalog is recorded only if it has changed, because a run lists the tools before
             // each model request.
             if writer.catalog.as_ref() != Some(&catalog) {
-                writer.write_line(&RecordingLine::Catalog(
-                    redaction.create_redacted_copy(&catalog)?,
-                ))?;
+                writer.write_line(&RecordingLine::Catalog(redaction.redact_item(&catalog)?))?;
                 writer.catalog = Some(catalog.clone());
                 writer.catalogs += 1;
             }
@@ -428,7 +421,7 @@ impl ToolCallRecordingGuard {
             };
             let result = match result {
                 RecordedToolResult::Output(output) => {
-                    RecordedToolResult::Output(redaction.create_redacted_copy(&output)?)
+                    RecordedToolResult::Output(redaction.redact_item(&output)?)
                 }
                 RecordedToolResult::Error(mut error) => {
                     if let Some(text) = error_text_mut(&mut error) {

@@ -63,25 +63,23 @@ impl Redaction {
     /// Converts a message, tool, tool output or request settings to JSON without secrets.
     pub(super) fn redact_to_json(&self, item: &impl Serialize) -> Result<Value, serde_json::Error> {
         let mut value = serde_json::to_value(item)?;
-        self.redact_json_in_place(&mut value);
+        self.redact_fields(&mut value);
         Ok(value)
     }
 
     /// Returns a copy of a message, tool or tool output without secrets. Returns an error if the
     /// JSON with the redacted text is not a valid `T`.
-    pub(super) fn create_redacted_copy<T>(&self, item: &T) -> Result<T, serde_json::Error>
+    pub(super) fn redact_item<T>(&self, item: &T) -> Result<T, serde_json::Error>
     where
         T: Serialize + DeserializeOwned,
     {
         serde_json::from_value(self.redact_to_json(item)?)
     }
 
-    fn redact_json_in_place(&self, value: &mut Value) {
+    fn redact_fields(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.redact_text(text),
-            Value::Array(items) => items
-                .iter_mut()
-                .for_each(|item| self.redact_json_in_place(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_fields(item)),
             Value::Object(fields) => {
                 for (name, value) in fields {
                     self.redact_field(name, value);
@@ -108,7 +106,7 @@ impl Redaction {
             ("input_schema" | "output_schema" | "schema", value) => {
                 *value = self.redact_schema(value);
             }
-            (_, value) => self.redact_json_in_place(value),
+            (_, value) => self.redact_fields(value),
         }
     }
 
@@ -164,7 +162,7 @@ impl Redaction {
                         ids.insert(*index, id.clone());
                     }
                     PartStart::Whole { part } => {
-                        let clean: Part = self.create_redacted_copy(&**part)?;
+                        let clean: Part = self.redact_item(&**part)?;
                         if let (Part::ToolUse(before), Part::ToolUse(after)) = (&**part, &clean)
                             && before.input != after.input
                         {

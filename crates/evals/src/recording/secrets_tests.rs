@@ -73,7 +73,7 @@ async fn no_secret_is_written() {
     // A property of the schema with this name is not a secret.
     assert!(text.contains(r#""password":{"type":"string"}"#), "{text}");
     // A replay with the same secrets finds the request.
-    let player = Player::read_with_redactor(text.as_bytes(), redactor()).unwrap();
+    let player = Player::read_redacted(text.as_bytes(), redactor()).unwrap();
     let replayed = replay(&player, &question).await;
     assert_eq!(
         answer(&replayed),
@@ -210,7 +210,7 @@ fn only_known_secrets_are_removed_from_provider_state() {
         });
         serde_json::from_value(json!({"role": "assistant", "parts": [part]})).unwrap()
     };
-    let redacted = redaction().create_redacted_copy(&message(KEY)).unwrap();
+    let redacted = redaction().redact_item(&message(KEY)).unwrap();
     assert_eq!(redacted, message("[redacted]"));
     let state = |key: &str| -> Vec<ModelEvent> {
         let state = json!({"provider": "a", "data": data(key)});
@@ -285,7 +285,7 @@ async fn errors_and_names_are_redacted() {
     assert!(!text.contains(KEY), "{text}");
     assert!(text.contains("\"request_id\":\"req-[redacted]\""), "{text}");
     // The names are redacted in the replay as well.
-    let player = Player::read_with_redactor(text.as_bytes(), redactor()).unwrap();
+    let player = Player::read_redacted(text.as_bytes(), redactor()).unwrap();
     let player = player.select_conversation(&name);
     let id = &player.recorded_models()[0];
     assert_eq!(*id, ModelId::new("acme", "[redacted]"));

@@ -100,11 +100,7 @@ fn is_certainly_wrong(failure: ToolFailure) -> bool {
 
 /// Returns one sentence for each fault of the turn: the run has no model response, an expected call
 /// is missing, or a call is wrong.
-pub(crate) fn describe_turn_faults(
-    turn: &Turn,
-    report: &RunReport,
-    score: &TurnScore,
-) -> Vec<String> {
+pub(crate) fn describe_faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
     let mut faults: Vec<String> = describe_missing_response(report).into_iter().collect();
     let missing = score.missing.iter();
     faults.extend(missing.map(|call| format!("missing call: {call}")));

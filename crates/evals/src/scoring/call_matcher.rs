@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 use switchboard_orchestration::ToolCallRecord;
 
-use crate::suite::{ArgumentMatcher, ExpectedCall, MatchResult};
+use crate::suite::{ExpectedCall, MatchResult, Matcher};
 
 /// An expected call of the scenario with its parsed matchers, for comparison with tool calls.
 pub(crate) struct CallMatcher<'a> {
     call: &'a ExpectedCall,
-    arguments: Vec<(&'a str, ArgumentMatcher)>,
+    arguments: Vec<(&'a str, Matcher)>,
     /// Whether an additional argument that is null violates [`ExpectedCall::exactly`]. If `false`,
     /// such an argument counts as missing.
     counts_null: bool,
@@ -19,9 +19,8 @@ impl<'a> CallMatcher<'a> {
     pub(super) fn new(call: &'a ExpectedCall) -> Self {
         // Validation of the suite rejects values that are not valid matchers. Without validation,
         // an invalid value becomes a matcher that accepts no argument.
-        let parse = |value: &Value| {
-            ArgumentMatcher::parse_matcher(value).unwrap_or(ArgumentMatcher::OneOf(Vec::new()))
-        };
+        let parse =
+            |value: &Value| Matcher::parse_matcher(value).unwrap_or(Matcher::OneOf(Vec::new()));
         let arguments = call.input.iter();
         Self {
             call,
@@ -115,11 +114,7 @@ impl<'a> CallMatcher<'a> {
     }
 }
 
-fn match_argument(
-    matcher: &ArgumentMatcher,
-    argument: Option<&Value>,
-    is_redacted: bool,
-) -> MatchResult {
+fn match_argument(matcher: &Matcher, argument: Option<&Value>, is_redacted: bool) -> MatchResult {
     // In a redacted call, the text `[redacted]` replaces a secret and may match any text. In other
     // calls, the model itself wrote this text, so it is compared like any other text.
     if is_redacted {

@@ -3,7 +3,7 @@ use serde_json::json;
 use switchboard_orchestration::RecordedResult;
 
 use super::{alignment::match_calls_in_order, *};
-use crate::{suite::ArgumentMatcher, test_table::rows};
+use crate::{suite::Matcher, test_table::rows};
 
 fn call(tool: &str, input: Value) -> ToolCallRecord {
     ToolCallRecord {
@@ -348,13 +348,13 @@ const INVALID_MATCHERS: &str = r#"
 fn matchers_accept_the_documented_values() {
     let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     for [matcher, argument, expected] in rows(MATCHERS) {
-        let read = ArgumentMatcher::parse_matcher(&parsed(&matcher)).unwrap();
+        let read = Matcher::parse_matcher(&parsed(&matcher)).unwrap();
         let value = parsed(&argument);
         let found = read.matches((!value.is_null()).then_some(&value));
         assert_eq!(found.to_string(), expected, "{matcher} {argument}");
     }
     for [matcher, message] in rows(INVALID_MATCHERS) {
-        let error = ArgumentMatcher::parse_matcher(&parsed(&matcher)).unwrap_err();
+        let error = Matcher::parse_matcher(&parsed(&matcher)).unwrap_err();
         assert!(error.starts_with(&message), "{error}");
     }
 }

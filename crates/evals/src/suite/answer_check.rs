@@ -41,7 +41,7 @@ impl AnswerCheck {
     }
 
     /// Returns one sentence for each check that the answer does not pass.
-    pub fn describe_failed_checks(&self, answer: &str, artifacts: &[String]) -> Vec<String> {
+    pub fn failed_checks(&self, answer: &str, artifacts: &[String]) -> Vec<String> {
         let lower = answer.to_lowercase();
         let has = |text: &String| lower.contains(&text.to_lowercase());
         let mut faults = Vec::new();

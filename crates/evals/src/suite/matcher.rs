@@ -26,13 +26,13 @@ use super::{bfcl_parameter::BfclParameter, bipartite::find_maximum_matching};
 /// | `{$unordered: [a, b]}` | is a list of the same length in any order |
 /// | `{$bfcl: {type: integer, allowed: [5]}}` | is right by the rules of [`BfclParameter`] |
 #[derive(Debug, Clone)]
-pub enum ArgumentMatcher {
+pub enum Matcher {
     /// Matches every argument that is present and not null (`$any`).
     Any,
     /// Matches an argument that is missing or null (`$absent`).
     Absent,
     /// Matches an argument that one of these matchers accepts (`$one_of`).
-    OneOf(Vec<ArgumentMatcher>),
+    OneOf(Vec<Matcher>),
     /// Matches a string that contains a match of the regular expression (`$matches`).
     Matches(Regex),
     /// Matches a string that contains this text, ignoring case, or a list with an item that equals
@@ -43,12 +43,12 @@ pub enum ArgumentMatcher {
     /// Matches a number from the first to the second value, both included (`$between`).
     Between(f64, f64),
     /// Matches a missing or null argument, or one that this matcher accepts (`$optional`).
-    Optional(Box<ArgumentMatcher>),
+    Optional(Box<Matcher>),
     /// Matches an equal value. An object must have no additional fields (`$exactly`).
     Exactly(Value),
     /// Matches a list of the same length whose items these matchers accept in any order, one
     /// matcher for each item (`$unordered`).
-    Unordered(Vec<ArgumentMatcher>),
+    Unordered(Vec<Matcher>),
     /// Matches an argument that is right by the rules of the Berkeley Function Calling Leaderboard,
     /// see [`BfclParameter`] (`$bfcl`).
     Bfcl(BfclParameter),
@@ -56,12 +56,12 @@ pub enum ArgumentMatcher {
     /// ignored. A missing argument equals null.
     Value(Value),
     /// Matches a list of the same length if each matcher accepts the item at its position.
-    List(Vec<ArgumentMatcher>),
+    List(Vec<Matcher>),
     /// Matches an object whose fields these matchers accept. Other fields are ignored.
-    Fields(Vec<(String, ArgumentMatcher)>),
+    Fields(Vec<(String, Matcher)>),
 }
 
-impl ArgumentMatcher {
+impl Matcher {
     /// Parses a matcher from its JSON in a suite. The error message describes the problem.
     pub fn parse_matcher(value: &Value) -> Result<Self, String> {
         match value {
@@ -188,7 +188,7 @@ impl ArgumentMatcher {
 
 /// Returns whether the matchers can be assigned to different items so that each matcher accepts its
 /// item.
-fn matches_in_any_order(expected: &[ArgumentMatcher], items: &[Value]) -> bool {
+fn matches_in_any_order(expected: &[Matcher], items: &[Value]) -> bool {
     let matches = |one: usize, item: usize| expected[one].matches(Some(&items[item]));
     find_maximum_matching(expected.len(), items.len(), matches)
         .iter()

@@ -44,7 +44,7 @@ pub use answer_check::AnswerCheck;
 pub use bfcl_parameter::{BfclParameter, BfclType};
 pub(crate) use bipartite::find_maximum_matching;
 pub use declared_tools::DECLARED_SERVER;
-pub use matcher::ArgumentMatcher;
+pub use matcher::Matcher;
 pub(crate) use matcher::values_match;
 pub use message::{EarlierMessage, MessageRole};
 pub(crate) use redacted_match::MatchResult;
@@ -187,7 +187,7 @@ pub struct ExpectedCall {
     /// Name of the MCP server that provides the tool. By default, any server is accepted.
     pub server: Option<String>,
     /// Matchers for the arguments, by argument name. Their format is described at
-    /// [`ArgumentMatcher`].
+    /// [`Matcher`].
     #[serde(default)]
     pub input: Map<String, Value>,
     /// Whether a call is wrong if it has an argument that `input` does not list. By default,
@@ -376,7 +376,7 @@ impl ExpectedCall {
             ));
         }
         for (name, wanted) in &self.input {
-            ArgumentMatcher::parse_matcher(wanted).map_err(|reason| {
+            Matcher::parse_matcher(wanted).map_err(|reason| {
                 SuiteError::invalid_value(format!("{place}.input.{name}"), reason)
             })?;
         }

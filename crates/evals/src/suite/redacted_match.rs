@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::matcher::ArgumentMatcher;
+use super::matcher::Matcher;
 use crate::recording::{is_redacted, may_match_redacted};
 
 /// Result of comparing an argument, which may be redacted, with a matcher. The variants are ordered
@@ -18,7 +18,7 @@ pub(crate) enum MatchResult {
     Yes,
 }
 
-impl ArgumentMatcher {
+impl Matcher {
     /// Compares an argument of a recorded call, which may be redacted, with this matcher. For a
     /// redacted argument, plain values and `Exactly` return `No` if the text outside the redacted
     /// parts differs, or else `Unknown`. `Any` returns `Yes`, and `Absent` returns `No`. Objects

@@ -112,11 +112,11 @@ fn failed_answer_checks_are_listed() {
         artifact: Some("table".to_owned()),
     };
     assert_eq!(
-        check.describe_failed_checks("It has 420 EURO", &["table".to_owned()]),
+        check.failed_checks("It has 420 EURO", &["table".to_owned()]),
         Vec::<String>::new()
     );
     assert_eq!(
-        check.describe_failed_checks("Sorry.", &[]),
+        check.failed_checks("Sorry.", &[]),
         [
             "the answer does not contain `42`",
             "the answer does not contain `Euro`",

@@ -95,7 +95,7 @@ impl AuthClient {
                 return if status.is_client_error() {
                     Ok(None)
                 } else {
-                    Err(invalid_response_error(what, &url, format!("HTTP {status}")))
+                    Err(bad_response(what, &url, format!("HTTP {status}")))
                 };
             }
             let answer = read_response(what, &url, response).await?;
@@ -105,7 +105,7 @@ impl AuthClient {
                 _ => Ok(None),
             };
         }
-        Err(invalid_response_error(
+        Err(bad_response(
             what,
             &url,
             format!("more than {MAX_REDIRECTS} redirects"),
@@ -136,7 +136,7 @@ impl AuthClient {
             .await
             .map_err(|error| unreachable_error(what, url, &error))?;
         if response.status().is_redirection() {
-            return Err(invalid_response_error(what, url, "a redirect"));
+            return Err(bad_response(what, url, "a redirect"));
         }
         read_response(what, url, response).await
     }
@@ -148,7 +148,7 @@ fn redirect_target(what: &'static str, url: &Url, response: &Response) -> Result
         .get(LOCATION)
         .and_then(|location| location.to_str().ok())
         .and_then(|location| url.join(location).ok())
-        .ok_or_else(|| invalid_response_error(what, url, "a redirect without a valid target"))
+        .ok_or_else(|| bad_response(what, url, "a redirect without a valid target"))
 }
 
 async fn read_response(
@@ -164,7 +164,7 @@ async fn read_response(
         .map_err(|error| unreachable_error(what, url, &error))?
     {
         if body.len() + chunk.len() > MAX_ANSWER {
-            return Err(invalid_response_error(
+            return Err(bad_response(
                 what,
                 url,
                 format!("more than {MAX_ANSWER} bytes"),
@@ -181,11 +181,7 @@ fn unreachable_error(what: &'static str, url: &Url, error: &reqwest::Error) -> A
     AuthError::Failed(format!("no answer from the {what} `{url}`: {reason}"))
 }
 
-pub(super) fn invalid_response_error(
-    what: &'static str,
-    url: &Url,
-    reason: impl Display,
-) -> AuthError {
+pub(super) fn bad_response(what: &'static str, url: &Url, reason: impl Display) -> AuthError {
     let url = redact_url(url.as_str());
     AuthError::Failed(format!(
         "the answer of the {what} `{url}` is not valid: {reason}"

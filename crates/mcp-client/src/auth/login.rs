@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::auth::{
     challenge::add_scope,
     error::AuthError,
-    fetch::{AuthClient, invalid_response_error},
+    fetch::{AuthClient, bad_response},
     login::{
         callback::{ExpectedRedirect, RedirectListener},
         pkce::{random_token, s256},
@@ -300,15 +300,11 @@ impl Login<'_> {
             .send_post(REGISTRATION, &endpoint, body, None)
             .await?;
         if !answer.status.is_success() {
-            return Err(token::oauth_rejection_error(
-                "registration",
-                &endpoint,
-                &answer,
-            ));
+            return Err(token::oauth_rejection("registration", &endpoint, &answer));
         }
         let text = |key: &str| answer.json.get(key).and_then(Value::as_str);
         let Some(id) = text("client_id").filter(|id| !id.is_empty()) else {
-            return Err(invalid_response_error(
+            return Err(bad_response(
                 REGISTRATION,
                 &endpoint,
                 "it contains no `client_id`",

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::auth::{
     challenge::BearerChallenge,
     error::AuthError,
-    fetch::{AuthClient, invalid_response_error},
+    fetch::{AuthClient, bad_response},
 };
 use crate::config::login::AuthConfig;
 use crate::primitives::error::shorten;
@@ -104,8 +104,7 @@ pub(super) async fn discover_auth_server(
     if let Some(address) = &config.metadata_url {
         let address = fetch.guard.parse_url(SERVER, address)?;
         let found = fetch.get_json(SERVER, &address).await?;
-        let found =
-            found.ok_or_else(|| invalid_response_error(SERVER, &address, "it does not exist"))?;
+        let found = found.ok_or_else(|| bad_response(SERVER, &address, "it does not exist"))?;
         discovered.server = parse_metadata(SERVER, &address, found)?;
         if let Some(expected) = &config.issuer {
             check_issuer(expected, &discovered.server.issuer)?;
@@ -166,7 +165,7 @@ async fn resource_metadata(
         }
     }
     match (&challenge.resource_metadata, addresses.first()) {
-        (Some(_), Some(named)) => Err(invalid_response_error(RESOURCE, named, "it does not exist")),
+        (Some(_), Some(named)) => Err(bad_response(RESOURCE, named, "it does not exist")),
         _ => Ok(None),
     }
 }
@@ -214,7 +213,7 @@ fn parse_metadata<T: serde::de::DeserializeOwned>(
 ) -> Result<T, AuthError> {
     // The error message may quote the untrusted document, so the message is shortened.
     serde_json::from_value(found)
-        .map_err(|error| invalid_response_error(what, address, shorten(&error.to_string())))
+        .map_err(|error| bad_response(what, address, shorten(&error.to_string())))
 }
 
 fn missing_metadata_error(reason: impl Display) -> AuthError {

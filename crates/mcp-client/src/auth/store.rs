@@ -33,17 +33,20 @@ pub struct GrantKey {
 }
 
 /// Tokens and other results of a login, as a token store saves them. `Debug` shows no secrets.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, derive_more::Debug)]
 pub struct StoredGrant {
     /// Configured URL of the MCP server.
+    #[debug("{:?}", redact_url(server))]
     pub server: String,
     /// OAuth client that requested the tokens and can renew them.
     #[serde(flatten)]
     pub client: StoredClient,
     /// URL of the token endpoint, which renews the tokens.
+    #[debug(skip)]
     pub token_endpoint: String,
     /// URL of the endpoint that revokes tokens, if the authorization server has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[debug(skip)]
     pub revocation_endpoint: Option<String>,
     /// Access and refresh token. `None` after the refresh token became invalid. The record is kept,
     /// because the next login uses its client and scopes again.
@@ -55,6 +58,7 @@ pub struct StoredGrant {
     #[serde(default)]
     pub wanted_scopes: Vec<String>,
     /// Time when the tokens were issued, in seconds since 1970.
+    #[debug(skip)]
     pub issued_at: u64,
 }
 
@@ -185,18 +189,6 @@ pub(super) fn unix_seconds_now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())
-}
-
-impl fmt::Debug for StoredGrant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoredGrant")
-            .field("server", &redact_url(&self.server))
-            .field("client", &self.client)
-            .field("tokens", &self.tokens)
-            .field("scopes", &self.scopes)
-            .field("wanted_scopes", &self.wanted_scopes)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Serde functions that store a secret as plain text, because `SecretString` does not serialize.

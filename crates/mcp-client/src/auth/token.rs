@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::auth::{
     error::AuthError,
-    fetch::{AuthClient, JsonResponse, encode_form, invalid_response_error},
+    fetch::{AuthClient, JsonResponse, bad_response, encode_form},
     store::{StoredTokens, unix_seconds_now},
 };
 use crate::config::login::ClientAuth;
@@ -38,7 +38,7 @@ pub(super) async fn request_tokens(
 ) -> Result<StoredTokens, AuthError> {
     let answer = send_authenticated(fetch, endpoint, client, parameters).await?;
     if !answer.status.is_success() {
-        return Err(oauth_rejection_error(TOKEN, endpoint, &answer));
+        return Err(oauth_rejection(TOKEN, endpoint, &answer));
     }
     parse_tokens(endpoint, &answer.json)
 }
@@ -55,7 +55,7 @@ pub(super) async fn revoke_token(
     if answer.status.is_success() {
         Ok(())
     } else {
-        Err(oauth_rejection_error("revocation", endpoint, &answer))
+        Err(oauth_rejection("revocation", endpoint, &answer))
     }
 }
 
@@ -121,7 +121,7 @@ fn basic_auth_header(id: &str, secret: &SecretString) -> Result<HeaderValue, Aut
 fn parse_tokens(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError> {
     let text = |key: &str| json.get(key).and_then(Value::as_str);
     let Some(access) = text("access_token").filter(|token| is_header_safe_token(token)) else {
-        return Err(invalid_response_error(
+        return Err(bad_response(
             TOKEN,
             endpoint,
             "it contains no valid `access_token`",
@@ -130,7 +130,7 @@ fn parse_tokens(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError>
     match text("token_type") {
         Some(kind) if !kind.eq_ignore_ascii_case("bearer") => {
             let reason = format!("tokens of type `{}` are not supported", shorten(kind));
-            return Err(invalid_response_error(TOKEN, endpoint, reason));
+            return Err(bad_response(TOKEN, endpoint, reason));
         }
         _ => {}
     }
@@ -164,7 +164,7 @@ fn is_header_safe_token(text: &str) -> bool {
 
 /// Converts an error response of an OAuth endpoint to [`AuthError::Refused`] (RFC 6749, section
 /// 5.2), or to [`AuthError::Failed`] if its body contains no `error`.
-pub(super) fn oauth_rejection_error(
+pub(super) fn oauth_rejection(
     what: &'static str,
     endpoint: &Url,
     answer: &JsonResponse,
@@ -176,7 +176,7 @@ pub(super) fn oauth_rejection_error(
             error,
             description: text("error_description"),
         },
-        None => invalid_response_error(what, endpoint, format!("HTTP {}", answer.status)),
+        None => bad_response(what, endpoint, format!("HTTP {}", answer.status)),
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     calls::{deadline::Deadline, failure::RequestFailure, multi_round, tasks},
     primitives::backoff::Backoff,
-    server::{circuits::CallOutcome, connection::Connection, state::Server, status::ServerState},
+    server::{circuits::Outcome, connection::Connection, state::Server, status::ServerState},
     tools::{catalog::CatalogTool, convert},
     transport::{call_context::CallContext, instrumented_transport::ProgressListener},
 };
@@ -134,7 +134,7 @@ pub(crate) async fn send_with_retries(
         };
         let failure = match result {
             Ok(Ok(result)) => {
-                record(CallOutcome::Answered, CallOutcome::Answered, "");
+                record(Outcome::Answered, Outcome::Answered, "");
                 return Ok(result);
             }
             Ok(Err(failure)) => failure,
@@ -145,11 +145,7 @@ pub(crate) async fn send_with_retries(
                     tool: name.clone(),
                     after,
                 };
-                record(
-                    CallOutcome::NoAnswer,
-                    CallOutcome::NoAnswer,
-                    &error_reason(&error),
-                );
+                record(Outcome::NoAnswer, Outcome::NoAnswer, &error_reason(&error));
                 connection.timed_out.notify_one();
                 return Err(error);
             }
@@ -253,23 +249,23 @@ fn circuit_outcomes(
     error: &ToolCallError,
     connection: &Connection,
     tool: &str,
-) -> (CallOutcome, CallOutcome) {
+) -> (Outcome, Outcome) {
     match error {
         ToolCallError::Refused { .. } | ToolCallError::InvalidAnswer { .. } => {
-            (CallOutcome::Answered, CallOutcome::Answered)
+            (Outcome::Answered, Outcome::Answered)
         }
         // The supervisor restarts the server, so the server's breaker does not count the failure.
         // The tool's breaker counts it once per connection, even if several calls of the tool were
         // running.
         ToolCallError::Broken { .. } if connection.has_ended() => {
             if connection.record_interrupted_tool(tool) {
-                (CallOutcome::Unknown, CallOutcome::NoAnswer)
+                (Outcome::Unknown, Outcome::NoAnswer)
             } else {
-                (CallOutcome::Unknown, CallOutcome::Unknown)
+                (Outcome::Unknown, Outcome::Unknown)
             }
         }
-        ToolCallError::Broken { .. } => (CallOutcome::NoAnswer, CallOutcome::NoAnswer),
-        _ => (CallOutcome::Unknown, CallOutcome::Unknown),
+        ToolCallError::Broken { .. } => (Outcome::NoAnswer, Outcome::NoAnswer),
+        _ => (Outcome::Unknown, Outcome::Unknown),
     }
 }
 

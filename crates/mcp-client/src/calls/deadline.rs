@@ -10,7 +10,7 @@ use std::{
 use switchboard_domain::ProgressSink;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{primitives::sync::lock_mutex, server_requests::pending::PendingRequestsOfCall};
+use crate::{primitives::sync::lock_mutex, server_requests::pending::PendingForCall};
 
 /// Time limits of one call, from the deadline that its caller sets and from the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Deadline {
     /// pauses while a request from the server waits for a person or a model.
     pub(crate) async fn run_until_deadline<F: Future>(
         &mut self,
-        mut requests: Option<PendingRequestsOfCall>,
+        mut requests: Option<PendingForCall>,
         mut future: Pin<&mut F>,
     ) -> Result<F::Output, Duration> {
         loop {
@@ -130,7 +130,7 @@ impl Deadline {
 
 /// If `is_pending` is `true`, waits until at least one server request of the call is pending. If
 /// `is_pending` is `false`, waits until none is pending. Never returns if `requests` is `None`.
-async fn wait_until_pending(requests: &mut Option<PendingRequestsOfCall>, is_pending: bool) {
+async fn wait_until_pending(requests: &mut Option<PendingForCall>, is_pending: bool) {
     match requests {
         Some(requests) => requests.wait_for_pending_state(is_pending).await,
         None => pending().await,

@@ -17,7 +17,7 @@ use crate::{options::CircuitOptions, primitives::sync::lock_mutex, server::statu
 
 /// Outcome of a call, which determines how a circuit breaker counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CallOutcome {
+pub(crate) enum Outcome {
     /// The server or tool answered, possibly with an error.
     Answered,
     /// The call timed out, or the connection broke.
@@ -58,7 +58,7 @@ struct OpenBreaker {
 }
 
 /// Permission of the circuit breakers for one call. Dropping it reports the outcomes of the call to
-/// the breakers. The outcomes are [`CallOutcome::Unknown`] unless [`Self::record_outcomes`] has set
+/// the breakers. The outcomes are [`Outcome::Unknown`] unless [`Self::record_outcomes`] has set
 /// them.
 pub(crate) struct CallAdmission<'a> {
     circuits: &'a Circuits,
@@ -67,7 +67,7 @@ pub(crate) struct CallAdmission<'a> {
     /// the tool's breaker.
     probes: (bool, bool),
     /// Outcomes of the call: first for the server's breaker, then for the tool's breaker.
-    outcomes: (CallOutcome, CallOutcome),
+    outcomes: (Outcome, Outcome),
     reason: String,
 }
 
@@ -97,7 +97,7 @@ impl Circuits {
             circuits: self,
             tool,
             probes: (breakers.server.start_probe_if_open(), of_tool),
-            outcomes: (CallOutcome::Unknown, CallOutcome::Unknown),
+            outcomes: (Outcome::Unknown, Outcome::Unknown),
             reason: String::new(),
         })
     }
@@ -177,37 +177,37 @@ impl Breaker {
 
     fn record_outcome(
         &mut self,
-        outcome: CallOutcome,
+        outcome: Outcome,
         is_probe: bool,
         max_failures: u32,
         call: &CallAdmission<'_>,
     ) {
-        if outcome == CallOutcome::NoAnswer {
+        if outcome == Outcome::NoAnswer {
             self.last_failure.clone_from(&call.reason);
         }
         let CircuitOptions {
             pause, max_pause, ..
         } = call.circuits.options;
         let pause = match (outcome, &mut self.open) {
-            (CallOutcome::Answered, _) => {
+            (Outcome::Answered, _) => {
                 (self.failures, self.open) = (0, None);
                 return;
             }
-            (CallOutcome::NoAnswer, None) => {
+            (Outcome::NoAnswer, None) => {
                 self.failures = self.failures.saturating_add(1);
                 if max_failures == 0 || self.failures < max_failures {
                     return;
                 }
                 pause
             }
-            (CallOutcome::NoAnswer, Some(open)) if is_probe => open.pause.saturating_mul(2),
-            (CallOutcome::Unknown, Some(open)) if is_probe => {
+            (Outcome::NoAnswer, Some(open)) if is_probe => open.pause.saturating_mul(2),
+            (Outcome::Unknown, Some(open)) if is_probe => {
                 open.is_probed = false;
                 return;
             }
             // The outcome does not count, because the call started before the breaker opened or
             // because the outcome is unknown.
-            (CallOutcome::NoAnswer | CallOutcome::Unknown, _) => return,
+            (Outcome::NoAnswer | Outcome::Unknown, _) => return,
         };
         let pause = pause.min(max_pause);
         self.open = Some(OpenBreaker {
@@ -221,12 +221,7 @@ impl Breaker {
 impl CallAdmission<'_> {
     /// Reports the outcomes of the call to the breakers of the server and of the tool. `reason` is
     /// the error message of a failed call.
-    pub(crate) fn record_outcomes(
-        mut self,
-        of_server: CallOutcome,
-        of_tool: CallOutcome,
-        reason: &str,
-    ) {
+    pub(crate) fn record_outcomes(mut self, of_server: Outcome, of_tool: Outcome, reason: &str) {
         self.outcomes = (of_server, of_tool);
         reason.clone_into(&mut self.reason);
     }
@@ -250,7 +245,7 @@ impl Drop for CallAdmission<'_> {
 
 #[cfg(test)]
 mod tests {
-    use CallOutcome::{Answered, NoAnswer, Unknown};
+    use Outcome::{Answered, NoAnswer, Unknown};
     use tokio::time::advance;
 
     use super::*;
@@ -264,7 +259,7 @@ mod tests {
         })
     }
 
-    fn call(circuits: &Circuits, tool: &str, outcome: CallOutcome) {
+    fn call(circuits: &Circuits, tool: &str, outcome: Outcome) {
         let admission = circuits.admit_call(tool).unwrap();
         admission.record_outcomes(outcome, outcome, "silence");
     }

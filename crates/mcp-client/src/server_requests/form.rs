@@ -22,10 +22,7 @@ impl Form {
         check_depth(schema).map_err(|too_deep| format!("its form is {too_deep}"))?;
         let properties = schema.get("properties").and_then(Value::as_object);
         let properties = properties.ok_or("its form has no `properties`")?.clone();
-        if let Some((name, _)) = properties
-            .iter()
-            .find(|(_, field)| !is_supported_field(field))
-        {
+        if let Some((name, _)) = properties.iter().find(|(_, field)| !is_a_field(field)) {
             return Err(format!(
                 "field `{name}` of its form is not a string, number, boolean or choice"
             ));
@@ -81,7 +78,7 @@ impl Form {
     }
 }
 
-fn is_supported_field(field: &Value) -> bool {
+fn is_a_field(field: &Value) -> bool {
     let is_choice = |field: &Value| {
         ["enum", "oneOf", "anyOf"]
             .iter()

@@ -15,12 +15,12 @@ pub(crate) type PendingRequests = Vec<Arc<RequestContext>>;
 
 /// View of the pending requests of a server for one call. It shows whether any of the requests may
 /// belong to the call.
-pub(crate) struct PendingRequestsOfCall {
+pub(crate) struct PendingForCall {
     pub(super) requests: watch::Receiver<PendingRequests>,
     pub(super) call: Arc<CallContext>,
 }
 
-impl PendingRequestsOfCall {
+impl PendingForCall {
     /// Waits until a server request is pending that may belong to the call. If `is_pending` is
     /// `false`, waits until no such request is pending.
     pub(crate) async fn wait_for_pending_state(&mut self, is_pending: bool) {

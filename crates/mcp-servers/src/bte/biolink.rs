@@ -1,6 +1,6 @@
 //! Terms of the Biolink model (<https://biolink.github.io/biolink-model/>) that the tools use.
 
-use crate::graph::model::{is_node_id, strip_biolink_prefix};
+use crate::graph::model::{is_node_id, strip_biolink};
 
 /// The predicates of the queries that the tools `query_bte_getall` and `query_bte_by_categories`
 /// send.
@@ -36,7 +36,7 @@ pub(super) const CATEGORIES: [&str; 11] = [
 /// Adds the prefix `biolink:` to a category if it is missing, because TRAPI requires the prefix.
 /// Returns `None` for an invalid category name.
 pub(super) fn normalize_category(text: &str) -> Option<String> {
-    let name = strip_biolink_prefix(text);
+    let name = strip_biolink(text);
     let mut characters = name.chars();
     let is_valid = characters.next().is_some_and(|it| it.is_ascii_uppercase())
         && characters.all(|it| it.is_ascii_alphabetic());
@@ -46,7 +46,7 @@ pub(super) fn normalize_category(text: &str) -> Option<String> {
 /// Adds the prefix `biolink:` to a predicate if it is missing, because TRAPI requires the prefix.
 /// Returns `None` for an invalid predicate name.
 pub(super) fn normalize_predicate(text: &str) -> Option<String> {
-    let name = strip_biolink_prefix(text);
+    let name = strip_biolink(text);
     let mut characters = name.chars();
     let is_valid = characters.next().is_some_and(|it| it.is_ascii_lowercase())
         && characters.all(|it| it.is_ascii_lowercase() || it == '_');

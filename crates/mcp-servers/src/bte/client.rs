@@ -43,7 +43,7 @@ pub(super) struct ServiceClient {
 /// An error of a request to a service, with a message for the model.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub(super) struct RequestError {
+pub(super) struct BteError {
     message: String,
     /// Whether another attempt may succeed. Repeating a request is safe, because queries have no
     /// side effects.
@@ -51,13 +51,13 @@ pub(super) struct RequestError {
     retry_after: Option<Duration>,
 }
 
-impl From<RequestError> for ToolError {
-    fn from(failure: RequestError) -> Self {
+impl From<BteError> for ToolError {
+    fn from(failure: BteError) -> Self {
         Self::Refused(failure.message)
     }
 }
 
-impl RequestError {
+impl BteError {
     fn permanent_failure(message: String) -> Self {
         Self {
             message,
@@ -90,7 +90,7 @@ impl ServiceClient {
         })
     }
 
-    pub(super) async fn query(&self, query: &QueryGraph) -> Result<Response, RequestError> {
+    pub(super) async fn query(&self, query: &QueryGraph) -> Result<Response, BteError> {
         let body = json!({"message": {"query_graph": query}, "submitter": "switchboard"});
         let request = self.http.post(self.build_url("query", &[]));
         let request = request.header(header::CONTENT_TYPE, "application/json");
@@ -103,7 +103,7 @@ impl ServiceClient {
         &self,
         path: &str,
         parameters: &[(&str, &str)],
-    ) -> Result<T, RequestError> {
+    ) -> Result<T, BteError> {
         self.send(self.http.get(self.build_url(path, parameters)))
             .await
     }
@@ -118,11 +118,11 @@ impl ServiceClient {
         url
     }
 
-    async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, RequestError> {
+    async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, BteError> {
         let request = request.header(header::ACCEPT, "application/json");
         let attempts = timeout(self.timeout, self.send_with_retries(&request)).await;
         let bytes = attempts.unwrap_or_else(|_| {
-            Err(RequestError::permanent_failure(format!(
+            Err(BteError::permanent_failure(format!(
                 "The service did not respond completely within {} seconds. Use fewer categories or \
                  one entity, or try again later.",
                 self.timeout.as_secs_f64()
@@ -130,13 +130,13 @@ impl ServiceClient {
         })?;
         serde_json::from_slice(&bytes).map_err(|error| {
             let reason = shorten_reason(&error.to_string());
-            RequestError::permanent_failure(format!(
+            BteError::permanent_failure(format!(
                 "The response of the service is invalid: {reason}."
             ))
         })
     }
 
-    async fn send_with_retries(&self, request: &RequestBuilder) -> Result<Vec<u8>, RequestError> {
+    async fn send_with_retries(&self, request: &RequestBuilder) -> Result<Vec<u8>, BteError> {
         let started = Instant::now();
         let mut number = 1;
         loop {
@@ -159,11 +159,7 @@ impl ServiceClient {
         }
     }
 
-    async fn send_once(
-        &self,
-        request: RequestBuilder,
-        number: u32,
-    ) -> Result<Vec<u8>, RequestError> {
+    async fn send_once(&self, request: RequestBuilder, number: u32) -> Result<Vec<u8>, BteError> {
         let connection_failed = |error| self.unreachable_error(&root_cause(&error));
         let answer = request.send().await.map_err(connection_failed)?;
         let status = answer.status();
@@ -171,7 +167,7 @@ impl ServiceClient {
             let limit = self.max_answer_bytes;
             let body = read_body(answer, limit).await.map_err(connection_failed)?;
             return body.ok_or_else(|| {
-                RequestError::permanent_failure(format!(
+                BteError::permanent_failure(format!(
                     "The response of the service is larger than {limit} bytes. Use fewer \
                      categories or one entity."
                 ))
@@ -184,17 +180,17 @@ impl ServiceClient {
         let status = status.as_u16();
         let reason = extract_error_text(&body.unwrap_or_default());
         let description = describe_status(status, number, retry_after, &reason);
-        Err(RequestError {
+        Err(BteError {
             message: format!("The service {description}"),
             is_retryable: matches!(status, 408 | 429 | 502..=504),
             retry_after,
         })
     }
 
-    fn unreachable_error(&self, cause: &str) -> RequestError {
+    fn unreachable_error(&self, cause: &str) -> BteError {
         let url = self.base.as_str().trim_end_matches('/');
         let reason = shorten_reason(cause);
-        RequestError {
+        BteError {
             message: format!("The service at {url} cannot be reached: {reason}."),
             is_retryable: true,
             retry_after: None,

@@ -13,7 +13,7 @@ use super::{
     trapi::{QueryEdge, QueryGraph, QueryNode},
 };
 use crate::{
-    graph::{context::DatabaseContext, model::strip_biolink_prefix},
+    graph::{context::DatabaseContext, model::strip_biolink},
     text::truncate,
     tool::{BundledTool, ToolResult, number},
 };
@@ -98,10 +98,7 @@ async fn run_tool(bte: Bte, input: Input) -> ToolResult<Output> {
     }
     let (categories, kinds) = match &input.categories {
         Some(categories) => {
-            let kinds: Vec<&str> = categories
-                .iter()
-                .map(|it| strip_biolink_prefix(it))
-                .collect();
+            let kinds: Vec<&str> = categories.iter().map(|it| strip_biolink(it)).collect();
             let categories = categories.iter().map(String::as_str).collect();
             (categories, kinds.join(", "))
         }

@@ -8,15 +8,14 @@ use serde_json::Value;
 use super::{
     biolink::CO_OCCURRENCE,
     trapi::{
-        Attribute, KnowledgeEdge, KnowledgeNode, LogEntry, Response, TrapiResult, parse_if_valid,
+        Attribute, KnowledgeEdge, KnowledgeNode, LogEntry, Response, TrapiResult, parse_valid,
     },
 };
 use crate::{
     graph::{
         knowledge_graph::KnowledgeGraph,
         model::{
-            Edge, EdgeData, Node, NodeData, Provenance, is_node_id, normalize_name,
-            strip_biolink_prefix,
+            Edge, EdgeData, Node, NodeData, Provenance, is_node_id, normalize_name, strip_biolink,
         },
     },
     text::{to_single_line, truncate},
@@ -74,7 +73,7 @@ impl Findings {
     pub(super) fn add_response(&mut self, response: Response, known: &str) {
         let knowledge = response.message.knowledge_graph.unwrap_or_default();
         for (id, value) in knowledge.nodes {
-            match parse_if_valid(value).and_then(|raw| convert_trapi_node(id, raw)) {
+            match parse_valid(value).and_then(|raw| convert_trapi_node(id, raw)) {
                 Some(node) => {
                     self.graph.add_node(node);
                 }
@@ -86,7 +85,7 @@ impl Findings {
         // edge.
         let mut edge_ids: IndexMap<String, Option<String>> = IndexMap::new();
         for (key, value) in knowledge.edges {
-            let raw: Option<KnowledgeEdge> = parse_if_valid(value);
+            let raw: Option<KnowledgeEdge> = parse_valid(value);
             if raw.as_ref().is_some_and(|it| it.predicate == CO_OCCURRENCE) {
                 self.co_occurrence += 1;
                 edge_ids.insert(key, None);
@@ -113,7 +112,7 @@ impl Findings {
             }
         }
         for result in results {
-            let valid = parse_if_valid(result)
+            let valid = parse_valid(result)
                 .is_some_and(|result| self.add_trapi_result(result, known, &edge_ids));
             self.unreadable += usize::from(!valid);
         }
@@ -249,7 +248,7 @@ fn convert_trapi_node(id: String, raw: KnowledgeNode) -> Option<Node> {
     }
     let categories = raw.categories.unwrap_or_default();
     let categories = collect_valid_values(categories.iter().map(String::as_str), MAX_DETAILS);
-    let kind = categories.first().map(|it| strip_biolink_prefix(it));
+    let kind = categories.first().map(|it| strip_biolink(it));
     let node = Node {
         label: raw.name.as_deref().and_then(normalize_name),
         kind: kind.and_then(normalize_name),
@@ -282,7 +281,7 @@ fn convert_trapi_edge(raw: KnowledgeEdge) -> Option<Edge> {
         .into_iter()
         .take(MAX_DETAILS)
         .map(|it| {
-            let name = strip_biolink_prefix(&it.qualifier_type_id).to_owned();
+            let name = strip_biolink(&it.qualifier_type_id).to_owned();
             (name, it.qualifier_value)
         })
         .collect();

@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::{
     biolink::{is_curie, normalize_category},
     client::ServiceClient,
-    trapi::parse_if_valid,
+    trapi::parse_valid,
 };
 use crate::{
-    graph::model::{normalize_name, strip_biolink_prefix},
+    graph::model::{normalize_name, strip_biolink},
     text::{to_single_line, truncate},
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
 };
@@ -102,7 +102,7 @@ async fn run_tool(client: ServiceClient, input: Input) -> ToolResult<Output> {
     });
     let category = category.transpose()?;
     if let Some(category) = &category {
-        parameters.push(("biolink_type", strip_biolink_prefix(category)));
+        parameters.push(("biolink_type", strip_biolink(category)));
     }
     if let Some(taxon) = &input.taxon {
         if !is_curie(taxon) {
@@ -115,7 +115,7 @@ async fn run_tool(client: ServiceClient, input: Input) -> ToolResult<Output> {
         parameters.push(("only_taxa", taxon));
     }
     let found: Vec<Value> = client.get("lookup", &parameters).await?;
-    let found = found.into_iter().filter_map(parse_if_valid);
+    let found = found.into_iter().filter_map(parse_valid);
     let found = found.filter(|found: &Found| is_curie(&found.curie));
     let matches: Vec<Match> = found.take(input.limit).map(to_match).collect();
     Ok(ToolOutput {
@@ -135,7 +135,7 @@ fn to_match(found: Found) -> Match {
         kind: found
             .types
             .first()
-            .map(|it| strip_biolink_prefix(it))
+            .map(|it| strip_biolink(it))
             .and_then(normalize_name),
         taxa: found
             .taxa

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     graph::{
         knowledge_graph::{Count, count_names, describe_counts},
-        model::strip_biolink_prefix,
+        model::strip_biolink,
     },
     text::{format_quantity, join_first_items},
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
@@ -101,8 +101,8 @@ pub(super) fn meta_knowledge_graph_tool(client: &ServiceClient) -> BundledTool {
 async fn run_tool(meta: Arc<CachedMetaKnowledgeGraph>, input: Input) -> ToolResult<Output> {
     let graph = meta.get_or_fetch().await?;
     let matches = |filter: &Option<String>, value: &str| {
-        let filter = filter.as_deref().map(strip_biolink_prefix);
-        filter.is_none_or(|filter| filter.eq_ignore_ascii_case(strip_biolink_prefix(value)))
+        let filter = filter.as_deref().map(strip_biolink);
+        filter.is_none_or(|filter| filter.eq_ignore_ascii_case(strip_biolink(value)))
     };
     let relations = graph.edges.iter().filter(|relation| {
         matches(&input.subject_category, &relation.subject)
@@ -110,11 +110,7 @@ async fn run_tool(meta: Arc<CachedMetaKnowledgeGraph>, input: Input) -> ToolResu
             && matches(&input.object_category, &relation.object)
     });
     let matching: Vec<&Relation> = relations.collect();
-    let predicates = count_names(
-        matching
-            .iter()
-            .map(|edge| strip_biolink_prefix(&edge.predicate)),
-    );
+    let predicates = count_names(matching.iter().map(|edge| strip_biolink(&edge.predicate)));
     let relations = &matching[..matching.len().min(input.limit)];
     let used = |category: &str| {
         let mut relations = relations.iter();
@@ -158,14 +154,14 @@ fn describe_relations(data: &Output) -> String {
         let _ = write!(
             text,
             "\n- {} –{}→ {}",
-            strip_biolink_prefix(&relation.subject),
-            strip_biolink_prefix(&relation.predicate),
-            strip_biolink_prefix(&relation.object)
+            strip_biolink(&relation.subject),
+            strip_biolink(&relation.predicate),
+            strip_biolink(&relation.object)
         );
     }
     text.push_str("\nPrefixes of ids:");
     for category in &data.categories {
-        let name = strip_biolink_prefix(&category.category);
+        let name = strip_biolink(&category.category);
         let _ = write!(
             text,
             "\n- {name}: {}",

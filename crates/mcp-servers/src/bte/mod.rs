@@ -22,7 +22,7 @@ use crate::{
     text::{to_single_line, truncate},
     tool::{BundledServer, BundledTool, ToolError, ToolResult, server::ToolServer},
 };
-use client::{RequestError, ServiceClient};
+use client::{BteError, ServiceClient};
 use entity::{query_bte_getall_tool, query_by_categories_tool};
 use findings::Findings;
 use lookup::lookup_name_tool;
@@ -129,7 +129,7 @@ impl Bte {
         let responses = join_all(queries.iter().map(|query| self.client.query(query))).await;
         let count = responses.len();
         let mut findings = Findings::default();
-        let mut failures: Vec<RequestError> = Vec::new();
+        let mut failures: Vec<BteError> = Vec::new();
         for (query, response) in queries.iter().zip(responses) {
             match response {
                 Ok(response) => {

@@ -11,7 +11,7 @@ use super::{
     trapi::{QueryEdge, QueryGraph, QueryNode},
 };
 use crate::{
-    graph::{context::DatabaseContext, model::strip_biolink_prefix},
+    graph::{context::DatabaseContext, model::strip_biolink},
     text::truncate,
     tool::{BundledTool, ToolError, ToolResult, number},
 };
@@ -81,7 +81,7 @@ async fn run_tool(bte: Bte, input: Input) -> ToolResult<Output> {
 /// Describes a query graph, such as `NCBIGene:4353 –affects→ SmallMolecule`.
 fn describe(query_graph: &QueryGraph) -> String {
     let names = |names: &[String]| {
-        let names: Vec<&str> = names.iter().map(|it| strip_biolink_prefix(it)).collect();
+        let names: Vec<&str> = names.iter().map(|it| strip_biolink(it)).collect();
         truncate(&names.join(" or "), 200)
     };
     let node = |key: &str| match query_graph.nodes.get(key) {

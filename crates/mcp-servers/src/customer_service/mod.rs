@@ -9,7 +9,7 @@ use rusqlite::Transaction;
 use crate::{
     error::ServerError,
     options::ServerOptions,
-    sqlite::{Database, DatabaseLayout},
+    sqlite::{Database, Layout},
     tool::{BundledServer, ToolError, server::ToolServer},
 };
 use account_value::account_value_tool;
@@ -22,7 +22,7 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
     description: "Customers of an invented shop, the value of their accounts, and support tickets",
 };
 
-static LAYOUT: DatabaseLayout = DatabaseLayout {
+static LAYOUT: Layout = Layout {
     // The id identifies database files of this server. It spells "sbcs" in ASCII.
     application_id: 0x7362_6373,
     version: 1,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     context::{DatabaseContext, conversation_id},
     knowledge_graph::{KnowledgeGraph, NodeRef},
-    model::{Edge, Node, strip_biolink_prefix},
+    model::{Edge, Node, strip_biolink},
     paths::AdjacencyIndex,
     store::GraphStore,
 };
@@ -117,7 +117,7 @@ async fn run_tool(store: GraphStore, input: Input) -> ToolResult<Output> {
     let labels: Option<Vec<&str>> = input
         .labels
         .as_ref()
-        .map(|labels| labels.iter().map(|it| strip_biolink_prefix(it)).collect());
+        .map(|labels| labels.iter().map(|it| strip_biolink(it)).collect());
     let network = AdjacencyIndex::new(&graph, |edge| {
         let labels = labels.as_ref();
         labels.is_none_or(|it| it.iter().any(|it| it.eq_ignore_ascii_case(&edge.label)))

@@ -137,7 +137,7 @@ impl Node {
         self.kind = self
             .kind
             .as_deref()
-            .map(strip_biolink_prefix)
+            .map(strip_biolink)
             .and_then(normalize_name);
         check_data(&self.data)?;
         Ok(self)
@@ -165,8 +165,7 @@ impl Edge {
     pub(crate) fn validate_edge(mut self) -> Result<Self, String> {
         check_node_id("source", &self.source)?;
         check_node_id("target", &self.target)?;
-        self.label =
-            normalize_name(strip_biolink_prefix(&self.label)).ok_or("its label is blank")?;
+        self.label = normalize_name(strip_biolink(&self.label)).ok_or("its label is blank")?;
         check_data(&self.data)?;
         let id = self.id.take().unwrap_or_else(|| self.default_id());
         if id.chars().any(char::is_control) || id.trim() != id {
@@ -188,7 +187,7 @@ impl Edge {
         let mut id = [
             primary,
             &self.source,
-            strip_biolink_prefix(&self.label),
+            strip_biolink(&self.label),
             &self.target,
         ]
         .map(escape_id_part)
@@ -230,7 +229,7 @@ impl EdgeData {
 }
 
 /// Removes the prefix `biolink:` of a name, because `biolink:Gene` and `Gene` are equivalent.
-pub(crate) fn strip_biolink_prefix(name: &str) -> &str {
+pub(crate) fn strip_biolink(name: &str) -> &str {
     let name = name.trim();
     name.strip_prefix("biolink:").unwrap_or(name)
 }

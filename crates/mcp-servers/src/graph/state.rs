@@ -10,7 +10,7 @@ use super::{
     knowledge_graph::{
         Count, KnowledgeGraph, NodeRef, Totals, count_names, count_types, describe_counts,
     },
-    model::{Edge, EdgeData, Node, NodeData, strip_biolink_prefix},
+    model::{Edge, EdgeData, Node, NodeData, strip_biolink},
     store::GraphStore,
 };
 use crate::{
@@ -115,7 +115,7 @@ impl Filter {
         let kind = node.kind.as_deref();
         self.includes_node(&node.id)
             && self.node_type.as_deref().is_none_or(|wanted| {
-                kind.is_some_and(|kind| kind.eq_ignore_ascii_case(strip_biolink_prefix(wanted)))
+                kind.is_some_and(|kind| kind.eq_ignore_ascii_case(strip_biolink(wanted)))
             })
     }
 
@@ -123,7 +123,7 @@ impl Filter {
         let label = self.edge_type.as_deref();
         self.includes_node(&edge.source)
             && self.includes_node(&edge.target)
-            && label.is_none_or(|it| edge.label.eq_ignore_ascii_case(strip_biolink_prefix(it)))
+            && label.is_none_or(|it| edge.label.eq_ignore_ascii_case(strip_biolink(it)))
     }
 
     fn is_empty(&self) -> bool {

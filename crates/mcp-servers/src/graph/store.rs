@@ -12,12 +12,12 @@ use super::{
 };
 use crate::{
     error::ServerError,
-    sqlite::{Database, DatabaseLayout},
+    sqlite::{Database, Layout},
     text::join_first_items,
     tool::ToolError,
 };
 
-static LAYOUT: DatabaseLayout = DatabaseLayout {
+static LAYOUT: Layout = Layout {
     // The id identifies database files with graphs. It spells "sbkg" in ASCII.
     application_id: 0x7362_6b67,
     version: 1,

@@ -89,10 +89,7 @@ fn describe_violation(schema: &Value, error: &ValidationError<'_>) -> String {
             let property = property.as_str().unwrap_or_default();
             let description = schema["properties"][property]["description"].as_str();
             let description = description.map_or_else(String::new, |it| format!(" It is: {it}"));
-            format!(
-                "{} is missing.{description}",
-                join_argument_path(&path, property)
-            )
+            format!("{} is missing.{description}", child_name(&path, property))
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             describe_unknown_arguments(schema, &path, unexpected)
@@ -128,7 +125,7 @@ fn schema_at<'a>(schema: &'a Value, pointer: &str) -> (&'a Value, bool) {
     })
 }
 
-fn join_argument_path(path: &str, name: &str) -> String {
+fn child_name(path: &str, name: &str) -> String {
     if path.is_empty() {
         name.to_owned()
     } else {
@@ -142,7 +139,7 @@ fn describe_unknown_arguments(schema: &Value, path: &str, names: &[String]) -> S
     let known = schema["properties"].as_object().into_iter().flatten();
     let known: Vec<&str> = known.map(|(name, _)| name.as_str()).collect();
     let sentences = names.iter().map(|name| {
-        let full = join_argument_path(path, name);
+        let full = child_name(path, name);
         match find_nearest(name, known.iter().copied()) {
             Some(meant) => format!("Unknown argument {full}; did you mean {meant}?"),
             None => format!("Unknown argument {full}."),

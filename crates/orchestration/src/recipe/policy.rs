@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::tools::{convert_recipe_pattern, server_and_tool_patterns};
+use super::tools::{exact_pattern, server_and_tool_patterns};
 use crate::{
     Limits,
     policy::approval::{ApprovalPolicy, ApprovalRule, ApprovalSettings},
@@ -56,13 +56,11 @@ impl ToolPolicy {
         match &self.requires_approval {
             None | Some(ApprovalRequirement::EveryCall(false)) => {}
             Some(ApprovalRequirement::EveryCall(true)) => {
-                rules.push(ApprovalRule::ask_for_all_calls())
+                rules.push(ApprovalRule::ask_for_all_calls());
             }
             Some(ApprovalRequirement::For(patterns)) if patterns.is_empty() => {}
             Some(ApprovalRequirement::For(patterns)) => {
-                let names = patterns
-                    .iter()
-                    .map(|pattern| convert_recipe_pattern(pattern));
+                let names = patterns.iter().map(|pattern| exact_pattern(pattern));
                 rules.push(names.fold(ApprovalRule::ask_for_all_calls(), ApprovalRule::with_tool));
                 // The name that the model sees may be shortened, so `server__tool` patterns are
                 // also compared with the server's name and the tool's name on it.

@@ -35,10 +35,7 @@ pub(super) fn parse_recipe(value: &Value) -> Result<Recipe, RecipeError> {
     let formatter = document.shift_remove("formatter");
     let mut recipe: Recipe =
         serde_path_to_error::deserialize(Value::Object(document)).map_err(|error| {
-            RecipeError::new(
-                error.path().to_string(),
-                format_error_with_suggestion(&error.into_inner()),
-            )
+            RecipeError::new(error.path().to_string(), explain_error(&error.into_inner()))
         })?;
     if recipe.name.is_empty() {
         return Err(RecipeError::new("", "missing field `name`"));
@@ -213,7 +210,7 @@ fn normalize_recipe_document(value: &Value) -> Value {
 
 /// Returns the error message of serde. For an unknown key or value, returns a message that suggests
 /// the most similar known one, if there is one.
-fn format_error_with_suggestion(error: &serde_json::Error) -> String {
+fn explain_error(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let kind = match message.split('`').next() {
         Some("unknown field ") => "key",

@@ -111,7 +111,7 @@ pub fn matches_tool(pattern: &str, tool: &ToolDefinition) -> bool {
 /// Converts a pattern of [`matches_tool`] to the text of a [`NamePattern`]. For [`matches_tool`],
 /// special characters are equal to `_`, but a [`NamePattern`] compares them exactly, so they become
 /// `?`. The converted pattern can match more tools than the original.
-pub(super) fn convert_recipe_pattern(pattern: &str) -> String {
+pub(super) fn exact_pattern(pattern: &str) -> String {
     replace_special_characters(pattern).replace('_', "?")
 }
 
@@ -120,7 +120,7 @@ pub(super) fn convert_recipe_pattern(pattern: &str) -> String {
 pub(super) fn server_and_tool_patterns(pattern: &str) -> Option<(String, String)> {
     let plain = replace_special_characters(pattern);
     let (server, tool) = plain.split_once("__")?;
-    Some((convert_recipe_pattern(server), convert_recipe_pattern(tool)))
+    Some((exact_pattern(server), exact_pattern(tool)))
 }
 
 fn replace_special_characters(name: &str) -> String {

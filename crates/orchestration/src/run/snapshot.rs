@@ -140,7 +140,7 @@ impl Run {
                 actual: snapshot.messages.len(),
             });
         }
-        Self::from_stored_state(stored.state, snapshot.messages)
+        Self::from_stored(stored.state, snapshot.messages)
     }
 
     /// Returns the messages to store: the conversation, and between its messages the complete texts
@@ -170,10 +170,7 @@ impl Run {
 
     /// Restores a run from its messages and a state without the data that [`Run::state_to_store`]
     /// omits.
-    fn from_stored_state(
-        mut state: RunState,
-        stored: Vec<Arc<Message>>,
-    ) -> Result<Self, RestoreError> {
+    fn from_stored(mut state: RunState, stored: Vec<Arc<Message>>) -> Result<Self, RestoreError> {
         let messages = state.complete_results.extract_from_messages(stored);
         let messages = messages.ok_or(RestoreError::Calls)?;
         let own = &messages[state.initial_messages.min(messages.len())..];
@@ -292,7 +289,7 @@ impl<'de> Deserialize<'de> for Run {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let stored = StoredRun::deserialize(deserializer)?;
         let messages = stored.messages.unwrap_or_default().into_owned();
-        Self::from_stored_state(stored.state, messages).map_err(D::Error::custom)
+        Self::from_stored(stored.state, messages).map_err(D::Error::custom)
     }
 }
 

@@ -10,7 +10,7 @@ use switchboard_orchestration::{
     Agent, ApprovalPolicy, CallPurpose, Outcome, RunEvent, RunEventKind, RunOptions, RunPhase,
     ToolFailure,
     observe::audit::{
-        AuditOptions, AuditTrail, AuditedAction, AuditedModelCall, CostFunction, ModelCallResult,
+        AuditKind, AuditOptions, AuditTrail, AuditedModelCall, CostFunction, ModelCallResult,
     },
     observe::metrics::{Metrics, MetricsSnapshot},
     recipe::Recipe,
@@ -111,7 +111,7 @@ fn recorded(events: &[RunEvent]) -> (Vec<AuditedModelCall>, MetricsSnapshot) {
         metrics.count_event(event);
         for record in audit.create_records(event) {
             recorded.count_audit_record(&record);
-            if let AuditedAction::ModelCall(call) = record.kind {
+            if let AuditKind::ModelCall(call) = record.kind {
                 calls.push(call);
             }
         }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
-use super::wire::{Body, CacheBreakpoint, ContentBlock, Message, Role};
+use super::wire::{Block, Body, CacheBreakpoint, Message, Role};
 use crate::options::{CacheLifetime, CachePolicy};
 
 /// Maximum number of cache breakpoints per request. Above it the API answers "A maximum of 4 blocks
@@ -72,13 +72,8 @@ fn set_turn_breakpoint(
 }
 
 /// Returns a cache breakpoint on the last block that may have one, or `None` if no block may.
-fn find_last_breakpoint(
-    blocks: &[ContentBlock<'_>],
-    lifetime: CacheLifetime,
-) -> Option<CacheBreakpoint> {
-    let index = blocks
-        .iter()
-        .rposition(ContentBlock::allows_cache_control)?;
+fn find_last_breakpoint(blocks: &[Block<'_>], lifetime: CacheLifetime) -> Option<CacheBreakpoint> {
+    let index = blocks.iter().rposition(Block::allows_cache_control)?;
     let control = lifetime.into();
     Some(CacheBreakpoint { index, control })
 }

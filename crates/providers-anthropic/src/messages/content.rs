@@ -15,7 +15,7 @@ use switchboard_domain::{
 use switchboard_providers_common::tool_names::ToolNames;
 
 use self::{ids::to_valid_tool_use_id, pairing::UnpairedBlocks};
-use super::wire::{ContentBlock, ToolUseInput};
+use super::wire::{Block, ToolUseInput};
 use crate::options::MessagesOptions;
 
 /// Key of the signature in the provider state of a reasoning part.
@@ -69,7 +69,7 @@ impl<'m> ContentMapper<'m> {
 impl ContentMapper<'_> {
     /// Converts a part of a system message. Drops parts other than text, with a warning. Returns
     /// `None` for a dropped part and for blank text.
-    pub(crate) fn map_instruction_part<'a>(&mut self, part: &'a Part) -> Option<ContentBlock<'a>> {
+    pub(crate) fn map_instruction_part<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         match part {
             Part::Text(text) => text_block(&text.text),
             other => self.drop_part(other, "instructions are text"),
@@ -78,7 +78,7 @@ impl ContentMapper<'_> {
 
     /// Converts a part of a user message. Returns `None` for a part that is not sent as a block,
     /// such as blank text.
-    pub(crate) fn map_user_part<'a>(&mut self, part: &'a Part) -> Option<ContentBlock<'a>> {
+    pub(crate) fn map_user_part<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         match part {
             Part::Text(text) => text_block(&text.text),
             Part::Image(media) => Some(self.map_image(media)),
@@ -93,7 +93,7 @@ impl ContentMapper<'_> {
 
     /// Converts a part of an assistant message. Media become text. Returns `None` for a part that
     /// is not sent as a block, such as blank text.
-    pub(crate) fn map_assistant_part<'a>(&mut self, part: &'a Part) -> Option<ContentBlock<'a>> {
+    pub(crate) fn map_assistant_part<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         let why = "an assistant message cannot contain media";
         match part {
             Part::Text(text) => self.map_assistant_text(text),
@@ -107,14 +107,14 @@ impl ContentMapper<'_> {
         }
     }
 
-    fn map_assistant_text<'a>(&mut self, text: &'a Text) -> Option<ContentBlock<'a>> {
+    fn map_assistant_text<'a>(&mut self, text: &'a Text) -> Option<Block<'a>> {
         if text.text.trim().is_empty() {
             return None;
         }
         let state = self.state_for_model(text.provider_state.as_ref());
         self.dropped_states += usize::from(text.provider_state.is_some() && state.is_none());
         let citations = state.and_then(|state| state.get(CITATIONS)?.as_array());
-        Some(ContentBlock::Text {
+        Some(Block::Text {
             text: Cow::Borrowed(&text.text),
             citations: citations
                 .into_iter()
@@ -124,25 +124,25 @@ impl ContentMapper<'_> {
         })
     }
 
-    fn map_reasoning<'a>(&mut self, reasoning: &'a Reasoning) -> Option<ContentBlock<'a>> {
+    fn map_reasoning<'a>(&mut self, reasoning: &'a Reasoning) -> Option<Block<'a>> {
         let state = self
             .state_for_model(reasoning.provider_state.as_ref())
             .filter(|_| self.replay_reasoning);
         let field = |name: &str| state?.get(name)?.as_str();
         if let Some(signature) = field(SIGNATURE) {
-            return Some(ContentBlock::Thinking {
+            return Some(Block::Thinking {
                 thinking: &reasoning.text,
                 signature,
             });
         }
         if let Some(data) = field(REDACTED) {
-            return Some(ContentBlock::RedactedThinking { data });
+            return Some(Block::RedactedThinking { data });
         }
         self.dropped_reasoning += 1;
         None
     }
 
-    fn map_tool_use<'a>(&mut self, tool_use: &'a ToolUse) -> ContentBlock<'a> {
+    fn map_tool_use<'a>(&mut self, tool_use: &'a ToolUse) -> Block<'a> {
         let name = self.names.wire_name(&tool_use.name);
         let state = self.state_for_model(tool_use.provider_state.as_ref());
         self.dropped_states += usize::from(tool_use.provider_state.is_some() && state.is_none());
@@ -150,7 +150,7 @@ impl ContentMapper<'_> {
             let known = ["type", "id", "name", "input"];
             !fields.is_empty() && known.iter().all(|known| !fields.contains_key(*known))
         };
-        ContentBlock::ToolUse {
+        Block::ToolUse {
             id: to_valid_tool_use_id(&tool_use.id),
             name,
             input: ToolUseInput(&tool_use.input),
@@ -158,7 +158,7 @@ impl ContentMapper<'_> {
         }
     }
 
-    fn map_opaque_part<'a>(&mut self, opaque: &'a Opaque) -> Option<ContentBlock<'a>> {
+    fn map_opaque_part<'a>(&mut self, opaque: &'a Opaque) -> Option<Block<'a>> {
         if opaque.kind == CONTAINER && opaque.text.is_none() {
             // The container is not sent as a block but in the request field `container`.
             return None;
@@ -168,7 +168,7 @@ impl ContentMapper<'_> {
             if self.unpaired.contains_block(block) {
                 why = "without its counterpart, which the API refuses,";
             } else if block.get("type").is_some_and(Value::is_string) {
-                return Some(ContentBlock::Native(block));
+                return Some(Block::Native(block));
             }
         }
         let text = opaque.text.as_deref().and_then(text_block);
@@ -187,30 +187,26 @@ impl ContentMapper<'_> {
     pub(crate) fn map_tool_result<'a>(
         &mut self,
         result: &'a ToolResult,
-        after_results: &mut Vec<ContentBlock<'a>>,
-    ) -> ContentBlock<'a> {
+        after_results: &mut Vec<Block<'a>>,
+    ) -> Block<'a> {
         let mut content = Vec::new();
         let mut media = Vec::new();
         for piece in &*result.content {
             match self.map_result_content(piece) {
-                Some(block @ ContentBlock::Text { .. }) => content.push(block),
+                Some(block @ Block::Text { .. }) => content.push(block),
                 Some(block) if result.is_error => media.push(block),
                 Some(block) => content.push(block),
                 None => {}
             }
         }
-        let has_text = content
-            .iter()
-            .any(|it| matches!(it, ContentBlock::Text { .. }));
+        let has_text = content.iter().any(|it| matches!(it, Block::Text { .. }));
         if let Some(structured) = &result.structured
             && !has_text
         {
-            content.insert(0, ContentBlock::from_text(structured.to_string()));
+            content.insert(0, Block::from_text(structured.to_string()));
         }
         if content.is_empty() && result.is_error {
-            content.push(ContentBlock::from_text(
-                "The tool failed without saying why.",
-            ));
+            content.push(Block::from_text("The tool failed without saying why."));
         }
         if !media.is_empty() {
             let name = self.names.wire_name(&result.name);
@@ -219,20 +215,20 @@ impl ContentMapper<'_> {
                  text in a failed result"
             );
             self.add_warning(WarningKind::PartDowngraded, message);
-            after_results.push(ContentBlock::from_text(format!(
+            after_results.push(Block::from_text(format!(
                 "From the failed result of tool `{name}` (call {}):",
                 to_valid_tool_use_id(&result.tool_use_id)
             )));
             after_results.append(&mut media);
         }
-        ContentBlock::ToolResult {
+        Block::ToolResult {
             tool_use_id: to_valid_tool_use_id(&result.tool_use_id),
             content,
             is_error: result.is_error,
         }
     }
 
-    fn map_result_content<'a>(&mut self, content: &'a ToolContent) -> Option<ContentBlock<'a>> {
+    fn map_result_content<'a>(&mut self, content: &'a ToolContent) -> Option<Block<'a>> {
         match content {
             ToolContent::Text { text }
             | ToolContent::Resource {
@@ -256,21 +252,21 @@ impl ContentMapper<'_> {
                 let message =
                     format!("{name} was sent as this text: the API does not support its type");
                 self.add_warning(WarningKind::PartDowngraded, message);
-                Some(ContentBlock::from_text(name))
+                Some(Block::from_text(name))
             }
             other => owned_text_block(other.as_text()),
         }
     }
 
     /// Returns a text to send instead of media, such as `[image image/bmp]`, and adds a warning.
-    fn media_as_text<'a>(&mut self, what: &str, media: &Media, why: &str) -> ContentBlock<'a> {
+    fn media_as_text<'a>(&mut self, what: &str, media: &Media, why: &str) -> Block<'a> {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as this text: {why}");
         self.add_warning(WarningKind::PartDowngraded, message);
-        ContentBlock::from_text(name)
+        Block::from_text(name)
     }
 
-    fn drop_part<'a>(&mut self, part: &Part, why: &str) -> Option<ContentBlock<'a>> {
+    fn drop_part<'a>(&mut self, part: &Part, why: &str) -> Option<Block<'a>> {
         let what = part.describe_kind();
         self.add_warning(
             WarningKind::PartDropped,
@@ -291,12 +287,12 @@ impl ContentMapper<'_> {
 }
 
 /// Returns a text block, or `None` for blank text, which the API refuses.
-fn text_block(text: &str) -> Option<ContentBlock<'_>> {
-    (!text.trim().is_empty()).then(|| ContentBlock::from_text(text))
+fn text_block(text: &str) -> Option<Block<'_>> {
+    (!text.trim().is_empty()).then(|| Block::from_text(text))
 }
 
-fn owned_text_block<'a>(text: String) -> Option<ContentBlock<'a>> {
-    (!text.trim().is_empty()).then(|| ContentBlock::from_text(text))
+fn owned_text_block<'a>(text: String) -> Option<Block<'a>> {
+    (!text.trim().is_empty()).then(|| Block::from_text(text))
 }
 
 /// Returns a citation without its `file_id`, which the API sends but refuses in requests.

@@ -22,7 +22,7 @@ use super::{
     },
     thinking::map_reasoning_to_thinking,
     tools::{MappedTools, ToolContext, map_tools},
-    wire::{self, Body, ContentBlock},
+    wire::{self, Block, Body},
 };
 use crate::{
     options::MessagesOptions,
@@ -298,7 +298,7 @@ fn map_response_format<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
     capabilities: &ModelCapabilities,
-    system: &mut Vec<ContentBlock<'a>>,
+    system: &mut Vec<Block<'a>>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Option<wire::OutputFormat<'a>>, ModelError> {
     let Some((name, schema)) = requested_schema(request, &model.provider, capabilities)? else {
@@ -311,7 +311,7 @@ fn map_response_format<'a>(
     let optional = measure_schema(&strict.schema).optional;
     // The text of the answer is returned to the caller as it is. The API must therefore not enforce
     // a schema that gives the answer another shape than the requested schema.
-    if strict.changes_answer_shape()
+    if strict.changes_shape()
         || schema::accepts_fewer_values(schema, &strict)
         || optional > MAX_OPTIONAL
     {
@@ -320,10 +320,10 @@ fn map_response_format<'a>(
              most {MAX_OPTIONAL} of them optional): the schema was added to the instructions, and \
              the answer may differ from it"
         ));
-        system.push(ContentBlock::from_text(schema_instruction(schema)));
+        system.push(Block::from_text(schema_instruction(schema)));
         return Ok(None);
     }
-    if let Some(changes) = list_changes(schema::find_unenforced_constraints(&strict)) {
+    if let Some(changes) = list_changes(schema::unenforced_changes(&strict)) {
         warn(format!(
             "the API does not enforce all of schema `{name}`: {changes}"
         ));

@@ -200,7 +200,7 @@ impl MessagesDecoder {
             "thinking" => {
                 let part = self.answer.start_part(PartStart::Reasoning, events);
                 emit_reasoning(part, take_text_field(&mut block, "thinking"), events);
-                self.emit_reasoning_state(
+                self.emit_state(
                     part,
                     SIGNATURE,
                     &take_text_field(&mut block, "signature"),
@@ -210,12 +210,7 @@ impl MessagesDecoder {
             }
             "redacted_thinking" => {
                 let part = self.answer.start_part(PartStart::Reasoning, events);
-                self.emit_reasoning_state(
-                    part,
-                    REDACTED,
-                    &take_text_field(&mut block, "data"),
-                    events,
-                );
+                self.emit_state(part, REDACTED, &take_text_field(&mut block, "data"), events);
                 OpenBlock::Reasoning { part }
             }
             "tool_use" => self.start_call(block, events),
@@ -285,7 +280,7 @@ impl MessagesDecoder {
             }
             (OpenBlock::Reasoning { part }, "signature_delta") => {
                 let part = *part;
-                self.emit_reasoning_state(
+                self.emit_state(
                     part,
                     SIGNATURE,
                     &take_text_field(&mut delta, "signature"),
@@ -372,13 +367,7 @@ impl MessagesDecoder {
 
     /// Emits the provider state of a reasoning part: an object that maps `name` to `value`. Later
     /// requests send the state back only to this model. Emits nothing if `value` is empty.
-    fn emit_reasoning_state(
-        &self,
-        part: u32,
-        name: &str,
-        value: &str,
-        events: &mut Vec<ModelEvent>,
-    ) {
+    fn emit_state(&self, part: u32, name: &str, value: &str, events: &mut Vec<ModelEvent>) {
         if !value.is_empty() {
             let state = ProviderState::new_for_model(&self.model, json!({ name: value }));
             let state = Box::new(state);

@@ -257,12 +257,12 @@ impl<'a> ToolBuilder<'a, '_> {
     /// text need no warning. Other changes emit a warning.
     fn descriptive_schema(&mut self, tool: &Arc<ToolDefinition>) -> ToolSchema {
         let compiled = self.schemas.compiled_schema(tool, Dialect::Anthropic);
-        if compiled.changes_answer_shape() {
+        if compiled.changes_shape() {
             self.tool_mapping.add_tool(tool, Dialect::Anthropic);
         }
         let is_described = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
         let changes = compiled
-            .find_unenforced_constraints()
+            .unenforced_changes()
             .filter(|change| !is_described(change.kind));
         if let Some(changes) = list_changes(changes) {
             let message = format!("the input schema of `{}` was changed: {changes}", tool.name);
@@ -280,9 +280,7 @@ impl<'a> ToolBuilder<'a, '_> {
             return None;
         }
         let compiled = self.schemas.compiled_schema(tool, Dialect::AnthropicStrict);
-        let is_enforced = schema::find_unenforced_constraints(&compiled)
-            .next()
-            .is_none();
+        let is_enforced = schema::unenforced_changes(&compiled).next().is_none();
         if !is_enforced || schema::accepts_fewer_values(&tool.input_schema, &compiled) {
             return None;
         }
@@ -293,7 +291,7 @@ impl<'a> ToolBuilder<'a, '_> {
             optional.checked_sub(measured.optional)?,
             unions.checked_sub(measured.unions)?,
         );
-        if compiled.changes_answer_shape() {
+        if compiled.changes_shape() {
             self.tool_mapping.add_tool(tool, Dialect::AnthropicStrict);
         }
         Some(compiled)

@@ -54,7 +54,7 @@ pub struct ServedModel {
 
 /// One page of a list of models.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct ModelListPage {
+pub struct ModelPage {
     /// Models on this page.
     pub models: Vec<ServedModel>,
     /// Path of the next page. `None` on the last page.

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind};
 
-use super::{ErrorTable, ModelListPage, WireProtocol};
+use super::{ErrorTable, ModelPage, WireProtocol};
 use crate::{Headers, TransportConfig};
 
 /// Configuration of one server: its address, credentials and options.
@@ -53,7 +53,7 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     fn validate_config(&self) -> Result<(), ModelError>;
 
     /// Reads one page of the list of models. Returns `None` if `body` is not such a page.
-    fn read_models(&self, body: &Value) -> Option<ModelListPage>;
+    fn read_models(&self, body: &Value) -> Option<ModelPage>;
 
     /// Adds advice for the user to an error of this server. The default returns the error
     /// unchanged.

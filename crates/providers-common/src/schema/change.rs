@@ -5,7 +5,7 @@ use std::fmt;
 /// A change by the schema compiler that affects answers or the enforcement of the schema. Changes
 /// that only rewrite a schema in an equivalent form are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaChange {
+pub struct Change {
     /// JSON pointer to the changed part of the original schema, empty for the root. Definitions are
     /// below `/$defs`, also where the schema uses `definitions`.
     pub pointer: String,
@@ -15,7 +15,7 @@ pub struct SchemaChange {
     pub message: String,
 }
 
-impl SchemaChange {
+impl Change {
     pub(super) fn new(pointer: &str, kind: ChangeKind, message: impl Into<String>) -> Self {
         Self {
             pointer: pointer.to_owned(),
@@ -25,7 +25,7 @@ impl SchemaChange {
     }
 }
 
-impl fmt::Display for SchemaChange {
+impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = match self.pointer.as_str() {
             "" => "root",
@@ -40,7 +40,7 @@ const MAX_LISTED: usize = 3;
 
 /// Returns a text with the first three changes, their JSON pointers and the number of the other
 /// changes. Returns `None` without changes.
-pub fn list_changes<'c>(changes: impl Iterator<Item = &'c SchemaChange>) -> Option<String> {
+pub fn list_changes<'c>(changes: impl Iterator<Item = &'c Change>) -> Option<String> {
     let changes: Vec<String> = changes.map(ToString::to_string).collect();
     let listed = changes.get(..MAX_LISTED).unwrap_or(&changes);
     let more = match changes.len() - listed.len() {
@@ -102,8 +102,8 @@ mod tests {
     fn a_list_has_the_first_three_changes() {
         let changes = |count: usize| {
             let names = ["", "/a", "/b", "/c", "/d"].into_iter().take(count);
-            let changes: Vec<SchemaChange> = names
-                .map(|pointer| SchemaChange::new(pointer, ChangeKind::Dropped, "dropped"))
+            let changes: Vec<Change> = names
+                .map(|pointer| Change::new(pointer, ChangeKind::Dropped, "dropped"))
                 .collect();
             list_changes(changes.iter())
         };

@@ -77,7 +77,7 @@ pub(super) fn constrained_types(keyword: &str) -> &'static [&'static str] {
 
 /// Returns whether a keyword has no effect on values of `types`, as `minLength` has none on
 /// numbers. Returns `false` if `types` is empty or the keyword constrains every type.
-pub(super) fn is_irrelevant_for_types(keyword: &str, types: &[&str]) -> bool {
+pub(super) fn is_for_other_types(keyword: &str, types: &[&str]) -> bool {
     let constrained = constrained_types(keyword);
     !types.is_empty()
         && !constrained.is_empty()
@@ -146,7 +146,7 @@ pub(super) trait SchemaMembers {
         keywords.any(|keyword| self.get_member(keyword).is_some())
     }
 
-    fn is_keyword_false(&self, keyword: &str) -> bool {
+    fn is_false(&self, keyword: &str) -> bool {
         self.get_member(keyword) == Some(&Value::Bool(false))
     }
 
@@ -162,7 +162,7 @@ pub(super) trait SchemaMembers {
     }
 
     /// Returns whether the keyword `required` lists a property.
-    fn requires_property(&self, name: &str) -> bool {
+    fn requires(&self, name: &str) -> bool {
         self.required_properties().any(|required| required == name)
     }
 
@@ -263,7 +263,7 @@ pub(super) fn never_schema() -> Map {
 }
 
 /// Returns whether a schema states explicitly, with `"not": {}`, that no value is valid.
-pub(super) fn rejects_every_value(schema: &Map) -> bool {
+pub(super) fn rejects_all(schema: &Map) -> bool {
     schema.get_object("not").is_some_and(Map::is_empty)
 }
 

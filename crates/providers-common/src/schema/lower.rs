@@ -14,24 +14,24 @@ use serde_json::{Value, json};
 
 use super::{
     OPENED,
-    change::{ChangeKind, SchemaChange},
+    change::{Change, ChangeKind},
     constraint_text as text,
     keywords::{
         Map, SchemaMembers, child_pointer, collect_references, find_same_value_references,
-        is_annotation, is_structural, rejects_every_value,
+        is_annotation, is_structural, rejects_all,
     },
     merge::expand_schema,
     normal::{NormalSchema, def_name},
     root,
-    rules::{DialectRules, MAX_DEPTH, MAX_RECURSION, ReferenceRule},
+    rules::{MAX_DEPTH, MAX_RECURSION, ReferenceRule, Rules},
 };
 
 /// Converts a normalized schema to the dialect with the given `rules`. Returns the schema. If the
 /// dialect allows no description at the root, also returns the description that was removed there.
 pub(super) fn lower_to_dialect(
     mut normal: NormalSchema,
-    rules: &'static DialectRules,
-    changes: &mut Vec<SchemaChange>,
+    rules: &'static Rules,
+    changes: &mut Vec<Change>,
 ) -> (Value, Option<String>) {
     root::prepare_root(&mut normal, rules, changes);
     if rules.loose {
@@ -71,7 +71,7 @@ pub(super) fn lower_to_dialect(
 }
 
 struct SchemaLowering<'n, 'c> {
-    rules: &'static DialectRules,
+    rules: &'static Rules,
     normal: &'n NormalSchema,
     /// Names of the recursive definitions that are inlined, although the dialect keeps other
     /// references.
@@ -83,19 +83,19 @@ struct SchemaLowering<'n, 'c> {
     inlining: Vec<String>,
     nodes: usize,
     enum_values: usize,
-    changes: &'c mut Vec<SchemaChange>,
+    changes: &'c mut Vec<Change>,
 }
 
 /// Nesting level of a subschema in the compiled schema.
 #[derive(Debug, Clone, Copy, Default)]
-struct NestingLevel {
+struct Level {
     /// Number of schemas that enclose the subschema.
     depth: usize,
     /// Number of object schemas that enclose the subschema.
     objects: usize,
 }
 
-impl NestingLevel {
+impl Level {
     fn enter_array(self) -> Self {
         Self {
             depth: self.depth + 1,
@@ -113,25 +113,25 @@ impl NestingLevel {
 
 impl SchemaLowering<'_, '_> {
     fn report_change(&mut self, at: &str, kind: ChangeKind, message: impl Into<String>) {
-        self.changes.push(SchemaChange::new(at, kind, message));
+        self.changes.push(Change::new(at, kind, message));
     }
 
     fn lower_definition(&mut self, schema: &Map, at: &str) -> Map {
-        let lowered = self.lower_schema(schema.clone(), at, NestingLevel::default());
+        let lowered = self.lower_schema(schema.clone(), at, Level::default());
         // No dialect can express a schema without valid values, so the smallest schema is used.
         lowered.unwrap_or_else(|| root::empty_object_schema(self.rules))
     }
 
     /// Converts a subschema to the dialect. Returns `None` if no value is valid.
-    fn lower_schema(&mut self, schema: Map, at: &str, level: NestingLevel) -> Option<Map> {
+    fn lower_schema(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
         self.nodes += 1;
         self.lower_counted_schema(schema, at, level)
     }
 
     /// Converts a subschema that is already counted in `self.nodes`. Returns `None` if no value is
     /// valid.
-    fn lower_counted_schema(&mut self, schema: Map, at: &str, level: NestingLevel) -> Option<Map> {
-        if rejects_every_value(&schema) {
+    fn lower_counted_schema(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
+        if rejects_all(&schema) {
             return None;
         }
         let is_root = at.is_empty();
@@ -164,7 +164,7 @@ impl SchemaLowering<'_, '_> {
         if expanded.is_opened {
             self.report_change(at, ChangeKind::Widened, OPENED);
         }
-        if expanded.rejects_every_value {
+        if expanded.rejects_all {
             return None;
         }
         let names = expanded.references.iter().map(|it| def_name(it).to_owned());
@@ -196,12 +196,7 @@ impl SchemaLowering<'_, '_> {
             self.rules.references != ReferenceRule::Inline && !self.recursive.contains(name);
         // A reference to a schema without valid values is not kept, so that the caller finds that
         // no value is valid and omits the schema.
-        if !is_kept
-            || self
-                .normal
-                .find_target(&reference)
-                .is_none_or(rejects_every_value)
-        {
+        if !is_kept || self.normal.find_target(&reference).is_none_or(rejects_all) {
             return None;
         }
         if !self.definitions.iter().any(|it| it == name) {

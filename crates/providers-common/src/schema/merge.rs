@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::{
-    keywords::{Map, SchemaMembers, is_annotation, rejects_every_value, type_names, type_value},
+    keywords::{Map, SchemaMembers, is_annotation, rejects_all, type_names, type_value},
     normal::NormalSchema,
 };
 
@@ -22,7 +22,7 @@ pub(super) struct ExpandedSchema {
     /// Keywords with values that could not be merged. Their text moves to the description.
     pub(super) conflicts: Vec<(String, Value)>,
     /// Whether no value is valid against all merged schemas.
-    pub(super) rejects_every_value: bool,
+    pub(super) rejects_all: bool,
     /// Whether `additionalProperties` of one schema was ignored where it excludes properties of
     /// another one, because authors who combine schemas expect that all properties are allowed.
     pub(super) is_opened: bool,
@@ -32,7 +32,7 @@ pub(super) struct ExpandedSchema {
 pub(super) fn expand_schema(normal: &NormalSchema, schema: Map) -> ExpandedSchema {
     let mut expanded = ExpandedSchema::default();
     if !schema.has_any_keyword(&["$ref", "allOf"]) {
-        expanded.rejects_every_value = rejects_every_value(&schema);
+        expanded.rejects_all = rejects_all(&schema);
         expanded.schema = schema;
         return expanded;
     }
@@ -75,7 +75,7 @@ pub(super) fn intersect_schemas(one: Map, other: &Map) -> ExpandedSchema {
         schema: one,
         ..ExpandedSchema::default()
     };
-    both.rejects_every_value = rejects_every_value(&both.schema);
+    both.rejects_all = rejects_all(&both.schema);
     intersect(&mut both, other);
     both
 }
@@ -83,8 +83,7 @@ pub(super) fn intersect_schemas(one: Map, other: &Map) -> ExpandedSchema {
 /// Intersects an expanded schema with `other` in place. If both have the same annotation, such as
 /// `title`, the annotation of `expanded` stays. At most one of the two schemas has a `$ref`.
 fn intersect(expanded: &mut ExpandedSchema, other: &Map) {
-    expanded.rejects_every_value |=
-        rejects_every_value(&expanded.schema) || rejects_every_value(other);
+    expanded.rejects_all |= rejects_all(&expanded.schema) || rejects_all(other);
     let schema = &mut expanded.schema;
     for (keyword, theirs) in other {
         if matches!(keyword.as_str(), "properties" | "additionalProperties") {
@@ -101,7 +100,7 @@ fn intersect(expanded: &mut ExpandedSchema, other: &Map) {
             Intersection::Value(value) => {
                 schema.insert(keyword.clone(), value);
             }
-            Intersection::Empty => expanded.rejects_every_value = true,
+            Intersection::Empty => expanded.rejects_all = true,
             Intersection::Conflict => {
                 expanded.conflicts.push((keyword.clone(), theirs.clone()));
             }
@@ -111,7 +110,7 @@ fn intersect(expanded: &mut ExpandedSchema, other: &Map) {
     if let Some(constant) = schema.get("const")
         && schema.contains_key("enum")
     {
-        expanded.rejects_every_value |= !schema.get_array("enum").contains(constant);
+        expanded.rejects_all |= !schema.get_array("enum").contains(constant);
         schema.shift_remove("enum");
     }
 }

@@ -13,12 +13,12 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::{
-    change::{ChangeKind, SchemaChange},
+    change::{Change, ChangeKind},
     constraint_text as text,
     keywords::{
         Map, SchemaMembers, add_missing_items, child_pointer, escape_pointer_name, never_schema,
     },
-    rules::{DialectRules, MAX_DEPTH, MAX_NODES},
+    rules::{MAX_DEPTH, MAX_NODES, Rules},
 };
 pub(super) use keyword::add_null_value;
 
@@ -98,8 +98,8 @@ fn names_without_cycle<'n>(edges: &Edges<'n>, reversed: &Edges<'n>) -> HashSet<&
 /// Normalizes a schema to draft 2020-12 and reports the changes.
 pub(super) fn normalize_schema(
     schema: &Value,
-    rules: &DialectRules,
-    changes: &mut Vec<SchemaChange>,
+    rules: &Rules,
+    changes: &mut Vec<Change>,
 ) -> NormalSchema {
     let mut normalizer = Normalizer {
         root: schema,
@@ -129,12 +129,12 @@ struct Normalizer<'a, 'c> {
     /// Definitions that still have to be normalized.
     pending: VecDeque<(String, &'a Value)>,
     nodes: usize,
-    changes: &'c mut Vec<SchemaChange>,
+    changes: &'c mut Vec<Change>,
 }
 
 impl<'a> Normalizer<'a, '_> {
     fn report_change(&mut self, at: &str, kind: ChangeKind, message: impl Into<String>) {
-        self.changes.push(SchemaChange::new(at, kind, message));
+        self.changes.push(Change::new(at, kind, message));
     }
 
     fn normalize_subschema(&mut self, schema: &'a Value, at: &str, depth: usize) -> Map {

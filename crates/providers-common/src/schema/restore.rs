@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{
     Dialect,
-    keywords::{Map, SchemaMembers, is_of_type, rejects_every_value},
+    keywords::{Map, SchemaMembers, is_of_type, rejects_all},
     normal::{NormalSchema, normalize_schema},
     root,
-    rules::{AnyValueRule, DialectRules},
+    rules::{AnyValueRule, Rules},
 };
 
 /// Constant part of the work budget for restoring one answer. The budget limits the search among
@@ -37,7 +37,7 @@ const BYTES_PER_WORK: usize = 32;
 /// has no schema for that, a string that is valid JSON is read as JSON text. Invalid parts are
 /// returned unchanged, for the validator.
 pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
-    let rules = DialectRules::for_dialect(dialect);
+    let rules = Rules::for_dialect(dialect);
     if !can_change_answers(dialect) {
         return answer;
     }
@@ -65,7 +65,7 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
     if rules.any_value != AnyValueRule::JsonText {
         return answer;
     }
-    let work = estimate_value_cost(&answer)
+    let work = value_cost(&answer)
         .saturating_mul(PASSES)
         .saturating_add(MIN_WORK);
     let restorer = Restorer {
@@ -78,7 +78,7 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
 
 /// Returns whether [`restore`] can change answers in a dialect.
 pub fn can_change_answers(dialect: Dialect) -> bool {
-    let rules = DialectRules::for_dialect(dialect);
+    let rules = Rules::for_dialect(dialect);
     rules.any_value == AnyValueRule::JsonText || rules.restricted_keys
 }
 
@@ -117,10 +117,8 @@ impl<'n> AppliedSchemas<'n> {
             .any(|schema| schema.has_any_keyword(keywords))
     }
 
-    fn requires_property(&self, key: &str) -> bool {
-        self.schemas
-            .iter()
-            .any(|schema| schema.requires_property(key))
+    fn requires(&self, key: &str) -> bool {
+        self.schemas.iter().any(|schema| schema.requires(key))
     }
 
     fn allows_type(&self, value: &Value) -> bool {
@@ -224,7 +222,7 @@ impl<'n> Restorer<'n> {
         value: &Value,
         depth: usize,
     ) -> bool {
-        if !value.is_null() || !self.removes_nulls || applied.requires_property(key) {
+        if !value.is_null() || !self.removes_nulls || applied.requires(key) {
             return false;
         }
         let schemas = applied.key_schemas(key);
@@ -246,7 +244,7 @@ impl<'n> Restorer<'n> {
         depth: usize,
     ) -> Option<Value> {
         let content = serde_json::from_str::<Value>(value.as_str()?).ok()?;
-        self.spend_work_budget(estimate_value_cost(value));
+        self.spend_work_budget(value_cost(value));
         let matches =
             |value: &Value| self.matches_schemas(applied.schemas.clone(), value, false, depth);
         let constraints = ["type", "enum", "const", "properties", "items"];
@@ -285,14 +283,8 @@ impl<'n> Restorer<'n> {
         let is_listed = |schema: &&Map| {
             let constant = schema.get("const");
             let values = schema.get_array("enum");
-            self.spend_work_budget(
-                constant
-                    .into_iter()
-                    .chain(values)
-                    .map(estimate_value_cost)
-                    .sum(),
-            );
-            !rejects_every_value(schema)
+            self.spend_work_budget(constant.into_iter().chain(values).map(value_cost).sum());
+            !rejects_all(schema)
                 && constant.is_none_or(|it| it == value)
                 && (values.is_empty() || values.contains(value))
         };
@@ -313,7 +305,7 @@ impl<'n> Restorer<'n> {
                     .iter()
                     .flat_map(|schema| schema.required_properties());
                 let is_closed = applied.schemas.iter().any(|schema| {
-                    schema.is_keyword_false("additionalProperties")
+                    schema.is_false("additionalProperties")
                         && !schema.contains_key("patternProperties")
                 });
                 required.all(|name| self.spend_work_budget(1) && object.contains_key(name))
@@ -337,7 +329,7 @@ impl<'n> Restorer<'n> {
 
 /// Returns how many units of the work budget it costs to copy or compare a value: one per nested
 /// value, and more for long text.
-fn estimate_value_cost(value: &Value) -> usize {
+fn value_cost(value: &Value) -> usize {
     let mut size = 0_usize;
     // A loop is used, because recursion into a deeply nested value could overflow the stack.
     let mut pending = vec![value];

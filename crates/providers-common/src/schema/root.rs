@@ -10,12 +10,12 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    change::{ChangeKind, SchemaChange},
+    change::{Change, ChangeKind},
     constraint_text as text,
     keywords::{Map, SchemaMembers, child_pointer, implied_types, type_names},
     merge::expand_schema,
     normal::NormalSchema,
-    rules::{AdditionalKeyRule, DialectRules},
+    rules::{AdditionalKeyRule, Rules},
 };
 
 /// Maximum nesting depth of `anyOf` and `oneOf` that is examined at the root.
@@ -28,7 +28,7 @@ const MAX_ALTERNATIVES: usize = 256;
 pub(super) const WRAPPER: &str = "value";
 
 /// Returns the smallest schema that a dialect accepts: an object without properties.
-pub(super) fn empty_object_schema(rules: &DialectRules) -> Map {
+pub(super) fn empty_object_schema(rules: &Rules) -> Map {
     let mut least = Map::new();
     least.set("type", if rules.openapi { "OBJECT" } else { "object" });
     if rules.root_properties {
@@ -93,7 +93,7 @@ fn is_object_root(normal: &NormalSchema) -> bool {
 /// Returns whether the root must be wrapped, which makes it the property `value` of a new object.
 /// That is the case if the dialect requires closed objects and the root allows other values than
 /// objects.
-pub(super) fn needs_root_wrapper(normal: &NormalSchema, rules: &DialectRules) -> bool {
+pub(super) fn needs_root_wrapper(normal: &NormalSchema, rules: &Rules) -> bool {
     rules.additional == AdditionalKeyRule::Forbid && !is_object_root(normal)
 }
 
@@ -101,12 +101,12 @@ pub(super) fn needs_root_wrapper(normal: &NormalSchema, rules: &DialectRules) ->
 /// names of renamed properties.
 pub(super) fn prepare_root(
     normal: &mut NormalSchema,
-    rules: &DialectRules,
-    changes: &mut Vec<SchemaChange>,
+    rules: &Rules,
+    changes: &mut Vec<Change>,
 ) -> HashMap<String, String> {
     if needs_root_wrapper(normal, rules) {
         let message = "the root is not an object: it became the property `value` of one";
-        changes.push(SchemaChange::new("", ChangeKind::Wrapped, message));
+        changes.push(Change::new("", ChangeKind::Wrapped, message));
         normal.root = wrap_root(&normal.root);
     } else if rules.object_root
         && (rules.loose || rules.no_root_description || is_object_root(normal))
@@ -120,12 +120,8 @@ pub(super) fn prepare_root(
     }
 }
 
-fn to_object_root(
-    normal: &NormalSchema,
-    rules: &DialectRules,
-    changes: &mut Vec<SchemaChange>,
-) -> Map {
-    let mut report = |kind, message: &str| changes.push(SchemaChange::new("", kind, message));
+fn to_object_root(normal: &NormalSchema, rules: &Rules, changes: &mut Vec<Change>) -> Map {
+    let mut report = |kind, message: &str| changes.push(Change::new("", kind, message));
     let expanded = expand_schema(normal, normal.root.clone());
     if expanded.is_opened {
         report(ChangeKind::Widened, super::OPENED);
@@ -134,7 +130,7 @@ fn to_object_root(
     let mut described = expanded.conflicts;
     for keyword in ["anyOf", "oneOf"] {
         if let Some(Value::Array(alternatives)) = root.shift_remove(keyword)
-            && alternatives::unite_alternatives(normal, &mut root, &alternatives)
+            && alternatives::unite(normal, &mut root, &alternatives)
         {
             let message = format!("`{keyword}` of the root became one object");
             report(ChangeKind::Widened, &message);
@@ -184,7 +180,7 @@ fn wrap_root(root: &Map) -> Map {
 /// Renames the properties of the root whose names do not match `[a-zA-Z0-9_.-]{1,64}`. Returns a
 /// map from the old to the new names. The new names depend only on the schema, because `restore`
 /// computes them again.
-fn rename_keys(root: &mut Map, changes: &mut Vec<SchemaChange>) -> HashMap<String, String> {
+fn rename_keys(root: &mut Map, changes: &mut Vec<Change>) -> HashMap<String, String> {
     let is_legal_char = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let is_legal = |key: &&str| (1..=64).contains(&key.len()) && key.chars().all(is_legal_char);
     let properties = root.get_object("properties").into_iter();
@@ -221,7 +217,7 @@ fn rename_keys(root: &mut Map, changes: &mut Vec<SchemaChange>) -> HashMap<Strin
                 };
                 let at = child_pointer("", "properties", &key);
                 let message = format!("the key became `{name}`");
-                changes.push(SchemaChange::new(&at, ChangeKind::Renamed, message));
+                changes.push(Change::new(&at, ChangeKind::Renamed, message));
                 if let Value::Object(schema) = &mut schema
                     && !schema.contains_key("$ref")
                 {

@@ -72,7 +72,7 @@ pub(super) enum EnumValueRule {
 
 /// Rules for the schemas of one dialect, such as the keywords that it accepts.
 #[derive(Debug)]
-pub(super) struct DialectRules {
+pub(super) struct Rules {
     pub(super) dialect: Dialect,
     /// Whether everything in draft 2020-12 is accepted below the root, so that only the root is
     /// changed.
@@ -132,7 +132,7 @@ pub(super) const MAX_RECURSION: usize = 3;
 const COMBINATIONS: &[&str] = &["oneOf", "anyOf", "allOf"];
 const COMBINATIONS_AND_VALUES: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "const", "not"];
 
-const BASE: DialectRules = DialectRules {
+const BASE: Rules = Rules {
     dialect: Dialect::OpenAiLoose,
     loose: false,
     object_root: true,
@@ -155,7 +155,7 @@ const BASE: DialectRules = DialectRules {
     max_nodes: MAX_WRITTEN,
 };
 
-const ANTHROPIC: DialectRules = DialectRules {
+const ANTHROPIC: Rules = Rules {
     dialect: Dialect::Anthropic,
     loose: true,
     not_at_root: COMBINATIONS,
@@ -164,7 +164,7 @@ const ANTHROPIC: DialectRules = DialectRules {
     ..BASE
 };
 
-const OPENAI_LOOSE: DialectRules = DialectRules {
+const OPENAI_LOOSE: Rules = Rules {
     dialect: Dialect::OpenAiLoose,
     loose: true,
     root_properties: true,
@@ -173,7 +173,7 @@ const OPENAI_LOOSE: DialectRules = DialectRules {
     ..BASE
 };
 
-const ANTHROPIC_STRICT: DialectRules = DialectRules {
+const ANTHROPIC_STRICT: Rules = Rules {
     dialect: Dialect::AnthropicStrict,
     root_properties: true,
     restricted_keys: true,
@@ -188,7 +188,7 @@ const ANTHROPIC_STRICT: DialectRules = DialectRules {
     ..BASE
 };
 
-const OPENAI_STRICT: DialectRules = DialectRules {
+const OPENAI_STRICT: Rules = Rules {
     dialect: Dialect::OpenAiStrict,
     root_properties: true,
     references: ReferenceRule::Keep,
@@ -206,7 +206,7 @@ const OPENAI_STRICT: DialectRules = DialectRules {
     ..BASE
 };
 
-const GEMINI_JSON_SCHEMA: DialectRules = DialectRules {
+const GEMINI_JSON_SCHEMA: Rules = Rules {
     dialect: Dialect::GeminiJsonSchema,
     // Recursion is inlined: the API accepts recursive references only in optional properties.
     references: ReferenceRule::KeepFinite,
@@ -217,7 +217,7 @@ const GEMINI_JSON_SCHEMA: DialectRules = DialectRules {
     ..BASE
 };
 
-const GEMINI_OPENAPI: DialectRules = DialectRules {
+const GEMINI_OPENAPI: Rules = Rules {
     dialect: Dialect::GeminiOpenApi,
     additional: AdditionalKeyRule::Omit,
     any_value: AnyValueRule::JsonText,
@@ -231,7 +231,7 @@ const GEMINI_OPENAPI: DialectRules = DialectRules {
     ..BASE
 };
 
-const OLLAMA_TOOLS: DialectRules = DialectRules {
+const OLLAMA_TOOLS: Rules = Rules {
     dialect: Dialect::OllamaTools,
     root_properties: true,
     additional: AdditionalKeyRule::Omit,
@@ -239,7 +239,7 @@ const OLLAMA_TOOLS: DialectRules = DialectRules {
     ..BASE
 };
 
-const OLLAMA_FORMAT: DialectRules = DialectRules {
+const OLLAMA_FORMAT: Rules = Rules {
     dialect: Dialect::OllamaFormat,
     object_root: false,
     not_at_root: &[],
@@ -252,7 +252,7 @@ const OLLAMA_FORMAT: DialectRules = DialectRules {
     ..BASE
 };
 
-impl DialectRules {
+impl Rules {
     pub(super) fn for_dialect(dialect: Dialect) -> &'static Self {
         match dialect {
             Dialect::Anthropic => &ANTHROPIC,

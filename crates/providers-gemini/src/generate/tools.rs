@@ -315,10 +315,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         warnings: &mut Vec<Warning>,
     ) -> FunctionDeclaration<'a> {
         let schema = compile_parameters(tool, self.form, self.schemas, warnings);
-        if schema
-            .as_ref()
-            .is_some_and(|schema| schema.changes_answer_shape())
-        {
+        if schema.as_ref().is_some_and(|schema| schema.changes_shape()) {
             tool_mapping.add_tool(tool, schema_dialect(self.form));
         }
         let (parameters_json_schema, parameters) = match self.form {

@@ -242,7 +242,7 @@ impl<'a> MessageMapper<'a, '_> {
                     media_type,
                     text: None,
                     blob: Some(data),
-                } => self.map_resource(uri, media_type.as_deref().unwrap_or_default(), data),
+                } => self.map_blob(uri, media_type.as_deref().unwrap_or_default(), data),
                 other => {
                     push_result_content(&mut content, other);
                     continue;
@@ -286,12 +286,7 @@ impl<'a> MessageMapper<'a, '_> {
 
     /// Returns the base64 data of an image or audio resource. For other resources, returns as `Err`
     /// the text to send: the content of a text resource, or the name of the resource.
-    fn map_resource(
-        &mut self,
-        uri: &str,
-        media_type: &str,
-        data: &'a str,
-    ) -> Result<&'a str, String> {
+    fn map_blob(&mut self, uri: &str, media_type: &str, data: &'a str) -> Result<&'a str, String> {
         let sort = media_type.split('/').next().unwrap_or_default();
         let is_taken = match sort.to_ascii_lowercase().as_str() {
             // SVG images are sent as XML text, because the server cannot decode them as images.

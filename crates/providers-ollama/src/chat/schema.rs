@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Value, json};
 use switchboard_domain::{ToolDefinition, Warning, WarningKind};
 use switchboard_providers_common::schema::{
-    ChangeKind, Dialect, SchemaChange, ToolSchemas, compile, list_changes,
+    Change, ChangeKind, Dialect, ToolSchemas, compile, list_changes,
 };
 
 use super::wire;
@@ -21,7 +21,7 @@ pub(crate) fn declare_function<'a>(
     warnings: &mut Vec<Warning>,
 ) -> wire::Function<'a> {
     let parameters = schemas.compiled_schema(tool, Dialect::OllamaTools);
-    let grave = |change: &&SchemaChange| {
+    let grave = |change: &&Change| {
         matches!(
             change.kind,
             ChangeKind::Widened | ChangeKind::Invalid | ChangeKind::Truncated
@@ -51,7 +51,7 @@ pub(crate) fn compile_answer_schema<'a>(
 ) -> Cow<'a, Value> {
     let compiled = compile(schema, Dialect::OllamaFormat);
     let of = format!("schema `{name}`");
-    warn_about_changes(&of, compiled.find_unenforced_constraints(), warnings);
+    warn_about_changes(&of, compiled.unenforced_changes(), warnings);
     compiled.schema
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn to_object_schema(schema: &Value) -> Cow<'_, Value> {
 
 fn warn_about_changes<'c>(
     of: &str,
-    changes: impl Iterator<Item = &'c SchemaChange>,
+    changes: impl Iterator<Item = &'c Change>,
     warnings: &mut Vec<Warning>,
 ) {
     if let Some(changes) = list_changes(changes) {

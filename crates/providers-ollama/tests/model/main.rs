@@ -12,7 +12,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_ollama::{
-    OllamaClient, OllamaConfig, OllamaModel, fetch_described_model, fetch_model_description,
+    OllamaClient, OllamaConfig, OllamaModel, described_model, fetch_model_description,
     fetch_version, is_reachable,
 };
 use switchboard_testkit::{
@@ -274,7 +274,7 @@ async fn the_servers_models_are_listed_and_shown() {
         "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960},
     });
     fake.answer(Answer::json(200, &shown));
-    let model = fetch_described_model(&client, "qwen3:8b").await.unwrap();
+    let model = described_model(&client, "qwen3:8b").await.unwrap();
     let can = model.capabilities();
     assert_eq!((can.tools, can.images), (Some(true), Some(false)));
     assert_eq!(can.reasoning, Some(false));

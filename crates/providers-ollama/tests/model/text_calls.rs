@@ -8,7 +8,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::text_tool_calls::{TextCallFormat, TextCallFormats};
 use switchboard_providers_ollama::{
-    OllamaClient, OllamaConfig, OllamaModel, ToolsByPrompt, fetch_described_model,
+    OllamaClient, OllamaConfig, OllamaModel, ToolsByPrompt, described_model,
 };
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Say},
@@ -330,9 +330,7 @@ async fn the_stop_sequences_of_the_prompt_do_not_replace_the_models_own() {
     let mut by_prompt = config(&fake);
     by_prompt.tools_by_prompt = ToolsByPrompt::Auto;
     let by_prompt = OllamaClient::new(by_prompt).unwrap();
-    let shown = fetch_described_model(&by_prompt, "gemma2:2b")
-        .await
-        .unwrap();
+    let shown = described_model(&by_prompt, "gemma2:2b").await.unwrap();
     fake.otherwise(|_, _| says(&["Yes."]));
     let unknown = telling(&fake, ToolsByPrompt::Always);
     let mut own = question();
@@ -358,9 +356,7 @@ async fn the_stop_sequences_of_the_prompt_do_not_replace_the_models_own() {
     }
     // By default, tools fail for a model that has none.
     fake.answer(Answer::json(200, &json!({"capabilities": ["completion"]})));
-    let refused = fetch_described_model(&client(&fake), "gemma2:2b")
-        .await
-        .unwrap();
+    let refused = described_model(&client(&fake), "gemma2:2b").await.unwrap();
     let error = failure(&refused, &question()).await.unwrap();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
 }

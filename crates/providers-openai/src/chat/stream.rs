@@ -212,12 +212,8 @@ impl ChatDecoder {
             // The state contains the name of the response field that had the reasoning text,
             // because servers expect the text back in that field.
             let (details, blocks) = (&mut self.details, &mut self.blocks);
-            let state = reasoning::build_reasoning_state(
-                &self.model,
-                self.reasoning_field,
-                details,
-                blocks,
-            );
+            let state =
+                reasoning::reasoning_state(&self.model, self.reasoning_field, details, blocks);
             events.extend(state.map(|state| {
                 let state = Box::new(state);
                 ModelEvent::PartState { index, state }

@@ -410,7 +410,7 @@ impl OutputItems {
             }
         }
         for part in &mut self.list[at].parts {
-            part.finish_part(state::build_reasoning_state(&self.model, item), events);
+            part.finish_part(state::reasoning_state(&self.model, item), events);
         }
         // Some servers change the id of an item while it is streamed. The last id is stored.
         if let Some(id) = text_field(item, "id") {

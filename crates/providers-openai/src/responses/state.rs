@@ -54,7 +54,7 @@ pub(crate) fn call_state(
 
 /// Returns the provider state of a reasoning part. Returns `None` if the item contains neither
 /// encrypted nor readable reasoning, because the API would not accept such an item.
-pub(crate) fn build_reasoning_state(model: &ModelId, item: &JsonObject) -> Option<ProviderState> {
+pub(crate) fn reasoning_state(model: &ModelId, item: &JsonObject) -> Option<ProviderState> {
     is_replayable(item)
         .then(|| ProviderState::new_for_model(model, Value::Object(strip_output_field(item))))
 }

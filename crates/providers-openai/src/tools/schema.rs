@@ -9,8 +9,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Map, Value, json};
 use switchboard_domain::{JsonObject, ToolDefinition, Warning, WarningKind};
 use switchboard_providers_common::schema::{
-    ChangeKind, CompiledSchema, Dialect, SchemaChange, ToolSchema, ToolSchemas, compile,
-    list_changes,
+    Change, ChangeKind, CompiledSchema, Dialect, ToolSchema, ToolSchemas, compile, list_changes,
 };
 
 use crate::profile::Profile;
@@ -26,7 +25,7 @@ pub(crate) struct SentSchema<'a> {
     pub(crate) strict: bool,
     /// Whether an answer that follows the sent schema has another shape than the declared schema.
     /// The decoder must then restore the declared shape.
-    pub(crate) changes_answer_shape: bool,
+    pub(crate) changes_shape: bool,
 }
 
 /// Input schema of a tool, converted to the subset of JSON Schema that the API supports.
@@ -63,10 +62,9 @@ pub(crate) fn compile_parameters(
             "the API does not enforce the input schema of tool `{}`",
             tool.name
         );
-        let is_other =
-            |it: &&SchemaChange| matches!(it.kind, ChangeKind::Narrowed | ChangeKind::Wrapped);
+        let is_other = |it: &&Change| matches!(it.kind, ChangeKind::Narrowed | ChangeKind::Wrapped);
         let why = strict.changes.iter().filter(is_other);
-        let why = list_changes(why.chain(strict.find_unenforced_constraints()));
+        let why = list_changes(why.chain(strict.unenforced_changes()));
         warn_about_schema(
             &what,
             why.or_else(|| Some(OPEN_OBJECT.to_owned())),
@@ -82,10 +80,9 @@ pub(crate) fn compile_parameters(
         return loose(schema.into_owned().into());
     }
     let compiled = schemas.compiled_schema(tool, Dialect::OpenAiLoose);
-    let is_described =
-        |it: &SchemaChange| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
+    let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
     let other = compiled
-        .find_unenforced_constraints()
+        .unenforced_changes()
         .filter(|change| !is_described(change));
     let what = format!("the input schema of tool `{}` was changed", tool.name);
     warn_about_schema(&what, list_changes(other), warnings);
@@ -108,7 +105,7 @@ pub(crate) fn compile_answer_schema<'a>(
         return SentSchema {
             schema: Cow::Borrowed(schema),
             strict: true,
-            changes_answer_shape: false,
+            changes_shape: false,
         };
     }
     let strict = compile(schema, Dialect::OpenAiStrict);
@@ -129,7 +126,7 @@ pub(crate) fn compile_answer_schema<'a>(
     // `Encoded` means that the model writes a value as JSON text in a string. The decoder restores
     // the value, so this change needs no warning.
     let lost = strict
-        .find_unenforced_constraints()
+        .unenforced_changes()
         .filter(|it| it.kind != ChangeKind::Encoded);
     let what = format!("the API does not enforce all of schema `{name}`");
     warn_about_schema(&what, list_changes(lost), warnings);
@@ -150,7 +147,7 @@ fn closes_open_object(schema: &Value, strict: &CompiledSchema<'_>) -> bool {
 
 fn strict_schema(strict: CompiledSchema<'_>) -> SentSchema<'_> {
     SentSchema {
-        changes_answer_shape: strict.changes_answer_shape(),
+        changes_shape: strict.changes_shape(),
         schema: strict.schema,
         strict: true,
     }
@@ -160,7 +157,7 @@ fn loose_schema(schema: Cow<'_, Value>) -> SentSchema<'_> {
     SentSchema {
         schema,
         strict: false,
-        changes_answer_shape: false,
+        changes_shape: false,
     }
 }
 

@@ -134,7 +134,7 @@ pub(crate) fn reject_nul_character(value: &impl Serialize) -> Result<(), String>
 }
 
 /// The content of a client's message: a text, or a list of parts in the format of the client's
-/// protocol. Content that is neither is `Other`, which `to_message_parts` rejects.
+/// protocol. Content that is neither is `Other`, which `to_parts` rejects.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum MessageContent<P> {
@@ -148,15 +148,15 @@ pub(crate) enum MessageContent<P> {
 pub(crate) trait ContentPart {
     /// Converts the part. Returns `None` if the part is to be ignored. The error states why the
     /// part is invalid.
-    fn to_message_part(&self) -> Result<Option<Part>, String>;
+    fn to_part(&self) -> Result<Option<Part>, String>;
 }
 
 impl<P: ContentPart> MessageContent<P> {
-    pub(crate) fn to_message_parts(&self) -> Result<Vec<Part>, String> {
+    pub(crate) fn to_parts(&self) -> Result<Vec<Part>, String> {
         match self {
             Self::Text(text) => Ok(text_part(text).into_iter().collect()),
             Self::Parts(parts) => {
-                let parts = parts.iter().map(P::to_message_part);
+                let parts = parts.iter().map(P::to_part);
                 parts.filter_map(Result::transpose).collect()
             }
             Self::Other(_) => Err("its content is neither text nor a list of valid parts".into()),
@@ -191,7 +191,7 @@ pub(crate) enum FileSource {
 impl FileSource {
     /// Converts the file to a message part. `default` is the media type for a URL source that
     /// declares none. Fails if the URL is invalid or the type of the source is not supported.
-    pub(crate) fn to_message_part(
+    pub(crate) fn to_part(
         &self,
         default: &str,
         title: Option<&str>,
@@ -229,7 +229,7 @@ struct CalledFunction {
 }
 
 impl FunctionCall {
-    pub(crate) fn to_message_part(&self) -> Result<Part, String> {
+    pub(crate) fn to_part(&self) -> Result<Part, String> {
         let id = &self.id;
         let function = self.function.as_ref();
         let function = function.ok_or_else(|| format!("the call `{id}` has no function"))?;

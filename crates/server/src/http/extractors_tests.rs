@@ -2,7 +2,7 @@ use axum::http::HeaderValue;
 use serde_json::Value;
 
 use super::*;
-use crate::hub::is_valid_session_or_run_id;
+use crate::hub::is_valid_id;
 
 #[test]
 fn json_content_types_are_recognized() {
@@ -33,9 +33,9 @@ fn json_content_types_are_recognized() {
 
 #[test]
 fn invalid_ids_and_texts_are_refused() {
-    assert!(is_valid_session_or_run_id("0198-ab"));
+    assert!(is_valid_id("0198-ab"));
     for wrong in ["", "a\0b", "a\nb", &"x".repeat(513)] {
-        assert!(!is_valid_session_or_run_id(wrong));
+        assert!(!is_valid_id(wrong));
     }
     assert!(reject_nul_character("message", "any\ntext").is_ok());
     let field = |levels: usize| {

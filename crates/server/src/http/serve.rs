@@ -29,8 +29,8 @@ pub struct Server {
 
 /// The two signals that shut down a server: the first gracefully, the second immediately.
 #[derive(derive_more::Debug)]
-#[debug("ShutdownSignals {{ .. }}")]
-pub struct ShutdownSignals {
+#[debug("Shutdown {{ .. }}")]
+pub struct Shutdown {
     /// A future whose completion starts the shutdown. The server then accepts no new work, and
     /// active runs may take [`ServerOptions::run_drain_time`] to end.
     pub first: BoxFuture<'static, ()>,
@@ -97,11 +97,7 @@ impl Server {
     /// Serves HTTP requests on `listener` until the shutdown is complete. Fails before the first
     /// request if the listener has no address, or if other machines can reach the address and no
     /// access token is configured.
-    pub async fn serve(
-        self,
-        listener: TcpListener,
-        shutdown: ShutdownSignals,
-    ) -> Result<(), ServerError> {
+    pub async fn serve(self, listener: TcpListener, shutdown: Shutdown) -> Result<(), ServerError> {
         let address = listener.local_addr();
         let address = address.map_err(|source| ServerError::Listener { source })?;
         let options = self.app.options();
@@ -114,7 +110,7 @@ impl Server {
             ending: CancellationToken::new(),
             abort: CancellationToken::new(),
         };
-        let ShutdownSignals { first, second } = shutdown;
+        let Shutdown { first, second } = shutdown;
         let mut first = pin!(first);
         loop {
             let (stream, slot) = tokio::select! {

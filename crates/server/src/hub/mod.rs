@@ -318,7 +318,7 @@ impl Hub {
         owner: &Principal,
         run: &str,
     ) -> Result<Option<RunRecord>, Problem> {
-        if !is_valid_session_or_run_id(run) {
+        if !is_valid_id(run) {
             return Ok(None);
         }
         Ok(self.shared.runs.find_run(owner, run).await?)
@@ -344,7 +344,7 @@ const MAX_ID_LENGTH: usize = 512;
 
 /// Returns whether a text can be a session id or run id. Other texts need no search in the store,
 /// and some stores reject them.
-pub(crate) fn is_valid_session_or_run_id(text: &str) -> bool {
+pub(crate) fn is_valid_id(text: &str) -> bool {
     (1..=MAX_ID_LENGTH).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 

@@ -20,7 +20,7 @@ use crate::{
         run_headers::set_run_headers,
         security::Caller,
     },
-    hub::{ConversationInput, RunStatus, StartRequest, StartedRun, is_valid_session_or_run_id},
+    hub::{ConversationInput, RunStatus, StartRequest, StartedRun, is_valid_id},
     openapi::schema,
 };
 
@@ -95,11 +95,7 @@ pub(super) async fn chat(
         ));
     }
     reject_nul_character("message", &request.message)?;
-    if let Some(id) = request
-        .session_id
-        .as_ref()
-        .filter(|id| !is_valid_session_or_run_id(id))
-    {
+    if let Some(id) = request.session_id.as_ref().filter(|id| !is_valid_id(id)) {
         return Err(Problem::session_not_found(id));
     }
     let start = StartRequest {

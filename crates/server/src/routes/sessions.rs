@@ -21,7 +21,7 @@ use crate::{
         security::Caller,
         sse,
     },
-    hub::{SessionReader, is_valid_session_or_run_id},
+    hub::{SessionReader, is_valid_id},
     openapi::schema,
 };
 
@@ -100,7 +100,7 @@ fn check_title(title: &str) -> Result<(), Problem> {
 }
 
 fn parse_session_id(id: String) -> Result<SessionId, Problem> {
-    if !is_valid_session_or_run_id(&id) {
+    if !is_valid_id(&id) {
         return Err(Problem::session_not_found(&id));
     }
     Ok(SessionId(id))

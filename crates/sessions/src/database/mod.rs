@@ -126,17 +126,13 @@ pub(crate) trait InstanceLocks: Send + Sync {
     fn own_id(&self) -> Option<String>;
 
     /// Returns whether an instance is dead, which means that no process holds its lock.
-    async fn is_instance_dead(
-        &self,
-        database: &dyn Database,
-        id: &str,
-    ) -> Result<bool, DatabaseError>;
+    async fn is_dead(&self, database: &dyn Database, id: &str) -> Result<bool, DatabaseError>;
 
     /// Removes the row of an instance if it is dead, and returns whether the row was removed.
     ///
     /// On PostgreSQL, waits for a running transaction of that instance, because that transaction
     /// locks the row.
-    async fn remove_instance_if_dead(
+    async fn remove_if_dead(
         &self,
         connection: &mut dyn Connection,
         id: &str,

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use switchboard_domain::{Principal, RunState, SessionId, SessionStoreError};
 use tokio::{runtime::Handle, sync::mpsc, task::spawn_blocking};
 
-use super::record::{ExportRecord, FORMAT, VERSION};
+use super::record::{FORMAT, Record, VERSION};
 use crate::{
     Store,
     database::{Connection, DatabaseError, Row, has_nul, values},
@@ -46,10 +46,7 @@ impl Store {
 }
 
 /// Sends a record as one line of the export. Fails if the stream was dropped.
-async fn send_record(
-    output: &mpsc::Sender<Line>,
-    record: &ExportRecord,
-) -> Result<(), DatabaseError> {
+async fn send_record(output: &mpsc::Sender<Line>, record: &Record) -> Result<(), DatabaseError> {
     let mut line = serde_json::to_string(record).map_err(DatabaseError::other_failure)?;
     line.push('\n');
     let sent = output.send(Ok(line)).await;
@@ -65,7 +62,7 @@ async fn send_rows(
     connection: &mut dyn Connection,
     sql: &'static str,
     key: i64,
-    records: impl Fn(&Row) -> Result<Vec<ExportRecord>, DatabaseError>,
+    records: impl Fn(&Row) -> Result<Vec<Record>, DatabaseError>,
 ) -> Result<(), DatabaseError> {
     let mut after = -1;
     loop {
@@ -91,7 +88,7 @@ async fn write_sessions(
     const NEXT: &str = "SELECT id, title, created_at, messages, key FROM sessions
         WHERE tenant = $1 AND person = $2 AND key > $3 ORDER BY key LIMIT 1";
     let mut connection = store.database().open_snapshot().await?;
-    let header = ExportRecord::Header {
+    let header = Record::Header {
         format: FORMAT.to_owned(),
         version: VERSION,
         exported_at: Timestamp::now().to_string(),
@@ -118,7 +115,7 @@ async fn write_sessions(
     if let Some(id) = only.filter(|_| sessions == 0) {
         return Err(SessionStoreError::NotFound { id }.into());
     }
-    send_record(output, &ExportRecord::End { sessions }).await?;
+    send_record(output, &Record::End { sessions }).await?;
     connection.close().await;
     Ok(())
 }
@@ -134,8 +131,8 @@ async fn write_session(
     const RUNS: &str = select_runs!("s.id = $3 ORDER BY r.key");
     let session = read_session(row)?;
     let (id, key) = (session.id.0.clone(), row.read_int(4)?);
-    send_record(output, &ExportRecord::Session(session)).await?;
-    let message = |row: &Row| Ok(vec![ExportRecord::Message(to_raw_json(row.read_text(1)?)?)]);
+    send_record(output, &Record::Session(session)).await?;
+    let message = |row: &Row| Ok(vec![Record::Message(to_raw_json(row.read_text(1)?)?)]);
     send_rows(output, connection, MESSAGES, key, message).await?;
     let values = values![&owner.tenant, &owner.user, &id];
     for row in connection.query_rows(RUNS, values).await? {
@@ -160,27 +157,23 @@ async fn write_run(
     if record.state == RunState::Running {
         record.state = RunState::Interrupted;
     }
-    send_record(output, &ExportRecord::Run(record)).await?;
+    send_record(output, &Record::Run(record)).await?;
     let events = |row: &Row| {
         let events = read_events(row)?.into_iter();
         events
-            .map(|(_, event)| to_raw_json(event).map(ExportRecord::Event))
+            .map(|(_, event)| to_raw_json(event).map(Record::Event))
             .collect()
     };
     send_rows(output, connection, EVENTS, key, events).await?;
     if let Some(row) = connection.query_row(STATE, values![key]).await? {
         // A record must be one line. Line ends in JSON are white space, so spaces can replace them.
         let state = row.read_text(0)?.replace(['\n', '\r'], " ");
-        let state = ExportRecord::State {
+        let state = Record::State {
             messages: row.read_count(1)?,
             state: to_raw_json(state)?,
         };
         send_record(output, &state).await?;
-        let message = |row: &Row| {
-            Ok(vec![ExportRecord::RunMessage(to_raw_json(
-                row.read_text(1)?,
-            )?)])
-        };
+        let message = |row: &Row| Ok(vec![Record::RunMessage(to_raw_json(row.read_text(1)?)?)]);
         send_rows(output, connection, RUN_MESSAGES, key, message).await?;
     }
     Ok(())

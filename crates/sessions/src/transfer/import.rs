@@ -8,7 +8,7 @@ use switchboard_domain::{
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use uuid::Uuid;
 
-use super::record::{ExportRecord, FORMAT, VERSION};
+use super::record::{FORMAT, Record, VERSION};
 use crate::{
     ImportError, Store,
     database::values,
@@ -164,12 +164,12 @@ impl Import {
         }
         let record = serde_json::from_str(line);
         let record = record.map_err(|error| self.malformed_line(error.to_string()))?;
-        if self.is_complete || self.has_header == matches!(record, ExportRecord::Header { .. }) {
+        if self.is_complete || self.has_header == matches!(record, Record::Header { .. }) {
             return Err(self.malformed_line("the records are out of order"));
         }
         match record {
-            ExportRecord::Header { .. } => self.has_header = true,
-            ExportRecord::Session(mut session) => {
+            Record::Header { .. } => self.has_header = true,
+            Record::Session(mut session) => {
                 self.check_counts()?;
                 if self.ids == ImportIds::New {
                     session.id = SessionId(Uuid::now_v7().to_string());
@@ -180,13 +180,13 @@ impl Import {
                     runs: Vec::new(),
                 });
             }
-            ExportRecord::Message(message) => self.read_message(&message)?,
-            ExportRecord::Run(run) => self.read_run(run)?,
-            ExportRecord::Event(event) => {
+            Record::Message(message) => self.read_message(&message)?,
+            Record::Run(run) => self.read_run(run)?,
+            Record::Event(event) => {
                 let event = self.check_json_depth("an event", &event)?;
                 self.current_run()?.events.push(event);
             }
-            ExportRecord::State { messages, .. } => {
+            Record::State { messages, .. } => {
                 let malformed = self.malformed_line("a state without an unfinished run");
                 let run = self.current_run()?;
                 if !run.was_unfinished {
@@ -195,8 +195,8 @@ impl Import {
                 let messages = i64::try_from(messages).unwrap_or(i64::MAX);
                 run.missing_messages = run.missing_messages.saturating_add(messages);
             }
-            ExportRecord::RunMessage(_) => self.current_run()?.missing_messages -= 1,
-            ExportRecord::End { sessions } => {
+            Record::RunMessage(_) => self.current_run()?.missing_messages -= 1,
+            Record::End { sessions } => {
                 self.check_counts()?;
                 if sessions != self.sessions.len() as u64 {
                     return Err(self.malformed_line("sessions are missing"));

@@ -1,4 +1,4 @@
-//! The format of an export: one [`ExportRecord`] per line.
+//! The format of an export: one [`Record`] per line.
 //!
 //! The header is the first record and the end is the last one, so that a truncated file is noticed.
 //! The messages and runs of a session follow its record. The events and state of a run follow its
@@ -14,7 +14,7 @@ pub(super) const FORMAT: &str = "switchboard-sessions";
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ExportRecord {
+pub(super) enum Record {
     Header {
         format: String,
         version: u64,

@@ -84,10 +84,7 @@ impl EventRow {
         };
         let mut numbered = events.iter().zip(first.seq..);
         if !numbered.all(|(event, seq)| event.seq == seq) {
-            return Err(run_conflict_error(
-                run,
-                "the numbers of the events have gaps",
-            ));
+            return Err(run_conflict(run, "the numbers of the events have gaps"));
         }
         for event in events {
             check_nesting("an event", &event.json)?;
@@ -177,7 +174,7 @@ impl Transaction<'_> {
             return Err(session_busy_error(id, run).into());
         }
         if session.messages != after {
-            return Err(session_conflict_error(id, after, session.messages).into());
+            return Err(session_conflict(id, after, session.messages).into());
         }
         Ok(session)
     }
@@ -289,7 +286,7 @@ impl Transaction<'_> {
             parameters.as_deref(),
         ];
         let row = self.connection.query_row(ADD, values).await?;
-        let row = row.ok_or_else(|| run_conflict_error(&run.id, "its id exists already"))?;
+        let row = row.ok_or_else(|| run_conflict(&run.id, "its id exists already"))?;
         Ok(row.read_int(0)?)
     }
 
@@ -336,22 +333,16 @@ impl Transaction<'_> {
             None if state == "finished" => "it is finished",
             None => "this process released it or lost its lock",
         };
-        Ok(run_conflict_error(run, reason))
+        Ok(run_conflict(run, reason))
     }
 
     /// Returns whether an instance is alive. Removes the row of a dead instance and marks its runs
     /// as interrupted.
-    pub(crate) async fn is_instance_alive(
-        &mut self,
-        instance: &str,
-    ) -> Result<bool, DatabaseError> {
+    pub(crate) async fn is_alive(&mut self, instance: &str) -> Result<bool, DatabaseError> {
         if instance == self.own_id {
             return Ok(true);
         }
-        let removed = self
-            .locks
-            .remove_instance_if_dead(self.connection, instance)
-            .await?;
+        let removed = self.locks.remove_if_dead(self.connection, instance).await?;
         if removed {
             self.interrupt_runs(instance).await?;
             self.removed_instances.push(instance.to_owned());
@@ -375,11 +366,7 @@ pub(crate) fn session_busy_error(session: &SessionId, run: String) -> SessionSto
     SessionStoreError::Busy { session, run }
 }
 
-pub(crate) fn session_conflict_error(
-    id: &SessionId,
-    expected: u64,
-    actual: u64,
-) -> SessionStoreError {
+pub(crate) fn session_conflict(id: &SessionId, expected: u64, actual: u64) -> SessionStoreError {
     SessionStoreError::Conflict {
         id: id.clone(),
         expected,
@@ -391,7 +378,7 @@ pub(crate) fn no_such_run_error(run: &str) -> SessionStoreError {
     SessionStoreError::NoSuchRun { run: run.into() }
 }
 
-pub(crate) fn run_conflict_error(run: &str, reason: &str) -> SessionStoreError {
+pub(crate) fn run_conflict(run: &str, reason: &str) -> SessionStoreError {
     SessionStoreError::RunConflict {
         run: run.into(),
         reason: reason.into(),

@@ -3,9 +3,7 @@
 use csv::{Reader, ReaderBuilder, StringRecord};
 use serde_json::{Number, Value};
 
-use super::{
-    Column, ColumnType, MAX_COLUMNS, Table, TableParseError, check_table_size, unique_names,
-};
+use super::{Column, ColumnType, MAX_COLUMNS, Table, TableError, check_table_size, unique_names};
 
 /// Detects the separator: a semicolon if the first line contains one and no comma, otherwise a
 /// comma. Spreadsheets use semicolons where numbers contain commas.
@@ -26,7 +24,7 @@ pub(super) fn parse_header(text: &str, delimiter: u8) -> Vec<String> {
     unique_names(fields.map(str::to_owned))
 }
 
-pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, TableParseError> {
+pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, TableError> {
     let mut reader = reader(text, delimiter);
     let names = reader.headers().map_err(|error| to_parse_error(&error))?;
     check_table_size(names.len(), 0, 1)?;
@@ -36,7 +34,7 @@ pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, TableParseError>
         let record = record.map_err(|error| to_parse_error(&error))?;
         let line = line_number(record.position());
         if record.len() > names.len() {
-            return Err(TableParseError {
+            return Err(TableError {
                 line,
                 problem: format!(
                     "there are {} values, but the first line names {} columns",
@@ -81,8 +79,8 @@ fn reader(text: &str, delimiter: u8) -> Reader<&[u8]> {
     builder.from_reader(text.as_bytes())
 }
 
-fn to_parse_error(error: &csv::Error) -> TableParseError {
-    TableParseError {
+fn to_parse_error(error: &csv::Error) -> TableError {
+    TableError {
         line: line_number(error.position()),
         problem: error.to_string(),
     }

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{Column, ColumnType, Table, TableParseError, check_table_size};
+use super::{Column, ColumnType, Table, TableError, check_table_size};
 
 /// Parses a JSON file. The records are the items of an array. If the file is an object with exactly
 /// one member that is an array of objects, as many services send it, the records are the items of
 /// this array. Any other value is a single record.
-pub(super) fn parse(text: &str) -> Result<Table, TableParseError> {
-    let value: Value = serde_json::from_str(text).map_err(|error| TableParseError {
+pub(super) fn parse(text: &str) -> Result<Table, TableError> {
+    let value: Value = serde_json::from_str(text).map_err(|error| TableError {
         line: error.line(),
         problem: message_without_position(&error),
     })?;
@@ -29,12 +29,12 @@ pub(super) fn parse(text: &str) -> Result<Table, TableParseError> {
     build_table(records.into_iter().map(|record| (1, record)))
 }
 
-pub(super) fn parse_lines(text: &str) -> Result<Table, TableParseError> {
+pub(super) fn parse_lines(text: &str) -> Result<Table, TableError> {
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
     let records = lines.map(|(index, text)| {
         let line = index + 1;
-        let record = serde_json::from_str(text).map_err(|error| TableParseError {
+        let record = serde_json::from_str(text).map_err(|error| TableError {
             line,
             problem: message_without_position(&error),
         });
@@ -68,9 +68,7 @@ fn message_without_position(error: &serde_json::Error) -> String {
 /// Creates a table from records, each with its line number for errors. All member names become
 /// columns, in the order of their first occurrence. Records that are not objects become values of a
 /// column `value`.
-fn build_table(
-    records: impl IntoIterator<Item = (usize, Value)>,
-) -> Result<Table, TableParseError> {
+fn build_table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, TableError> {
     let mut columns: Vec<(String, Option<ColumnType>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut rows: Vec<Vec<Value>> = Vec::new();

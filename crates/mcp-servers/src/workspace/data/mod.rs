@@ -58,14 +58,14 @@ struct Table {
 /// A syntax error in a data file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
-struct TableParseError {
+struct TableError {
     line: usize,
     problem: String,
 }
 
 /// Returns an error for the line `line` if a table has more than [`MAX_COLUMNS`] columns or
 /// [`MAX_VALUES`] values.
-fn check_table_size(columns: usize, rows: usize, line: usize) -> Result<(), TableParseError> {
+fn check_table_size(columns: usize, rows: usize, line: usize) -> Result<(), TableError> {
     let problem = if columns > MAX_COLUMNS {
         format!("there are more than {MAX_COLUMNS} columns")
     } else if columns.saturating_mul(rows) > MAX_VALUES {
@@ -73,7 +73,7 @@ fn check_table_size(columns: usize, rows: usize, line: usize) -> Result<(), Tabl
     } else {
         return Ok(());
     };
-    Err(TableParseError { line, problem })
+    Err(TableError { line, problem })
 }
 
 impl Format {
@@ -93,7 +93,7 @@ impl Format {
         }
     }
 
-    fn parse_table(self, text: &str) -> Result<Table, TableParseError> {
+    fn parse_table(self, text: &str) -> Result<Table, TableError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match self {
             Self::Csv => csv::parse(text, csv::detect_delimiter(text)),

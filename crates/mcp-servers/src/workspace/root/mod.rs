@@ -168,7 +168,7 @@ impl Root {
         };
         let folder = self.open_folder(path, folder.len(), false)?;
         let meta = folder.entry_metadata(name);
-        let meta = meta.map_err(|error| self.missing_path_error(&folder, path, &error))?;
+        let meta = meta.map_err(|error| self.missing_path(&folder, path, &error))?;
         // The kind is checked before opening, because opening a device may have side effects.
         check_is_file(path, meta.kind)?;
         let (file, meta) = folder
@@ -325,7 +325,7 @@ impl Root {
             }
             folder = match opened {
                 Ok(folder) => folder,
-                Err(error) => return Err(self.not_a_folder_error(&folder, &here, &error)),
+                Err(error) => return Err(self.not_a_folder(&folder, &here, &error)),
             };
         }
         Ok(folder)
@@ -334,14 +334,9 @@ impl Root {
     /// Returns the error for a path that could not be opened as a folder, for example because the
     /// path does not exist, is a link or is a file. `error` is the error of opening. It is used
     /// only if the path is a folder.
-    fn not_a_folder_error(
-        &self,
-        parent: &Folder,
-        path: &RelativePath,
-        error: &io::Error,
-    ) -> FileError {
+    fn not_a_folder(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileError {
         match parent.entry_metadata(path.name()) {
-            Err(error) => self.missing_path_error(parent, path, &error),
+            Err(error) => self.missing_path(parent, path, &error),
             Ok(meta) => match meta.kind {
                 Kind::Link => FileError::Link(path.clone()),
                 Kind::File | Kind::Special => FileError::Other(format!("{path} is not a folder.")),
@@ -350,12 +345,7 @@ impl Root {
         }
     }
 
-    fn missing_path_error(
-        &self,
-        parent: &Folder,
-        path: &RelativePath,
-        error: &io::Error,
-    ) -> FileError {
+    fn missing_path(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileError {
         if error.kind() != io::ErrorKind::NotFound {
             return file_fault(path, error);
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use switchboard_domain::{ModelId, Usage};
 
 use super::{
-    ApprovalStage, AuditedAction, AuditedApproval, AuditedModelCall, AuditedQuestion, AuditedRun,
+    ApprovalStage, AuditKind, AuditedApproval, AuditedModelCall, AuditedQuestion, AuditedRun,
     AuditedToolCall, DecisionSource, ModelCallResult, QuestionStage, RunStage, ToolCallStage,
 };
 use crate::{CallPurpose, RunEvent, RunEventKind};
@@ -17,7 +17,7 @@ use crate::{CallPurpose, RunEvent, RunEventKind};
 /// model is unknown.
 pub type CostFunction = Arc<dyn Fn(&ModelId, &Usage) -> Option<f64> + Send + Sync>;
 
-/// Converter of the events of one run to audit facts ([`AuditedAction`]), which the audit, the
+/// Converter of the events of one run to audit facts ([`AuditKind`]), which the audit, the
 /// metrics and the log use.
 ///
 /// A run that is resumed in another process gets a new converter there, which lacks the data from
@@ -55,7 +55,7 @@ impl RunEventReducer {
         &mut self,
         event: &RunEvent,
         cost: Option<&CostFunction>,
-    ) -> Vec<AuditedAction> {
+    ) -> Vec<AuditKind> {
         let time = event.time;
         let ended_call = self.end_model_call(time, &event.kind, cost);
         let fact = match &event.kind {
@@ -66,20 +66,20 @@ impl RunEventReducer {
                 } else {
                     RunStage::Started
                 };
-                Some(AuditedAction::Run(AuditedRun::new(
+                Some(AuditKind::Run(AuditedRun::new(
                     moment,
                     self.current_model(),
                 )))
             }
             RunEventKind::RunParked { .. } => {
                 let entry = AuditedRun::new(RunStage::Parked, self.current_model());
-                Some(AuditedAction::Run(entry))
+                Some(AuditKind::Run(entry))
             }
             RunEventKind::RunFinished { report } => {
                 self.open_tool_calls.clear();
                 self.open_questions.clear();
                 let costs = Some(&self.costs).filter(|costs| !costs.is_empty());
-                Some(AuditedAction::Run(AuditedRun {
+                Some(AuditKind::Run(AuditedRun {
                     outcome: Some(report.outcome),
                     steps: Some(report.steps),
                     usage: Some(report.usage).filter(Usage::is_known),
@@ -123,7 +123,7 @@ impl RunEventReducer {
             }
             kind => self.reduce_tool_event(kind),
         };
-        let ended_call = ended_call.map(AuditedAction::ModelCall);
+        let ended_call = ended_call.map(AuditKind::ModelCall);
         ended_call.into_iter().chain(fact).collect()
     }
 
@@ -219,7 +219,7 @@ impl RunEventReducer {
         self.costs.push(call.cost_usd);
     }
 
-    fn reduce_tool_event(&mut self, kind: &RunEventKind) -> Option<AuditedAction> {
+    fn reduce_tool_event(&mut self, kind: &RunEventKind) -> Option<AuditKind> {
         Some(match kind {
             RunEventKind::ToolPlanned {
                 id,
@@ -239,7 +239,7 @@ impl RunEventReducer {
             }
             RunEventKind::ToolAwaitingApproval { id } => {
                 self.find_or_add_tool_call(id).approval_requested = true;
-                AuditedAction::Approval(self.new_approval_entry(
+                AuditKind::Approval(self.new_approval_entry(
                     id,
                     ApprovalStage::Asked,
                     DecisionSource::Policy,
@@ -256,7 +256,7 @@ impl RunEventReducer {
                 } else {
                     DecisionSource::Approver
                 };
-                AuditedAction::Approval(AuditedApproval {
+                AuditKind::Approval(AuditedApproval {
                     scope: Some(*scope),
                     edited: *edited,
                     ..self.new_approval_entry(id, ApprovalStage::Allowed, decider)
@@ -268,13 +268,13 @@ impl RunEventReducer {
                 } else {
                     DecisionSource::Policy
                 };
-                AuditedAction::Approval(AuditedApproval {
+                AuditKind::Approval(AuditedApproval {
                     reason: Some(reason.clone()),
                     ..self.new_approval_entry(id, ApprovalStage::Denied, decider)
                 })
             }
             RunEventKind::ToolStarted { id } => {
-                AuditedAction::ToolCall(self.find_or_add_tool_call(id).entry.clone())
+                AuditKind::ToolCall(self.find_or_add_tool_call(id).entry.clone())
             }
             RunEventKind::ToolFinished {
                 id,
@@ -289,7 +289,7 @@ impl RunEventReducer {
                 let entry = self.find_or_add_tool_call(id).entry.clone();
                 self.open_tool_calls.remove(id);
                 let json = serde_json::to_vec(content).unwrap_or_default();
-                AuditedAction::ToolCall(AuditedToolCall {
+                AuditKind::ToolCall(AuditedToolCall {
                     moment: ToolCallStage::Finished,
                     is_error: Some(*is_error),
                     failure: *failure,
@@ -303,21 +303,19 @@ impl RunEventReducer {
             RunEventKind::QuestionAsked { id, question } => {
                 let server = question.server.clone();
                 self.open_questions.insert(id.clone(), server.clone());
-                AuditedAction::Question(AuditedQuestion {
+                AuditKind::Question(AuditedQuestion {
                     moment: QuestionStage::Asked,
                     id: id.clone(),
                     server: Some(server),
                     action: None,
                 })
             }
-            RunEventKind::QuestionAnswered { id, action } => {
-                AuditedAction::Question(AuditedQuestion {
-                    moment: QuestionStage::Answered,
-                    id: id.clone(),
-                    server: self.open_questions.remove(id),
-                    action: Some(*action),
-                })
-            }
+            RunEventKind::QuestionAnswered { id, action } => AuditKind::Question(AuditedQuestion {
+                moment: QuestionStage::Answered,
+                id: id.clone(),
+                server: self.open_questions.remove(id),
+                action: Some(*action),
+            }),
             _ => return None,
         })
     }

@@ -12,7 +12,7 @@ pub use fold::CostFunction;
 pub(super) use fold::RunEventReducer;
 pub(crate) use fold::serialized_name;
 pub use record::{
-    ApprovalStage, AuditRecord, AuditedAction, AuditedApproval, AuditedModelCall, AuditedQuestion,
+    ApprovalStage, AuditKind, AuditRecord, AuditedApproval, AuditedModelCall, AuditedQuestion,
     AuditedRun, AuditedToolCall, DecisionSource, ModelCallResult, QuestionStage, RunStage,
     ToolCallStage,
 };

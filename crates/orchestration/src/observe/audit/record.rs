@@ -31,14 +31,14 @@ pub struct AuditRecord {
     pub principal: Option<Principal>,
     /// The recorded action. Its fields are part of the JSON object of the record.
     #[serde(flatten)]
-    pub kind: AuditedAction,
+    pub kind: AuditKind,
 }
 
 /// The action that an audit record describes, by its kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum AuditedAction {
+pub enum AuditKind {
     /// A run started, was resumed, was parked (stored until approval decisions arrive) or finished.
     Run(AuditedRun),
     /// A model call ended.

@@ -1,15 +1,15 @@
 //! Conversion of the events of one run to audit records.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use switchboard_domain::{Principal, redact::Redactor};
 
-use super::{AuditRecord, AuditedAction, CostFunction, RunEventReducer};
+use super::{AuditKind, AuditRecord, CostFunction, RunEventReducer};
 use crate::{RunEvent, RunEventKind};
 
 /// Settings of an audit trail: the session and user of the run, the redaction, and the optional
 /// content of the records.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
 pub struct AuditOptions {
     /// Session id of the run, if the run belongs to a session.
     pub session_id: Option<String>,
@@ -20,18 +20,8 @@ pub struct AuditOptions {
     /// Whether the audit records contain the results of tools. Off by default.
     pub results: bool,
     /// Function that computes the cost of a model call. `None` leaves the costs out of the records.
+    #[debug(skip)]
     pub cost: Option<CostFunction>,
-}
-
-impl fmt::Debug for AuditOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuditOptions")
-            .field("session_id", &self.session_id)
-            .field("principal", &self.principal)
-            .field("redactor", &self.redactor)
-            .field("results", &self.results)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Converter from the events of one run to audit records, in order.
@@ -67,13 +57,13 @@ impl AuditTrail {
         records.collect()
     }
 
-    fn redact_record(&self, mut kind: AuditedAction, event: &RunEventKind) -> AuditedAction {
+    fn redact_record(&self, mut kind: AuditKind, event: &RunEventKind) -> AuditKind {
         let redactor = &self.options.redactor;
         let redact = |text: &mut String| *text = redactor.redact_text(text);
         match &mut kind {
-            AuditedAction::Run(_) => {}
-            AuditedAction::ModelCall(call) => call.request_id.iter_mut().for_each(redact),
-            AuditedAction::ToolCall(call) => {
+            AuditKind::Run(_) => {}
+            AuditKind::ModelCall(call) => call.request_id.iter_mut().for_each(redact),
+            AuditKind::ToolCall(call) => {
                 redact(&mut call.tool);
                 call.input = Arc::new(redactor.redact_value(&call.input));
                 call.result = match event {
@@ -88,11 +78,11 @@ impl AuditTrail {
                     _ => None,
                 };
             }
-            AuditedAction::Approval(approval) => {
+            AuditKind::Approval(approval) => {
                 redact(&mut approval.tool);
                 approval.reason.iter_mut().for_each(redact);
             }
-            AuditedAction::Question(question) => question.server.iter_mut().for_each(redact),
+            AuditKind::Question(question) => question.server.iter_mut().for_each(redact),
         }
         kind
     }

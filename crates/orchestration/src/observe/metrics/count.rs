@@ -14,7 +14,7 @@ use super::{Histogram, MetricsSnapshot, ModelMetrics, ToolCallCounts, ToolMetric
 use crate::{
     Outcome, RunEvent, ToolFailure,
     observe::audit::{
-        AuditRecord, AuditedAction, AuditedModelCall, AuditedRun, AuditedToolCall, CostFunction,
+        AuditKind, AuditRecord, AuditedModelCall, AuditedRun, AuditedToolCall, CostFunction,
         ModelCallResult, RunEventReducer, RunStage, ToolCallStage,
     },
     tools::arguments::canonical_json_value,
@@ -154,12 +154,12 @@ impl Metrics {
         self.runs.values().filter(|run| run.is_parked).count()
     }
 
-    fn count_audited_action(&mut self, run_id: &str, fact: &AuditedAction) {
+    fn count_audited_action(&mut self, run_id: &str, fact: &AuditKind) {
         match fact {
-            AuditedAction::Run(entry) => self.count_run(run_id, entry),
-            AuditedAction::ModelCall(call) => self.count_model_call(run_id, call),
-            AuditedAction::ToolCall(call) => self.count_tool_call(run_id, call),
-            AuditedAction::Approval(_) | AuditedAction::Question(_) => {}
+            AuditKind::Run(entry) => self.count_run(run_id, entry),
+            AuditKind::ModelCall(call) => self.count_model_call(run_id, call),
+            AuditKind::ToolCall(call) => self.count_tool_call(run_id, call),
+            AuditKind::Approval(_) | AuditKind::Question(_) => {}
         }
     }
 

@@ -7,9 +7,7 @@ use tracing::debug;
 use super::LOG;
 use crate::{
     RunEvent, RunEventKind, ToolFailure,
-    observe::audit::{
-        AuditedAction, AuditedToolCall, RunEventReducer, ToolCallStage, serialized_name,
-    },
+    observe::audit::{AuditKind, AuditedToolCall, RunEventReducer, ToolCallStage, serialized_name},
 };
 
 /// Logger of the events of one run (target [`LOG`], level `DEBUG`).
@@ -44,7 +42,7 @@ impl RunLog {
         if tracing::enabled!(target: LOG, tracing::Level::DEBUG) {
             self.answer.update_part_sizes(&event.kind);
             for fact in self.fold.reduce_event(event, None) {
-                if let AuditedAction::ToolCall(call) = fact {
+                if let AuditKind::ToolCall(call) = fact {
                     self.log_tool_call(&event.run_id, &call, &event.kind);
                 }
             }

@@ -35,7 +35,7 @@ pub struct ApprovalRule {
     /// tool of another server.
     #[serde(
         default,
-        deserialize_with = "deserialize_name_patterns",
+        deserialize_with = "one_or_many",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub tool: Vec<NamePattern>,
@@ -176,9 +176,7 @@ impl ApprovalRule {
     }
 }
 
-fn deserialize_name_patterns<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<NamePattern>, D::Error> {
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NamePattern>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum OneOrManyPatterns {

@@ -29,7 +29,7 @@ fn is_answer_item(fields: &Map<String, Value>) -> bool {
 
 impl ParsedAnswer {
     /// Adds the description of a repair, unless it is already listed.
-    pub(super) fn add_repair_description(&mut self, repair: impl Into<String>) {
+    pub(super) fn add_repair(&mut self, repair: impl Into<String>) {
         let repair = repair.into();
         if !self.repairs.contains(&repair) {
             self.repairs.push(repair);
@@ -53,12 +53,12 @@ impl ParsedAnswer {
                 if let Some(conversation) = fields.shift_remove("conversation") {
                     self.add_conversation_items(conversation);
                 } else if is_answer_item(&fields) {
-                    self.add_repair_description("a single item had no enclosing list");
+                    self.add_repair("a single item had no enclosing list");
                     self.add_item(fields);
                 }
             }
             list => {
-                self.add_repair_description("the list of items had no enclosing object");
+                self.add_repair("the list of items had no enclosing object");
                 self.add_conversation_items(list);
             }
         }
@@ -71,7 +71,7 @@ impl ParsedAnswer {
                     match item {
                         Value::Object(fields) => self.add_item(fields),
                         Value::String(text) => {
-                            self.add_repair_description("an item was a plain string");
+                            self.add_repair("an item was a plain string");
                             self.add_text_item(&text);
                         }
                         _ => {}
@@ -79,15 +79,15 @@ impl ParsedAnswer {
                 }
             }
             Value::Object(fields) => {
-                self.add_repair_description("`conversation` was a single object");
+                self.add_repair("`conversation` was a single object");
                 self.add_item(fields);
             }
             Value::String(text) => {
-                self.add_repair_description("`conversation` was a string");
+                self.add_repair("`conversation` was a string");
                 match json::find_json(&text, false).filter(|found| looks_like_answer(&found.value))
                 {
                     Some(found) => {
-                        self.add_repair_description("JSON inside of a string was decoded");
+                        self.add_repair("JSON inside of a string was decoded");
                         self.add_answer_items(found.value);
                     }
                     None => self.add_text_item(&text),
@@ -107,14 +107,14 @@ impl ParsedAnswer {
         let is_artifact = if let Some(kind) = &kind {
             kind != "text"
         } else {
-            self.add_repair_description("the type of an item was derived from its other fields");
+            self.add_repair("the type of an item was derived from its other fields");
             named.is_some() || title.is_some() || language.is_some()
         };
         let content = match fields.shift_remove("content") {
             Some(Value::String(content)) => content,
             None | Some(Value::Null) => return,
             Some(other) => {
-                self.add_repair_description("the content of an item was not a string");
+                self.add_repair("the content of an item was not a string");
                 if is_artifact {
                     to_pretty_json(&other)
                 } else {
@@ -131,12 +131,12 @@ impl ParsedAnswer {
         let artifact_type = named
             .or(kind.filter(|kind| kind != "artifact"))
             .unwrap_or_else(|| {
-                self.add_repair_description("an artifact had no type");
+                self.add_repair("an artifact had no type");
                 let is_code = language.is_some();
                 if is_code { "code" } else { "text/markdown" }.to_owned()
             });
         let title = title.unwrap_or_else(|| {
-            self.add_repair_description("an artifact had no title");
+            self.add_repair("an artifact had no title");
             UNTITLED.to_owned()
         });
         self.items.push(AnswerItem::Artifact {

@@ -279,9 +279,7 @@ impl<'a> ResponseCallsAndText<'a> {
                 ToolInput::Object(input) => reading.add_answer_items(input.as_value().clone()),
                 ToolInput::Malformed { raw, .. } => {
                     if let Some(found) = json::find_json(raw, cut_off) {
-                        reading.add_repair_description(
-                            found.repair.unwrap_or("its JSON was not an object"),
-                        );
+                        reading.add_repair(found.repair.unwrap_or("its JSON was not an object"));
                         reading.add_answer_items(found.value);
                     }
                 }
@@ -291,7 +289,7 @@ impl<'a> ResponseCallsAndText<'a> {
             self.add_surrounding_text(&mut reading, mode, json::find_json(&self.text, cut_off));
         }
         for other in &self.others {
-            reading.add_repair_description(format!(
+            reading.add_repair(format!(
                 "a call of `{}` was not executed in the formatting phase",
                 other.name
             ));
@@ -323,12 +321,11 @@ impl<'a> ResponseCallsAndText<'a> {
                 reading.add_answer_items(found.value);
             }
             if mode != FormatterMode::Native {
-                reading.add_repair_description(
-                    "the answer was written as text instead of calling the formatter",
-                );
+                reading
+                    .add_repair("the answer was written as text instead of calling the formatter");
             }
             if let Some(repair) = found.repair {
-                reading.add_repair_description(repair);
+                reading.add_repair(repair);
             }
             return;
         }
@@ -339,7 +336,7 @@ impl<'a> ResponseCallsAndText<'a> {
         if reading.items.iter().any(has_text) {
             return;
         }
-        reading.add_repair_description(match mode {
+        reading.add_repair(match mode {
             FormatterMode::Native => "plain text became the answer",
             _ => "text outside of the formatter became part of the answer",
         });

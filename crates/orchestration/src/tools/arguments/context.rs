@@ -8,7 +8,6 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
-    fmt,
     sync::Arc,
 };
 
@@ -97,7 +96,8 @@ impl MissingHiddenArgument {
 /// assert_eq!(called_with["databaseContext"], json!({"conversationId": "c-1"}));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("ContextInjection({:?})", declared.values)]
 pub struct ContextInjection {
     declared: Arc<ConfiguredValues>,
     /// Names of servers whose tools get no hidden values, such as the server name of tools that the
@@ -401,14 +401,6 @@ impl ContextInjection {
             })
         });
         HiddenArguments { visible, arguments }
-    }
-}
-
-impl fmt::Debug for ContextInjection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ContextInjection")
-            .field(&self.declared.values)
-            .finish()
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -28,7 +27,8 @@ const MAX_NAME_ATTEMPTS: usize = 100;
 /// reaches another tool.
 ///
 /// The hosts are queried concurrently. A slow host delays the list.
-#[derive(Default)]
+#[derive(Default, derive_more::Debug)]
+#[debug("ToolSet {{ hosts: {}, .. }}", hosts.len())]
 pub struct ToolSet {
     hosts: Vec<Arc<dyn ToolHost>>,
     members: Arc<Mutex<ToolSetMembers>>,
@@ -135,15 +135,6 @@ fn server_name(host: usize, tool: &ToolDefinition) -> String {
     match &tool.origin {
         Some(origin) if !origin.server.is_empty() => origin.server.clone(),
         _ => format!("host{}", host + 1),
-    }
-}
-
-impl fmt::Debug for ToolSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolSet")
-            .field("hosts", &self.hosts.len())
-            .field("tools", &lock_members(&self.members).len())
-            .finish_non_exhaustive()
     }
 }
 

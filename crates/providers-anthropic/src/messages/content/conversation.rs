@@ -8,7 +8,7 @@ use switchboard_domain::{
 
 use super::ContentMapper;
 use crate::{
-    messages::wire::{self, ContentBlock},
+    messages::wire::{self, Block},
     rules::ModelRules,
 };
 
@@ -17,7 +17,7 @@ use crate::{
 pub(crate) struct WireConversation<'a> {
     /// The instructions before the conversation. Instructions within the conversation are added
     /// here if the model does not support them between messages.
-    pub(crate) system: Vec<ContentBlock<'a>>,
+    pub(crate) system: Vec<Block<'a>>,
     /// Number of the first blocks of `system` that come from instructions before the conversation.
     /// All other blocks were moved here from within the conversation.
     pub(crate) leading: usize,
@@ -35,9 +35,9 @@ impl WireConversation<'_> {
         let Some(last) = self.messages.iter().rfind(is_answer) else {
             return false;
         };
-        let is_call = |block: &ContentBlock<'_>| matches!(block, ContentBlock::ToolUse { .. });
+        let is_call = |block: &Block<'_>| matches!(block, Block::ToolUse { .. });
         let continues = last.content.iter().any(is_call) || self.messages.last() == Some(last);
-        continues && !last.content.first().is_some_and(ContentBlock::is_thinking)
+        continues && !last.content.first().is_some_and(Block::is_thinking)
     }
 }
 
@@ -115,21 +115,21 @@ struct ConversationTurns<'a> {
     inline_instructions: bool,
     /// Number of instructions within the conversation that were moved to `system`.
     moved_instructions: usize,
-    system: Vec<ContentBlock<'a>>,
+    system: Vec<Block<'a>>,
     list: Vec<ConversationTurn<'a>>,
     /// Instructions after an assistant message. They are sent with the next turn of the user.
-    pending_instructions: Vec<ContentBlock<'a>>,
+    pending_instructions: Vec<Block<'a>>,
 }
 
 /// A turn: consecutive messages of the same role, which become one message of the request.
 struct ConversationTurn<'a> {
     role: wire::Role,
     /// Tool results of the turn. They precede its other content, as the API requires.
-    results: Vec<ContentBlock<'a>>,
-    content: Vec<ContentBlock<'a>>,
+    results: Vec<Block<'a>>,
+    content: Vec<Block<'a>>,
     /// Instructions within the turn or directly after it. They become a system message after the
     /// turn.
-    instructions: Vec<ContentBlock<'a>>,
+    instructions: Vec<Block<'a>>,
 }
 
 impl<'a> ConversationTurns<'a> {
@@ -158,7 +158,7 @@ impl<'a> ConversationTurns<'a> {
         }
     }
 
-    fn add_instruction(&mut self, block: ContentBlock<'a>) {
+    fn add_instruction(&mut self, block: Block<'a>) {
         match self.list.last_mut() {
             None => self.system.push(block),
             Some(_) if !self.inline_instructions => {
@@ -234,14 +234,14 @@ impl<'a> ConversationTurns<'a> {
         let Some(last) = last.filter(|it| it.role == wire::Role::Assistant) else {
             return;
         };
-        let is_native = |block: &ContentBlock<'_>| matches!(block, ContentBlock::Native(_));
+        let is_native = |block: &Block<'_>| matches!(block, Block::Native(_));
         if last.content.iter().any(is_native) {
             // Blocks of a server tool show that the API paused the turn. The turn is sent
             // unchanged, so that the API continues it.
             return;
         }
         if rules.is_none_or(|rules| rules.prefill) {
-            if let Some(ContentBlock::Text { text, .. }) = last.content.last_mut() {
+            if let Some(Block::Text { text, .. }) = last.content.last_mut() {
                 let end = text.trim_end().len();
                 text.to_mut().truncate(end);
             }
@@ -269,14 +269,14 @@ impl<'a> ConversationTurn<'a> {
 
     fn user_turn(text: &'static str) -> Self {
         Self {
-            content: vec![ContentBlock::from_text(text)],
+            content: vec![Block::from_text(text)],
             ..Self::new(wire::Role::User)
         }
     }
 
     fn call_ids(&self) -> Vec<String> {
         let ids = self.content.iter().filter_map(|block| match block {
-            ContentBlock::ToolUse { id, .. } => Some(id.clone().into_owned()),
+            Block::ToolUse { id, .. } => Some(id.clone().into_owned()),
             _ => None,
         });
         ids.collect()
@@ -289,10 +289,10 @@ impl<'a> ConversationTurn<'a> {
         let mut unmatched = Vec::new();
         for block in std::mem::take(&mut self.results) {
             match block {
-                ContentBlock::ToolResult {
+                Block::ToolResult {
                     ref tool_use_id, ..
                 } if missing.remove(tool_use_id.as_ref()) => self.results.push(block),
-                ContentBlock::ToolResult {
+                Block::ToolResult {
                     tool_use_id,
                     content,
                     ..
@@ -303,7 +303,7 @@ impl<'a> ConversationTurn<'a> {
                          does not contain the call"
                     );
                     mapper.add_warning(WarningKind::PartDowngraded, message);
-                    unmatched.push(ContentBlock::from_text(lead));
+                    unmatched.push(Block::from_text(lead));
                     unmatched.extend(content);
                 }
                 other => unmatched.push(other),
@@ -313,11 +313,9 @@ impl<'a> ConversationTurn<'a> {
             if missing.contains(call.as_str()) {
                 let message = format!("call `{call}` has no result; an error was sent for it");
                 mapper.add_warning(WarningKind::PartDowngraded, message);
-                self.results.push(ContentBlock::ToolResult {
+                self.results.push(Block::ToolResult {
                     tool_use_id: call.clone().into(),
-                    content: vec![ContentBlock::from_text(
-                        "No result of this call was recorded.",
-                    )],
+                    content: vec![Block::from_text("No result of this call was recorded.")],
                     is_error: true,
                 });
             }

@@ -6,25 +6,21 @@ use switchboard_domain::{Document, Media, MediaSource, WarningKind};
 use switchboard_providers_common::media::{decode_text, is_text, media_type_essence};
 
 use super::{ContentMapper, owned_text_block};
-use crate::messages::wire::{BlockSource, ContentBlock};
+use crate::messages::wire::{Block, BlockSource};
 
 impl ContentMapper<'_> {
     /// Converts the bytes of a resource to a content block. Returns `None` if the API or the model
     /// does not support the media type.
-    pub(super) fn map_resource<'a>(
-        &self,
-        media_type: &'a str,
-        data: &'a str,
-    ) -> Option<ContentBlock<'a>> {
+    pub(super) fn map_resource<'a>(&self, media_type: &'a str, data: &'a str) -> Option<Block<'a>> {
         if let Some(media_type) = supported_image_type(media_type) {
             let supported = self.capabilities.images != Some(false);
-            return supported.then_some(ContentBlock::Image {
+            return supported.then_some(Block::Image {
                 source: BlockSource::Base64 { media_type, data },
             });
         }
         if media_type_essence(media_type).eq_ignore_ascii_case("application/pdf") {
             let supported = self.capabilities.documents != Some(false);
-            return supported.then_some(ContentBlock::Document {
+            return supported.then_some(Block::Document {
                 source: BlockSource::Base64 {
                     media_type: "application/pdf",
                     data,
@@ -38,7 +34,7 @@ impl ContentMapper<'_> {
         None
     }
 
-    pub(super) fn map_image<'a>(&mut self, media: &'a Media) -> ContentBlock<'a> {
+    pub(super) fn map_image<'a>(&mut self, media: &'a Media) -> Block<'a> {
         if self.capabilities.images == Some(false) {
             return self.media_as_text("image", media, "the model does not support images");
         }
@@ -53,12 +49,12 @@ impl ContentMapper<'_> {
             _ => None,
         };
         match source {
-            Some(source) => ContentBlock::Image { source },
+            Some(source) => Block::Image { source },
             None => self.media_as_text("image", media, "this API supports JPEG, PNG, GIF and WebP"),
         }
     }
 
-    pub(super) fn map_document<'a>(&mut self, document: &'a Document) -> ContentBlock<'a> {
+    pub(super) fn map_document<'a>(&mut self, document: &'a Document) -> Block<'a> {
         let media = &document.media;
         let title = document.title.as_deref();
         let (media_type, data) = match &media.source {
@@ -86,7 +82,7 @@ impl ContentMapper<'_> {
             None
         };
         match source {
-            Some(source) => ContentBlock::Document { source, title },
+            Some(source) => Block::Document { source, title },
             None => self.media_as_text(
                 "document",
                 media,
@@ -97,12 +93,12 @@ impl ContentMapper<'_> {
 
     /// Converts a document at a URL. The API downloads only PDF documents. For another document,
     /// returns a text block with its title and URL.
-    fn map_document_url<'a>(&mut self, url: &'a str, document: &'a Document) -> ContentBlock<'a> {
+    fn map_document_url<'a>(&mut self, url: &'a str, document: &'a Document) -> Block<'a> {
         let is_pdf =
             media_type_essence(&document.media.media_type).eq_ignore_ascii_case("application/pdf");
         let title = document.title.as_deref();
         if is_pdf && self.capabilities.documents != Some(false) {
-            return ContentBlock::Document {
+            return Block::Document {
                 source: BlockSource::Url { url },
                 title,
             };
@@ -110,7 +106,7 @@ impl ContentMapper<'_> {
         let name = format!("[{}: {url}]", title.unwrap_or("document"));
         let message = format!("{name} was sent as this text: this API downloads only PDF");
         self.add_warning(WarningKind::PartDowngraded, message);
-        ContentBlock::from_text(name)
+        Block::from_text(name)
     }
 }
 

@@ -9,7 +9,7 @@ use switchboard_domain::{JsonObject, ToolInput};
 /// A content block of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum ContentBlock<'a> {
+pub enum Block<'a> {
     /// A text block. The API refuses blank text.
     Text {
         text: Cow<'a, str>,
@@ -56,7 +56,7 @@ pub enum ContentBlock<'a> {
         tool_use_id: Cow<'a, str>,
         /// Content of the result: texts, images and documents.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        content: Vec<ContentBlock<'a>>,
+        content: Vec<Block<'a>>,
         /// Whether the call failed. The content of a failed call is only text.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
@@ -67,7 +67,7 @@ pub enum ContentBlock<'a> {
     Native(&'a Value),
 }
 
-impl<'a> ContentBlock<'a> {
+impl<'a> Block<'a> {
     pub(crate) fn from_text(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text {
             text: text.into(),

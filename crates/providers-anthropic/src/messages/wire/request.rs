@@ -10,7 +10,7 @@ use serde_json::Value;
 use switchboard_domain::JsonObject;
 use switchboard_providers_common::{BodyFields, body_fields::none_if_empty, schema::ToolSchema};
 
-use super::content::ContentBlock;
+use super::content::Block;
 use crate::{CacheLifetime, Effort};
 
 /// The body of a Messages API request.
@@ -20,7 +20,7 @@ pub struct Body<'a> {
     /// Maximum number of output tokens, including thinking. The API requires this field.
     pub max_tokens: u32,
     /// The instructions before the conversation, as text blocks.
-    pub system: Vec<ContentBlock<'a>>,
+    pub system: Vec<Block<'a>>,
     /// The cache breakpoint on one of the blocks in `system`.
     pub system_breakpoint: Option<CacheBreakpoint>,
     /// The conversation. User and assistant messages alternate, and the first message is of the
@@ -85,7 +85,7 @@ impl Serialize for Body<'_> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message<'a> {
     pub role: Role,
-    pub content: Vec<ContentBlock<'a>>,
+    pub content: Vec<Block<'a>>,
     /// The cache breakpoint on one of the blocks in `content`.
     pub breakpoint: Option<CacheBreakpoint>,
 }
@@ -113,7 +113,7 @@ pub struct CacheBreakpoint {
 
 /// A list of blocks with at most one cache breakpoint.
 struct BlocksWithBreakpoint<'b, 'a> {
-    blocks: &'b [ContentBlock<'a>],
+    blocks: &'b [Block<'a>],
     breakpoint: Option<CacheBreakpoint>,
 }
 
@@ -122,7 +122,7 @@ impl Serialize for BlocksWithBreakpoint<'_, '_> {
         #[derive(Serialize)]
         struct BlockWithCacheControl<'b, 'a> {
             #[serde(flatten)]
-            block: &'b ContentBlock<'a>,
+            block: &'b Block<'a>,
             cache_control: CacheControl,
         }
         let mut list = serializer.serialize_seq(Some(self.blocks.len()))?;

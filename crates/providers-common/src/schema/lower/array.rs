@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Map, NestingLevel, SchemaLowering, SchemaMembers};
+use super::{Level, Map, SchemaLowering, SchemaMembers};
 use crate::schema::keywords::limit_array_length;
 
 impl SchemaLowering<'_, '_> {
-    pub(super) fn lower_array(&mut self, mut schema: Map, at: &str, level: NestingLevel) -> Map {
+    pub(super) fn lower_array(&mut self, mut schema: Map, at: &str, level: Level) -> Map {
         let prefix_length = schema.get_array("prefixItems").len();
-        if schema.is_keyword_false("items") {
+        if schema.is_false("items") {
             schema.shift_remove("items");
             limit_array_length(&mut schema, prefix_length);
         }

@@ -37,13 +37,7 @@ impl SchemaLowering<'_, '_> {
     /// Returns the schema of a string that contains a value as JSON text, for a `schema` that the
     /// dialect cannot express. `what` names the value in the message of the reported change ("any
     /// value"), and `sentence` names it in the description ("Any JSON value").
-    pub(super) fn json_text_schema(
-        &mut self,
-        schema: &Map,
-        at: &str,
-        what: &str,
-        sentence: &str,
-    ) -> Map {
+    pub(super) fn json_text(&mut self, schema: &Map, at: &str, what: &str, sentence: &str) -> Map {
         let message = format!("{what} is written as JSON text");
         self.report_change(at, ChangeKind::Encoded, message);
         self.string_schema(schema, at, sentence)

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Map, SchemaLowering, SchemaMembers, text};
 use crate::schema::{
     Dialect,
-    keywords::{is_annotation, is_irrelevant_for_types, type_names},
+    keywords::{is_annotation, is_for_other_types, type_names},
 };
 
 /// Maximum value of length keywords, such as `maxItems`, for Ollama: its grammar grows with them.
@@ -19,7 +19,7 @@ impl SchemaLowering<'_, '_> {
         let type_value = schema.get("type").cloned().unwrap_or_default();
         let types = type_names(&type_value);
         for (keyword, value) in schema {
-            let is_foreign = is_irrelevant_for_types(&keyword, &types);
+            let is_foreign = is_for_other_types(&keyword, &types);
             match keyword.as_str() {
                 _ if let Some(value) = lowered.get_mut(&keyword) => {
                     out.set(&keyword, std::mem::take(value));

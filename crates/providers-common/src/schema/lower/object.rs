@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{Map, NestingLevel, SchemaLowering, SchemaMembers};
+use super::{Level, Map, SchemaLowering, SchemaMembers};
 use crate::schema::{
     change::ChangeKind,
     keywords::child_pointer,
@@ -12,13 +12,13 @@ use crate::schema::{
 };
 
 impl SchemaLowering<'_, '_> {
-    pub(super) fn lower_object(&mut self, mut schema: Map, at: &str, level: NestingLevel) -> Map {
+    pub(super) fn lower_object(&mut self, mut schema: Map, at: &str, level: Level) -> Map {
         if level.objects >= self.rules.max_objects {
             return self.truncated_schema(&schema, at, "too many nested objects");
         }
         let is_root = at.is_empty();
         if !is_root && self.is_json_text(&schema) {
-            return self.json_text_schema(&schema, at, "an object with any keys", "A JSON object");
+            return self.json_text(&schema, at, "an object with any keys", "A JSON object");
         }
         let has_required = schema.get("required").is_some_and(Value::is_array);
         let has_properties = schema.contains_key("properties");
@@ -69,7 +69,7 @@ impl SchemaLowering<'_, '_> {
         properties: Map,
         required: &[String],
         at: &str,
-        level: NestingLevel,
+        level: Level,
     ) -> Map {
         self.nodes += properties.len();
         let required: HashSet<&String> = required.iter().collect();
@@ -100,13 +100,7 @@ impl SchemaLowering<'_, '_> {
     }
 
     /// Converts `additionalProperties` of an object schema as the dialect requires.
-    fn lower_extra_keys(
-        &mut self,
-        schema: &mut Map,
-        lowered: &mut Map,
-        at: &str,
-        level: NestingLevel,
-    ) {
+    fn lower_extra_keys(&mut self, schema: &mut Map, lowered: &mut Map, at: &str, level: Level) {
         let additional = schema.shift_remove("additionalProperties");
         let has_patterns = has_patterns(schema);
         match (self.rules.additional, additional) {
@@ -147,7 +141,7 @@ impl SchemaLowering<'_, '_> {
     /// Returns whether an object without named keys is written as JSON text, because the dialect
     /// has no schema for it.
     fn is_json_text(&self, schema: &Map) -> bool {
-        let is_closed = schema.is_keyword_false("additionalProperties") && !has_patterns(schema);
+        let is_closed = schema.is_false("additionalProperties") && !has_patterns(schema);
         let has_keys = schema
             .get_object("properties")
             .is_some_and(|it| !it.is_empty())

@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Map, NestingLevel, SchemaLowering, SchemaMembers};
+use super::{Level, Map, SchemaLowering, SchemaMembers};
 use crate::schema::{
-    keywords::{
-        constrained_types, implied_types, is_annotation, is_irrelevant_for_types, is_of_type,
-    },
+    keywords::{constrained_types, implied_types, is_annotation, is_for_other_types, is_of_type},
     rules::AnyValueRule,
 };
 
@@ -17,7 +15,7 @@ impl SchemaLowering<'_, '_> {
         &mut self,
         mut schema: Map,
         at: &str,
-        level: NestingLevel,
+        level: Level,
     ) -> Option<Map> {
         if let Some(union) = self.null_as_alternative(&schema) {
             return self.lower_union(union, at, level);
@@ -66,7 +64,7 @@ impl SchemaLowering<'_, '_> {
                 schema.shift_insert(0, "type".to_owned(), all_types());
             }
             AnyValueRule::JsonText => {
-                return self.json_text_schema(&schema, at, "any value", "Any JSON value");
+                return self.json_text(&schema, at, "any value", "Any JSON value");
             }
         }
         self.lower_keywords(schema, at, Map::new())
@@ -86,7 +84,7 @@ fn restrict_to_type(schema: &Map, name: &str) -> Value {
     schema.retain(|keyword, _| match keyword.as_str() {
         "title" | "description" | "default" | "examples" => false,
         "format" => name == "string",
-        keyword => !is_irrelevant_for_types(keyword, &[name]),
+        keyword => !is_for_other_types(keyword, &[name]),
     });
     if let Some(constant) = schema.shift_remove("const") {
         schema.set("enum", json!([constant]));

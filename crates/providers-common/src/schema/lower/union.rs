@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Map, NestingLevel, NormalSchema, SchemaLowering, SchemaMembers, text};
+use super::{Level, Map, NormalSchema, SchemaLowering, SchemaMembers, text};
 use crate::schema::{
     change::ChangeKind,
     keywords::{is_annotation, visit_schemas},
@@ -18,12 +18,7 @@ const MAX_COMPARED: usize = 32;
 
 impl SchemaLowering<'_, '_> {
     /// Converts a schema without `$ref` and `allOf`, whose `anyOf` or `oneOf` lists alternatives.
-    pub(super) fn lower_union(
-        &mut self,
-        mut schema: Map,
-        at: &str,
-        level: NestingLevel,
-    ) -> Option<Map> {
+    pub(super) fn lower_union(&mut self, mut schema: Map, at: &str, level: Level) -> Option<Map> {
         match schema.shift_remove("oneOf") {
             Some(one_of) if schema.contains_key("anyOf") => {
                 self.describe(&mut schema, "oneOf", &one_of, at);
@@ -157,7 +152,7 @@ fn are_exclusive(one: &Map, other: &Map) -> bool {
         schema.retain(|keyword, _| matches!(keyword.as_str(), "type" | "enum" | "const"));
         schema
     });
-    intersect_schemas(one, &other).rejects_every_value
+    intersect_schemas(one, &other).rejects_all
 }
 
 /// Returns whether two object schemas require the same key, with values that exclude each other.
@@ -169,9 +164,7 @@ fn have_exclusive_keys(normal: &NormalSchema, one: &Map, other: &Map) -> bool {
     let are_objects = [one, other]
         .iter()
         .all(|it| it.get_text("type") == Some("object"));
-    let mut keys = one
-        .required_properties()
-        .filter(|key| other.requires_property(key));
+    let mut keys = one.required_properties().filter(|key| other.requires(key));
     are_objects
         && keys.any(|key| match (property(one, key), property(other, key)) {
             (Some(ours), Some(theirs)) => are_exclusive(&ours, &theirs),

@@ -184,7 +184,7 @@ impl<'a> Normalizer<'a, '_> {
 pub(super) fn convert_required_flags(map: &Map, out: &mut Map) {
     for (name, property) in map.get_object("properties").into_iter().flatten() {
         if property.get("required") == Some(&Value::Bool(true))
-            && !out.requires_property(name)
+            && !out.requires(name)
             && let Value::Array(names) = out.entry("required").or_insert_with(|| json!([]))
         {
             names.push(json!(name));

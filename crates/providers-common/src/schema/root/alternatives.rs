@@ -12,11 +12,7 @@ use crate::schema::{keywords::listed_values, merge::expand_schema};
 
 /// Adds the properties of all alternatives to `root`. Returns whether there are several
 /// alternatives: `root` then allows more values than the alternatives do.
-pub(super) fn unite_alternatives(
-    normal: &NormalSchema,
-    root: &mut Map,
-    alternatives: &[Value],
-) -> bool {
+pub(super) fn unite(normal: &NormalSchema, root: &mut Map, alternatives: &[Value]) -> bool {
     unite_nested(normal, root, alternatives, MAX_DEPTH, &Cell::new(MAX_STEPS))
 }
 
@@ -58,7 +54,7 @@ fn unite_nested(
     }
     let mut required: Vec<&str> = root.required_properties().collect();
     for name in found.first().into_iter().flat_map(Map::required_properties) {
-        if found.iter().all(|it| it.requires_property(name)) && !required.contains(&name) {
+        if found.iter().all(|it| it.requires(name)) && !required.contains(&name) {
             required.push(name);
         }
     }
@@ -66,11 +62,7 @@ fn unite_nested(
         let required = json!(required);
         root.set("required", required);
     }
-    if !found.is_empty()
-        && found
-            .iter()
-            .all(|it| it.is_keyword_false("additionalProperties"))
-    {
+    if !found.is_empty() && found.iter().all(|it| it.is_false("additionalProperties")) {
         root.set("additionalProperties", false);
     }
     found.len() > 1

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Value, json};
 use switchboard_domain::{ToolDefinition, Warning, WarningKind};
 use switchboard_providers_common::schema::{
-    ChangeKind, Dialect, SchemaChange, ToolSchema, ToolSchemas, compile, list_changes,
+    Change, ChangeKind, Dialect, ToolSchema, ToolSchemas, compile, list_changes,
 };
 
 use crate::options::SchemaForm;
@@ -32,10 +32,9 @@ pub(crate) fn compile_parameters(
     warnings: &mut Vec<Warning>,
 ) -> Option<ToolSchema> {
     let mut compiled = schemas.compiled_schema(tool, schema_dialect(form));
-    let is_described =
-        |it: &SchemaChange| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
+    let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
     let other = compiled
-        .find_unenforced_constraints()
+        .unenforced_changes()
         .filter(|change| !is_described(change));
     warn_about_changes(
         &format!("the schema of tool `{}`", tool.name),
@@ -84,7 +83,7 @@ pub(crate) fn compile_answer_schema<'a>(
 
 fn warn_about_changes<'c>(
     what: &str,
-    changes: impl Iterator<Item = &'c SchemaChange>,
+    changes: impl Iterator<Item = &'c Change>,
     warnings: &mut Vec<Warning>,
 ) {
     if let Some(changes) = list_changes(changes) {

@@ -53,7 +53,7 @@ pub(crate) async fn run(
     let parsed = DurableRequest {
         session: session.clone(),
         settings: input.parse_settings()?,
-        decisions: input.parse_approval_decisions()?,
+        decisions: input.parse_decisions()?,
         tools: input.tools.clone(),
         conversation: &input,
     };

@@ -139,9 +139,7 @@ impl AgUiRequest {
     }
 
     /// Returns the approval decisions in `resume`, or `None` if the request has no decision.
-    pub(crate) fn parse_approval_decisions(
-        &self,
-    ) -> Result<Option<ClientApprovalDecisions>, Problem> {
+    pub(crate) fn parse_decisions(&self) -> Result<Option<ClientApprovalDecisions>, Problem> {
         let mut found: Option<ClientApprovalDecisions> = None;
         for (index, resume) in self.resume.iter().enumerate() {
             let invalid =
@@ -149,9 +147,7 @@ impl AgUiRequest {
             let Some((run, last_seen, call)) = parse_interrupt_id(&resume.interrupt) else {
                 return Err(invalid("`interruptId` is not an id of this server"));
             };
-            let decision = resume
-                .parse_approval_decision()
-                .map_err(|reason| invalid(&reason))?;
+            let decision = resume.parse_decision().map_err(|reason| invalid(&reason))?;
             reject_nul_in_decision("`payload`", &decision).map_err(|reason| invalid(&reason))?;
             let decisions = found.get_or_insert_with(|| ClientApprovalDecisions {
                 run: run.to_owned(),
@@ -221,7 +217,7 @@ impl ClientConversation for AgUiRequest {
 }
 
 impl InterruptAnswer {
-    fn parse_approval_decision(&self) -> Result<ApprovalDecision, String> {
+    fn parse_decision(&self) -> Result<ApprovalDecision, String> {
         if self.status == InterruptStatus::Cancelled {
             return Ok(ApprovalDecision::Deny {
                 reason: None,
@@ -258,15 +254,15 @@ impl AgUiMessage {
         context: Option<Part>,
     ) -> Result<(), String> {
         match self.role.as_str() {
-            "system" | "developer" => conversation.push(Role::System, self.to_message_parts()?),
+            "system" | "developer" => conversation.push(Role::System, self.to_parts()?),
             "user" => {
-                let parts = context.into_iter().chain(self.to_message_parts()?);
+                let parts = context.into_iter().chain(self.to_parts()?);
                 conversation.push(Role::User, parts.collect())
             }
             "assistant" => {
-                let mut parts = self.to_message_parts()?;
+                let mut parts = self.to_parts()?;
                 for call in &self.tool_calls {
-                    parts.push(call.to_message_part()?);
+                    parts.push(call.to_part()?);
                 }
                 conversation.push(Role::Assistant, parts)
             }
@@ -280,27 +276,27 @@ impl AgUiMessage {
     fn to_tool_result(&self) -> Result<ToolResult, String> {
         let id = self.tool_call_id.as_deref();
         let id = id.ok_or("a tool message needs `toolCallId`")?;
-        let text = Message::new(Role::Tool, self.to_message_parts()?).text();
+        let text = Message::new(Role::Tool, self.to_parts()?).text();
         Ok(match &self.error {
             None => ToolResult::text(id, "", text),
             Some(why) => ToolResult::from_error_message(id, "", why),
         })
     }
 
-    fn to_message_parts(&self) -> Result<Vec<Part>, String> {
+    fn to_parts(&self) -> Result<Vec<Part>, String> {
         self.content
             .as_ref()
-            .map_or(Ok(Vec::new()), MessageContent::to_message_parts)
+            .map_or(Ok(Vec::new()), MessageContent::to_parts)
     }
 }
 
 impl ContentPart for AgUiMessagePart {
-    fn to_message_part(&self) -> Result<Option<Part>, String> {
+    fn to_part(&self) -> Result<Option<Part>, String> {
         match self {
             Self::Text { text } => Ok(conversation::text_part(text)),
-            Self::Image { source } => source.to_message_part("image/*", None),
-            Self::Audio { source } => source.to_message_part("audio/*", None),
-            Self::Document { source } => source.to_message_part("application/pdf", None),
+            Self::Image { source } => source.to_part("image/*", None),
+            Self::Audio { source } => source.to_part("audio/*", None),
+            Self::Document { source } => source.to_part("application/pdf", None),
             Self::Other => Err("it has a part of a type that is not supported".to_owned()),
         }
     }

@@ -21,7 +21,7 @@ fn what_http_agent_posts_is_read() {
         input.parse_settings().unwrap().model.as_deref(),
         Some("offline/planner")
     );
-    assert_eq!(input.parse_approval_decisions().unwrap(), None);
+    assert_eq!(input.parse_decisions().unwrap(), None);
     assert_eq!(input.new_messages().unwrap()[0].text(), "What of it?");
 }
 
@@ -104,7 +104,7 @@ fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
     ] {
         let entry = json!({"interruptId": "run/1/a", "status": "resolved", "payload": payload});
         let problem = input(json!({"resume": [entry]}))
-            .parse_approval_decisions()
+            .parse_decisions()
             .unwrap_err();
         assert_eq!(problem.field.as_deref(), Some("resume"));
         assert!(problem.detail.starts_with("resume[0]: "), "{problem:?}");
@@ -113,7 +113,7 @@ fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
 
 #[test]
 fn answers_to_interrupts_are_words_about_calls() {
-    let resume = |entries: Value| input(json!({"resume": entries})).parse_approval_decisions();
+    let resume = |entries: Value| input(json!({"resume": entries})).parse_decisions();
     let words = resume(json!([
         {"interruptId": "run/12/a", "status": "resolved",
          "payload": {"approved": true, "input": {"n": 2}, "scope": "session"}},

@@ -72,7 +72,7 @@ pub(crate) async fn chat(
             parameters: request.parameters.clone(),
             context: request.context.clone().unwrap_or_default(),
         },
-        decisions: request.parse_approval_decisions()?,
+        decisions: request.parse_decisions()?,
         tools: Vec::new(),
         conversation: &request,
     };

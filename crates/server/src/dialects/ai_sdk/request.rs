@@ -106,9 +106,7 @@ struct UiApproval {
 impl AiSdkRequest {
     /// Returns the approval decisions in the assistant message `message_id`, or else in the last
     /// message. Returns `None` if that message contains no decision.
-    pub(crate) fn parse_approval_decisions(
-        &self,
-    ) -> Result<Option<ClientApprovalDecisions>, Problem> {
+    pub(crate) fn parse_decisions(&self) -> Result<Option<ClientApprovalDecisions>, Problem> {
         if self.trigger != Trigger::SubmitMessage {
             return Ok(None);
         }
@@ -124,7 +122,7 @@ impl AiSdkRequest {
         let calls: Vec<_> = message
             .parts
             .iter()
-            .filter_map(UiPart::parse_approval_decision)
+            .filter_map(UiPart::parse_decision)
             .collect();
         if calls.is_empty() {
             return Ok(None);
@@ -203,8 +201,8 @@ impl ClientConversation for AiSdkRequest {
 impl UiMessage {
     fn add_to_conversation(&self, conversation: &mut Conversation) -> Result<(), String> {
         match self.role {
-            UiRole::System => conversation.push(Role::System, self.to_message_parts()?),
-            UiRole::User => conversation.push(Role::User, self.to_message_parts()?),
+            UiRole::System => conversation.push(Role::System, self.to_parts()?),
+            UiRole::User => conversation.push(Role::User, self.to_parts()?),
             UiRole::Assistant => {
                 // An assistant message of the AI SDK contains all steps of an answer. A session
                 // stores a separate message for each step.
@@ -226,7 +224,7 @@ impl UiMessage {
         }
     }
 
-    fn to_message_parts(&self) -> Result<Vec<Part>, String> {
+    fn to_parts(&self) -> Result<Vec<Part>, String> {
         let parts = self.parts.iter().map(UiPart::to_content_part);
         parts.filter_map(Result::transpose).collect()
     }
@@ -288,7 +286,7 @@ impl UiPart {
         )
     }
 
-    fn parse_approval_decision(&self) -> Option<(String, ApprovalDecision)> {
+    fn parse_decision(&self) -> Option<(String, ApprovalDecision)> {
         self.call_id_and_tool_name()?;
         if self.state.as_deref() != Some("approval-responded") {
             return None;

@@ -31,7 +31,7 @@ fn what_use_chat_posts_is_read() {
         "id": "chat", "messages": [question()], "trigger": "submit-message",
         "model": "offline/planner", "parameters": {"max_steps": 3},
     }));
-    assert_eq!(request.parse_approval_decisions().unwrap(), None);
+    assert_eq!(request.parse_decisions().unwrap(), None);
     assert_eq!(request.new_messages().unwrap()[0].text(), "What of it?");
     assert_eq!(request.parameters.max_steps, Some(3));
     let unknown = json!({"id": "chat", "messages": [], "recipie": "x"});
@@ -50,7 +50,7 @@ fn words_about_calls_are_found_in_the_message_with_what_its_client_has_seen() {
     };
     let scope = ApprovalScope::Once;
     assert_eq!(
-        request(yes).parse_approval_decisions().unwrap(),
+        request(yes).parse_decisions().unwrap(),
         Some(ClientApprovalDecisions {
             run: "run".into(),
             last_seen: 12,
@@ -61,26 +61,19 @@ fn words_about_calls_are_found_in_the_message_with_what_its_client_has_seen() {
         "approval-responded",
         &json!({"id": "a", "approved": false, "reason": "no"}),
     );
-    let words = request(no)
-        .parse_approval_decisions()
-        .unwrap()
-        .unwrap()
-        .calls;
+    let words = request(no).parse_decisions().unwrap().unwrap().calls;
     let reason = Some("no".to_owned());
     assert_eq!(
         words,
         [("a".to_owned(), ApprovalDecision::Deny { reason, scope })]
     );
     let open = waiting("approval-requested", &json!({"id": "a"}));
-    assert_eq!(
-        request(open.clone()).parse_approval_decisions().unwrap(),
-        None
-    );
+    assert_eq!(request(open.clone()).parse_decisions().unwrap(), None);
     // Then there is nothing to answer either.
     assert!(request(open).new_messages().is_err());
     let mut lost = waiting("approval-responded", &json!({"id": "a", "approved": true}));
     lost["metadata"] = Value::Null;
-    let problem = request(lost).parse_approval_decisions().unwrap_err();
+    let problem = request(lost).parse_decisions().unwrap_err();
     assert!(problem.detail.contains("metadata"), "{problem:?}");
 }
 
@@ -144,7 +137,7 @@ fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
         &json!({"id": "a", "approved": false, "reason": "n\u{0}"}),
     );
     let body = json!({"id": "chat", "messages": [question(), no]});
-    let problem = request(body).parse_approval_decisions().unwrap_err();
+    let problem = request(body).parse_decisions().unwrap_err();
     assert_eq!(problem.status, 400);
     assert!(problem.detail.contains("`a`"), "{problem:?}");
 }

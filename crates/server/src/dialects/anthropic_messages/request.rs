@@ -224,7 +224,7 @@ impl AnthropicMessagesRequest {
     pub(crate) fn parse_conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let mut conversation = Conversation::default();
         if let Some(system) = &self.system {
-            let parts = system.to_message_parts();
+            let parts = system.to_parts();
             let parts = parts
                 .map_err(|reason| unsupported_field("system", &format!("system: {reason}")))?;
             let added = conversation.push(Role::System, parts);
@@ -268,11 +268,11 @@ impl AnthropicToolChoice {
 impl AnthropicMessage {
     fn add_to_conversation(&self, conversation: &mut Conversation) -> Result<(), String> {
         match self.role.as_str() {
-            "assistant" => conversation.push(Role::Assistant, self.content.to_message_parts()?),
-            "system" => conversation.push(Role::System, self.content.to_message_parts()?),
+            "assistant" => conversation.push(Role::Assistant, self.content.to_parts()?),
+            "system" => conversation.push(Role::System, self.content.to_parts()?),
             "user" => {
                 let MessageContent::Parts(blocks) = &self.content else {
-                    return conversation.push(Role::User, self.content.to_message_parts()?);
+                    return conversation.push(Role::User, self.content.to_parts()?);
                 };
                 // The tool results are added first, because they must directly follow the assistant
                 // message with their calls.
@@ -284,7 +284,7 @@ impl AnthropicMessage {
                 let others = blocks
                     .iter()
                     .filter(|block| !matches!(block, ContentBlock::ToolResult { .. }));
-                let parts = others.filter_map(|block| block.to_message_part().transpose());
+                let parts = others.filter_map(|block| block.to_part().transpose());
                 let parts: Vec<Part> = parts.collect::<Result<_, _>>()?;
                 if parts.is_empty() {
                     return Ok(());
@@ -297,13 +297,11 @@ impl AnthropicMessage {
 }
 
 impl ContentPart for ContentBlock {
-    fn to_message_part(&self) -> Result<Option<Part>, String> {
+    fn to_part(&self) -> Result<Option<Part>, String> {
         match self {
             Self::Text { text } => Ok(conversation::text_part(text)),
-            Self::Image { source } => source.to_message_part("image/*", None),
-            Self::Document { source, title } => {
-                source.to_message_part("application/pdf", title.as_deref())
-            }
+            Self::Image { source } => source.to_part("image/*", None),
+            Self::Document { source, title } => source.to_part("application/pdf", title.as_deref()),
             Self::ToolUse { id, name, input } => {
                 let input = ToolInput::from_json(input.clone());
                 Ok(Some(Part::ToolUse(ToolUse::new(id, name, input))))
@@ -325,10 +323,7 @@ impl ContentBlock {
         else {
             return Ok(None);
         };
-        let parts = content
-            .as_ref()
-            .map(MessageContent::to_message_parts)
-            .transpose()?;
+        let parts = content.as_ref().map(MessageContent::to_parts).transpose()?;
         let contents = parts.into_iter().flatten().map(|part| match part {
             Part::Image(media) => ToolContent::Image(media),
             part => ToolContent::text(part.as_text().unwrap_or_default()),

@@ -280,13 +280,13 @@ impl ChatMessage {
             return Err("`function_call` is not supported: send `tool_calls`".to_owned());
         }
         match self.role.as_str() {
-            "system" | "developer" => conversation.push(Role::System, self.to_message_parts()?),
-            "user" => conversation.push(Role::User, self.to_message_parts()?),
+            "system" | "developer" => conversation.push(Role::System, self.to_parts()?),
+            "user" => conversation.push(Role::User, self.to_parts()?),
             "assistant" => {
-                let mut parts = self.to_message_parts()?;
+                let mut parts = self.to_parts()?;
                 parts.extend(self.refusal.as_deref().and_then(conversation::text_part));
                 for call in self.tool_calls.iter().flatten() {
-                    parts.push(call.to_message_part()?);
+                    parts.push(call.to_part()?);
                 }
                 conversation.push(Role::Assistant, parts)
             }
@@ -295,22 +295,22 @@ impl ChatMessage {
                     .tool_call_id
                     .as_deref()
                     .ok_or("a tool message needs `tool_call_id`")?;
-                let message = Message::new(Role::Tool, self.to_message_parts()?);
+                let message = Message::new(Role::Tool, self.to_parts()?);
                 conversation.push_result(ToolResult::text(id, "", message.text()))
             }
             other => Err(format!("the role `{other}` is not supported")),
         }
     }
 
-    fn to_message_parts(&self) -> Result<Vec<Part>, String> {
+    fn to_parts(&self) -> Result<Vec<Part>, String> {
         self.content
             .as_ref()
-            .map_or(Ok(Vec::new()), MessageContent::to_message_parts)
+            .map_or(Ok(Vec::new()), MessageContent::to_parts)
     }
 }
 
 impl ContentPart for ChatMessagePart {
-    fn to_message_part(&self) -> Result<Option<Part>, String> {
+    fn to_part(&self) -> Result<Option<Part>, String> {
         match self {
             Self::Text { text } | Self::Refusal { refusal: text } => {
                 Ok(conversation::text_part(text))

@@ -101,11 +101,7 @@ impl InstanceLocks for AdvisoryLocks {
             .map(|claim| claim.id.clone())
     }
 
-    async fn is_instance_dead(
-        &self,
-        database: &dyn Database,
-        id: &str,
-    ) -> Result<bool, DatabaseError> {
+    async fn is_dead(&self, database: &dyn Database, id: &str) -> Result<bool, DatabaseError> {
         const FIND: &str = concat!(
             "SELECT i.id FROM instances i WHERE i.id = $1 AND ",
             is_locked!()
@@ -113,7 +109,7 @@ impl InstanceLocks for AdvisoryLocks {
         Ok(database.read_rows(FIND, values![id]).await?.is_empty())
     }
 
-    async fn remove_instance_if_dead(
+    async fn remove_if_dead(
         &self,
         connection: &mut dyn Connection,
         id: &str,

@@ -87,15 +87,11 @@ impl InstanceLocks for FileLocks {
         self.own_lock().as_ref().map(|(id, _)| id.clone())
     }
 
-    async fn is_instance_dead(
-        &self,
-        _database: &dyn Database,
-        id: &str,
-    ) -> Result<bool, DatabaseError> {
+    async fn is_dead(&self, _database: &dyn Database, id: &str) -> Result<bool, DatabaseError> {
         self.is_unlocked(id).map_err(database_error)
     }
 
-    async fn remove_instance_if_dead(
+    async fn remove_if_dead(
         &self,
         connection: &mut dyn Connection,
         id: &str,
