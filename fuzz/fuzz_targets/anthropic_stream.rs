@@ -8,7 +8,7 @@ use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_anthropic::{
     MessagesOptions, capabilities,
-    messages::{ToolUseIds, MessagesDecoder, ToolMapping, events_from_body, to_wire_request},
+    messages::{MessagesDecoder, ToolMapping, ToolUseIds, events_from_body, to_wire_request},
 };
 use switchboard_providers_common::decode_sse;
 use switchboard_providers_common::schema::ToolSchemas;

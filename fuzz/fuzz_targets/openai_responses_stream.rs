@@ -10,7 +10,9 @@ use switchboard_providers_common::decode_sse;
 use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_openai::{
     Profile, ToolMapping, capabilities,
-    responses::{ToolUseIds, ResponsesDecoder, ResponsesOptions, events_from_body, to_wire_request},
+    responses::{
+        ResponsesDecoder, ResponsesOptions, ToolUseIds, events_from_body, to_wire_request,
+    },
 };
 
 /// Tool mapping of a strict request.

@@ -6,7 +6,7 @@ use switchboard_domain::{
     ToolDefinition,
 };
 use switchboard_providers_common::text_tool_calls::{
-    TextCallConverter, CallRecoverySettings, TextCallFormat, TextCallFormats,
+    CallRecoverySettings, TextCallConverter, TextCallFormat, TextCallFormats,
 };
 
 use crate::input::places;

@@ -37,7 +37,7 @@
 //! ```
 //! use switchboard_domain::{ChatRequest, Message, ModelEvent, PartStart, ToolDefinition};
 //! use switchboard_providers_common::text_tool_calls::{
-//!     TextCallConverter, CallRecoverySettings, TextCallFormat, TextCallFormats,
+//!     CallRecoverySettings, TextCallConverter, TextCallFormat, TextCallFormats,
 //! };
 //!
 //! let tool = ToolDefinition::new("add", "Adds.", serde_json::json!({"type": "object"}));

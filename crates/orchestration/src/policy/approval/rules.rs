@@ -21,7 +21,7 @@ pub(super) fn find_first_match<'r>(
 /// Missing annotations have MCP's defaults: the tool is not read-only, is destructive, is not
 /// idempotent and reaches the open world. Annotations come from the tool's server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a map of settings")]
 pub struct ApprovalRule {
     /// Pattern of the server's configured name. Tools without a server, such as Rust functions, do
     /// not match.
