@@ -126,12 +126,12 @@ impl LineWriter {
             };
             open.flush().await.inspect_err(|_| *pipe = None)
         };
-        let result = self.closing.run_until_cancelled(writing).await;
-        result.unwrap_or_else(|| {
-            let is_written = lock_mutex(&self.queue).written >= end;
-            let error = || io::ErrorKind::NotConnected.into();
-            is_written.then_some(()).ok_or_else(error)
-        })
+        match self.closing.run_until_cancelled(writing).await {
+            Some(result) => result,
+            // Another task wrote the line before the transport was closed.
+            None if lock_mutex(&self.queue).written >= end => Ok(()),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 }
 
