@@ -8,7 +8,7 @@ use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_common::{ToolMapping, decode_sse, schema::ToolSchemas};
 use switchboard_providers_gemini::{
-    GeminiOptions, SchemaForm, capabilities,
+    GeminiOptions, SchemaLanguage, capabilities,
     generate::{GenerateDecoder, ToolUseIds, events_from_body, to_wire_request},
 };
 
@@ -16,7 +16,7 @@ use switchboard_providers_gemini::{
 static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
     let model = streams::model("gemini");
     let options = GeminiOptions {
-        schemas: SchemaForm::OpenApi,
+        schemas: SchemaLanguage::OpenApi,
         ..GeminiOptions::default()
     };
     let (request, capabilities) = (streams::request(), capabilities(&model.name));

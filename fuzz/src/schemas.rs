@@ -6,7 +6,7 @@ use arbitrary::{Result, Unstructured};
 use serde_json::{Map, Value};
 use switchboard_domain::json_schema::SchemaValidator;
 use switchboard_providers_common::schema::{
-    CompiledSchema, Dialect, compile, measure_schema, restore,
+    CompiledSchema, Dialect, compile, measure_schema, restore_answer,
 };
 
 /// Maximum size of a compiled schema in bytes of JSON. The largest schema of the compiler's own
@@ -130,7 +130,7 @@ pub fn check(input: &[u8]) {
         measure_schema(&compiled.schema);
         // An arbitrary answer.
         for answer in [&schema, &*compiled.schema] {
-            let restored = restore(&schema, dialect, answer.clone());
+            let restored = restore_answer(&schema, dialect, answer.clone());
             if matches!(dialect, Dialect::OpenAiLoose | Dialect::OllamaTools) {
                 assert_eq!(&restored, answer, "{name}");
             }

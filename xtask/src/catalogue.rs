@@ -386,8 +386,8 @@ fn cells(entry: &Entry) -> Result<Vec<Option<String>>> {
 }
 
 /// Removes the version suffix of a name: `-latest`, a date, or a number such as `-001`. The reader,
-/// `providers-common/src/catalog/names.rs`, has the same rule. A test of the data checks that both
-/// agree.
+/// `providers-common/src/catalog/model_names.rs`, has the same rule. A test of the data checks that
+/// both agree.
 fn unversioned(name: &str) -> Option<&str> {
     let forms = ["-latest", "-20dd-dd-dd", "-20dddddd", "@20dddddd", "-00d"];
     let mut bases = forms.iter().filter_map(|form| {

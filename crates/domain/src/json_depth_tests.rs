@@ -67,7 +67,7 @@ fn every_value_of_a_part_is_checked() {
     let unknown = output(vec![ToolContent::Unknown { value: deep() }], None);
     let structured = output(Vec::new(), Some(deep()));
     for refused in [&unknown, &structured] {
-        let shown = refused.clone().replace_if_too_deep();
+        let shown = refused.clone().replace_too_deep_output();
         assert!(shown.is_error && shown.structured.is_none());
         assert_eq!(
             shown.content,
@@ -97,7 +97,7 @@ fn every_value_of_a_part_is_checked() {
         }],
         Some(nested(MAX_JSON_DEPTH)),
     );
-    assert_eq!(fine.clone().replace_if_too_deep(), fine);
+    assert_eq!(fine.clone().replace_too_deep_output(), fine);
     let result = Part::ToolResult(fine.into_result("1", "t"));
     assert_eq!(result.check_depth(), Ok(()));
 }

@@ -10,7 +10,7 @@
 //! | messages | [`Message`], [`Role`], [`Part`], [`Media`], [`ToolUse`], [`ToolInput`], [`ToolResult`], [`ProviderState`] |
 //! | tools | [`ToolDefinition`], [`ToolAnnotations`], [`ToolChoice`], [`ToolChoiceOutcome`] |
 //! | models | [`ModelId`], [`ModelCapabilities`], [`ChatRequest`], [`ChatResponse`], [`Warning`], [`ModelError`] |
-//! | streams | [`ModelEvent`], [`EventGrammar`], [`ResponseAccumulator`], [`AnswerMeter`], [`FinishReason`], [`Usage`] |
+//! | streams | [`ModelEvent`], [`EventOrderChecker`], [`ResponseAccumulator`], [`AnswerSizeMeter`], [`FinishReason`], [`Usage`] |
 //! | ports | [`ChatModel`], [`ToolHost`], [`SessionStore`], [`RunStore`], [`Approver`], [`Elicitor`], [`Sampler`] |
 //! | limits | [`json_depth`]; `json_schema` (feature `json-schema`) |
 //! | secrets | `redact` (feature `redact`) |
@@ -31,10 +31,10 @@ pub mod json_schema;
 mod message;
 mod model;
 mod model_id;
-pub mod nearest;
 pub mod port;
 #[cfg(feature = "redact")]
 pub mod redact;
+pub mod similar_names;
 mod tool;
 
 pub use json_depth::{
@@ -45,14 +45,14 @@ pub use message::{
     Role, SharedObject, Text, ToolContent, ToolInput, ToolResult, ToolUse,
 };
 pub use model::{
-    AnswerMeter, ChatRequest, ChatResponse, DEFAULT_MAX_ANSWER_BYTES, DEFAULT_MAX_TOOL_INPUT_BYTES,
-    Delivery, EventGrammar, FinishReason, GrammarViolation, ModelError, ModelErrorKind, ModelEvent,
-    ModelRetry, PartStart, ReasoningEffort, ResponseAccumulator, ResponseFormat, Sampling,
-    TimeoutPhase, Usage, Warning, WarningKind,
+    AnswerSizeMeter, ChatRequest, ChatResponse, DEFAULT_MAX_ANSWER_BYTES,
+    DEFAULT_MAX_TOOL_INPUT_BYTES, Delivery, EventOrderChecker, FinishReason, GrammarViolation,
+    ModelError, ModelErrorKind, ModelEvent, ModelRetry, PartStart, ReasoningEffort,
+    ResponseAccumulator, ResponseFormat, Sampling, TimeoutPhase, Usage, Warning, WarningKind,
 };
 pub use model_id::{InvalidModelId, ModelCapabilities, ModelId};
 pub use port::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, CandidateCalls, ChatModel,
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, CandidateToolCalls, ChatModel,
     Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, IdKey, MAX_RUN_PARAMETERS_BYTES,
     ModelStream, Principal, ProgressSink, RunRecord, RunSnapshot, RunState, RunStore, SampleError,
     SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore, SessionStoreError,

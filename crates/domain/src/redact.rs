@@ -30,7 +30,7 @@
 mod known_secrets;
 mod likely_secrets;
 mod secret_names;
-mod spellings;
+mod secret_spellings;
 
 use std::{
     borrow::Cow,
@@ -48,7 +48,7 @@ pub const REDACTED: &str = "[redacted]";
 
 /// Size limits of redacted text and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SizeLimits {
+pub struct RedactionLimits {
     /// Maximum size of one text in bytes.
     pub text: usize,
     /// Maximum number of items in one array, or of members in one object.
@@ -57,7 +57,7 @@ pub struct SizeLimits {
     pub total: usize,
 }
 
-impl SizeLimits {
+impl RedactionLimits {
     /// Size limits for output that is never shortened.
     pub const UNLIMITED: Self = Self {
         text: usize::MAX,
@@ -66,7 +66,7 @@ impl SizeLimits {
     };
 }
 
-impl Default for SizeLimits {
+impl Default for RedactionLimits {
     /// Returns the limits of an audit record: 1,000 bytes of text, 50 items, 8,000 bytes in total.
     fn default() -> Self {
         Self {
@@ -86,7 +86,7 @@ pub struct Redactor {
     /// Secrets from [`Redactor::add_secret`]. Clones of this redactor, and redactors that the
     /// `with_…` methods derive from it, share this list.
     added: Arc<RwLock<KnownSecrets>>,
-    limits: SizeLimits,
+    limits: RedactionLimits,
 }
 
 impl Redactor {
@@ -127,7 +127,7 @@ impl Redactor {
 
     /// Returns a redactor that limits redacted text and values to these sizes.
     #[must_use]
-    pub fn with_limits(mut self, limits: SizeLimits) -> Self {
+    pub fn with_limits(mut self, limits: RedactionLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -138,7 +138,7 @@ impl Redactor {
     pub fn add_secret(&self, secret: &str) {
         let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
         added.insert(secret);
-        added.drop_oldest(Self::MAX_ADDED_SECRETS, Self::MAX_ADDED_BYTES);
+        added.drop_oldest_secrets(Self::MAX_ADDED_SECRETS, Self::MAX_ADDED_BYTES);
     }
 
     /// Returns the number of known secrets, including those from [`Redactor::add_secret`].
@@ -191,7 +191,7 @@ impl Redactor {
     pub fn redact_known_in_output(&self, output: &mut ToolOutput) {
         if self.secret_count() > 0 {
             for part in &mut output.content {
-                self.redact_known_in_part(part);
+                self.redact_known_in_content(part);
             }
             if let Some(structured) = &mut output.structured {
                 self.redact_known_in_value(structured);
@@ -205,8 +205,8 @@ impl Redactor {
         *value = ValueRedactor::new_for_known_secrets(self).redact_json_value(value, 0);
     }
 
-    /// Removes known and likely secrets from a text and truncates it to [`SizeLimits::text`]. A
-    /// note at the end of a truncated text states the number of omitted bytes.
+    /// Removes known and likely secrets from a text and truncates it to [`RedactionLimits::text`].
+    /// A note at the end of a truncated text states the number of omitted bytes.
     pub fn redact_text(&self, text: &str) -> String {
         self.redact_and_truncate(text, self.limits.text)
     }
@@ -218,8 +218,8 @@ impl Redactor {
         ValueRedactor::new_for_all_secrets(self).redact_json_value(value, 0)
     }
 
-    /// Returns tool content as a JSON array without known and likely secrets. The [`SizeLimits`] of
-    /// the redactor limit the number and the size of its items.
+    /// Returns tool content as a JSON array without known and likely secrets. The
+    /// [`RedactionLimits`] of the redactor limit the number and the size of its items.
     ///
     /// A short description replaces the bytes of media and resources.
     pub fn redact_content(&self, content: &[ToolContent]) -> Value {
@@ -265,7 +265,7 @@ impl Redactor {
         Cow::Owned(clean)
     }
 
-    fn redact_known_in_part(&self, part: &mut ToolContent) {
+    fn redact_known_in_content(&self, part: &mut ToolContent) {
         let replace = |text: &mut String| *text = self.redact_known(text).into_owned();
         match part {
             ToolContent::Text { text } => replace(text),
@@ -327,9 +327,9 @@ impl fmt::Debug for Redactor {
 struct ValueRedactor<'r> {
     redactor: &'r Redactor,
     known_only: bool,
-    limits: SizeLimits,
+    limits: RedactionLimits,
     /// Number of bytes of texts and member names that the rest of the copy may contain:
-    /// [`SizeLimits::total`] minus the bytes that the copy already has.
+    /// [`RedactionLimits::total`] minus the bytes that the copy already has.
     left: usize,
 }
 
@@ -347,7 +347,7 @@ impl<'r> ValueRedactor<'r> {
         Self {
             redactor,
             known_only: true,
-            limits: SizeLimits::UNLIMITED,
+            limits: RedactionLimits::UNLIMITED,
             left: usize::MAX,
         }
     }

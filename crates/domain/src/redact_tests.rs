@@ -46,7 +46,7 @@ fn known_secrets_are_redacted_in_texts_and_names() {
 
 #[test]
 fn large_input_is_cut_and_the_omitted_part_is_counted() {
-    let redactor = Redactor::default().with_limits(SizeLimits {
+    let redactor = Redactor::default().with_limits(RedactionLimits {
         text: 10,
         items: 2,
         total: 1_000,
@@ -75,7 +75,7 @@ fn large_input_is_cut_and_the_omitted_part_is_counted() {
 fn a_secret_at_the_cut_does_not_show_its_beginning() {
     let redactor = Redactor::default()
         .with_secrets(["s3cr3t-s3cr3t-s3cr3t"])
-        .with_limits(SizeLimits {
+        .with_limits(RedactionLimits {
             text: 12,
             items: 9,
             total: 1_000,
@@ -135,7 +135,7 @@ proptest! {
     ) {
         let redactor = Redactor::default()
             .with_secrets(["pa55w0rd-of-the-house"])
-            .with_limits(SizeLimits { text: limit, items: 3, total: 100 });
+            .with_limits(RedactionLimits { text: limit, items: 3, total: 100 });
         let text = format!("{before}pa55w0rd-of-the-house{after}");
         let shown = redactor.redact_text(&text);
         prop_assert!(!shown.contains("pa55w0rd"), "{}", shown);

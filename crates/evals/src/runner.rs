@@ -23,7 +23,7 @@ use crate::{
     recording::Redaction,
     report::{RunResult, SuiteRuns, TranscriptBuilder, TurnResult, UnfinishedTurn},
     scoring::{
-        TurnScore, Verdict, bfcl, describe_required_calls, first_response::FirstResponse,
+        TurnScore, Verdict, bfcl, describe_required_calls, first_response::FirstResponseCalls,
         score_turn,
     },
     suite::{Scenario, ScoringRules, Suite, Turn},
@@ -35,7 +35,7 @@ use usage_meter::UsageMeter;
 /// Operations that the caller of [`Suite::run_scenarios`] implements. They create the agents and
 /// compute the cost of model responses.
 #[async_trait]
-pub trait Engine: Send + Sync {
+pub trait EvalEngine: Send + Sync {
     /// Returns the agent for one conversation, or an error message that the report shows.
     async fn create_agent(&self, conversation: Conversation<'_>) -> Result<Agent, String>;
 
@@ -106,7 +106,7 @@ impl Suite {
     /// results of the finished runs.
     pub async fn run_scenarios(
         &self,
-        engine: &dyn Engine,
+        engine: &dyn EvalEngine,
         models: &[ModelId],
         at_once: usize,
         stop: impl Future<Output = ()>,
@@ -157,7 +157,7 @@ impl Suite {
 #[derive(Clone, Copy)]
 struct PlannedRun<'a> {
     suite: &'a Suite,
-    engine: &'a dyn Engine,
+    engine: &'a dyn EvalEngine,
     redaction: &'a Redaction,
     scenario: &'a Scenario,
     model: &'a ModelId,
@@ -227,7 +227,7 @@ impl PlannedRun<'_> {
             let start = Instant::now();
             let mut transcript = TranscriptBuilder::new(self.redaction);
             let mut meter = UsageMeter::new(self.model);
-            let mut first_response = FirstResponse::default();
+            let mut first_response = FirstResponseCalls::default();
             let mut run = agent.run(messages.clone());
             let mut report = None;
             while let Some(event) = run.next().await {
@@ -293,7 +293,7 @@ impl PlannedRun<'_> {
                 score,
                 steps: report.steps,
                 usage: report.usage,
-                unmetered: meter.unmetered_responses(),
+                unmetered: meter.unmetered_response_count(),
                 cost_usd: meter.total_cost_usd(),
                 duration_ms,
                 transcript,

@@ -1,7 +1,7 @@
 //! Compares the tool calls of a model with the expected calls.
 
-mod alignment;
 pub(crate) mod bfcl;
+mod call_assignment;
 mod call_matcher;
 pub(crate) mod first_response;
 
@@ -16,7 +16,7 @@ use crate::{
     recording::is_redacted,
     suite::{ExpectedCall, MatchResult, ToolPattern, Turn, find_maximum_matching, values_match},
 };
-use alignment::{CallAssignment, assign_calls};
+use call_assignment::{CallAssignment, assign_calls};
 use call_matcher::CallMatcher;
 pub(crate) use call_matcher::describe_expected_call;
 

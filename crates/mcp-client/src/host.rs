@@ -17,7 +17,7 @@ use rmcp::model::ErrorCode;
 use switchboard_domain::{
     JsonObject, ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange,
     ToolHostChanges, ToolOutput,
-    nearest::{did_you_mean, find_nearest},
+    similar_names::{did_you_mean, find_nearest},
 };
 use tokio::{
     runtime::Handle,
@@ -32,8 +32,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     calls::{
-        call::call_tool,
         deadline::{CallTimeLimits, Deadline},
+        request_retries::call_tool,
     },
     config::ServerConfig,
     options::HostOptions,
@@ -47,7 +47,7 @@ use crate::{
     },
     tools::{
         catalog::CatalogTool,
-        names::{catalog_name, may_belong_to_server},
+        catalog_names::{catalog_name, may_belong_to_server},
         tool_pinning::{
             fingerprint::{ToolChange, ToolPins},
             store::ToolPinStoreError,
@@ -186,8 +186,8 @@ impl McpHost {
         from_page: bool,
     ) -> Result<ToolOutput, ToolCallError> {
         let found = self.find_server(server)?;
-        let deadline = Deadline::new(Instant::now(), self.call_limits(found, tool, None));
-        let _ = timeout_at(deadline.wait_deadline(), found.wait_for_startup()).await;
+        let deadline = Deadline::new(Instant::now(), self.call_time_limits(found, tool, None));
+        let _ = timeout_at(deadline.wait_end_time(), found.wait_for_startup()).await;
         let snapshot = found.snapshot();
         let Some(resolved) = snapshot.tools.find_by_original_name(tool) else {
             if !snapshot.state.takes_calls() {
@@ -234,7 +234,7 @@ impl McpHost {
 
     /// Returns the catalog names of the tools in [`McpHost::changed_tools`]. Models call a tool by
     /// its catalog name.
-    pub fn redefined_tools(&self) -> BTreeSet<String> {
+    pub fn redefined_tool_names(&self) -> BTreeSet<String> {
         let changes = self.changed_tools().into_iter();
         changes.map(|change| change.name).collect()
     }
@@ -321,7 +321,7 @@ impl McpHost {
     pub async fn kill_servers(&self) {
         self.stop.cancel();
         self.tasks.close();
-        self.kill_now();
+        self.kill_all_servers();
         if timeout(KILL_TIMEOUT, self.tasks.wait()).await.is_err() {
             tracing::warn!("the supervisor of a server does not end");
         }
@@ -334,7 +334,7 @@ impl McpHost {
         self.ended.cancel();
     }
 
-    fn kill_now(&self) {
+    fn kill_all_servers(&self) {
         for server in &self.servers {
             server.kill_process_group();
         }
@@ -368,7 +368,7 @@ impl McpHost {
 
     /// Returns the time limits of a call. The first configured limit applies, in this order: call,
     /// tool, server, host options. `tool` is the name of the tool on its server.
-    fn call_limits(
+    fn call_time_limits(
         &self,
         server: &Server,
         tool: &str,
@@ -415,9 +415,9 @@ impl McpHost {
             let config = &server.config;
             let mut configured = config.tool_timeouts.iter().map(|(tool, _)| tool.as_str());
             let original = configured.find(|tool| catalog_name(&config.name, tool) == name);
-            let limits = self.call_limits(server, original.unwrap_or(name), deadline);
+            let limits = self.call_time_limits(server, original.unwrap_or(name), deadline);
             let deadline = Deadline::new(started, limits);
-            let _ = timeout_at(deadline.wait_deadline(), server.wait_for_startup()).await;
+            let _ = timeout_at(deadline.wait_end_time(), server.wait_for_startup()).await;
         });
         let mut settled: FuturesUnordered<_> = settled.collect();
         while settled.next().await.is_some() {
@@ -510,7 +510,7 @@ impl ToolHost for McpHost {
                     .await?
             }
         };
-        let limits = self.call_limits(server, tool.original_name(), tool_call.deadline);
+        let limits = self.call_time_limits(server, tool.original_name(), tool_call.deadline);
         let deadline = Deadline::new(started, limits);
         call_tool(server, &tool, tool_call, deadline, self.options.retries).await
     }
@@ -540,7 +540,7 @@ impl Drop for McpHost {
     fn drop(&mut self) {
         // The processes are killed here, because a runtime that shuts down may not drop the
         // supervisor tasks that own them.
-        self.kill_now();
+        self.kill_all_servers();
         self.stop.cancel();
         self.ended.cancel();
     }

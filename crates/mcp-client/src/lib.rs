@@ -48,14 +48,14 @@ mod transport;
 
 pub use config::{
     ConfigError, DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, LogLevel, PROTOCOL_VERSIONS, Root,
-    SamplingLimits, ServerConfig, ServerTransport, parse_config_document, parse_mcp_servers,
-    root_from_path, select_servers, select_used_parts,
+    SamplingLimits, ServerConfig, ServerTransport, drop_unused_parts, parse_config_document,
+    parse_mcp_servers, prune_server_entries, root_from_path,
 };
 pub use features::{
     apps::{App, AppPage},
     completions::{Completion, CompletionRequest, CompletionTarget},
+    feature_client::{FeatureError, ItemList},
     prompts::{Prompt, PromptArgument, PromptMessage, PromptRole, RenderedPrompt},
-    request::{FeatureError, Listing},
     resource_updates::{ResourceUpdate, ResourceUpdates},
     resources::{Resource, ResourceBody, ResourceContent, ResourceTemplate},
 };
@@ -63,8 +63,8 @@ pub use host::McpHost;
 pub use options::{CircuitOptions, HangDetection, HostOptions, ShutdownGracePeriods};
 pub use primitives::error::HostError;
 pub use server::{
-    output::LogMessage,
     status::{ListFreshness, ServerIdentity, ServerState, ServerStatus},
+    stderr_and_logs::LogMessage,
 };
 pub use server_requests::handlers::ClientHandlers;
 pub use tools::{

@@ -8,7 +8,7 @@ use crate::{
     tool::{BundledServer, server::ToolServer},
     workspace,
 };
-use switchboard_domain::nearest::find_nearest;
+use switchboard_domain::similar_names::find_nearest;
 
 const CATALOGUE: &[BundledServer] = &[
     customer_service::IDENTITY,

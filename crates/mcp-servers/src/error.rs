@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
-use switchboard_domain::nearest::did_you_mean;
+use switchboard_domain::similar_names::did_you_mean;
 
 /// An error that prevents a bundled server from starting or that ends it.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum ServerError {
     },
     /// The server cannot listen on `address`, for example because the address is in use or the user
     /// may not use it.
-    #[error("cannot listen on {address}: {source}{}", listen_advice(source))]
+    #[error("cannot listen on {address}: {source}{}", listen_error_advice(source))]
     Listen {
         /// Address on which the server should listen.
         address: SocketAddr,
@@ -97,7 +97,7 @@ impl ServerError {
 #[error("{0}")]
 pub struct DataFileError(pub(crate) String);
 
-fn listen_advice(error: &io::Error) -> &'static str {
+fn listen_error_advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => "; choose another port, or 0 for any free port",
         io::ErrorKind::PermissionDenied => {

@@ -178,7 +178,7 @@ fn init_database(layout: &Layout, mut connection: Connection) -> Result<Connecti
 
 /// Returns the primary SQLite result code: the lowest byte of the extended code
 /// (<https://sqlite.org/rescode.html>). Returns `None` for an error that SQLite did not report.
-pub(crate) fn primary_code(error: &rusqlite::Error) -> Option<i32> {
+pub(crate) fn primary_result_code(error: &rusqlite::Error) -> Option<i32> {
     match error {
         rusqlite::Error::SqliteFailure(error, _) | rusqlite::Error::SqlInputError { error, .. } => {
             Some(error.extended_code & 0xff)
@@ -190,7 +190,7 @@ pub(crate) fn primary_code(error: &rusqlite::Error) -> Option<i32> {
 /// Returns whether the error means that another process holds the lock of the file.
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
-        primary_code(error),
+        primary_result_code(error),
         Some(ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED)
     )
 }
@@ -207,7 +207,7 @@ impl From<rusqlite::Error> for ToolError {
 
 impl From<rusqlite::Error> for DataFileError {
     fn from(error: rusqlite::Error) -> Self {
-        let problem = match primary_code(&error) {
+        let problem = match primary_result_code(&error) {
             Some(ffi::SQLITE_NOTADB) => {
                 "it is not an SQLite database; give another path, and a missing file is created"
             }

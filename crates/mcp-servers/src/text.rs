@@ -1,6 +1,6 @@
 //! Formatting of texts for models: quantities, lists and shortened values.
 
-use switchboard_domain::nearest::find_nearest;
+use switchboard_domain::similar_names::find_nearest;
 
 /// Formats a number with its noun: `1 node`, `2 nodes`, `3 entries`.
 pub(crate) fn format_quantity(count: usize, noun: &str) -> String {

@@ -48,7 +48,7 @@ pub use report::{
     AnswerItem, Outcome, RecordedResult, RunError, RunErrorKind, RunReport, ToolCallRecord,
 };
 pub use run::{
-    CallPurpose, ModelCall, MonotonicClock, MonotonicTime, PlannedCall, RestoreError, Run, RunStep,
-    SnapshotPosition, ToolCallOutcome, UnexpectedInput, UnsupportedFormat,
+    ModelCall, ModelCallPurpose, MonotonicClock, MonotonicTime, PlannedCall, RestoreError, Run,
+    RunStep, SnapshotPosition, ToolCallOutcome, UnexpectedInput, UnsupportedFormat,
 };
 pub use tools::ToolFailure;

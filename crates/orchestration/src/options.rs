@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{Delivery, ReasoningEffort, Sampling, ToolChoice};
 
 use crate::{
-    policy::approval::ApprovalSettings, policy::guard::ToolGuard, policy::history::HistoryPolicy,
-    policy::limits::Limits, strategy::Strategy, tools::results::ResultLimit,
+    policy::approval::ApprovalSettings, policy::history::HistoryPolicy, policy::limits::Limits,
+    policy::tool_guard::ToolGuard, strategy::Strategy, tools::results::ResultLimit,
     tools::search::SearchPolicy,
 };
 

@@ -2,10 +2,11 @@
 
 use switchboard_domain::ModelCapabilities;
 
-use crate::rules::{SamplingSupport, find_rules};
+use crate::model_rules::{SamplingSupport, find_rules};
 
-/// Returns the capabilities of `model` according to the model table [`TABLE`](crate::rules::TABLE).
-/// For a model that is not in the table, the capabilities are unknown (`None`).
+/// Returns the capabilities of `model` according to the model table
+/// [`TABLE`](crate::model_rules::TABLE). For a model that is not in the table, the capabilities are
+/// unknown (`None`).
 pub fn capabilities(model: &str) -> ModelCapabilities {
     let Some(rules) = find_rules(model) else {
         return ModelCapabilities::default();

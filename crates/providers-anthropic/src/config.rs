@@ -5,7 +5,7 @@ use serde_json::Value;
 use switchboard_domain::ModelError;
 use switchboard_providers_common::{
     Headers, TransportConfig,
-    provider::{ErrorTable, ModelPage, ProviderConfig, ServedModel, is_blank, read_variable},
+    provider::{ErrorTable, ModelPage, ProviderConfig, ServedModel, is_blank, read_env_var},
 };
 
 use crate::{MessagesOptions, ServerTool, error::ERRORS, model::MessagesApi};
@@ -30,7 +30,7 @@ pub(crate) const BETAS: &str = "anthropic-beta";
 /// use switchboard_providers_anthropic::AnthropicConfig;
 ///
 /// let anthropic = AnthropicConfig::new("sk-ant-…");
-/// assert!(anthropic.is_anthropic());
+/// assert!(anthropic.is_anthropic_host());
 /// let local = AnthropicConfig::for_compatible_server("gateway", "http://localhost:4000");
 /// assert!(local.credential.is_none());
 /// assert!(!format!("{anthropic:?}").contains("sk-ant"));
@@ -120,8 +120,8 @@ impl AnthropicConfig {
     }
 
     /// Returns whether the host of the base URL is `api.anthropic.com` or a subdomain.
-    pub fn is_anthropic(&self) -> bool {
-        self.is_on_host("api.anthropic.com")
+    pub fn is_anthropic_host(&self) -> bool {
+        self.is_base_url_on_host("api.anthropic.com")
     }
 
     /// Returns the value of `anthropic-beta`: the configured values and `more`, without duplicates.
@@ -149,7 +149,7 @@ impl ProviderConfig for AnthropicConfig {
     /// Fails with `ModelErrorKind::Configuration` if the base URL is invalid, or if Anthropic's own
     /// API has neither a key nor a token.
     fn from_env_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
-        let get = |name: &str| read_variable(&lookup, name);
+        let get = |name: &str| read_env_var(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| ANTHROPIC_BASE_URL.to_owned());
         let mut config = Self::for_compatible_server("anthropic", base_url);
         config.credential = match (get(API_KEY_VARIABLE), get(AUTH_TOKEN_VARIABLE)) {
@@ -192,7 +192,7 @@ impl ProviderConfig for AnthropicConfig {
             Some(Credential::AuthToken(token)) => headers.with_bearer(token),
             None => headers,
         };
-        headers.with_all(&self.headers)
+        headers.with_all_headers(&self.headers)
     }
 
     fn transport_config(&self) -> TransportConfig {
@@ -200,11 +200,11 @@ impl ProviderConfig for AnthropicConfig {
     }
 
     fn validate_config(&self) -> Result<(), ModelError> {
-        self.check_address("it must begin with http:// or https:// and end before /v1/messages")?;
+        self.check_base_url("it must begin with http:// or https:// and end before /v1/messages")?;
         let is_authenticated = ["x-api-key", "authorization"]
             .iter()
             .any(|name| self.headers().contains(name));
-        if !is_authenticated && self.is_anthropic() {
+        if !is_authenticated && self.is_anthropic_host() {
             return Err(self.configuration_error(format!(
                 "no key for Anthropic: set {API_KEY_VARIABLE} (or {AUTH_TOKEN_VARIABLE})"
             )));
@@ -222,7 +222,7 @@ impl ProviderConfig for AnthropicConfig {
         headers.check_headers(&self.provider)
     }
 
-    fn read_models(&self, body: &Value) -> Option<ModelPage> {
+    fn parse_model_list(&self, body: &Value) -> Option<ModelPage> {
         let list = body.get("data")?.as_array()?.iter();
         let models = list.filter_map(|model| {
             let text = |name: &str| model.get(name)?.as_str().map(str::to_owned);
@@ -325,7 +325,7 @@ mod tests {
         }
         let evil =
             AnthropicConfig::for_compatible_server("x", "https://api.anthropic.com.evil.example");
-        assert!(!evil.is_anthropic());
+        assert!(!evil.is_anthropic_host());
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn find_field_in_message(message: &str) -> Option<String> {
 /// Returns whether `error` shows that the API refused thinking blocks of earlier answers: the
 /// blocks were changed, or their signature was created for a conversation with other first
 /// messages.
-pub(crate) fn refuses_thinking_blocks(error: &ModelError) -> bool {
+pub(crate) fn is_thinking_block_refusal(error: &ModelError) -> bool {
     const MESSAGES: [&str; 3] = [
         "bound to a different conversation",
         "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be",
@@ -107,7 +107,7 @@ pub(crate) fn refuses_thinking_blocks(error: &ModelError) -> bool {
 /// together with thinking. The messages of such errors are: "`tool_choice`: type "tool" and "any"
 /// are not supported for this model", "`tool_choice` forces tool use is not compatible with this
 /// model", "Thinking may not be enabled when `tool_choice` forces tool use".
-pub(crate) fn refuses_forced_tool_choice(error: &ModelError) -> bool {
+pub(crate) fn is_tool_choice_refusal(error: &ModelError) -> bool {
     let message = error.message();
     is_invalid_request(error)
         && message.contains("tool_choice")

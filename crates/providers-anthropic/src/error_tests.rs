@@ -10,7 +10,7 @@ use super::*;
 const RETRY_AFTER: Option<Duration> = Some(Duration::from_secs(3));
 
 fn classify(status: u16, body: &str) -> ClassifiedError {
-    ERRORS.classify(&HttpFailure {
+    ERRORS.classify_failure(&HttpFailure {
         status,
         headers: &HeaderMap::new(),
         body: body.as_bytes(),
@@ -163,7 +163,7 @@ fn the_type_decides_for_an_error_within_a_stream() {
 #[test]
 fn a_refusal_of_earlier_thinking_blocks_is_recognised() {
     let refused =
-        |kind: Kind, message: &str| refuses_thinking_blocks(&ModelError::new("p", kind, message));
+        |kind: Kind, message: &str| is_thinking_block_refusal(&ModelError::new("p", kind, message));
     for message in [
         "messages.1.content.0: thinking block is bound to a different conversation",
         "messages.1.content.0: Invalid `signature` in `thinking` block",
@@ -179,7 +179,7 @@ fn a_refusal_of_earlier_thinking_blocks_is_recognised() {
 #[test]
 fn a_refusal_of_a_forced_tool_choice_is_recognised() {
     let refused = |message: &str| {
-        refuses_forced_tool_choice(&ModelError::new("p", invalid("tool_choice"), message))
+        is_tool_choice_refusal(&ModelError::new("p", invalid("tool_choice"), message))
     };
     for message in [
         "tool_choice: type \"tool\" and \"any\" are not supported for this model.",

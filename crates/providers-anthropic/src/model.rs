@@ -11,7 +11,7 @@ use switchboard_providers_common::{
 use crate::{
     AnthropicConfig, MessagesOptions, capabilities,
     config::BETAS,
-    error::{refuses_forced_tool_choice, refuses_thinking_blocks},
+    error::{is_thinking_block_refusal, is_tool_choice_refusal},
     messages::{MessagesDecoder, WireRequest, events_from_body, to_wire_request},
 };
 
@@ -41,7 +41,7 @@ pub struct MessagesApi;
 /// State of the retries of a request: which parts the next attempt omits, because the API refused
 /// them in an earlier attempt.
 #[derive(Debug, Default)]
-pub struct MessagesAdaptation {
+pub struct MessagesRetryState {
     without_thinking_blocks: bool,
     without_forced_tool_choice: bool,
 }
@@ -49,7 +49,7 @@ pub struct MessagesAdaptation {
 impl WireProtocol for MessagesApi {
     type Config = AnthropicConfig;
     type Options = MessagesOptions;
-    type Adaptation = MessagesAdaptation;
+    type Adaptation = MessagesRetryState;
     type Decoder = MessagesDecoder;
 
     fn options(config: &AnthropicConfig) -> MessagesOptions {
@@ -63,7 +63,7 @@ impl WireProtocol for MessagesApi {
     fn prepare_request(
         model: &AnthropicModel,
         request: &ChatRequest,
-        adaptation: &mut MessagesAdaptation,
+        adaptation: &mut MessagesRetryState,
     ) -> Result<PreparedRequest<MessagesDecoder>, ModelError> {
         let (config, id) = (model.config(), model.id());
         let mut options = model.options().clone();
@@ -94,10 +94,10 @@ impl WireProtocol for MessagesApi {
         })
     }
 
-    fn adapt_to_error(
+    fn adapt_retry_to_error(
         model: &AnthropicModel,
         request: &ChatRequest,
-        adaptation: &mut MessagesAdaptation,
+        adaptation: &mut MessagesRetryState,
         error: &ModelError,
     ) -> bool {
         let has_thinking_blocks =
@@ -107,9 +107,9 @@ impl WireProtocol for MessagesApi {
             ToolChoice::Required | ToolChoice::Only(_)
         ) && model.capabilities().forced_tool_choice != Some(false)
             && !adaptation.without_forced_tool_choice;
-        if has_thinking_blocks && refuses_thinking_blocks(error) {
+        if has_thinking_blocks && is_thinking_block_refusal(error) {
             adaptation.without_thinking_blocks = true;
-        } else if is_forced && refuses_forced_tool_choice(error) {
+        } else if is_forced && is_tool_choice_refusal(error) {
             adaptation.without_forced_tool_choice = true;
         } else {
             return false;
@@ -117,7 +117,7 @@ impl WireProtocol for MessagesApi {
         true
     }
 
-    fn read_document(decoder: MessagesDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+    fn decode_json(decoder: MessagesDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
         events_from_body(decoder, body)
     }
 }

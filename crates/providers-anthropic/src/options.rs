@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{ServerTool, rules::Effort};
+use crate::{ServerTool, model_rules::Effort};
 
 /// The default API version. Every compatible server supports this version. Versions from 2026-10-21
 /// refuse `temperature` and similar fields for every model.
@@ -154,7 +154,7 @@ impl Default for MessagesOptions {
 
 impl MessagesOptions {
     /// Returns whether this API version refuses sampling parameters for every model.
-    pub(crate) fn refuses_sampling(&self) -> bool {
+    pub(crate) fn rejects_sampling_params(&self) -> bool {
         // API versions are ISO dates, which sort correctly as text.
         self.api_version.as_str() >= VERSION_WITHOUT_SAMPLING
     }

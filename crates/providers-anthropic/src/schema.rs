@@ -6,17 +6,17 @@ use switchboard_providers_common::schema::{Change, ChangeKind, CompiledSchema};
 /// Returns the changes because of which the API enforces less with the strict schema than the
 /// original schema requires. Omits the change `Encoded` (a value is written as JSON text in a
 /// string), because the response decoder restores such values.
-pub(crate) fn unenforced_changes<'c>(
+pub(crate) fn lossy_schema_changes<'c>(
     strict: &'c CompiledSchema<'_>,
 ) -> impl Iterator<Item = &'c Change> {
     strict
-        .unenforced_changes()
+        .lossy_schema_changes()
         .filter(|it| it.kind != ChangeKind::Encoded)
 }
 
 /// Returns whether the strict schema accepts fewer values than the original. For example, the
 /// strict form (which the API enforces) cannot express objects with arbitrary keys or recursion.
-pub(crate) fn accepts_fewer_values(original: &Value, strict: &CompiledSchema<'_>) -> bool {
+pub(crate) fn is_strict_schema_narrower(original: &Value, strict: &CompiledSchema<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = properties.is_none_or(Map::is_empty);
     let is_intended = original.get("additionalProperties") == Some(&Value::Bool(false));
@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn a_strict_schema_that_allows_less_is_reported() {
         let strict = |schema: &Value| {
-            accepts_fewer_values(schema, &compile(schema, Dialect::AnthropicStrict))
+            is_strict_schema_narrower(schema, &compile(schema, Dialect::AnthropicStrict))
         };
         let object = |value: Value| json!({"type": "object", "properties": {"a": value}});
         for schema in [

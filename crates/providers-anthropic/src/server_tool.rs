@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use switchboard_domain::JsonObject;
 pub use switchboard_providers_common::UserLocation;
 
-use crate::rules::{DEFAULT_WEB_SEARCH, ModelRules};
+use crate::model_rules::{DEFAULT_WEB_SEARCH, ModelRules};
 
 /// A tool that the API runs on its own servers while the model answers. Its calls and results
 /// arrive as [`Part::Opaque`](switchboard_domain::Part::Opaque) and are sent back unchanged.

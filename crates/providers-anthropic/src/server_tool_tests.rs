@@ -1,5 +1,5 @@
 use super::*;
-use crate::rules::find_rules;
+use crate::model_rules::find_rules;
 
 fn declared(tool: &ServerTool, model: &str) -> Value {
     Value::Object(tool.to_declaration(find_rules(model)))

@@ -18,7 +18,7 @@
 //! assert!(catalog::find_model_entry("anthropic", "a-model-of-next-year").is_none());
 //! ```
 
-mod names;
+mod model_names;
 mod table;
 
 use switchboard_domain::{ModelCapabilities, ModelId};
@@ -59,7 +59,7 @@ pub struct ModelEntry {
 
 impl ModelEntry {
     /// Returns the provider and the name of the model as one id.
-    pub fn id(&self) -> ModelId {
+    pub fn model_id(&self) -> ModelId {
         ModelId::new(self.provider, self.name)
     }
 }
@@ -96,12 +96,12 @@ pub struct Prices {
 /// the base of a fine-tuned model (`ft:BASE:…`), then for the name without its date, `-latest` or
 /// `-001`, and then for the newest dated version.
 pub fn find_model_entry(provider: &str, model: &str) -> Option<ModelEntry> {
-    let (provider, model) = names::to_catalog_name(provider, model)?;
+    let (provider, model) = model_names::to_catalog_name(provider, model)?;
     let find = |name: &str| table::find_row(provider, name);
     let model = model.as_ref();
     let row = find(model)
-        .or_else(|| find(names::strip_fine_tune_suffix(model)?))
-        .or_else(|| find(names::strip_version(model)?))
+        .or_else(|| find(model_names::strip_fine_tune_suffix(model)?))
+        .or_else(|| find(model_names::strip_version(model)?))
         .or_else(|| {
             find_newest_version(provider, model.strip_suffix("-latest").unwrap_or(model))
         })?;
@@ -161,6 +161,6 @@ pub fn join_capabilities(
 /// no versions in the table.
 fn find_newest_version(provider: &str, base: &str) -> Option<&'static str> {
     table::find_rows_by_prefix(provider, base)
-        .filter(|row| names::strip_version(table::model_name(row)) == Some(base))
+        .filter(|row| model_names::strip_version(table::model_name(row)) == Some(base))
         .last()
 }

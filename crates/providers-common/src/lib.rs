@@ -10,7 +10,7 @@
 //! | [`tool_names`] | tool names that a provider accepts, and the reverse mapping |
 //! | [`text_tool_calls`] | tool calls in a model's text; tools for models without tool support |
 //! | [`catalog`] | capabilities, limits and prices of models |
-//! | [`local_ids`] | [`ToolUseIds`]: ids of tool uses where the server sends none |
+//! | [`tool_use_ids`] | [`ToolUseIds`]: ids of tool uses where the server sends none |
 //! | [`answer_events`] | [`AnswerEvents`]: events that begin and end every answer |
 //! | [`request`] | request checks that all provider APIs share |
 //! | [`body_fields`] | [`BodyFields`]: a request body with the caller's own fields |
@@ -55,29 +55,29 @@ pub mod tool_names;
 
 pub use self::http::{
     byte_stream::{ByteStream, decode_body_text, read_to_end},
-    classify::{
+    error_classifier::{
         ClassifiedError, ErrorClassifier, HttpFailure, StatusClassifier, interrupted_error,
         protocol_error,
     },
-    decode::{assemble_response, decode_ndjson, decode_sse, decode_sse_with_context},
-    decoder::WireDecoder,
     retry::{SingleAttemptModel, stream_with_retry},
+    stream_decoding::{assemble_response, decode_ndjson, decode_sse, decode_sse_with_context},
     transport::{
-        AnswerContext, Headers, HttpAnswer, HttpRequest, HttpTransport, RetryPolicy,
+        Headers, HttpAnswer, HttpRequest, HttpTransport, ResponseErrorContext, RetryPolicy,
         TransportConfig,
     },
+    wire_decoder::WireDecoder,
 };
 pub use answer_events::{AnswerEvents, AnswerSummary};
 pub use body_fields::BodyFields;
 pub use joined_text::JoinedText;
-pub use local_ids::ToolUseIds;
 pub use mapping::{
-    answer_events, body_fields, joined_text, local_ids, media, opaque_text, request, result_text,
-    user_location, warnings,
+    answer_events, body_fields, joined_text, media, opaque_text, request, result_text,
+    tool_use_ids, user_location, warnings,
 };
 pub use opaque_text::opaque_block_text;
 pub use text_tool_calls::TextCallModel;
-pub use tool_mapping::{ShapeRestorer, ToolMapping};
+pub use tool_mapping::{JsonShapeRestorer, ToolMapping};
+pub use tool_use_ids::ToolUseIds;
 pub use user_location::UserLocation;
 pub use warnings::merge_warnings;
 

@@ -3,10 +3,10 @@
 pub mod answer_events;
 pub mod body_fields;
 pub mod joined_text;
-pub mod local_ids;
 pub mod media;
 pub mod opaque_text;
 pub mod request;
 pub mod result_text;
+pub mod tool_use_ids;
 pub mod user_location;
 pub mod warnings;

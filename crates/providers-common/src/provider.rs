@@ -12,7 +12,7 @@ mod model;
 
 pub use self::{
     client::{HttpClient, ModelPage, ServedModel},
-    config::{ProviderConfig, is_blank, read_variable, redacted_address},
+    config::{ProviderConfig, is_blank, read_env_var, redacted_address},
     errors::{ApiError, ErrorClass, ErrorRule, ErrorTable, is_error, value_to_text},
     model::{HttpModel, PreparedRequest, SentRequest, StreamFormat, WireProtocol, open_stream},
 };

@@ -4,11 +4,12 @@
 //! another subset and refuses the whole request for one unsupported keyword. [`compile`] converts a
 //! schema into the subset and preserves its meaning: keywords are rewritten for the API,
 //! unsupported constraints move to the `description`, and changes of meaning are reported.
-//! [`restore()`] converts an answer for the compiled schema into one for the original schema.
+//! [`restore_answer()`] converts an answer for the compiled schema into one for the original
+//! schema.
 //!
 //! ```
 //! use serde_json::json;
-//! use switchboard_providers_common::schema::{Dialect, compile, restore};
+//! use switchboard_providers_common::schema::{Dialect, compile, restore_answer};
 //!
 //! let tool = json!({
 //!     "type": "object",
@@ -20,23 +21,23 @@
 //! assert_eq!(compiled.schema["properties"]["days"]["type"], json!(["integer", "null"]));
 //! assert_eq!(compiled.schema["properties"]["city"]["description"], "At least 1 character.");
 //! let answer = json!({"city": "Kiel", "days": null});
-//! assert_eq!(restore(&tool, Dialect::OpenAiStrict, answer), json!({"city": "Kiel"}));
+//! assert_eq!(restore_answer(&tool, Dialect::OpenAiStrict, answer), json!({"city": "Kiel"}));
 //! ```
 //!
-//! There are two steps. `normal` converts the schema to draft 2020-12, where every reference is a
-//! name in the root's `$defs`. `lower` then keeps, rewrites or describes each keyword by the
-//! dialect's `rules`. Nothing is fetched: an external reference means "any value".
+//! There are two steps. `normalize` converts the schema to draft 2020-12, where every reference is
+//! a name in the root's `$defs`. `lowering` then keeps, rewrites or describes each keyword by the
+//! dialect's `dialect_rules`. Nothing is fetched: an external reference means "any value".
 
 mod change;
 mod constraint_text;
+mod dialect_rules;
 mod keywords;
-mod lower;
+mod lowering;
 mod measure;
 mod merge;
-mod normal;
+mod normalize;
 mod restore;
 mod root;
-mod rules;
 mod tool_schemas;
 
 use std::borrow::Cow;
@@ -45,10 +46,10 @@ use serde_json::Value;
 
 pub use change::{Change, ChangeKind, list_changes};
 pub use measure::{SchemaSizes, measure_schema};
-pub use restore::{can_change_answers, restore};
+pub use restore::{dialect_needs_restore, restore_answer};
 pub use tool_schemas::{ToolSchema, ToolSchemas};
 
-use rules::Rules;
+use dialect_rules::DialectRules;
 
 /// Maximum number of compiler passes over one schema. The compiler repeats passes until a pass
 /// changes nothing. For nearly all schemas only the first pass makes changes, for a few degenerate
@@ -65,7 +66,8 @@ pub const NO_STABLE_FORM: &str = "the schema has no stable form: any object is a
 /// properties.
 const OPENED: &str = "closed objects are opened for the properties of other schemas";
 
-/// Subset of JSON Schema that one provider API accepts. `rules.rs` lists the source of each rule.
+/// Subset of JSON Schema that one provider API accepts. `dialect_rules.rs` lists the source of each
+/// rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
@@ -134,10 +136,10 @@ pub struct CompiledSchema<'a> {
 
 impl CompiledSchema<'_> {
     /// Returns whether the compiled schema lost no constraint: every answer that is valid against
-    /// [`schema`](Self::schema) is valid against the original schema after [`restore()`] was
+    /// [`schema`](Self::schema) is valid against the original schema after [`restore_answer()`] was
     /// applied.
     pub fn keeps_all_constraints(&self) -> bool {
-        self.unenforced_changes().next().is_none()
+        self.lossy_schema_changes().next().is_none()
     }
 
     /// Returns whether the compiled schema allows the same values as the original: it is
@@ -150,14 +152,14 @@ impl CompiledSchema<'_> {
 
     /// Returns the changes because of which the provider does not enforce every constraint of the
     /// original schema.
-    pub fn unenforced_changes(&self) -> impl Iterator<Item = &Change> {
+    pub fn lossy_schema_changes(&self) -> impl Iterator<Item = &Change> {
         self.changes
             .iter()
             .filter(|change| change.kind.loses_enforcement())
     }
 
-    /// Returns whether an answer needs [`restore()`] to match the original schema.
-    pub fn changes_shape(&self) -> bool {
+    /// Returns whether an answer needs [`restore_answer()`] to match the original schema.
+    pub fn needs_restore(&self) -> bool {
         self.has_any_change(&[
             ChangeKind::Encoded,
             ChangeKind::Wrapped,
@@ -188,7 +190,7 @@ impl CompiledSchema<'_> {
 /// deeper than 48 levels, and those after 20,000 read or 10,000 written ones, are omitted and
 /// reported. OpenAI's limits (10 levels of objects, 5,000 properties, 1,000 enum values) apply too.
 pub fn compile(schema: &Value, dialect: Dialect) -> CompiledSchema<'_> {
-    let rules = Rules::for_dialect(dialect);
+    let rules = DialectRules::for_dialect(dialect);
     let mut first = run_compiler_pass(schema, rules);
     if *first.schema == *schema {
         return CompiledSchema {
@@ -214,10 +216,10 @@ pub fn compile(schema: &Value, dialect: Dialect) -> CompiledSchema<'_> {
     first
 }
 
-fn run_compiler_pass(schema: &Value, rules: &'static Rules) -> CompiledSchema<'static> {
+fn run_compiler_pass(schema: &Value, rules: &'static DialectRules) -> CompiledSchema<'static> {
     let mut changes = Vec::new();
-    let normal = normal::normalize_schema(schema, rules, &mut changes);
-    let (schema, root_description) = lower::lower_to_dialect(normal, rules, &mut changes);
+    let normal = normalize::normalize_schema(schema, rules, &mut changes);
+    let (schema, root_description) = lowering::lower_to_dialect(normal, rules, &mut changes);
     CompiledSchema {
         schema: Cow::Owned(schema),
         changes,

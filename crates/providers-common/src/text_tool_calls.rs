@@ -67,23 +67,23 @@ use switchboard_domain::{
 
 use crate::{ToolUseIds, tool_names::ToolNames};
 
+mod call_format;
 mod cursor;
 mod events;
-mod form;
-mod forms;
+mod format_parsers;
 mod json_calls;
 mod literal;
 mod markdown;
 mod offered_tools;
 pub mod prompted;
 mod scan;
-mod text_calls;
+mod text_call_model;
 
 use offered_tools::OfferedTools;
 
+pub use call_format::{TextCallFormat, TextCallFormats};
 pub use events::TextCallConverter;
-pub use form::{TextCallFormat, TextCallFormats};
-pub use text_calls::TextCallModel;
+pub use text_call_model::TextCallModel;
 
 /// Maximum size in bytes of everything in a call except its input: the tool name and the markup,
 /// such as `<tool_call>`.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use switchboard_domain::{DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_BUFFERED_BYTES, ToolDefinition};
 
 use crate::{
-    schema::{Dialect, restore},
+    schema::{Dialect, restore_answer},
     tool_names::ToolNames,
 };
 
@@ -18,26 +18,26 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub struct ToolMapping {
     names: Option<ToolNames>,
-    tools: HashMap<String, ShapeRestorer>,
-    answer: ShapeRestorer,
+    tools: HashMap<String, JsonShapeRestorer>,
+    answer: JsonShapeRestorer,
 }
 
 impl ToolMapping {
     /// Sets the names under which the request's tools were sent.
-    pub fn set_names(&mut self, names: ToolNames) {
+    pub fn set_tool_names(&mut self, names: ToolNames) {
         self.names = Some(names).filter(ToolNames::has_aliases);
     }
 
     /// Adds a tool whose schema was changed for `dialect`. [`input_restorer`](Self::input_restorer)
     /// then restores the inputs of its calls.
     pub fn add_tool(&mut self, tool: &ToolDefinition, dialect: Dialect) {
-        let restorer = ShapeRestorer::new(&tool.input_schema, dialect);
+        let restorer = JsonShapeRestorer::new(&tool.input_schema, dialect);
         self.tools.insert(tool.name.clone(), restorer);
     }
 
     /// Sets the declared schema of a structured answer, which was changed for `dialect`.
     pub fn set_answer_schema(&mut self, schema: &Value, dialect: Dialect) {
-        self.answer = ShapeRestorer::new(schema, dialect);
+        self.answer = JsonShapeRestorer::new(schema, dialect);
     }
 
     /// Returns whether all names and schemas were sent unchanged.
@@ -55,13 +55,13 @@ impl ToolMapping {
     /// Returns a converter that restores the input of one call to the shape of the declared schema.
     /// `tool` is the declared name of the called tool. If its schema was sent unchanged, the
     /// converter returns all text unchanged.
-    pub fn input_restorer(&self, tool: &str) -> ShapeRestorer {
+    pub fn input_restorer(&self, tool: &str) -> JsonShapeRestorer {
         self.tools.get(tool).cloned().unwrap_or_default()
     }
 
     /// Returns a converter that restores the text of a structured answer to the shape of the
     /// declared schema. If the schema was sent unchanged, the converter returns all text unchanged.
-    pub fn answer_restorer(&self) -> ShapeRestorer {
+    pub fn answer_restorer(&self) -> JsonShapeRestorer {
         self.answer.clone()
     }
 }
@@ -71,18 +71,18 @@ impl ToolMapping {
 /// If the schema was sent unchanged, the text passes through. Otherwise it is buffered until it is
 /// complete.
 #[derive(Debug, Clone, Default)]
-pub struct ShapeRestorer(Option<Buffer>);
+pub struct JsonShapeRestorer(Option<JsonTextBuffer>);
 
 #[derive(Debug, Clone)]
-struct Buffer {
+struct JsonTextBuffer {
     schema: Arc<Value>,
     dialect: Dialect,
     text: String,
 }
 
-impl ShapeRestorer {
+impl JsonShapeRestorer {
     fn new(schema: &Value, dialect: Dialect) -> Self {
-        Self(Some(Buffer {
+        Self(Some(JsonTextBuffer {
             schema: Arc::new(schema.clone()),
             dialect,
             text: String::new(),
@@ -119,7 +119,7 @@ impl ShapeRestorer {
     pub fn restore_buffer(&mut self) -> Option<String> {
         let buffer = self.0.take()?;
         let text = match serde_json::from_str::<Value>(&buffer.text) {
-            Ok(value) => restore(&buffer.schema, buffer.dialect, value).to_string(),
+            Ok(value) => restore_answer(&buffer.schema, buffer.dialect, value).to_string(),
             Err(_) => buffer.text,
         };
         (!text.is_empty()).then_some(text)
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    fn restorer() -> ShapeRestorer {
+    fn restorer() -> JsonShapeRestorer {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
         let mut mapping = ToolMapping::default();
         mapping.set_answer_schema(&schema, Dialect::OpenAiStrict);

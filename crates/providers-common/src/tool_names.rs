@@ -49,25 +49,25 @@ impl NameRule {
     };
 
     /// Returns whether the provider API accepts this name.
-    pub fn allows(&self, name: &str) -> bool {
+    pub fn allows_name(&self, name: &str) -> bool {
         (1..=self.max_len).contains(&name.len())
-            && name.chars().all(is_legal)
-            && self.allows_start(name)
+            && name.chars().all(is_name_char)
+            && self.allows_first_char(name)
     }
 
-    fn allows_start(&self, name: &str) -> bool {
+    fn allows_first_char(&self, name: &str) -> bool {
         !self.begins_with_letter || name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
     }
 
     /// Returns an alias for a tool name: the name with `_` for each illegal character, shortened if
     /// necessary, then `_` and the first `digits` hexadecimal digits of its SHA-256.
     fn build_alias(&self, name: &str, digits: usize) -> String {
-        let legal = name.chars().map(|c| if is_legal(c) { c } else { '_' });
+        let legal = name.chars().map(|c| if is_name_char(c) { c } else { '_' });
         let mut alias: String = legal.collect();
         if alias.chars().all(|c| c == '_') {
             DEFAULT_NAME.clone_into(&mut alias);
         }
-        if !self.allows_start(&alias) {
+        if !self.allows_first_char(&alias) {
             alias.insert(0, '_');
         }
         // Aliases are ASCII text, so that `truncate` cannot split a character.
@@ -80,7 +80,7 @@ impl NameRule {
     }
 }
 
-fn is_legal(c: char) -> bool {
+fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
@@ -119,7 +119,7 @@ pub struct ToolNames {
 impl ToolNames {
     /// Creates the mapping for all tool names in a request, under a provider's naming rule.
     pub fn from_request(request: &ChatRequest, rule: NameRule) -> Self {
-        let is_changed = |name: &&str| !rule.allows(name);
+        let is_changed = |name: &&str| !rule.allows_name(name);
         let changed: BTreeSet<&str> = request_tool_names(request).filter(is_changed).collect();
         let mut taken = HashSet::new();
         if !changed.is_empty() {
@@ -151,7 +151,7 @@ impl ToolNames {
     pub fn wire_name<'a>(&self, declared: &'a str) -> Cow<'a, str> {
         match self.wire.get(declared) {
             Some(alias) => Cow::Owned(alias.clone()),
-            None if self.rule.allows(declared) => Cow::Borrowed(declared),
+            None if self.rule.allows_name(declared) => Cow::Borrowed(declared),
             None => Cow::Owned(self.rule.build_alias(declared, HASH_DIGITS[0])),
         }
     }

@@ -57,7 +57,7 @@ fn an_alias_never_equals_the_name_of_another_tool() {
     let moved = names.wire_name("a/b").into_owned();
     assert_ne!(moved, victim);
     assert_eq!(names.declared_name(&moved), "a/b");
-    assert!(NameRule::OPENAI.allows(&moved));
+    assert!(NameRule::OPENAI.allows_name(&moved));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn the_history_and_the_choice_use_the_same_names() {
     let names = ToolNames::from_request(&request, NameRule::ANTHROPIC);
     for name in ["a/b", "c/d", "gone/tool", "other/gone"] {
         let wire = names.wire_name(name).into_owned();
-        assert!(NameRule::ANTHROPIC.allows(&wire), "{wire}");
+        assert!(NameRule::ANTHROPIC.allows_name(&wire), "{wire}");
         assert_eq!(names.declared_name(&wire), name);
     }
 }
@@ -91,7 +91,7 @@ proptest! {
             let mut seen = HashSet::new();
             for name in &list {
                 let wire = names.wire_name(name).into_owned();
-                prop_assert!(rule.allows(&wire), "{wire:?}");
+                prop_assert!(rule.allows_name(&wire), "{wire:?}");
                 prop_assert_eq!(names.declared_name(&wire), *name);
                 prop_assert!(seen.insert(wire));
             }

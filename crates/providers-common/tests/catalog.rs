@@ -14,7 +14,7 @@ fn names(entries: impl IntoIterator<Item = ModelEntry>) -> Vec<&'static str> {
 #[test]
 fn an_entry_has_limits_prices_and_abilities() {
     let entry = catalog::find_model_entry("anthropic", "claude-opus-5-5").unwrap();
-    assert_eq!(entry.id().to_string(), "anthropic/claude-opus-5-5");
+    assert_eq!(entry.model_id().to_string(), "anthropic/claude-opus-5-5");
     assert_eq!(
         entry.capabilities,
         ModelCapabilities {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind};
 use switchboard_providers_common::{
     Headers, TransportConfig,
-    provider::{ErrorTable, ModelPage, ProviderConfig, is_blank, read_variable, redacted_address},
+    provider::{ErrorTable, ModelPage, ProviderConfig, is_blank, read_env_var, redacted_address},
 };
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     error::ERRORS,
     model::GenerateContentApi,
     model_list::{MODELS_PATH, parse_model_list_page},
-    percent,
+    percent_encoding::percent_encode,
 };
 
 /// Base URL of Google's own API.
@@ -34,7 +34,7 @@ pub const API_VERSION_VARIABLE: &str = "GOOGLE_GENAI_API_VERSION";
 /// use switchboard_providers_gemini::GeminiConfig;
 ///
 /// let google = GeminiConfig::new("AIza…");
-/// assert!(google.is_google());
+/// assert!(google.is_google_host());
 /// assert!(!format!("{google:?}").contains("AIza"));
 /// let proxy = GeminiConfig::for_compatible_server("proxy", "http://localhost:4000/gemini");
 /// assert!(proxy.api_key.is_none());
@@ -89,8 +89,8 @@ impl GeminiConfig {
 
     /// Returns whether the base URL has the host `generativelanguage.googleapis.com`, which
     /// requires an API key.
-    pub fn is_google(&self) -> bool {
-        self.is_on_host("generativelanguage.googleapis.com")
+    pub fn is_google_host(&self) -> bool {
+        self.is_base_url_on_host("generativelanguage.googleapis.com")
     }
 
     /// Returns the URL path of a model: `models/{name}`, or the name itself if it is a path
@@ -108,7 +108,7 @@ impl GeminiConfig {
         }
         let is_path = name.starts_with("models/") || name.starts_with("tunedModels/");
         let root = if is_path { "" } else { "models/" };
-        Ok(format!("{root}{}", percent::percent_encode(name, b'/')))
+        Ok(format!("{root}{}", percent_encode(name, b'/')))
     }
 }
 
@@ -121,7 +121,7 @@ impl ProviderConfig for GeminiConfig {
     /// Creates the configuration from `GOOGLE_API_KEY` or `GEMINI_API_KEY`,
     /// `GOOGLE_GEMINI_BASE_URL` (base URL) and `GOOGLE_GENAI_API_VERSION` (API version).
     fn from_env_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
-        let get = |name: &str| read_variable(&lookup, name);
+        let get = |name: &str| read_env_var(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| GEMINI_BASE_URL.to_owned());
         let mut config = Self::for_compatible_server("gemini", base_url);
         config.api_key = API_KEY_VARIABLES
@@ -166,7 +166,7 @@ impl ProviderConfig for GeminiConfig {
     }
 
     fn validate_config(&self) -> Result<(), ModelError> {
-        self.check_address("it must begin with http:// or https://")?;
+        self.check_base_url("it must begin with http:// or https://")?;
         if self.base_url.contains(['?', '#']) {
             let message = "the address contains a query: set the key as `api_key` instead";
             return Err(self.configuration_error(message));
@@ -184,7 +184,7 @@ impl ProviderConfig for GeminiConfig {
         {
             return Err(self.configuration_error(fault));
         }
-        if self.api_key.as_ref().is_none_or(is_blank) && self.is_google() {
+        if self.api_key.as_ref().is_none_or(is_blank) && self.is_google_host() {
             let [first, second] = API_KEY_VARIABLES;
             let message = format!("the key for Gemini is missing: set {second} or {first}");
             return Err(self.configuration_error(message));
@@ -192,7 +192,7 @@ impl ProviderConfig for GeminiConfig {
         Ok(())
     }
 
-    fn read_models(&self, body: &Value) -> Option<ModelPage> {
+    fn parse_model_list(&self, body: &Value) -> Option<ModelPage> {
         parse_model_list_page(body)
     }
 }
@@ -247,7 +247,7 @@ mod tests {
             ("GOOGLE_GENAI_API_VERSION", "v1alpha"),
         ])
         .unwrap();
-        assert!(config.api_key.is_none() && !config.is_google());
+        assert!(config.api_key.is_none() && !config.is_google_host());
         assert_eq!(
             config.endpoint("models"),
             "http://localhost:4000/gemini/v1alpha/models"
@@ -257,7 +257,7 @@ mod tests {
                 "x",
                 "https://generativelanguage.googleapis.com.evil.example"
             )
-            .is_google()
+            .is_google_host()
         );
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct ContinuationSource {
 /// `first` are followed by the events of the responses that continue the answer.
 pub(crate) fn continue_answer(source: ContinuationSource, first: HttpAnswer) -> ByteStream {
     let parts = ContinuedAnswer {
-        current: Some(answer_events(source.model.provider(), first)),
+        current: Some(to_sse_events(source.model.provider(), first)),
         source,
         at_line_end: false,
     };
@@ -46,7 +46,7 @@ impl ContinuedAnswer {
     async fn next(mut self) -> Option<(Result<Bytes, ModelError>, Self)> {
         loop {
             let Some(current) = &mut self.current else {
-                let token = self.source.continuation.take_token()?;
+                let token = self.source.continuation.take_continuation_token()?;
                 match self.source.request_continuation(token).await {
                     Ok(rest) => self.current = Some(rest),
                     Err(error) => return Some((Err(error), self)),
@@ -92,7 +92,7 @@ impl ContinuationSource {
             ..self.sent.clone()
         };
         match self.model.send_follow_up(&sent).await {
-            Ok(answer) => Ok(answer_events(provider, answer)),
+            Ok(answer) => Ok(to_sse_events(provider, answer)),
             Err(error) => {
                 let message = format!("the rest of the answer is missing: {}", error.message());
                 let interrupted = ModelError::new(provider, ModelErrorKind::Interrupted, message)
@@ -109,7 +109,7 @@ impl ContinuationSource {
 
 /// Returns the body of an answer as server-sent events. A body that is one JSON document becomes
 /// one event.
-fn answer_events(provider: &str, answer: HttpAnswer) -> ByteStream {
+fn to_sse_events(provider: &str, answer: HttpAnswer) -> ByteStream {
     if !answer.is_json_document() {
         return answer.body;
     }

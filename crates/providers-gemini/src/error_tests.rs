@@ -11,7 +11,7 @@ use super::*;
 
 fn classify(status: u16, body: &[u8]) -> ClassifiedError {
     let headers = HeaderMap::new();
-    ERRORS.classify(&HttpFailure {
+    ERRORS.classify_failure(&HttpFailure {
         status,
         headers: &headers,
         body,

@@ -29,13 +29,13 @@ pub mod generate;
 pub mod model;
 mod model_list;
 pub mod options;
-mod percent;
+mod percent_encoding;
 pub mod server_tool;
 
 pub use capabilities::capabilities;
 pub use config::GeminiConfig;
 pub use model::GeminiModel;
-pub use options::{GeminiOptions, SchemaForm};
+pub use options::{GeminiOptions, SchemaLanguage};
 pub use server_tool::ServerTool;
 use switchboard_providers_common::provider::HttpClient;
 pub use switchboard_providers_common::provider::{ProviderConfig, ServedModel};

@@ -40,12 +40,12 @@ pub struct GenerateContentApi;
 /// Whether the next attempt omits thought signatures, because the API refused one in an earlier
 /// attempt.
 #[derive(Debug, Default)]
-pub struct WithoutSignatures(bool);
+pub struct OmitThoughtSignatures(bool);
 
 impl WireProtocol for GenerateContentApi {
     type Config = GeminiConfig;
     type Options = GeminiOptions;
-    type Adaptation = WithoutSignatures;
+    type Adaptation = OmitThoughtSignatures;
     type Decoder = GenerateDecoder;
 
     fn options(config: &GeminiConfig) -> GeminiOptions {
@@ -59,7 +59,7 @@ impl WireProtocol for GenerateContentApi {
     fn prepare_request(
         model: &GeminiModel,
         request: &ChatRequest,
-        without_signatures: &mut WithoutSignatures,
+        without_signatures: &mut OmitThoughtSignatures,
     ) -> Result<PreparedRequest<GenerateDecoder>, ModelError> {
         let (config, id) = (model.config(), model.id());
         let mut options = model.options().clone();
@@ -94,22 +94,22 @@ impl WireProtocol for GenerateContentApi {
         })
     }
 
-    fn adapt_to_error(
+    fn adapt_retry_to_error(
         model: &GeminiModel,
         _request: &ChatRequest,
-        without_signatures: &mut WithoutSignatures,
+        without_signatures: &mut OmitThoughtSignatures,
         error: &ModelError,
     ) -> bool {
         let may_change = model.options().replay_thoughts && !without_signatures.0;
-        without_signatures.0 = may_change && refuses_signature(error);
+        without_signatures.0 = may_change && is_signature_refusal(error);
         without_signatures.0
     }
 
-    fn read_document(decoder: GenerateDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+    fn decode_json(decoder: GenerateDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
         events_from_body(decoder, body)
     }
 
-    async fn read_answer(
+    async fn read_answer_stream(
         model: &GeminiModel,
         sent: SentRequest,
         decoder: GenerateDecoder,
@@ -122,7 +122,7 @@ impl WireProtocol for GenerateContentApi {
         } else {
             decoder
         };
-        let context = answer.answer_context();
+        let context = answer.error_context();
         let source = ContinuationSource {
             model: model.clone(),
             sent,
@@ -141,7 +141,7 @@ impl WireProtocol for GenerateContentApi {
 /// Returns whether `error` means that the API refused a missing or invalid thought signature. The
 /// API's messages for this case are "Function call is missing a `thought_signature`…" and
 /// "Corrupted thought signature."
-fn refuses_signature(error: &ModelError) -> bool {
+fn is_signature_refusal(error: &ModelError) -> bool {
     let message = error.message().to_ascii_lowercase();
     matches!(error.kind, ModelErrorKind::InvalidRequest { .. })
         && (message.contains("thought_signature") || message.contains("thought signature"))

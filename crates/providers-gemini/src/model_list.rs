@@ -3,7 +3,7 @@
 use serde_json::Value;
 use switchboard_providers_common::provider::{ModelPage, ServedModel};
 
-use crate::percent;
+use crate::percent_encoding;
 
 /// The path of the first page of the model list, relative to the API version.
 pub(crate) const MODELS_PATH: &str = "models?pageSize=1000";
@@ -23,7 +23,7 @@ pub(crate) fn parse_model_list_page(body: &Value) -> Option<ModelPage> {
     let next = token.map(|it| {
         format!(
             "{MODELS_PATH}&pageToken={}",
-            percent::percent_encode(it, b'-')
+            percent_encoding::percent_encode(it, b'-')
         )
     });
     Some(ModelPage { models, next })

@@ -7,9 +7,9 @@ use crate::ServerTool;
 /// Options of the mapping between requests and the Gemini API.
 ///
 /// ```
-/// use switchboard_providers_gemini::{GeminiOptions, SchemaForm};
+/// use switchboard_providers_gemini::{GeminiOptions, SchemaLanguage};
 ///
-/// let old_proxy = GeminiOptions { schemas: SchemaForm::OpenApi, ..GeminiOptions::default() };
+/// let old_proxy = GeminiOptions { schemas: SchemaLanguage::OpenApi, ..GeminiOptions::default() };
 /// assert!(old_proxy.include_thoughts);
 /// ```
 ///
@@ -26,7 +26,7 @@ use crate::ServerTool;
 #[serde(default, deny_unknown_fields)]
 pub struct GeminiOptions {
     /// The schema language in which schemas of tools and answers are sent.
-    pub schemas: SchemaForm,
+    pub schemas: SchemaLanguage,
     /// Whether a request asks thinking models to include their thoughts in the answer.
     pub include_thoughts: bool,
     /// Whether the model's own thoughts and thought signatures are sent back to it in later
@@ -45,7 +45,7 @@ pub struct GeminiOptions {
 impl Default for GeminiOptions {
     fn default() -> Self {
         Self {
-            schemas: SchemaForm::JsonSchema,
+            schemas: SchemaLanguage::JsonSchema,
             include_thoughts: true,
             replay_thoughts: true,
             server_tools: Vec::new(),
@@ -57,7 +57,7 @@ impl Default for GeminiOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum SchemaForm {
+pub enum SchemaLanguage {
     /// The API's subset of JSON Schema, in `parametersJsonSchema` and `responseJsonSchema`.
     #[serde(rename = "json_schema")]
     JsonSchema,
@@ -76,8 +76,8 @@ mod tests {
         let read = serde_json::from_value::<GeminiOptions>;
         assert_eq!(read(json!({})).unwrap(), GeminiOptions::default());
         for (written, form) in [
-            ("json_schema", SchemaForm::JsonSchema),
-            ("openapi", SchemaForm::OpenApi),
+            ("json_schema", SchemaLanguage::JsonSchema),
+            ("openapi", SchemaLanguage::OpenApi),
         ] {
             let options = read(json!({"schemas": written, "include_thoughts": false})).unwrap();
             assert_eq!(options.schemas, form);

@@ -7,7 +7,7 @@ use switchboard_domain::{JsonObject, ToolDefinition, json_schema::SchemaValidato
 
 use crate::{
     question_values::{QuestionValues, ValueGroup},
-    schema::{Parameter, read_parameters},
+    tool_parameters::{Parameter, read_parameters},
     word_stems::{identifier_to_label, split_words},
 };
 
@@ -154,10 +154,10 @@ impl ArgumentFiller<'_> {
             return self.find_enum_value(parameter).into_iter().collect();
         }
         match parameter.json_type() {
-            "integer" | "number" => self.find_numbers(parameter, only_clear),
-            "boolean" => self.find_boolean(parameter).into_iter().collect(),
+            "integer" | "number" => self.find_number_values(parameter, only_clear),
+            "boolean" => self.find_boolean_value(parameter).into_iter().collect(),
             "array" => self.find_array(parameter, only_clear).into_iter().collect(),
-            "string" => self.find_text(parameter, only_clear),
+            "string" => self.find_text_values(parameter, only_clear),
             _ => Vec::new(),
         }
     }
@@ -181,7 +181,7 @@ impl ArgumentFiller<'_> {
 
     /// Returns `true` if the question contains every word of the parameter's name, otherwise
     /// `None`. Words such as "is" and "show" in the name need not occur in the question.
-    fn find_boolean(&self, parameter: &Parameter<'_>) -> Option<Value> {
+    fn find_boolean_value(&self, parameter: &Parameter<'_>) -> Option<Value> {
         let is_asked = |stem: &String| {
             ["is", "has", "includ", "with", "show"].contains(&stem.as_str())
                 || self.values.tokens.iter().any(|token| token.stem == *stem)
@@ -193,7 +193,7 @@ impl ArgumentFiller<'_> {
             .then_some(Value::Bool(true))
     }
 
-    fn find_numbers(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
+    fn find_number_values(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
         let is_limit =
             parameter.name_contains_any(&["limit", "count", "max", "number", "top", "size"]);
         let fits = |group: &ValueGroup<f64>| {
@@ -263,7 +263,7 @@ impl ArgumentFiller<'_> {
         (!values.is_empty()).then_some(Value::Array(values))
     }
 
-    fn find_text(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
+    fn find_text_values(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
         let found = if only_clear {
             self.find_matching_text(parameter)
         } else if parameter.is_required {
@@ -288,7 +288,7 @@ impl ArgumentFiller<'_> {
             texts.find(|text| test(text)).into_iter().collect()
         };
         let dates = ["date", "day", "since", "until", "due"];
-        if matches!(parameter.string_format(), "date" | "date-time")
+        if matches!(parameter.schema_format(), "date" | "date-time")
             || parameter.name_contains_any(&dates)
         {
             let unused = values
@@ -297,10 +297,10 @@ impl ArgumentFiller<'_> {
                 .filter(|date| !self.used_text.contains(date));
             return unused.take(1).cloned().collect();
         }
-        if parameter.string_format() == "email" || parameter.name_contains_any(&["email"]) {
+        if parameter.schema_format() == "email" || parameter.name_contains_any(&["email"]) {
             return token(&|text| text.contains('@') && text.contains('.'));
         }
-        if parameter.string_format() == "uri"
+        if parameter.schema_format() == "uri"
             || parameter.name_contains_any(&["url", "uri", "link"])
         {
             return token(&|text| text.contains("://"));

@@ -37,15 +37,15 @@
 #![deny(missing_docs)]
 
 mod arguments;
-mod conversation;
-mod formatter;
+mod conversation_turn;
 mod model;
 mod plan;
 mod plan_events;
 mod question_values;
-mod ranking;
+mod response_formatter;
 mod result_text;
-mod schema;
+mod tool_parameters;
+mod tool_ranking;
 mod word_stems;
 
 pub use jiff::civil::Date;

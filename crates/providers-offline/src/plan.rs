@@ -7,12 +7,12 @@ use switchboard_domain::{ChatRequest, JsonObject, ToolChoice, ToolDefinition};
 
 use crate::{
     arguments::{ToolArguments, fill_arguments, find_schema_violation, remove_json_object},
-    conversation::{ASK_PREFIX, ConversationTurn, unused_call_ids},
-    formatter,
+    conversation_turn::{ASK_PREFIX, ConversationTurn, unused_call_ids},
     question_values::QuestionValues,
-    ranking::{rank_tools, shares_enough_words},
+    response_formatter,
     result_text::format_results,
-    schema::{Parameter, read_parameters},
+    tool_parameters::{Parameter, read_parameters},
+    tool_ranking::{rank_tools, tool_matches_question},
     word_stems::stem_words,
 };
 
@@ -77,8 +77,8 @@ impl Plan {
     /// Plans the next step for a chat request. `today` is the date of the word "today" in a
     /// question.
     pub(crate) fn from_request(request: &ChatRequest, today: Date) -> Self {
-        if let Some(input) = formatter::build_formatter_input(request, today) {
-            return Self::from_inputs(request, formatter::NAME, [input]);
+        if let Some(input) = response_formatter::build_formatter_input(request, today) {
+            return Self::from_call_inputs(request, response_formatter::NAME, [input]);
         }
         let turn = ConversationTurn::from_messages(&request.messages);
         if turn.question.len() > MAX_QUESTION_BYTES {
@@ -97,7 +97,8 @@ impl Plan {
             ranked.extend(&tools);
         }
         let first = ranked.first();
-        let Some(tool) = first.filter(|tool| is_forced || shares_enough_words(tool, &words)) else {
+        let Some(tool) = first.filter(|tool| is_forced || tool_matches_question(tool, &words))
+        else {
             return decline_question(&no_match_message(&tools));
         };
         StepPlanner {
@@ -109,7 +110,7 @@ impl Plan {
         .plan_step(tool)
     }
 
-    fn from_inputs(
+    fn from_call_inputs(
         request: &ChatRequest,
         tool: &str,
         inputs: impl IntoIterator<Item = JsonObject>,
@@ -176,7 +177,7 @@ impl StepPlanner<'_> {
             let missing = parameters
                 .iter()
                 .filter(|parameter| arguments.missing.contains(&parameter.name));
-            arguments = self.fill_tool_arguments(tool, &self.turn.find_known_values(missing));
+            arguments = self.fill_tool_arguments(tool, &self.turn.find_values_in_results(missing));
         }
         if made > 0 && made >= arguments.inputs.len() {
             let text = format_results(&self.turn.topic, &self.turn.calls_of_tool(&tool.name));
@@ -199,7 +200,7 @@ impl StepPlanner<'_> {
             Some(false) => 1,
             _ => usize::MAX,
         };
-        Plan::from_inputs(self.request, &tool.name, inputs.take(at_once))
+        Plan::from_call_inputs(self.request, &tool.name, inputs.take(at_once))
     }
 
     fn fill_tool_arguments(&self, tool: &ToolDefinition, known: &JsonObject) -> ToolArguments {
@@ -230,7 +231,7 @@ impl StepPlanner<'_> {
             let arguments = self.fill_tool_arguments(other, &JsonObject::new());
             let fits = |input: &JsonObject| find_schema_violation(other, input).is_none();
             (arguments.missing.is_empty() && arguments.inputs.iter().all(fits))
-                .then(|| Plan::from_inputs(self.request, &other.name, arguments.inputs))
+                .then(|| Plan::from_call_inputs(self.request, &other.name, arguments.inputs))
         })
     }
 }

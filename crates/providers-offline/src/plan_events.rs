@@ -7,9 +7,9 @@ use switchboard_domain::{
 };
 
 use crate::{
-    formatter,
     model::MODEL,
     plan::{Plan, PlannedCall},
+    response_formatter,
 };
 
 /// Returns the model events of a plan, in the order that the trait `ChatModel` requires.
@@ -33,7 +33,7 @@ pub(crate) fn plan_to_events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEve
         add_text_events(text, request.max_output_tokens, &mut events)
     } else {
         let mut first = 0;
-        if let Some(text) = formatter::text_before_tool_calls(request, plan) {
+        if let Some(text) = response_formatter::text_before_tool_calls(request, plan) {
             add_text_events(&text, None, &mut events);
             first = 1;
         }

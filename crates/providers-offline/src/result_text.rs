@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use crate::{
-    conversation::{TurnToolCall, parse_result_data},
+    conversation_turn::{TurnToolCall, parse_result_data},
     word_stems::{identifier_to_label, split_words, stem_word, stem_words},
 };
 

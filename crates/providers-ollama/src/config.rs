@@ -5,15 +5,15 @@ use serde_json::Value;
 use switchboard_domain::ModelError;
 use switchboard_providers_common::{
     Headers, TransportConfig,
-    provider::{ErrorTable, ModelPage, ProviderConfig, is_blank, read_variable, redacted_address},
+    provider::{ErrorTable, ModelPage, ProviderConfig, is_blank, read_env_var, redacted_address},
     text_tool_calls::TextCallFormats,
 };
 
 use crate::{
-    address::{CLOUD_HOST, is_loopback, parse_base_url},
     error::{ERRORS, find_error_advice, is_connection_failure},
     model::ChatApi,
     server::parse_model_list_page,
+    server_address::{CLOUD_HOST, is_loopback, parse_base_url},
 };
 
 /// Name of the environment variable with the address of the server.
@@ -114,7 +114,7 @@ impl OllamaConfig {
 
     /// Returns whether the server is Ollama's own cloud.
     pub fn is_cloud(&self) -> bool {
-        self.is_on_host(CLOUD_HOST)
+        self.is_base_url_on_host(CLOUD_HOST)
     }
 }
 
@@ -127,7 +127,7 @@ impl ProviderConfig for OllamaConfig {
     /// Creates the configuration from `OLLAMA_HOST` and `OLLAMA_API_KEY`. Fails if the address is
     /// invalid, or if the server is Ollama's cloud and the key is missing.
     fn from_env_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
-        let get = |name: &str| read_variable(&lookup, name);
+        let get = |name: &str| read_env_var(&lookup, name);
         let mut config = Self::for_host(&get(HOST_VARIABLE).unwrap_or_default())?;
         config.api_key = get(API_KEY_VARIABLE).map(SecretString::from);
         config.validate_config()?;
@@ -174,7 +174,7 @@ impl ProviderConfig for OllamaConfig {
         Ok(())
     }
 
-    fn read_models(&self, body: &Value) -> Option<ModelPage> {
+    fn parse_model_list(&self, body: &Value) -> Option<ModelPage> {
         parse_model_list_page(body)
     }
 

@@ -21,7 +21,7 @@ pub(crate) const THINKING_LEVELS: &str = "a level of thinking (`think`) by this 
 
 /// Table with the rules that classify errors of Ollama servers by their messages.
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
-    details: read_error_field,
+    details: set_invalid_field,
     rules: RULES,
     not_found_hint: "is this address an Ollama server's, without /v1 or /api at its end?",
 };
@@ -72,7 +72,7 @@ const RULES: &[ErrorRule] = &[
 
 /// Sets `error.field` to the name of the invalid request field, if the error message names or
 /// implies one. Ollama has no separate field for it.
-fn read_error_field(_fields: &Map<String, Value>, error: &mut ApiError) {
+fn set_invalid_field(_fields: &Map<String, Value>, error: &mut ApiError) {
     const FIELDS: [(&str, &str); 5] = [
         ("invalid format", "format"),
         ("invalid think value", "think"),

@@ -8,7 +8,7 @@ use super::*;
 use crate::OllamaConfig;
 
 fn classified_body(status: u16, body: &[u8]) -> ClassifiedError {
-    ERRORS.classify(&HttpFailure {
+    ERRORS.classify_failure(&HttpFailure {
         status,
         headers: &HeaderMap::new(),
         body,

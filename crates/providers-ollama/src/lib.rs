@@ -39,13 +39,13 @@
 //! [`ModelErrorKind::ContextOverflow`](switchboard_domain::ModelErrorKind::ContextOverflow).
 #![deny(missing_docs)]
 
-mod address;
 pub mod capabilities;
 pub mod chat;
 pub mod config;
 mod error;
 pub mod model;
 pub mod server;
+mod server_address;
 
 pub use capabilities::capabilities;
 pub use chat::ThinkForm;

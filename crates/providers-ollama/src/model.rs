@@ -18,7 +18,7 @@ use crate::{
     OllamaConfig, ToolsByPrompt, capabilities,
     chat::{
         ChatDecoder, ThinkForm, ToolUseIds, WireRequest, events_from_body, find_required_tools,
-        sends_tools_in_format, to_wire_request,
+        sends_tools_in_format_field, to_wire_request,
     },
     error::{THINKING, THINKING_LEVELS, TOOLS},
 };
@@ -90,7 +90,7 @@ impl WireProtocol for ChatApi {
         simplified: &mut RequestSimplification,
     ) -> Result<PreparedRequest<ChatDecoder>, ModelError> {
         let id = model.id();
-        simplified.tools_in_prompt |= needs_prompted_tools(model);
+        simplified.tools_in_prompt |= needs_tools_in_prompt(model);
         let (mapped, recovery) = if simplified.tools_in_prompt && has_tools_or_calls(request) {
             describe_tools_in_prompt(model, request)?
         } else {
@@ -122,12 +122,12 @@ impl WireProtocol for ChatApi {
         let decoder = ChatDecoder::new(id.clone(), tool_choice, merge_warnings(warnings), ids);
         Ok(PreparedRequest {
             request: SentRequest::new(&id.provider, "api/chat", body.stream, &body)?,
-            decoder: decoder.with_form(form),
+            decoder: decoder.with_answer_form(form),
             recovery: (!may_answer).then_some(recovery),
         })
     }
 
-    fn adapt_to_error(
+    fn adapt_retry_to_error(
         model: &OllamaModel,
         request: &ChatRequest,
         simplified: &mut RequestSimplification,
@@ -156,13 +156,13 @@ impl WireProtocol for ChatApi {
         }
     }
 
-    fn read_document(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+    fn decode_json(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
         events_from_body(decoder, body)
     }
 }
 
 /// Returns whether every request for the model describes its tools in the prompt.
-fn needs_prompted_tools(model: &OllamaModel) -> bool {
+fn needs_tools_in_prompt(model: &OllamaModel) -> bool {
     match model.config().tools_by_prompt {
         ToolsByPrompt::Never => false,
         ToolsByPrompt::Auto => model.capabilities().tools == Some(false),
@@ -180,7 +180,7 @@ fn describe_tools_in_prompt<'a>(
     request: &'a ChatRequest,
 ) -> Result<(Cow<'a, ChatRequest>, CallRecoverySettings), ModelError> {
     find_required_tools(request, model.provider())?;
-    if sends_tools_in_format(request, model.capabilities()) {
+    if sends_tools_in_format_field(request, model.capabilities()) {
         let recovery = CallRecoverySettings::for_request(request, TextCallFormats::ALL);
         return Ok((Cow::Owned(convert_tool_history_to_text(request)), recovery));
     }

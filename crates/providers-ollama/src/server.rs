@@ -31,7 +31,7 @@ pub async fn fetch_version(client: &OllamaClient) -> Result<String, ModelError> 
     let transport = HttpTransport::new(client.config().provider(), &config)?;
     let read = |body: &Value| text_field(body, "version");
     client
-        .get_document_with(&transport, "api/version", "a version", read)
+        .get_json_with_transport(&transport, "api/version", "a version", read)
         .await
 }
 
@@ -51,7 +51,7 @@ pub async fn fetch_model_description(
     let body = json!({ "model": name }).to_string();
     let read = |body: &Value| ModelDescription::from_response(name, body);
     client
-        .post_document("api/show", body, "a description of a model", read)
+        .post_json("api/show", body, "a description of a model", read)
         .await
 }
 
@@ -98,7 +98,7 @@ impl ModelDescription {
             return None;
         }
         let abilities = body.get("capabilities").and_then(Value::as_array);
-        let num_ctx = parameter_values(body, "num_ctx").find_map(|value| value.parse().ok());
+        let num_ctx = model_parameter_values(body, "num_ctx").find_map(|value| value.parse().ok());
         let is_remote = ["remote_host", "remote_model"];
         Some(Self {
             name: name.to_owned(),
@@ -107,7 +107,7 @@ impl ModelDescription {
                 names.map(str::to_owned).collect()
             }),
             context_window: num_ctx.or_else(|| find_context_length(body)),
-            stop: parameter_values(body, "stop")
+            stop: model_parameter_values(body, "stop")
                 .map(parse_stop_sequence)
                 .collect(),
             is_remote: is_remote
@@ -137,7 +137,7 @@ pub(crate) fn parse_model_list_page(body: &Value) -> Option<ModelPage> {
 
 /// Returns all values of the model parameter `name`. Parameters are lines of text: name, blanks,
 /// and the value in Go syntax. A parameter with several values has one line per value.
-fn parameter_values<'b>(body: &'b Value, name: &str) -> impl Iterator<Item = &'b str> {
+fn model_parameter_values<'b>(body: &'b Value, name: &str) -> impl Iterator<Item = &'b str> {
     let lines = body.get("parameters").and_then(Value::as_str);
     lines.unwrap_or_default().lines().filter_map(move |line| {
         let (found, value) = line.trim().split_once(char::is_whitespace)?;

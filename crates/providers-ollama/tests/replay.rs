@@ -31,7 +31,7 @@ fn decoder(stem: &str) -> ChatDecoder {
         tools: vec!["get_weather".into(), "list_cities".into()],
         may_answer: stem == "form-answer",
     });
-    ChatDecoder::new(model, native, Vec::new(), ToolUseIds::default()).with_form(form)
+    ChatDecoder::new(model, native, Vec::new(), ToolUseIds::default()).with_answer_form(form)
 }
 
 fn stream(stem: &str) -> impl Fn(Body) -> ModelStream {

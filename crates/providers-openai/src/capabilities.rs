@@ -72,7 +72,7 @@ pub(crate) enum ModelSeries {
 
 /// How a model series with reasoning handles the request field `reasoning_effort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ReasoningRules {
+pub(crate) struct ReasoningEffortRules {
     /// Whether the model accepts `reasoning_effort: none`, which turns reasoning off.
     pub(crate) can_be_off: bool,
     /// Whether the model does not reason if the request omits `reasoning_effort`. Always `false` if
@@ -121,9 +121,9 @@ impl ModelSeries {
 
     /// Returns the rules of the series for `reasoning_effort`. Returns `None` for models without
     /// reasoning.
-    pub(crate) fn reasoning_rules(self) -> Option<ReasoningRules> {
+    pub(crate) fn reasoning_rules(self) -> Option<ReasoningEffortRules> {
         match self {
-            Self::O(_) => Some(ReasoningRules {
+            Self::O(_) => Some(ReasoningEffortRules {
                 can_be_off: false,
                 off_by_default: false,
                 excludes_tools: false,
@@ -134,7 +134,7 @@ impl ModelSeries {
                 always_reasons,
             } => {
                 let can_be_off = version >= (5, 1) && !always_reasons;
-                Some(ReasoningRules {
+                Some(ReasoningEffortRules {
                     can_be_off,
                     off_by_default: can_be_off && version < (5, 5),
                     excludes_tools: version >= (5, 4),
@@ -173,7 +173,7 @@ impl ModelSeries {
 mod tests {
     use super::*;
 
-    fn reasoning(model: &str) -> Option<ReasoningRules> {
+    fn reasoning(model: &str) -> Option<ReasoningEffortRules> {
         ModelSeries::from_model_name(model).and_then(ModelSeries::reasoning_rules)
     }
 

@@ -6,14 +6,14 @@ use switchboard_domain::ModelError;
 use switchboard_providers_common::{
     Headers, TransportConfig,
     provider::{
-        ErrorTable, ModelPage, ProviderConfig, ServedModel, is_blank, read_variable,
+        ErrorTable, ModelPage, ProviderConfig, ServedModel, is_blank, read_env_var,
         redacted_address,
     },
 };
 
 use crate::{
     Profile, ServerTool, chat::ChatOptions, error::ERRORS, model::ChatCompletionsApi,
-    profile::AuthHeader, responses::ResponsesOptions,
+    responses::ResponsesOptions, server_profile::AuthHeader,
 };
 
 /// Base address of OpenAI's own API.
@@ -118,7 +118,7 @@ impl OpenAiConfig {
     /// Returns whether the host of the base address is `api.openai.com` or a subdomain, such as the
     /// regional `eu.api.openai.com`.
     pub fn is_openai(&self) -> bool {
-        self.is_on_host("api.openai.com")
+        self.is_base_url_on_host("api.openai.com")
     }
 
     /// Returns the API key unless it is blank.
@@ -140,7 +140,7 @@ impl ProviderConfig for OpenAiConfig {
     /// Fails with `ModelErrorKind::Configuration` if the base address is invalid, or if OpenAI's
     /// own API has no key.
     fn from_env_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
-        let get = |name: &str| read_variable(&lookup, name);
+        let get = |name: &str| read_env_var(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| OPENAI_BASE_URL.to_owned());
         let mut config = Self {
             api_key: get(API_KEY_VARIABLE).map(SecretString::from),
@@ -193,7 +193,7 @@ impl ProviderConfig for OpenAiConfig {
     }
 
     fn validate_config(&self) -> Result<(), ModelError> {
-        self.check_address("it must begin with http:// or https:// and end with /v1")?;
+        self.check_base_url("it must begin with http:// or https:// and end with /v1")?;
         if self.nonblank_api_key().is_none() && self.is_openai() {
             let message = format!("no key for OpenAI: set {API_KEY_VARIABLE}");
             return Err(self.configuration_error(message));
@@ -208,7 +208,7 @@ impl ProviderConfig for OpenAiConfig {
     /// Parses a list of models: an object `{"data": [{id, …}]}` or, from Together, the array
     /// without this object. Skips entries without an `id`. Returns `None` if the body contains no
     /// such array.
-    fn read_models(&self, body: &Value) -> Option<ModelPage> {
+    fn parse_model_list(&self, body: &Value) -> Option<ModelPage> {
         let list = body.get("data").unwrap_or(body).as_array()?;
         let models = list.iter().filter_map(|entry| {
             let name = entry.get("id")?.as_str().filter(|id| !id.is_empty())?;

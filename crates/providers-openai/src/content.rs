@@ -1,6 +1,6 @@
 //! Message conversion that the Chat Completions and Responses mappings share.
 
-pub(crate) mod conversation;
+pub(crate) mod conversation_mapper;
 pub(crate) mod tool_results;
 pub(crate) mod warnings;
 

@@ -185,7 +185,7 @@ fn errors_within_a_stream_are_classified_by_code_or_type() {
 #[test]
 fn a_response_without_an_error_object_is_classified_by_its_status() {
     let read = |status: u16, body: &str| {
-        ERRORS.classify(&HttpFailure {
+        ERRORS.classify_failure(&HttpFailure {
             status,
             headers: &http::HeaderMap::new(),
             body: body.as_bytes(),

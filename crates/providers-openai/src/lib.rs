@@ -4,7 +4,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`config`] | [`OpenAiConfig`]: the address, credentials and options of a server |
-//! | [`profile`] | [`Profile`]: the differences between servers, as values |
+//! | [`server_profile`] | [`Profile`]: the differences between servers, as values |
 //! | [`model`] | [`OpenAiChatModel`], [`OpenAiResponsesModel`]: the models |
 //! | [`chat`] | the mapping of Chat Completions, without I/O |
 //! | [`responses`] | the mapping of Responses, without I/O |
@@ -32,15 +32,15 @@ mod content;
 mod error;
 pub mod model;
 mod options;
-pub mod profile;
 pub mod responses;
+pub mod server_profile;
 mod tools;
 mod wire;
 
 pub use capabilities::capabilities;
 pub use config::OpenAiConfig;
 pub use model::{ChatCompletionsApi, OpenAiChatModel, OpenAiResponsesModel, ResponsesApi};
-pub use profile::Profile;
+pub use server_profile::Profile;
 use switchboard_providers_common::provider::HttpClient;
 pub use switchboard_providers_common::{
     ToolMapping,

@@ -15,7 +15,7 @@ use crate::{
     chat::{self, ChatDecoder, ChatOptions},
     responses::{
         self, ResponsesDecoder, ResponsesOptions,
-        retry::{refuses_reasoning, remove_reasoning},
+        reasoning_removal::{is_reasoning_refusal, remove_reasoning},
     },
     tools::{NAME_RULE, check_tool_choice},
 };
@@ -86,7 +86,7 @@ impl WireProtocol for ChatCompletionsApi {
         _adaptation: &mut (),
     ) -> Result<PreparedRequest<ChatDecoder>, ModelError> {
         let profile = &model.config().profile;
-        if needs_prompted_tools(model, request) {
+        if needs_tools_in_prompt(model, request) {
             check_tool_choice(request, model.provider())?;
             // With `constrained`, a forced tool call is requested as an answer that must match a
             // JSON Schema. The root of this schema may be `anyOf`, so the server must support
@@ -103,14 +103,14 @@ impl WireProtocol for ChatCompletionsApi {
         prepare_chat(model, request, recovery)
     }
 
-    fn read_document(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+    fn decode_json(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
         chat::events_from_body(decoder, body)
     }
 }
 
 /// Returns whether the tools of the request, and the tool calls and results in its messages, must
 /// be sent as text in the prompt.
-fn needs_prompted_tools(model: &OpenAiChatModel, request: &ChatRequest) -> bool {
+fn needs_tools_in_prompt(model: &OpenAiChatModel, request: &ChatRequest) -> bool {
     let profile = &model.config().profile;
     let as_text = profile.tools_by_prompt || model.capabilities().tools == Some(false);
     let is_of_tool = |part: &Part| matches!(part, Part::ToolUse(_) | Part::ToolResult(_));
@@ -150,12 +150,12 @@ pub struct ResponsesApi;
 /// State of the retries of a request. `true` if the next attempt omits the reasoning of earlier
 /// answers, because the API refused this reasoning.
 #[derive(Debug, Default)]
-pub struct WithoutReasoning(bool);
+pub struct OmitEarlierReasoning(bool);
 
 impl WireProtocol for ResponsesApi {
     type Config = OpenAiConfig;
     type Options = ResponsesOptions;
-    type Adaptation = WithoutReasoning;
+    type Adaptation = OmitEarlierReasoning;
     type Decoder = ResponsesDecoder;
 
     fn options(config: &OpenAiConfig) -> ResponsesOptions {
@@ -169,7 +169,7 @@ impl WireProtocol for ResponsesApi {
     fn prepare_request(
         model: &OpenAiResponsesModel,
         request: &ChatRequest,
-        adaptation: &mut WithoutReasoning,
+        adaptation: &mut OmitEarlierReasoning,
     ) -> Result<PreparedRequest<ResponsesDecoder>, ModelError> {
         let id = model.id();
         let changed = remove_reasoning(request).filter(|_| adaptation.0);
@@ -199,18 +199,18 @@ impl WireProtocol for ResponsesApi {
         })
     }
 
-    fn adapt_to_error(
+    fn adapt_retry_to_error(
         _model: &OpenAiResponsesModel,
         request: &ChatRequest,
-        adaptation: &mut WithoutReasoning,
+        adaptation: &mut OmitEarlierReasoning,
         error: &ModelError,
     ) -> bool {
-        let may_change = !adaptation.0 && refuses_reasoning(error);
+        let may_change = !adaptation.0 && is_reasoning_refusal(error);
         adaptation.0 |= may_change && remove_reasoning(request).is_some();
         may_change && adaptation.0
     }
 
-    fn read_document(decoder: ResponsesDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+    fn decode_json(decoder: ResponsesDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
         responses::events_from_body(decoder, body)
     }
 }

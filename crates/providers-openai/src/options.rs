@@ -12,7 +12,7 @@ use switchboard_providers_common::{
 
 use crate::{
     capabilities::ModelSeries,
-    profile::Profile,
+    server_profile::Profile,
     tools::{
         NAME_RULE,
         schema::{self, SentSchema},
@@ -143,7 +143,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
     }
 
     /// Warns about a field `stream` in the caller's `extra`, which has no effect.
-    pub(crate) fn warn_stream_field(&mut self) {
+    pub(crate) fn warn_ignored_stream_field(&mut self) {
         if self.request.extra.contains_key(STREAM) {
             self.warn_dropped_option(
                 "`stream` was ignored: the delivery of the request decides it",
@@ -186,14 +186,14 @@ pub(crate) fn answer_schema<'a>(
     let Some((name, schema)) = requested_schema(request, &model.provider, capabilities)? else {
         return Ok(None);
     };
-    if !NAME_RULE.allows(name) {
+    if !NAME_RULE.allows_name(name) {
         let message = format!(
             "schema name `{name}` must have 1 to 64 characters of A-Z, a-z, 0-9, `_` and `-`"
         );
         return Err(invalid_request(&model.provider, field, message));
     }
     let sent = schema::compile_answer_schema(name, schema, profile, warnings);
-    if sent.changes_shape {
+    if sent.needs_restore {
         tool_mapping.set_answer_schema(schema, Dialect::OpenAiStrict);
     }
     Ok(Some((name, sent)))

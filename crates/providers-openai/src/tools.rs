@@ -23,7 +23,7 @@ use self::{
     provider_tools::{DeclaredTools, ProviderTool, ToolForm, ToolName},
     schema::{CompiledParameters, compile_parameters},
 };
-use crate::profile::{ForcedToolChoice, Profile};
+use crate::server_profile::{ForcedToolChoiceSupport, Profile};
 
 /// Rule for valid names of functions and of answer schemas: `^[a-zA-Z0-9_-]{1,64}$`.
 pub(crate) const NAME_RULE: NameRule = NameRule::OPENAI;
@@ -119,7 +119,7 @@ pub(crate) fn map_tools<'a>(
             (Some(json!(mode)), ToolChoiceOutcome::Native)
         }
         Some(allowed) => {
-            let (choice, outcome) = builder.map_forced_choice(&allowed);
+            let (choice, outcome) = builder.map_forced_tool_choice(&allowed);
             (Some(choice), outcome)
         }
     };
@@ -164,11 +164,11 @@ struct ToolBuilder<'a, 'm> {
 impl<'a> ToolBuilder<'a, '_> {
     /// Maps a tool choice that forces a call of one of `allowed`, or of any tool if the list is
     /// empty. If the API cannot express this choice, the tools that are not allowed are removed.
-    fn map_forced_choice(&mut self, allowed: &[&'a str]) -> (Value, ToolChoiceOutcome) {
+    fn map_forced_tool_choice(&mut self, allowed: &[&'a str]) -> (Value, ToolChoiceOutcome) {
         let (request, profile) = (self.context.request, self.context.profile);
         let reasons = !matches!(request.reasoning, None | Some(ReasoningEffort::None));
         let is_refused_now =
-            reasons && profile.forced_tool_choice == ForcedToolChoice::RefusedWhileReasoning;
+            reasons && profile.forced_tool_choice == ForcedToolChoiceSupport::RefusedWhileReasoning;
         if is_refused_now || self.context.capabilities.forced_tool_choice == Some(false) {
             self.keep_named_tools(allowed);
             let why =
@@ -182,13 +182,13 @@ impl<'a> ToolBuilder<'a, '_> {
                 && self
                     .provider_tools
                     .iter()
-                    .all(|it| self.selects_tool(allowed, it)));
+                    .all(|it| self.names_select_tool(allowed, it)));
         let (choice, is_native) = match names.as_slice() {
             [one] if one.can_be_forced() => (one.to_tool_choice(self.context.form), true),
             _ if !allows_all && profile.allowed_tools => (self.allowed_tools_choice(&names), true),
             _ => (json!("required"), allows_all),
         };
-        let outcome = if profile.forced_tool_choice == ForcedToolChoice::Unenforced {
+        let outcome = if profile.forced_tool_choice == ForcedToolChoiceSupport::Unenforced {
             let why = format!("{} does not enforce the tool choice", profile.name);
             relax_tool_choice(&why, self.warnings)
         } else {
@@ -222,7 +222,7 @@ impl<'a> ToolBuilder<'a, '_> {
     /// provider tool, or the name under which the request declares the function.
     fn name_on_wire(&self, name: &'a str) -> ToolName<'a> {
         let mut provider_tools = self.provider_tools.iter();
-        match provider_tools.find(|it| self.selects_tool(&[name], it)) {
+        match provider_tools.find(|it| self.names_select_tool(&[name], it)) {
             Some(tool) => tool.name.clone(),
             None => ToolName::Function(self.context.names.wire_name(name)),
         }
@@ -230,7 +230,7 @@ impl<'a> ToolBuilder<'a, '_> {
 
     /// Returns whether one of `names` selects the provider tool `tool`. If a function has the same
     /// name, the name selects the function and not the provider tool.
-    fn selects_tool(&self, names: &[&str], tool: &ProviderTool<'_>) -> bool {
+    fn names_select_tool(&self, names: &[&str], tool: &ProviderTool<'_>) -> bool {
         let is_function = |name: &str| self.functions.iter().any(|it| it.name == name);
         let mut matching = names.iter().filter(|name| tool.has_name(name));
         matching.any(|name| !is_function(name))
@@ -240,7 +240,7 @@ impl<'a> ToolBuilder<'a, '_> {
     fn keep_named_tools(&mut self, names: &[&str]) {
         if !names.is_empty() {
             let mut provider_tools = std::mem::take(&mut self.provider_tools);
-            provider_tools.retain(|it| self.selects_tool(names, it));
+            provider_tools.retain(|it| self.names_select_tool(names, it));
             self.provider_tools = provider_tools;
             self.functions.retain(|it| names.contains(&&*it.name));
         }
@@ -258,7 +258,7 @@ impl<'a> ToolBuilder<'a, '_> {
         let functions = self.functions.into_iter().map(|tool| {
             let CompiledParameters { schema, strict } =
                 compile_parameters(tool, profile, schemas, self.warnings);
-            if strict && schema.changes_shape() {
+            if strict && schema.needs_restore() {
                 tool_mapping.add_tool(tool, Dialect::OpenAiStrict);
             }
             Function {
@@ -289,7 +289,7 @@ pub(crate) fn choice_disables_reasoning(request: &ChatRequest, profile: &Profile
         request.tool_choice,
         ToolChoice::Required | ToolChoice::Only(_)
     );
-    let is_refused = profile.forced_tool_choice == ForcedToolChoice::RefusedWhileReasoning;
+    let is_refused = profile.forced_tool_choice == ForcedToolChoiceSupport::RefusedWhileReasoning;
     is_forced && is_refused && request.reasoning.is_none()
 }
 

@@ -54,7 +54,7 @@ impl Case {
         } else {
             "chat"
         };
-        format!("{} ({wire})", self.entry.id())
+        format!("{} ({wire})", self.entry.model_id())
     }
 
     fn send(&self, request: &ChatRequest) -> Result<Sent, ModelError> {

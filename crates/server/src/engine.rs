@@ -46,13 +46,13 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Returns the tools with an HTML page (MCP Apps) that the ready MCP servers offer. The default
     /// implementation returns none.
-    async fn tool_pages(&self) -> Vec<ToolPage> {
+    async fn list_tool_ui_pages(&self) -> Vec<ToolPage> {
         Vec::new()
     }
 
     /// Reads the HTML page with the URI `uri` from the MCP server `server`. The HTML is untrusted.
     /// The error states why the page cannot be read.
-    async fn read_tool_page(&self, server: &str, uri: &str) -> Result<String, String> {
+    async fn read_tool_ui_page(&self, server: &str, uri: &str) -> Result<String, String> {
         Err(format!("server `{server}` has no page `{uri}`"))
     }
 
@@ -62,7 +62,7 @@ pub trait Engine: Send + Sync + 'static {
     /// Returns whether a model is configured or in the model catalogue. The metrics count only a
     /// limited number of other models under their own names, because clients can send any model
     /// name. The default implementation returns `true`.
-    fn knows_model(&self, _model: &ModelId) -> bool {
+    fn is_model_available(&self, _model: &ModelId) -> bool {
         true
     }
 
@@ -76,12 +76,12 @@ pub trait Engine: Send + Sync + 'static {
     /// Removes the approval decisions that were remembered for a session. The server calls this
     /// method when the session is deleted, or when an ephemeral run has ended. `_session` is the id
     /// of the session or of the ephemeral run.
-    fn forget_approvals(&self, _principal: &Principal, _session: &str) {}
+    fn forget_session_approvals(&self, _principal: &Principal, _session: &str) {}
 
     /// Creates the observer, such as an audit log, that receives the events of one run. The server
     /// calls this method when it starts to execute a new or resumed run. `_session` is `None` for
     /// an ephemeral run. The default implementation returns `None`: no observer.
-    fn create_observer(
+    fn create_run_observer(
         &self,
         _principal: &Principal,
         _session: Option<&str>,
@@ -90,8 +90,8 @@ pub trait Engine: Send + Sync + 'static {
     }
 }
 
-/// A receiver of the events of one run, such as an audit log. [`Engine::create_observer`] creates
-/// it.
+/// A receiver of the events of one run, such as an audit log. [`Engine::create_run_observer`]
+/// creates it.
 #[async_trait]
 pub trait RunEventObserver: Send {
     /// Receives every event of the run except deltas of text, reasoning and tool input. The run

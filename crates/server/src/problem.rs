@@ -80,14 +80,14 @@ impl Problem {
 
     /// Sets the field of the request that caused the problem.
     #[must_use]
-    pub(crate) fn with_field(mut self, field: impl Into<Box<str>>) -> Self {
+    pub(crate) fn with_invalid_field(mut self, field: impl Into<Box<str>>) -> Self {
         self.field = Some(field.into());
         self
     }
 
     /// Sets the unfinished run that conflicts with the request.
     #[must_use]
-    pub(crate) fn with_run(mut self, run: &str) -> Self {
+    pub(crate) fn with_unfinished_run(mut self, run: &str) -> Self {
         self.run = Some(run.into());
         self
     }
@@ -99,7 +99,7 @@ impl Problem {
 
     /// Creates a problem with status 422 for a field with an invalid value.
     pub(crate) fn invalid_field(field: impl Into<Box<str>>, detail: impl Into<String>) -> Self {
-        Self::new(ProblemKind::Invalid, detail).with_field(field)
+        Self::new(ProblemKind::Invalid, detail).with_invalid_field(field)
     }
 
     /// Creates a problem with status 404 for a resource that does not exist or that belongs to
@@ -130,7 +130,7 @@ impl Problem {
              /runs/{run}/events), decide about its waiting calls (GET /runs/{run}), continue it \
              (POST /runs/{run}/continue) or cancel it (POST /runs/{run}/cancel)"
         );
-        Self::new(ProblemKind::SessionBusy, detail).with_run(run)
+        Self::new(ProblemKind::SessionBusy, detail).with_unfinished_run(run)
     }
 
     /// Creates a problem with status 409 for an operation that the current state of a run or

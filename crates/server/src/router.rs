@@ -16,8 +16,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     App, Problem, ProblemKind, dialects,
     http::{
-        limits,
-        security::{self, HostNames},
+        concurrency_limits,
+        security::{self, AllowedHostNames},
     },
     openapi::document,
     routes,
@@ -25,11 +25,11 @@ use crate::{
 
 /// Returns the routes that are in the OpenAPI document.
 fn documented_routes() -> OpenApiRouter<App> {
-    guarded_routes().merge(public_routes())
+    protected_routes().merge(public_routes())
 }
 
-fn guarded_routes() -> OpenApiRouter<App> {
-    routes::guarded_routes().merge(dialects::routes())
+fn protected_routes() -> OpenApiRouter<App> {
+    routes::protected_routes().merge(dialects::routes())
 }
 
 fn public_routes() -> OpenApiRouter<App> {
@@ -38,7 +38,7 @@ fn public_routes() -> OpenApiRouter<App> {
 
 /// Returns all routes and middleware for a server that listens on the address `bound`.
 pub(crate) fn build_router(app: &App, bound: IpAddr) -> Router {
-    let (guarded, _) = guarded_routes().split_for_parts();
+    let (guarded, _) = protected_routes().split_for_parts();
     let guarded = guarded
         .route_layer(middleware::from_fn(add_matched_route))
         .method_not_allowed_fallback(method_not_allowed)
@@ -49,14 +49,14 @@ pub(crate) fn build_router(app: &App, bound: IpAddr) -> Router {
         ));
     let (open, _) = public_routes().split_for_parts();
     let open: Router<App> = open.merge(routes::page::routes());
-    let names = HostNames::new(app.options(), bound);
+    let names = AllowedHostNames::new(app.options(), bound);
     let router = open
         .route_layer(middleware::from_fn(add_matched_route))
         .method_not_allowed_fallback(method_not_allowed)
         .fallback_service(guarded.with_state(app.clone()))
         .layer(middleware::from_fn_with_state(
             Arc::clone(app.concurrency_limits()),
-            limits::limit_requests,
+            concurrency_limits::limit_requests,
         ))
         .layer(CatchPanicLayer::custom(panic_response))
         .layer(middleware::from_fn_with_state(
@@ -85,7 +85,7 @@ async fn openapi(State(app): State<App>, request: Request) -> Response {
         serde_json::to_string(&document).unwrap_or_default()
     });
     let content_type = HeaderValue::from_static("application/json");
-    let document = document::add_server_prefix(document, nested_prefix(&request));
+    let document = document::add_server_prefix(document, nested_path_prefix(&request));
     ([(header::CONTENT_TYPE, content_type)], document).into_response()
 }
 
@@ -118,7 +118,7 @@ async fn observe_request(State(app): State<App>, request: Request, next: Next) -
     let start = Instant::now();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
-    let prefix = nested_prefix(&request).to_owned();
+    let prefix = nested_path_prefix(&request).to_owned();
     // The tracing span omits query and headers, which may contain secrets.
     let span = tracing::info_span!(
         "http request",
@@ -173,12 +173,12 @@ async fn observe_request(State(app): State<App>, request: Request, next: Next) -
     headers
         .entry(header::CONTENT_SECURITY_POLICY)
         .or_insert(policy);
-    limits::hold_until_sent(response, open_request)
+    concurrency_limits::hold_until_response_sent(response, open_request)
 }
 
 /// Returns the path prefix, such as `/tools`, below which the embedding program nested the server's
 /// routes. Returns an empty string if the routes are not nested.
-fn nested_prefix(request: &Request) -> &str {
+fn nested_path_prefix(request: &Request) -> &str {
     let inner = request.uri().path();
     let original = request.extensions().get::<OriginalUri>();
     let Some(OriginalUri(original)) = original else {

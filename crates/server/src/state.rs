@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{
     Engine, ServerOptions,
-    http::limits::ConcurrencyLimits,
-    hub::Hub,
+    http::concurrency_limits::ConcurrencyLimits,
+    hub::RunHub,
     monitoring::{metrics::ServerMetrics, readiness::StoreCheck},
 };
 
@@ -16,7 +16,7 @@ pub(crate) struct App {
 }
 
 struct SharedAppState {
-    hub: Hub,
+    hub: RunHub,
     metrics: ServerMetrics,
     limits: Arc<ConcurrencyLimits>,
     store_check: StoreCheck,
@@ -24,7 +24,7 @@ struct SharedAppState {
 }
 
 impl App {
-    pub(crate) fn new(hub: Hub) -> Self {
+    pub(crate) fn new(hub: RunHub) -> Self {
         let shared = SharedAppState {
             limits: Arc::new(ConcurrencyLimits::new(hub.options())),
             metrics: ServerMetrics::new(hub.metrics_collector()),
@@ -37,7 +37,7 @@ impl App {
         }
     }
 
-    pub(crate) fn hub(&self) -> &Hub {
+    pub(crate) fn hub(&self) -> &RunHub {
         &self.shared.hub
     }
 
@@ -59,7 +59,7 @@ impl App {
 
     /// Returns whether the session store can be read and written. The result may be one second old.
     pub(crate) async fn store_is_ready(&self) -> bool {
-        let ping = self.hub().session_store().check_access();
+        let ping = self.hub().session_store().check_store_access();
         self.shared.store_check.is_store_ready(ping).await
     }
 

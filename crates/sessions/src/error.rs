@@ -8,7 +8,7 @@ use switchboard_domain::{SessionId, SessionStoreError};
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum StoreOpenError {
     /// A file or folder cannot be created or opened.
     #[error("{}: {source}", path.display())]
     File {

@@ -34,7 +34,7 @@
 
 mod database;
 mod error;
-mod limits;
+mod json_limits;
 mod options;
 mod retention;
 mod rows;
@@ -44,8 +44,8 @@ mod store;
 mod transfer;
 mod write;
 
-pub use error::{ImportError, OpenError};
+pub use error::{ImportError, StoreOpenError};
 pub use options::{Durability, StoreOptions};
 pub use retention::Retention;
 pub use store::Store;
-pub use transfer::{ImportIds, ImportSummary};
+pub use transfer::{ImportIdPolicy, ImportSummary};

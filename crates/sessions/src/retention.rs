@@ -39,7 +39,7 @@ const DELETE_BEYOND: &str = "DELETE FROM sessions WHERE (key, used_us) IN (
 
 impl Store {
     /// Removes the sessions of all principals that exceed the limits, and returns their number.
-    pub async fn prune(&self, retention: &Retention) -> Result<u64, SessionStoreError> {
+    pub async fn prune_sessions(&self, retention: &Retention) -> Result<u64, SessionStoreError> {
         let mut removed = 0;
         if let Some(age) = retention.unused_for {
             let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
@@ -54,7 +54,7 @@ impl Store {
             // On SQLite, this write returns free pages of the file to the operating system. On
             // PostgreSQL, it does nothing.
             let shrunk = self.perform_write("shrink the file", async |tx| {
-                Ok(tx.connection.shrink().await?)
+                Ok(tx.connection.shrink_file().await?)
             });
             shrunk.await?;
         }

@@ -56,7 +56,7 @@ impl StoredRun {
         let record = RunRecord {
             id: row.read_text(0)?,
             session: SessionId(row.read_text(1)?),
-            state: parse_state(&row.read_text(2)?)?,
+            state: parse_run_state(&row.read_text(2)?)?,
             model: row.read_text(4)?,
             created_at: row.read_text(5)?,
             updated_at,
@@ -75,7 +75,7 @@ impl StoredRun {
     }
 }
 
-pub(crate) fn state_name(state: RunState) -> &'static str {
+pub(crate) fn run_state_name(state: RunState) -> &'static str {
     match state {
         RunState::Running => "running",
         RunState::Waiting => "waiting",
@@ -84,7 +84,7 @@ pub(crate) fn state_name(state: RunState) -> &'static str {
     }
 }
 
-fn parse_state(name: &str) -> Result<RunState, DatabaseError> {
+fn parse_run_state(name: &str) -> Result<RunState, DatabaseError> {
     let mut states = [
         RunState::Running,
         RunState::Waiting,
@@ -92,7 +92,7 @@ fn parse_state(name: &str) -> Result<RunState, DatabaseError> {
         RunState::Finished,
     ]
     .into_iter();
-    let state = states.find(|state| state_name(*state) == name);
+    let state = states.find(|state| run_state_name(*state) == name);
     state.ok_or_else(|| {
         DatabaseError::unreadable_data(format!("a run has the unknown state `{name}`"))
     })

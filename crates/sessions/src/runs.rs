@@ -11,8 +11,8 @@ use switchboard_domain::{
 use crate::{
     Store,
     database::{DatabaseError, Row, Value, has_nul, values},
-    limits::{check_nesting, serialize_messages},
-    rows::{RUN, StoredRun, read_events, read_message, select_runs, state_name},
+    json_limits::{check_json_nesting, serialize_messages},
+    rows::{RUN, StoredRun, read_events, read_message, run_state_name, select_runs},
     write::{
         queue::WriteError,
         transaction::{
@@ -157,7 +157,7 @@ impl RunStore for Store {
         const TRUNCATE: &str = "DELETE FROM run_messages WHERE run = $1 AND position >= $2";
         const TOUCH: &str = "UPDATE runs SET updated_at = $2 WHERE key = $1";
         check_run_id(run)?;
-        check_nesting("the state of a run", &snapshot.state)?;
+        check_json_nesting("the state of a run", &snapshot.state)?;
         let events = EventRow::new(run, events)?;
         let messages = serialize_messages(OPERATION, &snapshot.messages)?;
         let (state, from) = (Arc::clone(&snapshot.state), snapshot.from);
@@ -256,7 +256,7 @@ impl RunStore for Store {
             }
             let (own_id, now) = (tx.own_id, tx.now);
             let outcome = outcome.as_deref();
-            let values = values![&run, own_id, state_name(state), outcome, &now.text];
+            let values = values![&run, own_id, run_state_name(state), outcome, &now.text];
             let Some(row) = tx.connection.query_row(RELEASE, values).await? else {
                 return Err(tx
                     .explain_refused_write(&run, "it was released")

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::{
     Store,
     database::{DatabaseError, Row, values},
-    limits::serialize_messages,
+    json_limits::serialize_messages,
     rows::{SESSION, read_message, read_session},
     write::{queue::WriteError, transaction::session_busy_error},
 };
@@ -136,7 +136,7 @@ impl SessionStore for Store {
         .await
     }
 
-    async fn load_id_key(&self) -> Result<IdKey, SessionStoreError> {
+    async fn load_session_id_key(&self) -> Result<IdKey, SessionStoreError> {
         const READ: &str = "SELECT value FROM secrets WHERE name = 'id_key'";
         const ADD: &str =
             "INSERT INTO secrets (name, value) VALUES ('id_key', $1) ON CONFLICT (name) DO NOTHING";
@@ -159,7 +159,7 @@ impl SessionStore for Store {
 
     /// Checks that the database can be read and written, by reading and writing one row. Fails if
     /// the database is locked, full or read-only, for example.
-    async fn check_access(&self) -> Result<(), SessionStoreError> {
+    async fn check_store_access(&self) -> Result<(), SessionStoreError> {
         const READ: &str = "SELECT version FROM store_version";
         const TOUCH: &str = "UPDATE instances SET started_at = started_at WHERE id = $1";
         self.read_rows("read", READ, values![], |_| Ok(())).await?;

@@ -6,12 +6,12 @@ use switchboard_domain::SessionStoreError;
 use tokio::{runtime::Handle, task::spawn_blocking};
 
 use crate::{
-    OpenError, StoreOptions,
+    StoreOpenError, StoreOptions,
     database::{
         self, Connection, Database, DatabaseError, DatabaseKind, Row, Value, schema, sqlite, values,
     },
     write::{
-        queue::{WriteError, WriteQueue, Writer},
+        queue::{WriteError, WriteQueue, WriterThread},
         transaction::Transaction,
     },
 };
@@ -24,15 +24,15 @@ use crate::{
 #[derive(Clone, derive_more::Debug)]
 #[debug("Store({:?})", inner.database)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
 }
 
-struct Inner {
+struct StoreInner {
     database: Arc<dyn Database>,
     queue: WriteQueue,
 }
 
-impl Drop for Inner {
+impl Drop for StoreInner {
     fn drop(&mut self) {
         self.database.instance_locks().release_lock();
     }
@@ -45,21 +45,22 @@ impl Store {
     /// called within a tokio runtime.
     ///
     /// # Errors
-    /// See [`OpenError`].
-    pub async fn open(options: StoreOptions) -> Result<Self, OpenError> {
+    /// See [`StoreOpenError`].
+    pub async fn open(options: StoreOptions) -> Result<Self, StoreOpenError> {
         if let Some(path) = options.sqlite_path() {
             sqlite::create_private_file(path)?;
         }
         Self::open_database(database::build_database(&options)?).await
     }
 
-    pub(crate) async fn open_database(database: Arc<dyn Database>) -> Result<Self, OpenError> {
+    pub(crate) async fn open_database(database: Arc<dyn Database>) -> Result<Self, StoreOpenError> {
         let (opening, runtime) = (Arc::clone(&database), Handle::current());
         // The database is opened on a blocking thread, because SQLite calls block.
         let opened = spawn_blocking(move || runtime.block_on(connect(&*opening))).await;
         let connection = opened.map_err(to_open_error)??;
-        let queue = Writer::start(Arc::clone(&database), connection).map_err(to_open_error)?;
-        let inner = Arc::new(Inner { database, queue });
+        let queue =
+            WriterThread::start_thread(Arc::clone(&database), connection).map_err(to_open_error)?;
+        let inner = Arc::new(StoreInner { database, queue });
         let store = Self { inner };
         let removed = store.perform_write("find interrupted runs", async |tx| {
             remove_dead_instances(tx).await
@@ -85,7 +86,7 @@ impl Store {
         // A failure of the write is ignored, because other processes later detect that this
         // instance is dead, and interrupt its runs.
         let _ = removed.await;
-        self.inner.queue.end_writer().await;
+        self.inner.queue.end_writer_thread().await;
         self.database().instance_locks().release_lock();
         self.database().close().await;
     }
@@ -135,14 +136,14 @@ impl Store {
 
 /// Opens a connection for writing. Creates the tables in a new database, and checks their version
 /// in an existing one.
-async fn connect(database: &dyn Database) -> Result<Box<dyn Connection>, OpenError> {
+async fn connect(database: &dyn Database) -> Result<Box<dyn Connection>, StoreOpenError> {
     let mut connection = database.connect().await.map_err(to_open_error)?;
     schema::prepare_tables(&mut *connection).await?;
     Ok(connection)
 }
 
-fn to_open_error(source: impl std::error::Error + Send + Sync + 'static) -> OpenError {
-    OpenError::Database {
+fn to_open_error(source: impl std::error::Error + Send + Sync + 'static) -> StoreOpenError {
+    StoreOpenError::Database {
         source: source.into(),
     }
 }
@@ -159,7 +160,7 @@ async fn remove_dead_instances(tx: &mut Transaction<'_>) -> Result<(), WriteErro
     #[cfg(feature = "postgres")]
     const WITHOUT_RUNS: &str = "SELECT i.id FROM instances i WHERE i.id <> $1
         AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.instance = i.id) ORDER BY i.id";
-    let others = match tx.connection.kind() {
+    let others = match tx.connection.database_kind() {
         DatabaseKind::Sqlite => ALL,
         #[cfg(feature = "postgres")]
         DatabaseKind::Postgres => WITHOUT_RUNS,

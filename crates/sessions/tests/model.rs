@@ -14,7 +14,7 @@ use switchboard_domain::{
     Message, Principal, RunRecord, RunSnapshot, RunState, RunStore as _, Session, SessionId,
     SessionStore as _, SessionStoreError as Error, StoredEvent,
 };
-use switchboard_sessions::{Durability, ImportIds, Store, StoreOptions};
+use switchboard_sessions::{Durability, ImportIdPolicy, Store, StoreOptions};
 
 const SESSIONS: [&str; 3] = ["a", "b", "c"];
 const RUNS: [&str; 4] = ["p", "q", "r", "s"];
@@ -573,7 +573,7 @@ async fn compare(store: &Store, owner: usize, model: &Model) {
 async fn comes_back(store: &Store, elsewhere: &Store, owner: &Principal) {
     let first = exported(store, owner).await;
     let imported = elsewhere
-        .import(owner, first.as_bytes(), ImportIds::Keep)
+        .import(owner, first.as_bytes(), ImportIdPolicy::Keep)
         .await;
     let sessions = imported.unwrap().sessions.len();
     assert_eq!(

@@ -23,7 +23,7 @@ use server::Server;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use suite::{Place, events, fails, id, me, ok, record, release, says, session, state};
 use switchboard_domain::{RunState, RunStore as _, SessionStore as _, SessionStoreError as Error};
-use switchboard_sessions::{OpenError, Store, StoreOptions};
+use switchboard_sessions::{Store, StoreOpenError, StoreOptions};
 
 /// Several at once make up for the server's round trips.
 const AT_ONCE: usize = 6;
@@ -84,7 +84,10 @@ async fn admin(place: &Place) -> PgConnection {
 async fn a_wrong_password_is_not_shown(place: Place) {
     let url = place.url.unwrap().replace("correct-horse", "hunter2");
     let refused = Store::open(StoreOptions::postgres(url)).await.unwrap_err();
-    assert!(matches!(refused, OpenError::Database { .. }), "{refused:?}");
+    assert!(
+        matches!(refused, StoreOpenError::Database { .. }),
+        "{refused:?}"
+    );
     let mut said = format!("{refused:?} {refused}");
     let mut source = refused.source();
     while let Some(error) = source {
@@ -95,7 +98,7 @@ async fn a_wrong_password_is_not_shown(place: Place) {
     assert!(!said.contains("hunter2"), "{said}");
     let nonsense = Store::open(StoreOptions::postgres("postgres://a:hunter2@b:port/")).await;
     let nonsense = nonsense.unwrap_err();
-    assert!(matches!(nonsense, OpenError::InvalidUrl));
+    assert!(matches!(nonsense, StoreOpenError::InvalidUrl));
     assert!(!format!("{nonsense:?} {nonsense}").contains("hunter2"));
 }
 
@@ -117,7 +120,7 @@ async fn who_may_not_make_tables_opens_a_store_that_is_there(place: Place) {
     let mut admin = admin(&place).await;
     let url = user(&mut admin, &place, "early").await;
     match Store::open(StoreOptions::postgres(url)).await {
-        Err(OpenError::Database { source }) => {
+        Err(StoreOpenError::Database { source }) => {
             assert!(source.to_string().contains("permission denied"), "{source}");
         }
         other => panic!("{other:?}"),
@@ -266,7 +269,7 @@ async fn a_server_is_checked_over_tls(server: &Server) {
         at(&number, "verify-full", right).await,
     ];
     for store in refused {
-        let Err(OpenError::Database { source }) = store else {
+        let Err(StoreOpenError::Database { source }) = store else {
             panic!("{store:?}");
         };
         let said = source.to_string();

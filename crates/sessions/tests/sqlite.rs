@@ -9,7 +9,7 @@ mod suite;
 
 use suite::{Place, ok};
 use switchboard_domain::{RunState, RunStore as _, SessionStore as _, SessionStoreError};
-use switchboard_sessions::{Durability, OpenError, Retention, Store, StoreOptions};
+use switchboard_sessions::{Durability, Retention, Store, StoreOpenError, StoreOptions};
 use tempfile::TempDir;
 
 fn fresh() -> (Place, TempDir) {
@@ -93,13 +93,14 @@ async fn a_file_that_another_program_has_locked_is_unavailable() {
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     // Together: each of them waits for the lock.
     let new = suite::session("t");
-    let (created, pinged) = tokio::join!(store.create_session(&me, &new), store.check_access());
+    let (created, pinged) =
+        tokio::join!(store.create_session(&me, &new), store.check_store_access());
     suite::fails!(created, SessionStoreError::Unavailable { .. });
     suite::fails!(pinged, SessionStoreError::Unavailable { .. });
     // Nothing was done, and what is there can be read.
     assert_eq!(store.list_sessions(&me, 9).await.unwrap().len(), 1);
     other.execute_batch("ROLLBACK").unwrap();
-    store.check_access().await.unwrap();
+    store.check_store_access().await.unwrap();
     store.create_session(&me, &new).await.unwrap();
 }
 
@@ -114,10 +115,10 @@ async fn what_is_no_database_is_left_alone() {
     .unwrap();
     let before = std::fs::read(&path).unwrap();
     let opened = Store::open(StoreOptions::sqlite(&path)).await;
-    suite::fails!(opened, OpenError::Database { .. });
+    suite::fails!(opened, StoreOpenError::Database { .. });
     assert_eq!(std::fs::read(&path).unwrap(), before);
     let below = Store::open(StoreOptions::sqlite(path.join("sessions.db"))).await;
-    suite::fails!(below, OpenError::File { .. });
+    suite::fails!(below, StoreOpenError::File { .. });
 }
 
 #[tokio::test]
@@ -143,7 +144,7 @@ async fn what_is_forgotten_makes_the_file_smaller() {
         at_most: Some(2),
         ..Retention::default()
     };
-    assert_eq!(store.prune(&retention).await.unwrap(), 18);
+    assert_eq!(store.prune_sessions(&retention).await.unwrap(), 18);
     store.close().await;
     assert!(size() < before / 4, "{before} bytes before, {} now", size());
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     Outcome,
     cpu::{choose_cpus, pin_thread_to_cpu},
-    process::ServerProcess,
+    server_process::ServerProcess,
 };
 
 /// Number of requests in one round of the benchmark.
@@ -75,7 +75,7 @@ impl<'a> TargetServer<'a> {
 
     /// Runs one round of the benchmark. Returns requests per second, and the median and the 99th
     /// percentile of the response times in microseconds.
-    async fn measure_round(&self) -> Outcome<[f64; 3]> {
+    async fn run_benchmark_round(&self) -> Outcome<[f64; 3]> {
         let start = Instant::now();
         let requests = stream::iter(0..REQUESTS).map(|_| async {
             let start = Instant::now();
@@ -115,9 +115,9 @@ pub(crate) async fn measure_load(program: &str, turn: &str, rounds: u32) -> Outc
         // The first request warms up the server and is not measured.
         through.send_question().await?;
         for _ in 0..rounds {
-            let [rate, p50, p99] = direct.measure_round().await?;
+            let [rate, p50, p99] = direct.run_benchmark_round().await?;
             let cpu_before = server.read_resource_usage()?.cpu;
-            let [our_rate, our_p50, our_p99] = through.measure_round().await?;
+            let [our_rate, our_p50, our_p99] = through.run_benchmark_round().await?;
             let usage = server.read_resource_usage()?;
             let cpu = (usage.cpu - cpu_before) / f64::from(REQUESTS);
             println!(

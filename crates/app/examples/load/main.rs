@@ -17,7 +17,7 @@ mod client;
 #[path = "../turn/cpu.rs"]
 mod cpu;
 #[cfg(target_os = "linux")]
-mod process;
+mod server_process;
 
 #[cfg(target_os = "linux")]
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use super::{Outcome, script};
+use super::{Outcome, scripted_conversation};
 
-pub(crate) struct Baseline {
+pub(crate) struct BaselineAgent {
     http: reqwest::Client,
     url: String,
     tools: Value,
@@ -33,11 +33,11 @@ struct CompletionRequest<'a> {
 #[derive(Default)]
 struct ModelAnswer {
     text: String,
-    calls: BTreeMap<usize, CollectedCall>,
+    calls: BTreeMap<usize, CollectedToolCall>,
 }
 
 #[derive(Default)]
-struct CollectedCall {
+struct CollectedToolCall {
     id: String,
     name: String,
     arguments: String,
@@ -90,7 +90,7 @@ impl ModelAnswer {
     }
 }
 
-impl Baseline {
+impl BaselineAgent {
     pub(crate) async fn new(port: u16) -> Outcome<Self> {
         let mut server = Command::new(env::current_exe()?)
             .arg("serve-tools")
@@ -169,7 +169,8 @@ impl Baseline {
     }
 
     pub(crate) async fn run_turn(&self, stream: bool) -> Outcome<String> {
-        let mut messages = vec![json!({"role": "user", "content": script::QUESTION})];
+        let mut messages =
+            vec![json!({"role": "user", "content": scripted_conversation::QUESTION})];
         loop {
             let answer = self.request_answer(&messages, &self.tools, stream).await?;
             if answer.calls.is_empty() {

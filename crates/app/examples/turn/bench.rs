@@ -15,9 +15,9 @@ use tokio::{
 
 use super::{
     Outcome,
-    baseline::Baseline,
+    baseline::BaselineAgent,
     cpu::{choose_cpus, pin_thread_to_cpu},
-    script,
+    scripted_conversation,
 };
 
 /// Number of turns in one batch, the unit whose CPU time is measured.
@@ -61,7 +61,7 @@ async fn collect_final_text(mut run: RunStream) -> String {
 }
 
 struct TurnBenchmark {
-    baseline: Baseline,
+    baseline: BaselineAgent,
     streamed: Agent,
     whole: Agent,
     answer: String,
@@ -70,7 +70,7 @@ struct TurnBenchmark {
 impl TurnBenchmark {
     /// Runs one batch of turns, with the baseline or with Switchboard. Returns the CPU time of this
     /// process per turn in microseconds, or an error if an answer is wrong.
-    async fn measure_batch(
+    async fn measure_turn_batch(
         &self,
         streamed: bool,
         concurrency: usize,
@@ -86,7 +86,7 @@ impl TurnBenchmark {
             let text = if is_baseline {
                 self.baseline.run_turn(streamed).await?
             } else {
-                collect_final_text(agent.ask(script::QUESTION)).await
+                collect_final_text(agent.ask(scripted_conversation::QUESTION)).await
             };
             if text == self.answer {
                 Ok(())
@@ -135,10 +135,10 @@ pub(crate) async fn measure_turns(batches: u32) -> Outcome<()> {
         ..RunOptions::default()
     };
     let bench = TurnBenchmark {
-        baseline: Baseline::new(port).await?,
+        baseline: BaselineAgent::new(port).await?,
         whole: streamed.clone().with_options(options),
         streamed,
-        answer: script::answer_words().concat(),
+        answer: scripted_conversation::answer_words().concat(),
     };
     pin_thread_to_cpu(own_cpu)?;
     // Each round measures every kind of measurement, so that other load on the machine affects all
@@ -149,7 +149,7 @@ pub(crate) async fn measure_turns(batches: u32) -> Outcome<()> {
             for side in [round % 2, (round + 1) % 2] {
                 let is_baseline = side == 0;
                 let measured = bench
-                    .measure_batch(streamed, concurrency, is_baseline)
+                    .measure_turn_batch(streamed, concurrency, is_baseline)
                     .await?;
                 times[usize::from(!is_baseline)] = measured;
             }

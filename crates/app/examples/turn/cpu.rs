@@ -1,13 +1,11 @@
 //! Selects the CPUs on which the two sides of a benchmark run.
 
-#[cfg(target_os = "linux")]
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Outcome;
 
 /// Returns two CPU numbers: one for the benchmark process and one for the servers that it starts.
 /// Both numbers are equal if only one CPU is available.
-#[cfg(target_os = "linux")]
 pub(crate) fn choose_cpus() -> Outcome<[usize; 2]> {
     let allowed = sched_getaffinity(None)?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
@@ -16,19 +14,8 @@ pub(crate) fn choose_cpus() -> Outcome<[usize; 2]> {
 }
 
 /// Pins this thread and the processes that it starts to one CPU.
-#[cfg(target_os = "linux")]
 pub(crate) fn pin_thread_to_cpu(cpu: usize) -> Outcome<()> {
     let mut only = CpuSet::new();
     only.set(cpu);
     Ok(sched_setaffinity(None, &only)?)
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn choose_cpus() -> Outcome<[usize; 2]> {
-    Ok([0, 0])
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn pin_thread_to_cpu(_: usize) -> Outcome<()> {
-    Ok(())
 }

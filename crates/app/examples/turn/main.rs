@@ -11,39 +11,39 @@
 
 #![allow(clippy::print_stdout, reason = "the program prints its measurements")]
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod baseline;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod bench;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod cpu;
-#[cfg(unix)]
-mod script;
-#[cfg(unix)]
-mod servers;
+#[cfg(target_os = "linux")]
+mod mock_servers;
+#[cfg(target_os = "linux")]
+mod scripted_conversation;
 
 /// The `switchboard` program also uses this allocator. The baseline runs in this process too, so
 /// both sides of the comparison use it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn main() -> Outcome<()> {
     // A single thread is used, so that the measured CPU time includes no wake-ups of other threads.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     match std::env::args().nth(1).as_deref() {
-        Some("serve-tools") => runtime.block_on(servers::serve_tools()),
-        Some("serve-model") => runtime.block_on(servers::serve_model()),
+        Some("serve-tools") => runtime.block_on(mock_servers::serve_tools()),
+        Some("serve-model") => runtime.block_on(mock_servers::serve_model()),
         batches => runtime.block_on(bench::measure_turns(batches.map_or(Ok(10), str::parse)?)),
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 fn main() {
-    println!("the CPU time of a process is measured on Unix only");
+    println!("the CPU time of a process is measured on Linux only");
 }

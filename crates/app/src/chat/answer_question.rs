@@ -13,7 +13,7 @@ use crate::{
     run_session::{
         conversations::explain_run_error,
         failure::{Code, Failure},
-        follow::{EarlyStop, active_run::ActiveRun, process_events},
+        terminal_run::{EarlyStop, active_run::ActiveRun, process_events},
     },
     storage::sessions::SessionsError,
     terminal::{self, print_error, print_line, print_note},
@@ -54,7 +54,7 @@ impl Chat<'_> {
     /// a tool differs from the stored definition. Approval checks therefore do not trust its
     /// annotations, such as read-only.
     pub(super) fn current_agent(&self) -> Agent {
-        let redefined = self.resources.host.redefined_tools();
+        let redefined = self.resources.host.redefined_tool_names();
         self.agent.clone().with_redefined_tools(redefined)
     }
 
@@ -97,7 +97,7 @@ impl Chat<'_> {
             }
             _ => {}
         }
-        self.resources.save_decisions();
+        self.resources.save_approval_decisions();
         // Reloads the session, because the run has added messages to the stored session.
         if let Some(session) = &mut self.session
             && let Ok(Some(now)) = self.conversations.find_session(&session.id.0).await

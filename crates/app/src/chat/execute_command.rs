@@ -13,7 +13,7 @@ use super::{
     slash_commands::{SlashCommand, help_text},
     transcript,
 };
-use switchboard_domain::nearest::list_available_names;
+use switchboard_domain::similar_names::list_available_names;
 use switchboard_orchestration::ApprovalPolicy;
 
 use crate::{
@@ -204,7 +204,7 @@ impl Chat<'_> {
         for problem in &catalog.problems {
             print_warning(&format!("{}: {}", problem.server, problem.message));
         }
-        let redefined = self.resources.host.redefined_tools();
+        let redefined = self.resources.host.redefined_tool_names();
         let mut tools = catalog.tools;
         tools.retain(|tool| {
             let origin = tool.origin.as_ref();
@@ -336,7 +336,7 @@ impl Chat<'_> {
                 .await?;
             transcript::format_as_markdown(session, &messages)
         };
-        let mut options = private_file::owner_only_options();
+        let mut options = private_file::owner_only_open_options();
         let mut file = options
             .write(true)
             .create_new(true)

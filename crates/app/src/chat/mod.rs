@@ -32,9 +32,9 @@ use crate::{
         context::Context,
         conversations::{self, SavedConversations},
         failure::{Code, Failure},
-        follow,
         interrupts::{Interrupts, wait_for_ctrl_c_press},
-        resources::{RunResources, StartupFailure},
+        run_resources::{RunResources, StartupFailure},
+        terminal_run,
     },
     terminal::{
         self, LineReader, Screen, StdinLineReader, TerminalElicitor, output::AnswerFormat,
@@ -113,7 +113,7 @@ pub(crate) async fn run_chat(
         conversations::check_session_id(id).map_err(Failure::usage_error)?;
     }
     let mut plan = args.agent.plan_agent(&context).await?;
-    follow::print_chosen_model(&plan.chosen);
+    terminal_run::print_chosen_model(&plan.chosen);
     let conversations =
         SavedConversations::open_conversations(&context.config, &context.environment)
             .await
@@ -255,7 +255,7 @@ impl Chat<'_> {
                 Failure::runtime_error(error).add_context("failed to read the input")
             })?;
             if let Some(editor) = &mut self.editor {
-                editor.presses.clear_key_presses();
+                editor.presses.clear_ctrl_c_presses();
             }
             let flow = match line {
                 InputLine::End => ChatFlow::Leave(self.code),

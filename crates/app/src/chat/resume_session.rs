@@ -138,7 +138,7 @@ impl Chat<'_> {
         }
         loop {
             let question = "  What now? [c]ontinue, [a]bandon, [l]ater";
-            let Ok(line) = self.asking.ask_line(question.to_owned()).await else {
+            let Ok(line) = self.asking.prompt_for_line(question.to_owned()).await else {
                 break;
             };
             let flow = match line.trim().to_ascii_lowercase().as_str() {

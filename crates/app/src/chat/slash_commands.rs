@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
-use switchboard_domain::nearest::{did_you_mean, find_nearest};
+use switchboard_domain::similar_names::{did_you_mean, find_nearest};
 
 /// A slash command. The doc comment of each variant is its help text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

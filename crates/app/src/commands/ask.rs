@@ -15,8 +15,8 @@ use crate::{
         context::Context,
         conversations::{SavedConversations, check_session_id},
         failure::{Code, Failure},
-        follow::{RunSource, execute_run, print_chosen_model},
         interrupts::Interrupts,
+        terminal_run::{RunSource, execute_run, print_chosen_model},
     },
     terminal,
 };

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use switchboard_domain::{
     ModelErrorKind,
-    nearest::{did_you_mean, find_nearest},
+    similar_names::{did_you_mean, find_nearest},
 };
 use switchboard_mcp_client::ServerStatus;
 
@@ -108,7 +108,7 @@ pub(crate) async fn execute(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let mut findings = check_variables(&environment);
+    let mut findings = check_env_variables(&environment);
     let mut code = Code::Success;
     match Context::load_context(&args.global, environment) {
         Err(failure) => {
@@ -139,7 +139,7 @@ pub(crate) async fn execute(
 }
 
 /// Reports unknown `SWITCHBOARD_…` variables, because their names may be misspelled.
-fn check_variables(environment: &Environment) -> Vec<Finding> {
+fn check_env_variables(environment: &Environment) -> Vec<Finding> {
     let mut known = OTHER_VARIABLES.map(str::to_owned).to_vec();
     let mut command = Cli::command();
     command.build();
@@ -231,7 +231,7 @@ async fn check_provider(
         Readiness::Key(variable) => format!("{name}: key from {variable}"),
         Readiness::NoKeyNeeded => format!("{name}: no key needed"),
     };
-    if no_network || provider.is_offline() {
+    if no_network || provider.runs_in_process() {
         return Finding::good_finding(ABOUT, what);
     }
     let served = tokio::select! {

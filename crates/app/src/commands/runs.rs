@@ -23,10 +23,10 @@ use crate::{
         context::Context,
         conversations::{SavedConversations, explain_run_error},
         failure::{Code, Failure},
-        follow,
         interrupts::Interrupts,
+        terminal_run,
     },
-    storage::sessions::Sessions,
+    storage::sessions::OpenSessionStore,
     terminal::{
         self,
         output::{AnswerFormat, ListFormat},
@@ -55,14 +55,14 @@ pub(crate) struct RunsArgs {
 #[derive(Debug, Subcommand)]
 enum RunsCommand {
     #[command(flatten)]
-    Stored(StoredCommand),
+    Stored(StoredRunCommand),
     /// Print statistics of models and tools from the audit
     Stats(StatsArgs),
 }
 
 /// Subcommands of `switchboard runs` that use the runs in the session store.
 #[derive(Debug, Subcommand)]
-enum StoredCommand {
+enum StoredRunCommand {
     /// List waiting and interrupted runs
     List {
         /// Output format
@@ -127,24 +127,24 @@ pub(crate) async fn execute(
             return stats::print_run_statistics(&stats, &args.global, environment);
         }
         Some(RunsCommand::Stored(command)) => command,
-        None => StoredCommand::List {
+        None => StoredRunCommand::List {
             output: args.output,
         },
     };
     let context = Context::load_context(&args.global, environment)?;
-    let opened = Sessions::open_if_exists(&context.config, &context.environment).await;
+    let opened = OpenSessionStore::open_if_exists(&context.config, &context.environment).await;
     let conversations = opened
         .map_err(Failure::usage_error)?
         .map(SavedConversations::from_sessions);
     let conversations = conversations.as_ref();
     let work = async {
         match &command {
-            StoredCommand::List { output } => list_runs(conversations, *output).await,
-            StoredCommand::Forget { id } => {
+            StoredRunCommand::List { output } => list_runs(conversations, *output).await,
+            StoredRunCommand::Forget { id } => {
                 let (conversations, record) = find_run(conversations, id).await?;
                 discard_run(conversations, &record).await
             }
-            StoredCommand::Resume(args) => {
+            StoredRunCommand::Resume(args) => {
                 let (conversations, record) = find_run(conversations, &args.id).await?;
                 resume_run(args, conversations, &record, &context, interrupts).await
             }
@@ -217,7 +217,7 @@ async fn resume_run(
             record.session
         )))
     } else {
-        args.check_arguments(taken.restored_run(), &context.environment)
+        args.check_resume_options(taken.restored_run(), &context.environment)
     };
     if let Err(failure) = checked {
         taken.release_run().await;
@@ -225,14 +225,14 @@ async fn resume_run(
     }
     let how = (&args.resumed, args.output);
     let answer = args.approval_decision();
-    follow::resume_run(conversations, taken, answer, how, context, interrupts).await
+    terminal_run::resume_run(conversations, taken, answer, how, context, interrupts).await
 }
 
 impl ResumeArgs {
     /// Checks that the command-line options fit the stored run, before it resumes. Returns an error
     /// if `--max-steps` is too small, if `--input` does not fit exactly one pending call, or if
     /// pending calls need a decision and no terminal is available.
-    fn check_arguments(&self, run: &Run, environment: &Environment) -> Result<(), Failure> {
+    fn check_resume_options(&self, run: &Run, environment: &Environment) -> Result<(), Failure> {
         self.resumed.check_step_limit(run)?;
         let open = run.pending_approvals().len();
         if self.input.is_some() && open != 1 {

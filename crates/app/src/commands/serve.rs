@@ -31,11 +31,11 @@ use crate::{
     observe,
     run_session::{
         recording::{RecordingArgs, RecordingMode},
-        resources::RunResources,
+        run_resources::RunResources,
         servers::Servers,
     },
     serve::{AppEngine, EngineParts},
-    storage::sessions::Sessions,
+    storage::sessions::OpenSessionStore,
     terminal,
 };
 
@@ -66,7 +66,7 @@ pub(crate) async fn execute(
     let config = &context.config.serve;
     let options = config.server_options();
     let bind = args.bind.or(config.bind).unwrap_or(DEFAULT_BIND);
-    Server::check_address(&options, bind).map_err(Failure::usage_error)?;
+    Server::check_listen_address(&options, bind).map_err(Failure::usage_error)?;
     // Plans the agent before any MCP server starts, so that configuration errors appear early.
     let plan = args.agent.plan_agent(&context).await?;
     let listener = TcpListener::bind(bind).await.map_err(|error| {
@@ -81,7 +81,7 @@ pub(crate) async fn execute(
         .recording
         .open_recording(&context.config, &context.environment)?;
     let recording = recording.unwrap_or_else(|| context.recording.clone());
-    let sessions = Sessions::open_and_prune(&context.config, &context.environment).await?;
+    let sessions = OpenSessionStore::open_and_prune(&context.config, &context.environment).await?;
     let questions = Questions::default();
     let resources = RunResources::start_resources(
         &context,
@@ -154,7 +154,7 @@ const KILL_TIME: Duration = Duration::from_millis(700);
 /// that was reported to clients as stored is already in the store.
 async fn close_server(
     engine: &Arc<AppEngine>,
-    sessions: &Sessions,
+    sessions: &OpenSessionStore,
     interrupts: &Interrupts,
     end: Instant,
 ) {

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use futures_util::StreamExt as _;
 use serde_json::json;
 use switchboard_domain::{Principal, RunStore as _, SessionStore as _};
-use switchboard_sessions::ImportIds;
+use switchboard_sessions::ImportIdPolicy;
 
 use super::print_table;
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
         context::Context,
         failure::{Code, Failure},
     },
-    storage::sessions::{Sessions, configured_retention},
+    storage::sessions::{OpenSessionStore, session_retention},
     terminal::{
         output::{self, ListFormat},
         print_note, to_one_line,
@@ -93,7 +93,7 @@ pub(crate) async fn execute(args: SessionsArgs, environment: Environment) -> Res
     let command = args.command.unwrap_or(SessionsCommand::List(args.list));
     let context = Context::load_context(&args.global, environment)?;
     // The store is opened without pruning, because a command that reads must not delete sessions.
-    let sessions = Sessions::open_without_pruning(&context.config, &context.environment)
+    let sessions = OpenSessionStore::open_without_pruning(&context.config, &context.environment)
         .await
         .map_err(Failure::usage_error)?;
     let result = run_sessions_command(command, &sessions, &context).await;
@@ -103,7 +103,7 @@ pub(crate) async fn execute(args: SessionsArgs, environment: Environment) -> Res
 
 async fn run_sessions_command(
     command: SessionsCommand,
-    sessions: &Sessions,
+    sessions: &OpenSessionStore,
     context: &Context,
 ) -> Result<Code, Failure> {
     let owner = &Principal::default();
@@ -165,13 +165,13 @@ async fn run_sessions_command(
             print_note(&format!("forgot {}", session.id));
         }
         SessionsCommand::Prune => {
-            let retention = configured_retention(&context.config.sessions).ok_or_else(|| {
+            let retention = session_retention(&context.config.sessions).ok_or_else(|| {
                 Failure::usage_error(anyhow!(
                     "the configuration keeps every session: say `sessions: {{keep_days: 90}}` or \
                      `keep_sessions` in switchboard.yaml"
                 ))
             })?;
-            let pruned = store.prune(&retention).await?;
+            let pruned = store.prune_sessions(&retention).await?;
             print_note(&format!("forgot {pruned} sessions"));
         }
     }
@@ -179,7 +179,7 @@ async fn run_sessions_command(
 }
 
 async fn import_sessions(
-    sessions: &Sessions,
+    sessions: &OpenSessionStore,
     owner: &Principal,
     file: &Path,
     path: &Path,
@@ -187,9 +187,9 @@ async fn import_sessions(
 ) -> Result<(), Failure> {
     let store = sessions.shared_store();
     let ids = if new_ids {
-        ImportIds::New
+        ImportIdPolicy::New
     } else {
-        ImportIds::Keep
+        ImportIdPolicy::Keep
     };
     let imported = if file.as_os_str() == "-" {
         store.import(owner, tokio::io::stdin(), ids).await

@@ -5,7 +5,7 @@ use switchboard_mcp_client::config::ServerTransport;
 use switchboard_providers_common::text_tool_calls::{TextCallFormat, TextCallFormats};
 use switchboard_providers_ollama::ToolsByPrompt;
 
-use super::{document::config_from_value, environment::Environment, *};
+use super::{document_to_config::config_from_value, environment::Environment, *};
 
 /// A working directory and a configuration folder, with files in them.
 struct Place {
@@ -143,7 +143,7 @@ fn project_settings_override_user_settings() {
     let servers = config.servers.unwrap();
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     assert_eq!(names, ["crm", "wiki", "files"]);
-    assert_eq!(servers[0].transport.describe(), "stdio: new");
+    assert_eq!(servers[0].transport.describe_transport(), "stdio: new");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn json_with_comments_and_trailing_commas_is_read() {
     let place = Place::with(&[("project/mcp.json", text)]);
     let config = load_config(&with_servers("mcp.json"), &place.environment).unwrap();
     assert_eq!(
-        config.servers.unwrap()[0].transport.describe(),
+        config.servers.unwrap()[0].transport.describe_transport(),
         "stdio: x y"
     );
 }
@@ -227,7 +227,7 @@ fn servers_in(place: &Place, file: &str) -> Vec<(String, String)> {
         .unwrap();
     let shown = |server: &ServerConfig| match &server.transport {
         ServerTransport::Unusable { reason } => reason.clone(),
-        transport => transport.describe(),
+        transport => transport.describe_transport(),
     };
     let shown = servers.iter().map(|it| (it.name.clone(), shown(it)));
     let folder = place.folder.path().display().to_string();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use switchboard_domain::nearest::{did_you_mean, find_nearest};
+use switchboard_domain::similar_names::{did_you_mean, find_nearest};
 
 /// An error in a configuration file. Messages omit values from the file, which may be secrets.
 #[derive(Debug, thiserror::Error)]

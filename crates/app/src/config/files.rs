@@ -12,7 +12,7 @@ use switchboard_mcp_client::config::ServerConfig;
 use super::environment::Environment;
 use super::{
     Config, ConfigError,
-    document::{config_from_value, remove_providers_and_servers},
+    document_to_config::{config_from_value, remove_providers_and_servers},
     env_file,
     error::Problem,
     variable_expansion::{self, VariableScope},
@@ -80,7 +80,7 @@ pub(crate) fn load_servers(
     let mut value = read_document(file)?;
     // Disabled servers and unrelated sections are removed before variables are expanded, because
     // unset variables in them must not cause errors.
-    switchboard_mcp_client::config::select_used_parts(&mut value);
+    switchboard_mcp_client::config::drop_unused_parts(&mut value);
     let used = expand_document_variables(&mut value, file, environment)
         .map_err(|it| it.into_config_error(file))?;
     let mut servers = switchboard_mcp_client::config::parse_config_document(&value)
@@ -105,9 +105,9 @@ pub(super) fn expand_document_variables(
     };
     let mut used = Vec::new();
     let finish = |server: &mut Value| env_file::add_env_file_variables(server, scope.workspace);
-    let servers = variable_expansion::expand_foreign_servers(value, scope, &mut used, finish);
+    let servers = variable_expansion::expand_mcp_json_servers(value, scope, &mut used, finish);
     used.extend(variable_expansion::expand_config_strings(value, scope)?);
-    variable_expansion::insert_foreign_servers(value, servers);
+    variable_expansion::insert_mcp_json_servers(value, servers);
     Ok(used)
 }
 

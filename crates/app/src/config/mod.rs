@@ -4,14 +4,14 @@
 //! every error names its file. Then they are merged, and the project's file takes precedence. Flags
 //! and `SWITCHBOARD_…` variables are applied by the commands.
 
-mod document;
+mod document_to_config;
 mod env_file;
 pub(crate) mod environment;
 mod error;
 mod field_parsing;
 mod files;
+mod limits_and_approvals;
 mod providers;
-mod run;
 mod serve;
 mod sessions;
 mod variable_expansion;
@@ -25,7 +25,7 @@ use switchboard_domain::ReasoningEffort;
 use switchboard_mcp_client::config::ServerConfig;
 use switchboard_orchestration::{
     ApprovalPolicy,
-    policy::{guard::ToolGuard, history::HistoryPolicy},
+    policy::{history::HistoryPolicy, tool_guard::ToolGuard},
     strategy::Strategy,
     tools::{arguments::ContextTemplate, results::ResultLimit, search::SearchPolicy},
 };
@@ -43,7 +43,7 @@ use field_parsing::{
     deserialize_converted, deserialize_http_url, deserialize_non_negative_number,
     deserialize_or_default, deserialize_seconds, deserialize_section, deserialize_text,
 };
-use run::{ApprovalsConfig, LimitsConfig};
+use limits_and_approvals::{ApprovalsConfig, LimitsConfig};
 use serve::ServeConfig;
 
 /// The configuration, merged from all files. A setting is `None` if no file contains it. `Debug`
@@ -98,14 +98,14 @@ pub(crate) struct Config {
     pub(crate) tool_search: Option<SearchPolicy>,
     /// Time for which results of read-only tools are cached. `None` and a zero duration disable the
     /// cache.
-    #[serde(deserialize_with = "run::deserialize_cache_lifetime")]
+    #[serde(deserialize_with = "limits_and_approvals::deserialize_cache_lifetime")]
     pub(crate) cache_results: Option<Duration>,
     /// Values of tool arguments by name. The host fills them in, and the model does not see them.
-    #[serde(deserialize_with = "run::deserialize_context")]
+    #[serde(deserialize_with = "limits_and_approvals::deserialize_context_values")]
     pub(crate) context: Option<BTreeMap<String, ContextTemplate>>,
     /// Names of the MCP servers that receive the values of `context`. `None` means all servers.
     pub(crate) context_servers: Option<Vec<String>>,
-    #[serde(deserialize_with = "document::deserialize_audit")]
+    #[serde(deserialize_with = "document_to_config::deserialize_audit")]
     pub(crate) audit: Option<AuditLocation>,
     /// Whether the audit file includes the results of tool calls.
     pub(crate) audit_results: Option<bool>,
@@ -163,7 +163,7 @@ impl Config {
     /// server in `over` completely replaces the one with the same name.
     fn merge_config(self, over: Self) -> Result<Self, Problem> {
         let mut settings = self.settings;
-        document::merge_settings(&mut settings, over.settings);
+        document_to_config::merge_settings(&mut settings, over.settings);
         let mut merged: Self = deserialize_section("", &Value::Object(settings.clone()))?;
         merged.settings = settings;
         merged.approvals = match (self.approvals, over.approvals) {

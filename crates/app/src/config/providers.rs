@@ -94,7 +94,7 @@ impl ProviderKind {
 
     /// Returns whether the key `profile` is allowed for this API format. Several vendors use such a
     /// format, and the profile describes how a server differs from OpenAI.
-    fn accepts_profile(self) -> bool {
+    fn accepts_profile_setting(self) -> bool {
         matches!(self, Self::OpenAiCompatible | Self::OpenAiResponses)
     }
 }
@@ -166,7 +166,7 @@ fn parse_provider_entry(name: &str, value: &Value) -> Result<ProviderEntry, Prob
     }
     let mut entry: ProviderEntry = deserialize_section(&path, &fields)?;
     name.clone_into(&mut entry.name);
-    if entry.profile.is_some() && !entry.kind.accepts_profile() {
+    if entry.profile.is_some() && !entry.kind.accepts_profile_setting() {
         return Err(Problem::wrong_value(
             format!("{path}.profile"),
             "given for servers of type openai-compatible or openai-responses only",

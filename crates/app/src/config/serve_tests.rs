@@ -4,10 +4,10 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::*;
-use crate::config::{document, error::Problem};
+use crate::config::{document_to_config, error::Problem};
 
 fn read(value: &Value) -> Result<ServeConfig, Problem> {
-    let config = document::read_config(&json!({ "serve": value }), Path::new("f.yaml"));
+    let config = document_to_config::read_config(&json!({ "serve": value }), Path::new("f.yaml"));
     config.map(|config| config.serve)
 }
 

@@ -52,7 +52,7 @@ impl SessionsConfig {
     }
 
     /// Returns the time after which an unused session is deleted. `None` means never.
-    pub(crate) fn unused_retention(&self) -> Option<Duration> {
+    pub(crate) fn unused_session_retention(&self) -> Option<Duration> {
         self.keep_days
             .map(|days| Duration::from_hours(u64::from(days.get()) * 24))
     }

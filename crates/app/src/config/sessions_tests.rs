@@ -3,11 +3,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::document;
+use crate::config::document_to_config;
 
 fn read(sessions: &Value) -> Result<SessionsConfig, String> {
     let file = Path::new("/home/ada/switchboard.yaml");
-    let config = document::read_config(&json!({ "sessions": sessions }), file);
+    let config = document_to_config::read_config(&json!({ "sessions": sessions }), file);
     config
         .map(|config| config.sessions)
         .map_err(|problem| problem.to_string())
@@ -20,7 +20,7 @@ fn a_file_is_relative_to_the_configuration_and_an_address_is_secret() {
         matches!(&config.store, Some(StoreLocation::File(path)) if path == Path::new("/home/ada/kept/talks.db"))
     );
     assert_eq!(
-        config.unused_retention(),
+        config.unused_session_retention(),
         Some(Duration::from_hours(30 * 24))
     );
     assert_eq!(config.keep, Some(true));

@@ -6,7 +6,7 @@ use std::path::{MAIN_SEPARATOR_STR, Path};
 
 use secrecy::SecretString;
 use serde_json::Value;
-use switchboard_mcp_client::config::{foreign_servers_mut, mark_server_unusable};
+use switchboard_mcp_client::config::{mark_server_unusable, other_host_servers_mut};
 use switchboard_orchestration::tools::arguments::ContextTemplate;
 
 use super::environment::Environment;
@@ -88,8 +88,8 @@ impl<'a> VariableScope<'a> {
 
 /// Removes the MCP servers in the format of other hosts from a document, expands their variables
 /// and passes each server to `finish`. A server with an error is marked as unusable. Returns the
-/// servers, so that [`insert_foreign_servers`] can insert them again.
-pub(super) fn expand_foreign_servers(
+/// servers, so that [`insert_mcp_json_servers`] can insert them again.
+pub(super) fn expand_mcp_json_servers(
     document: &mut Value,
     scope: VariableScope<'_>,
     used: &mut Vec<SecretString>,
@@ -104,17 +104,17 @@ pub(super) fn expand_foreign_servers(
         }
         server
     };
-    foreign_servers_mut(document)
+    other_host_servers_mut(document)
         .into_iter()
         .map(take)
         .collect()
 }
 
-/// Inserts the servers that [`expand_foreign_servers`] returned at their places in the document.
+/// Inserts the servers that [`expand_mcp_json_servers`] returned at their places in the document.
 /// Callers first expand the rest of the document, so that the values of the servers are not
 /// expanded twice.
-pub(super) fn insert_foreign_servers(document: &mut Value, servers: Vec<Value>) {
-    for (place, server) in foreign_servers_mut(document).into_iter().zip(servers) {
+pub(super) fn insert_mcp_json_servers(document: &mut Value, servers: Vec<Value>) {
+    for (place, server) in other_host_servers_mut(document).into_iter().zip(servers) {
         *place = server;
     }
 }

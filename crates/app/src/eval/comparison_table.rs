@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use switchboard_evals::report::comparison::{Change, Comparison, ModelComparison};
+use switchboard_evals::report::comparison::{Change, ModelComparison, ReportComparison};
 
 use super::tables::{align_columns, printable_model_name};
 use crate::terminal::{BAD, GOOD, STRONG, to_one_line};
@@ -11,7 +11,7 @@ use crate::terminal::{BAD, GOOD, STRONG, to_one_line};
 const MAX_SCENARIOS: usize = 40;
 
 /// Formats the comparison of two reports as tables.
-pub(crate) fn format_comparison(comparison: &Comparison) -> String {
+pub(crate) fn format_comparison(comparison: &ReportComparison) -> String {
     let mut text = String::new();
     for model in &comparison.models {
         let _ = writeln!(

@@ -11,7 +11,7 @@ use switchboard_domain::{
     ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
 };
 
-use super::servers::StartedServers;
+use super::suite_servers::StartedServers;
 
 /// Placeholder that models see instead of the path of the folder with the suite's files.
 pub(super) const FILES: &str = "${SUITE_FILES}";
@@ -31,14 +31,14 @@ impl ToolHost for SuiteFileToolHost {
             return self.0.host.call_tool(call).await;
         };
         let mut input = Value::Object((*call.input).clone());
-        if replace_in_strings(&mut input, FILES, &folder)
+        if replace_in_json_strings(&mut input, FILES, &folder)
             && let Value::Object(input) = input
         {
             call.input = input.into();
         }
         let output = self.0.host.call_tool(call).await?;
         let mut value = serde_json::to_value(&output).unwrap_or_default();
-        if !replace_in_strings(&mut value, &folder, FILES) {
+        if !replace_in_json_strings(&mut value, &folder, FILES) {
             return Ok(output);
         }
         Ok(serde_json::from_value(value).unwrap_or(output))
@@ -50,7 +50,7 @@ impl ToolHost for SuiteFileToolHost {
 }
 
 /// Replaces `from` by `to` in all strings of a JSON value. Returns whether any string changed.
-pub(super) fn replace_in_strings(value: &mut Value, from: &str, to: &str) -> bool {
+pub(super) fn replace_in_json_strings(value: &mut Value, from: &str, to: &str) -> bool {
     let mut found = false;
     match value {
         Value::String(text) if text.contains(from) => {
@@ -59,12 +59,12 @@ pub(super) fn replace_in_strings(value: &mut Value, from: &str, to: &str) -> boo
         }
         Value::Array(items) => {
             for item in items {
-                found |= replace_in_strings(item, from, to);
+                found |= replace_in_json_strings(item, from, to);
             }
         }
         Value::Object(fields) => {
             for field in fields.values_mut() {
-                found |= replace_in_strings(field, from, to);
+                found |= replace_in_json_strings(field, from, to);
             }
         }
         _ => {}

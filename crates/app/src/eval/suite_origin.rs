@@ -4,14 +4,14 @@ use std::fmt;
 
 use anyhow::anyhow;
 
-use super::document_positions::DocumentPositions;
+use super::yaml_line_numbers::YamlLineNumbers;
 
 /// The file of a suite and the line numbers of its fields, for error messages.
 #[derive(Debug, Default)]
 pub(crate) struct SuiteOrigin {
     file: String,
     /// Line numbers of the suite's fields. `None` if the suite was built from several files.
-    places: Option<DocumentPositions>,
+    places: Option<YamlLineNumbers>,
     /// Names of all scenarios in the file, in order, including those that options exclude.
     scenarios: Vec<String>,
 }
@@ -22,7 +22,7 @@ impl SuiteOrigin {
     pub(super) fn from_text(file: &str, text: Option<&str>, scenarios: Vec<String>) -> Self {
         Self {
             file: file.to_owned(),
-            places: text.and_then(DocumentPositions::parse_yaml),
+            places: text.and_then(YamlLineNumbers::parse_yaml),
             scenarios,
         }
     }

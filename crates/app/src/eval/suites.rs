@@ -11,8 +11,8 @@ use switchboard_evals::{
     suite::{Suite, SuiteError},
 };
 
-use super::{engine::parse_parameters, shipped_suites::SHIPPED, suite_origin::SuiteOrigin};
-use switchboard_domain::nearest::list_available_names;
+use super::{evaluator::parse_parameters, shipped_suites::SHIPPED, suite_origin::SuiteOrigin};
+use switchboard_domain::similar_names::list_available_names;
 
 use crate::config::{environment::Environment, remove_os_error_code};
 

@@ -30,7 +30,7 @@ pub(crate) fn format_report(report: &Report) -> String {
     }
     text.push_str(&format_model_table(&summary));
     text.push_str(&format_tool_tables(&summary));
-    text.push_str(&format_kind_table(&summary));
+    text.push_str(&format_scenario_kind_table(&summary));
     match summary.iter().map(|it| it.counts.unknown).sum() {
         0_u64 => {}
         1 => text.push_str("\nnot known: 1 call with redacted arguments\n"),
@@ -114,7 +114,7 @@ fn format_tool_tables(summary: &[ModelSummary]) -> String {
 }
 
 /// Formats the pass rates by kind of scenario, with one column per model.
-fn format_kind_table(summary: &[ModelSummary]) -> String {
+fn format_scenario_kind_table(summary: &[ModelSummary]) -> String {
     let mut kinds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (column, it) in summary.iter().enumerate() {
         for (kind, (runs, passed)) in &it.kinds {

@@ -1,11 +1,11 @@
 //! Models: providers, resolution of model names, the default model, and prices.
 
-mod client;
 pub(crate) mod current_model;
 mod model_choice;
 mod model_resolution;
 mod non_streaming_model;
 mod prices;
+mod provider_client;
 mod providers;
 
 pub(crate) use model_choice::{ChosenModel, ModelChoiceReason};

@@ -3,7 +3,7 @@
 use anyhow::{anyhow, bail};
 use switchboard_domain::{
     ModelId,
-    nearest::{did_you_mean, find_nearest},
+    similar_names::{did_you_mean, find_nearest},
 };
 
 use super::{Provider, Providers, Readiness};
@@ -36,7 +36,7 @@ impl Providers {
         if let Ok(id) = text.parse::<ModelId>() {
             let provider = self.find_provider(&id.provider)?;
             match &provider.default_model {
-                Some(known) if provider.is_offline() && *known != *id.name => bail!(
+                Some(known) if provider.runs_in_process() && *known != *id.name => bail!(
                     "`{provider}` has no model `{}`. Available: {provider}/{known}",
                     id.name,
                     provider = provider.name
@@ -76,7 +76,7 @@ impl Providers {
             .or_else(|| usable().find(|it| it.find_catalogue_name(name) == Some(name)))
             .or_else(|| usable().find(|it| it.find_catalogue_name(name).is_some()))
             .or_else(|| {
-                let family = find_family_vendor(name)?;
+                let family = find_model_family_vendor(name)?;
                 usable().find(|it| it.catalogue_vendor() == Some(family))
             })
     }
@@ -107,14 +107,14 @@ impl Providers {
         // they count as one provider.
         let (access, provider) = candidates.first()?;
         let is_only = candidates.iter().all(|(other, _)| other == access);
-        (is_only && !self.is_foreign_model(provider, name)).then_some(*provider)
+        (is_only && !self.is_other_vendors_model(provider, name)).then_some(*provider)
     }
 
     /// Returns whether the model belongs to a vendor other than the one that runs the provider.
     /// Returns `false` for a provider with a configured address, whose server may have models of
     /// any vendor.
-    fn is_foreign_model(&self, provider: &Provider, name: &str) -> bool {
-        let vendors = (find_family_vendor(name), provider.catalogue_vendor());
+    fn is_other_vendors_model(&self, provider: &Provider, name: &str) -> bool {
+        let vendors = (find_model_family_vendor(name), provider.catalogue_vendor());
         let is_foreign = matches!(vendors, (Some(family), Some(vendor)) if family != vendor);
         is_foreign && self.configured_address(provider).is_none()
     }
@@ -152,7 +152,7 @@ impl Providers {
 
 /// Returns the vendor of a model family by the prefix of the model name. Returns `None` for an
 /// unknown family.
-fn find_family_vendor(name: &str) -> Option<&'static str> {
+fn find_model_family_vendor(name: &str) -> Option<&'static str> {
     let base = name.strip_prefix("ft:").unwrap_or(name);
     // `gpt-oss` models have the prefix of OpenAI, but OpenAI does not serve these open models.
     if base.starts_with("gpt-oss") {

@@ -10,8 +10,8 @@ use switchboard_providers_common::catalog;
 use switchboard_providers_offline::{self as offline, DemoModel};
 
 use super::{
-    client::{self, ProviderClient},
     non_streaming_model::NonStreamingModel,
+    provider_client::{self, ProviderClient},
 };
 use crate::config::{self, Config, KINDS, ProviderEntry, ProviderKind, environment::Environment};
 
@@ -85,7 +85,7 @@ impl Providers {
         let Some(entry) = &provider.entry else {
             return Readiness::NoKeyNeeded;
         };
-        let variables = client::api_key_variables(entry);
+        let variables = provider_client::api_key_variables(entry);
         let is_set = |variable: &&&str| self.environment.get(variable).is_some();
         match (variables.iter().find(is_set), variables.first()) {
             (Some(set), _) => Readiness::Key((*set).to_owned()),
@@ -103,16 +103,19 @@ impl Providers {
             entry.kind,
             ProviderKind::OpenAi | ProviderKind::OpenAiResponses
         );
-        speaks_openai && entry.api_key_env.is_none() && self.find_entry_address(entry).is_some()
+        speaks_openai && entry.api_key_env.is_none() && self.find_server_address(entry).is_some()
     }
 
     /// Returns the provider's address from the configuration or an environment variable, if set.
     pub(crate) fn configured_address(&self, provider: &Provider) -> Option<String> {
-        self.find_entry_address(provider.entry.as_ref()?)
+        self.find_server_address(provider.entry.as_ref()?)
     }
 
-    fn find_entry_address(&self, entry: &ProviderEntry) -> Option<String> {
-        let variable = || self.environment.get(client::address_variable(entry.kind)?);
+    fn find_server_address(&self, entry: &ProviderEntry) -> Option<String> {
+        let variable = || {
+            self.environment
+                .get(provider_client::address_variable(entry.kind)?)
+        };
         let address = entry.base_url.as_deref().or_else(variable);
         address.map(str::to_owned)
     }
@@ -136,7 +139,7 @@ impl Providers {
         let Some(entry) = &provider.entry else {
             return Ok(model);
         };
-        let model = client::with_text_call_parser(model, entry);
+        let model = provider_client::with_text_call_parser(model, entry);
         Ok(if entry.stream == Some(false) {
             Arc::new(NonStreamingModel(model))
         } else {
@@ -256,7 +259,7 @@ impl Provider {
     }
 
     /// Returns whether the models of the provider run in this program, as the demo model does.
-    pub(crate) fn is_offline(&self) -> bool {
+    pub(crate) fn runs_in_process(&self) -> bool {
         self.entry.is_none()
     }
 
@@ -295,7 +298,7 @@ impl Provider {
 
     /// Returns the names of models that messages suggest to users, with the default model first.
     fn suggested_models(&self) -> Vec<String> {
-        match (self.catalogue_vendor(), self.is_offline()) {
+        match (self.catalogue_vendor(), self.runs_in_process()) {
             (Some(vendor), _) => catalog::featured_models(vendor)
                 .into_iter()
                 .map(|model| model.name.to_owned())
@@ -307,7 +310,7 @@ impl Provider {
 
     fn model_capabilities(&self, model: &str) -> ModelCapabilities {
         match &self.entry {
-            Some(entry) => client::known_capabilities(entry, model),
+            Some(entry) => provider_client::known_capabilities(entry, model),
             None => DemoModel::new().capabilities().clone(),
         }
     }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use switchboard_domain::redact::{Redactor, SizeLimits};
+use switchboard_domain::redact::{RedactionLimits, Redactor};
 use tracing::Subscriber;
 use tracing_subscriber::{EnvFilter, Layer, registry::LookupSpan};
 
@@ -86,7 +86,7 @@ where
 }
 
 /// Size limits of the redactor that never truncate a log line.
-const WHOLE: SizeLimits = SizeLimits {
+const WHOLE: RedactionLimits = RedactionLimits {
     text: usize::MAX,
     items: 0,
     total: 0,
@@ -126,7 +126,7 @@ fn add_quiet_directives(wanted: &str) -> String {
 
 /// Opens a file for appending. A new file is readable by its owner only.
 pub(super) fn open_private_file(path: &Path) -> io::Result<File> {
-    private_file::owner_only_options()
+    private_file::owner_only_open_options()
         .append(true)
         .create(true)
         .open(path)

@@ -66,7 +66,7 @@ pub(crate) fn start_observability(
 
 /// Returns the name of the setting or variable that configures an OpenTelemetry collector. `None`
 /// if the export is disabled or not configured. Variables take precedence over the configuration.
-fn find_collector_setting(config: &Config, environment: &Environment) -> Option<&'static str> {
+fn find_otel_collector_setting(config: &Config, environment: &Environment) -> Option<&'static str> {
     let disabled = environment.get("OTEL_SDK_DISABLED").unwrap_or_default();
     let exporter = environment.get("OTEL_TRACES_EXPORTER");
     if disabled.eq_ignore_ascii_case("true") || exporter == Some("none") {

@@ -18,7 +18,7 @@ use opentelemetry_sdk::{
     resource::{EnvResourceDetector, TelemetryResourceDetector},
     trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter},
 };
-use switchboard_domain::redact::{Redactor, SizeLimits};
+use switchboard_domain::redact::{RedactionLimits, Redactor};
 use switchboard_orchestration::observe::trace::{CONTENT, SPANS};
 use switchboard_providers_common::{
     Headers, HttpRequest, HttpTransport, StatusClassifier, TransportConfig, read_to_end,
@@ -27,7 +27,7 @@ use tokio::runtime::Handle;
 use tracing::{Metadata, Subscriber};
 use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
-use super::{OTLP_ENDPOINT, find_collector_setting, secrets::build_redactor};
+use super::{OTLP_ENDPOINT, find_otel_collector_setting, secrets::build_redactor};
 use crate::config::{Config, environment::Environment};
 
 /// Time limit for exporting the last spans at the end of the program.
@@ -38,7 +38,7 @@ const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 const COLLECTOR: &str = "the OTLP collector";
 /// Size limits of span attributes: at most 64,000 bytes of text. Only attributes with message
 /// content are this long.
-const ATTRIBUTE_LIMITS: SizeLimits = SizeLimits {
+const ATTRIBUTE_LIMITS: RedactionLimits = RedactionLimits {
     text: 64_000,
     items: 1,
     total: 64_000,
@@ -61,7 +61,7 @@ pub(super) fn start_span_export(
     config: &Config,
     environment: &Environment,
 ) -> Result<Option<SpanExport>, String> {
-    let Some(setting) = find_collector_setting(config, environment) else {
+    let Some(setting) = find_otel_collector_setting(config, environment) else {
         return Ok(None);
     };
     let address = config.otlp_endpoint.as_deref();

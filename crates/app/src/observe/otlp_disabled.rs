@@ -2,7 +2,7 @@
 
 use tracing_subscriber::layer::Identity;
 
-use super::find_collector_setting;
+use super::find_otel_collector_setting;
 use crate::config::{Config, environment::Environment};
 
 /// Type without values that replaces the span export in a build without the feature `otlp`.
@@ -30,7 +30,7 @@ pub(super) fn start_span_export(
     config: &Config,
     environment: &Environment,
 ) -> Result<Option<SpanExport>, String> {
-    match find_collector_setting(config, environment) {
+    match find_otel_collector_setting(config, environment) {
         Some(name) => Err(format!(
             "`{name}` is set, and this program was built without the feature `otlp`: build it \
              with `--features otlp`, or remove the setting"

@@ -49,7 +49,7 @@ fn collect_known_secrets(config: &Config, environment: &Environment) -> Vec<Stri
 
 /// Returns the secret values in the settings of an MCP server.
 pub(crate) fn list_server_secrets(server: &ServerConfig) -> impl Iterator<Item = String> {
-    let hidden = server.hidden_values().into_iter();
+    let hidden = server.values_to_redact().into_iter();
     hidden.map(|value| value.expose_secret().to_owned())
 }
 

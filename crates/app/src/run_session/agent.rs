@@ -24,12 +24,12 @@ use super::{
     context::context_values,
     failure::Failure,
     recording::{RecordingArgs, RecordingMode},
-    resources::RunResources,
+    run_resources::RunResources,
 };
 use crate::{
     config::environment::Environment,
     models::{ChosenModel, find_list_price},
-    storage::{decisions::SavedDecisions, recipes},
+    storage::{approval_decisions::SavedDecisions, recipes},
     terminal::{
         self, LineReader, PresetApprovalDecision, Screen, TerminalApprover, output::AnswerFormat,
     },
@@ -235,7 +235,7 @@ pub(crate) fn create_approver(
         screen: screen.clone(),
         lines: Arc::clone(lines),
         tools: context.recording.wrap_tools(Arc::clone(host) as _),
-        hidden: context_values::configured_values(&context.config),
+        hidden: context_values::configured_context_values(&context.config),
         later,
         preset: Mutex::new(preset),
     })
@@ -295,7 +295,7 @@ impl AgentArgs {
         let variable = Approve::read_approval_variable(&context.environment)?;
         let approve = self.approve.or(variable);
         Ok(AgentPlan {
-            options: self.resolve_options(context, recipe.as_deref(), approve),
+            options: self.resolve_run_options(context, recipe.as_deref(), approve),
             no_tools: self.no_tools || recipe.as_ref().is_some_and(|it| !it.tools.enabled),
             later: approve == Some(Approve::Later),
             preset: HashMap::new(),
@@ -322,7 +322,7 @@ impl AgentArgs {
 
     /// Resolves the options of a run. Flags take precedence over the recipe, and the recipe over
     /// the configuration. A recipe can only lower limits and tighten approvals.
-    fn resolve_options(
+    fn resolve_run_options(
         &self,
         context: &Context,
         recipe: Option<&Recipe>,
@@ -352,7 +352,7 @@ impl AgentArgs {
         };
         options.approval.policy = config.approve.unwrap_or_default();
         if let Some(approvals) = &config.approvals {
-            approvals.apply_to_approvals(&mut options.approval);
+            approvals.apply_to_approval_settings(&mut options.approval);
         }
         if let Some(approve) = approve {
             apply_approval_option(&mut options.approval, approve, self.approve.is_some());
@@ -360,11 +360,11 @@ impl AgentArgs {
         let max_steps = config.max_steps.map(NonZeroU32::get);
         options.limits = max_steps.map_or_else(Limits::default, Limits::with_max_steps);
         if let Some(limits) = &config.limits {
-            limits.apply_to_limits(&mut options.limits);
+            limits.apply_to_run_limits(&mut options.limits);
         }
         if let Some(recipe) = recipe {
             recipe.policy.tighten_approvals(&mut options.approval);
-            recipe.policy.lower_limits(&mut options.limits);
+            recipe.policy.lower_tool_call_limits(&mut options.limits);
             recipe.limits.apply_limits(&mut options.limits);
             if let Some(configured) = max_steps {
                 options.limits.max_steps = options.limits.max_steps.min(configured);
@@ -434,12 +434,12 @@ impl AgentPlan {
         let mut agent = Agent::new(self.chosen.model)
             .with_name("switchboard")
             .with_tools(tools)
-            .with_redefined_tools(host.redefined_tools())
+            .with_redefined_tools(host.redefined_tool_names())
             .with_options(self.options)
             .with_monotonic_clock(context.steady.clone())
-            .with_decisions(decisions.shared.clone())
-            .with_prices(find_list_price)
-            .with_context(context_values::configured_values(config));
+            .with_shared_decisions(decisions.shared.clone())
+            .with_model_prices(find_list_price)
+            .with_context_injection(context_values::configured_context_values(config));
         for fallback in self.fallbacks {
             agent = agent.with_fallback(fallback);
         }
@@ -450,7 +450,7 @@ impl AgentPlan {
             agent = agent.with_recipe(recipe);
         }
         if let Some(lifetime) = config.cache_results.filter(|it| !it.is_zero()) {
-            agent = agent.with_cache(Arc::new(ResultCache::new(CacheOptions {
+            agent = agent.with_result_cache(Arc::new(ResultCache::new(CacheOptions {
                 lifetime,
                 ..CacheOptions::default()
             })));

@@ -14,7 +14,7 @@ use super::{
     recording::{RecordingArgs, RecordingMode},
     servers::{Servers, program_path},
 };
-use switchboard_domain::nearest::list_available_names;
+use switchboard_domain::similar_names::list_available_names;
 
 use crate::{
     config::{self, Config, ConfigSources, environment::Environment},
@@ -145,7 +145,7 @@ pub(crate) async fn close_servers(host: &McpHost, interrupts: &Interrupts) {
 }
 
 /// Removes all servers except `name`. Returns a usage error if `name` is not configured.
-pub(crate) fn keep_only_server(servers: &mut Servers, name: &str) -> Result<(), Failure> {
+pub(crate) fn keep_only_named_server(servers: &mut Servers, name: &str) -> Result<(), Failure> {
     let known: Vec<&str> = servers.configs.iter().map(|it| it.name.as_str()).collect();
     if !known.contains(&name) {
         let hint = match known.as_slice() {
@@ -165,13 +165,13 @@ pub(crate) fn keep_only_server(servers: &mut Servers, name: &str) -> Result<(), 
 pub(crate) fn check_server_ready(host: &McpHost, name: &str) -> Result<(), Failure> {
     let mut statuses = host.server_statuses().into_iter();
     match statuses.find(|status| status.name == name && !status.state.takes_calls()) {
-        Some(status) => Err(Failure::runtime_error(not_ready_error(&status))),
+        Some(status) => Err(Failure::runtime_error(server_not_ready_error(&status))),
         None => Ok(()),
     }
 }
 
 /// Returns the error for a server that does not accept calls, with its last output.
-fn not_ready_error(status: &ServerStatus) -> anyhow::Error {
+fn server_not_ready_error(status: &ServerStatus) -> anyhow::Error {
     let (name, state) = (&status.name, status.state.as_str());
     let mut text = format!("server `{name}` is {state} ({})", status.transport);
     if let Some(reason) = &status.reason {

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{agent::AgentArgs, context::Context};
 use crate::{
     config::{Config, environment::Environment},
-    storage::sessions::{Sessions, SessionsError},
+    storage::sessions::{OpenSessionStore, SessionsError},
     terminal::to_one_line,
 };
 
@@ -29,7 +29,7 @@ const MAX_ID_LENGTH: usize = 128;
 /// The saved conversations of the terminal user, and the durable runs that continue them.
 #[derive(Clone)]
 pub(crate) struct SavedConversations {
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: OpenSessionStore,
     pub(crate) durable_runs: DurableRuns,
     pub(crate) owner: Principal,
 }
@@ -40,11 +40,11 @@ impl SavedConversations {
         environment: &Environment,
     ) -> Result<Self, SessionsError> {
         Ok(Self::from_sessions(
-            Sessions::open_and_prune(config, environment).await?,
+            OpenSessionStore::open_and_prune(config, environment).await?,
         ))
     }
 
-    pub(crate) fn from_sessions(sessions: Sessions) -> Self {
+    pub(crate) fn from_sessions(sessions: OpenSessionStore) -> Self {
         let owner = Principal::default();
         let durable_runs = DurableRuns::new(
             sessions.session_store(),

@@ -54,12 +54,12 @@ pub(crate) async fn wait_for_ctrl_c_press(presses: Option<&mut CtrlCPresses>) {
 
 impl CtrlCPresses {
     /// Marks the Ctrl-C presses so far as handled, so that only later presses cancel the next run.
-    pub(crate) fn clear_key_presses(&mut self) {
+    pub(crate) fn clear_ctrl_c_presses(&mut self) {
         self.seen.borrow_and_update();
     }
 
     /// Counts a Ctrl-C press that the line editor received as a key and not as a signal.
-    pub(crate) fn count_key_press(&self) {
+    pub(crate) fn count_ctrl_c_key(&self) {
         self.state.presses.send_modify(|count| *count += 1);
     }
 }
@@ -93,18 +93,18 @@ impl Interrupts {
     /// Counts an interruption when the terminal of standard input is closed. Not every closed
     /// terminal sends `SIGHUP`, and a line editor would read a closed terminal forever.
     #[cfg(unix)]
-    pub(crate) fn watch_terminal(&self) {
+    pub(crate) fn detect_closed_terminal(&self) {
         let state = Arc::clone(&self.0);
         tokio::spawn(async move {
             while rustix::termios::tcgetattr(io::stdin()).is_ok() {
                 tokio::time::sleep(TERMINAL_CHECK).await;
             }
-            state.count_hang_up();
+            state.count_closed_terminal();
         });
     }
 
     #[cfg(not(unix))]
-    pub(crate) fn watch_terminal(&self) {}
+    pub(crate) fn detect_closed_terminal(&self) {}
 
     pub(crate) fn is_interrupted(&self) -> bool {
         *self.0.count.borrow() > 0
@@ -145,7 +145,7 @@ impl InterruptState {
 
     /// Counts a closed terminal only once, because the shell and the system may both report it.
     #[cfg(unix)]
-    fn count_hang_up(&self) {
+    fn count_closed_terminal(&self) {
         self.count.send_modify(|count| *count = (*count).max(1));
     }
 }
@@ -168,7 +168,7 @@ fn receive_signals(state: &Arc<InterruptState>) -> io::Result<()> {
             SignalKind::interrupt(),
             InterruptState::count_ctrl_c as fn(&InterruptState),
         ),
-        (SignalKind::hangup(), InterruptState::count_hang_up),
+        (SignalKind::hangup(), InterruptState::count_closed_terminal),
         (SignalKind::terminate(), InterruptState::count_interruption),
     ];
     for (kind, react) in reactions {

@@ -87,9 +87,9 @@ impl RecordingArgs {
             "order" => RequestMatching::Order,
             _ => RequestMatching::Exact,
         };
-        let player = player.with_matching(matching);
+        let player = player.with_request_matching(matching);
         Ok(RecordingMode::Replay(player.with_hidden_arguments(
-            context_values::configured_values(config),
+            context_values::configured_context_values(config),
         )))
     }
 
@@ -123,7 +123,7 @@ impl RecordingArgs {
             Failure::usage_error(error).add_context(format!("cannot record to {}", file.display()))
         })?;
         Ok(Some(RecordingMode::Recording(
-            recorder.with_hidden_arguments(context_values::configured_values(config)),
+            recorder.with_hidden_arguments(context_values::configured_context_values(config)),
         )))
     }
 }
@@ -170,7 +170,7 @@ impl RecordingMode {
 
     /// Returns the part of the recording that belongs to one run of the HTTP server. A replay finds
     /// the part by its requests and ignores `number`, because runs may start in another order.
-    pub(crate) fn select_run(&self, number: u64) -> Self {
+    pub(crate) fn select_run_recording(&self, number: u64) -> Self {
         match self {
             Self::Replay(player) => Self::Replay(player.detect_conversation()),
             Self::Off | Self::Recording(_) => self.select_conversation(&format!("run {number}")),

@@ -4,12 +4,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use switchboard_domain::{
     ToolDefinition, ToolHost as _,
-    nearest::{did_you_mean, find_nearest},
+    similar_names::{did_you_mean, find_nearest},
 };
 use switchboard_mcp_client::{McpHost, ServerStatus};
 use switchboard_orchestration::{
     policy::approval::{ApprovalRule, RuleVerdict},
-    tools::pattern::NamePattern,
+    tools::name_pattern::NamePattern,
 };
 
 use crate::{config::Config, terminal};

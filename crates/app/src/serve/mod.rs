@@ -23,10 +23,10 @@ use crate::{
     models::Readiness,
     observe::AuditLog,
     run_session::{
-        agent::AgentArgs, context::Context, recording::RecordingMode, resources::startup_wait_time,
-        unmatched_rules,
+        agent::AgentArgs, context::Context, recording::RecordingMode,
+        run_resources::startup_wait_time, unmatched_rules,
     },
-    storage::{decisions::SavedDecisions, recipes},
+    storage::{approval_decisions::SavedDecisions, recipes},
 };
 use agent_cache::AgentCache;
 use run_observer::RunObserver;
@@ -206,7 +206,7 @@ impl Engine for AppEngine {
         self.list_available_tools().await
     }
 
-    async fn tool_pages(&self) -> Vec<ToolPage> {
+    async fn list_tool_ui_pages(&self) -> Vec<ToolPage> {
         let mut pages = Vec::new();
         for server in self.parts.host.server_statuses() {
             if !server.state.takes_calls() {
@@ -226,7 +226,7 @@ impl Engine for AppEngine {
         pages
     }
 
-    async fn read_tool_page(&self, server: &str, uri: &str) -> Result<String, String> {
+    async fn read_tool_ui_page(&self, server: &str, uri: &str) -> Result<String, String> {
         let page = self.parts.host.read_app(server, uri).await;
         page.map(|page| page.html)
             .map_err(|error| error.to_string())
@@ -236,7 +236,7 @@ impl Engine for AppEngine {
         self.missing_server_error().map_or(Ok(()), Err)
     }
 
-    fn knows_model(&self, model: &ModelId) -> bool {
+    fn is_model_available(&self, model: &ModelId) -> bool {
         if let Some(recorded) = self.parts.recording.recorded_models() {
             return recorded.iter().any(|(id, _)| id == model);
         }
@@ -260,12 +260,13 @@ impl Engine for AppEngine {
         Some(&self.parts.questions)
     }
 
-    fn forget_approvals(&self, principal: &Principal, session: &str) {
+    fn forget_session_approvals(&self, principal: &Principal, session: &str) {
         let decisions = &self.parts.decisions.shared;
-        decisions.change_decisions(|decisions| decisions.forget_session(principal, session));
+        decisions
+            .change_decisions(|decisions| decisions.forget_session_decisions(principal, session));
     }
 
-    fn create_observer(
+    fn create_run_observer(
         &self,
         principal: &Principal,
         session: Option<&str>,

@@ -7,7 +7,7 @@ use switchboard_domain::ApprovalScope;
 use switchboard_orchestration::{RunEvent, RunEventKind};
 use switchboard_server::RunEventObserver;
 
-use crate::{observe::AuditRecorder, storage::decisions::SavedDecisions};
+use crate::{observe::AuditRecorder, storage::approval_decisions::SavedDecisions};
 
 /// Observer of one run: writes its events to the audit and saves new approval decisions.
 pub(super) struct RunObserver {

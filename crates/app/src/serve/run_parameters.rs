@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use switchboard_domain::{
     ToolChoice,
-    nearest::{did_you_mean, find_nearest},
+    similar_names::{did_you_mean, find_nearest},
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunOptions, tools::arguments::ClientContext,
@@ -51,13 +51,13 @@ impl AppEngine {
         let agent = agent
             .with_options(options)
             // Servers may redefine tools at any time, so a cached agent gets the current list.
-            .with_redefined_tools(self.parts.host.redefined_tools());
+            .with_redefined_tools(self.parts.host.redefined_tool_names());
         // Context values of a client are added after the cache lookup, so that the agents of other
         // clients do not contain them.
         let agent = if settings.context.is_empty() {
             agent
         } else {
-            let agent = add_client_values(agent, &settings.context)?;
+            let agent = add_client_context(agent, &settings.context)?;
             for text in settings.context.text_values() {
                 self.parts.context.live_secrets.add_secret(text);
             }
@@ -67,7 +67,7 @@ impl AppEngine {
         Ok(self
             .parts
             .recording
-            .select_run(number)
+            .select_run_recording(number)
             .wrap_agent(agent, has_tools))
     }
 
@@ -105,7 +105,7 @@ impl AppEngine {
         // The agent gets no approver, because the HTTP server sets one for each run.
         let agent = plan
             .build_agent(&self.parts.context, host, &self.parts.decisions)
-            .with_questions(self.parts.questions.clone());
+            .with_question_registry(self.parts.questions.clone());
         Ok(CachedAgent {
             agent,
             options,
@@ -186,7 +186,7 @@ impl AppEngine {
 
 /// Adds the context values that a client sent for one run. Returns an error for a value whose name
 /// the server does not accept.
-fn add_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, RunSettingsError> {
+fn add_client_context(agent: Agent, values: &ClientContext) -> Result<Agent, RunSettingsError> {
     let context = agent
         .context_injection()
         .clone()
@@ -196,7 +196,7 @@ fn add_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, RunS
         let field = format!("context.{}", error.value_name());
         RunSettingsError::Unknown { field, message }
     })?;
-    Ok(agent.with_context(context))
+    Ok(agent.with_context_injection(context))
 }
 
 /// Maximum length in characters of a model or provider name that a client sends.

@@ -16,7 +16,7 @@ pub(crate) fn write_atomically(path: &Path, text: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     create_private_folder(folder)?;
     let temporary = folder.join(format!(".{}", Uuid::now_v7()));
-    let created = owner_only_options()
+    let created = owner_only_open_options()
         .write(true)
         .create_new(true)
         .open(&temporary);
@@ -43,7 +43,7 @@ pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Returns options that create files with mode 0600 (owner only).
-pub(crate) fn owner_only_options() -> OpenOptions {
+pub(crate) fn owner_only_open_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -53,7 +53,7 @@ pub(crate) fn owner_only_options() -> OpenOptions {
 /// Opens a file for reading and writing, and creates it with mode 0600 if it does not exist.
 pub(crate) fn open_or_create_file(path: &Path) -> io::Result<File> {
     create_private_folder(path.parent().unwrap_or(Path::new(".")))?;
-    let mut options = owner_only_options();
+    let mut options = owner_only_open_options();
     options.read(true).write(true).create(true).truncate(false);
     options.open(path)
 }

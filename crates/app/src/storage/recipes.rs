@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{anyhow, bail};
 use serde_json::Value;
-use switchboard_domain::nearest::list_available_names;
+use switchboard_domain::similar_names::list_available_names;
 use switchboard_orchestration::recipe::{Recipe, SHIPPED};
 
 use crate::config::{self, environment::Environment};
@@ -53,7 +53,7 @@ pub(crate) fn find_recipe(
     name_or_file: &str,
     environment: &Environment,
 ) -> anyhow::Result<FoundRecipe> {
-    if is_file_name(name_or_file) {
+    if is_recipe_file_name(name_or_file) {
         return read_recipe(&environment.working_dir.join(name_or_file));
     }
     find_recipe_by_name(name_or_file, environment)
@@ -116,7 +116,7 @@ pub(crate) fn list_recipes(environment: &Environment) -> anyhow::Result<Vec<Reci
     Ok(entries)
 }
 
-fn is_file_name(name: &str) -> bool {
+fn is_recipe_file_name(name: &str) -> bool {
     name.contains(['/', '\\']) || has_recipe_extension(Path::new(name))
 }
 

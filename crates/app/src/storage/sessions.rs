@@ -6,7 +6,7 @@ use secrecy::ExposeSecret as _;
 use switchboard_domain::{
     Principal, RunStore, Session, SessionId, SessionStore, SessionStoreError,
 };
-use switchboard_sessions::{OpenError, Retention, Store, StoreOptions};
+use switchboard_sessions::{Retention, Store, StoreOpenError, StoreOptions};
 
 use crate::config::{Config, SessionsConfig, StoreLocation, environment::Environment};
 
@@ -18,7 +18,7 @@ const MAX_SESSIONS: u32 = 10_000;
 
 /// The configured session store with its location for messages. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Sessions {
+pub(crate) struct OpenSessionStore {
     store: Arc<Store>,
     place: Arc<str>,
 }
@@ -41,7 +41,7 @@ pub(crate) enum SessionsError {
         /// Location of the store for the message, without a password.
         place: String,
         #[source]
-        source: Box<OpenError>,
+        source: Box<StoreOpenError>,
     },
     #[error("unknown session `{id}`. See `switchboard sessions`")]
     NotFound { id: String },
@@ -52,7 +52,7 @@ pub(crate) enum SessionsError {
     Store(#[from] SessionStoreError),
 }
 
-impl Sessions {
+impl OpenSessionStore {
     /// Opens or creates the session store. Deletes the sessions that the configured retention no
     /// longer keeps. Needs a Tokio runtime.
     pub(crate) async fn open_and_prune(
@@ -60,8 +60,8 @@ impl Sessions {
         environment: &Environment,
     ) -> Result<Self, SessionsError> {
         let sessions = Self::open_without_pruning(config, environment).await?;
-        if let Some(retention) = configured_retention(&config.sessions) {
-            sessions.store.prune(&retention).await?;
+        if let Some(retention) = session_retention(&config.sessions) {
+            sessions.store.prune_sessions(&retention).await?;
         }
         Ok(sessions)
     }
@@ -154,9 +154,9 @@ impl Sessions {
 }
 
 /// Returns the configured limits of age and number of sessions. `None` keeps all sessions.
-pub(crate) fn configured_retention(config: &SessionsConfig) -> Option<Retention> {
+pub(crate) fn session_retention(config: &SessionsConfig) -> Option<Retention> {
     let retention = Retention {
-        unused_for: config.unused_retention(),
+        unused_for: config.unused_session_retention(),
         at_most: config.keep_sessions.map(|it| it.get().into()),
     };
     (retention.unused_for.is_some() || retention.at_most.is_some()).then_some(retention)

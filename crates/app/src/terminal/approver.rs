@@ -82,7 +82,7 @@ impl Approver for TerminalApprover {
         let _ = tokio::time::timeout(DISPLAY_TIMEOUT, shown).await;
         let _turn = self.screen.wait_for_question_turn().await;
         self.screen.remove_spinner();
-        super::print_line(self.format_request(request));
+        super::print_line(self.format_approval_request(request));
         if request.redefined {
             super::print_warning(
                 "the definition of this tool has changed since it was last approved; `switchboard \
@@ -99,7 +99,7 @@ impl Approver for TerminalApprover {
                     return ApprovalDecision::Deny { reason, scope };
                 }
                 Ok(ApprovalReply::Edit) if self.lines.can_edit_text() => {
-                    let input = self.edit_input(request).await;
+                    let input = self.edit_tool_input(request).await;
                     if input.is_some() {
                         let scope = ApprovalScope::Once;
                         return ApprovalDecision::Allow { input, scope };
@@ -115,8 +115,8 @@ impl Approver for TerminalApprover {
 }
 
 impl TerminalApprover {
-    fn format_request(&self, request: &ApprovalRequest) -> String {
-        let known = self.screen.format_question_about(&request.tool_use.id);
+    fn format_approval_request(&self, request: &ApprovalRequest) -> String {
+        let known = self.screen.format_tool_call_question(&request.tool_use.id);
         known.unwrap_or_else(|| {
             let (server, tool) = match &request.origin {
                 Some(origin) => (Some(origin.server.as_str()), &origin.tool),
@@ -133,18 +133,18 @@ impl TerminalApprover {
         } else {
             "  Run it? [y]es, [s]ession, [a]lways, [n]o (or no: REASON)"
         };
-        let line = self.lines.ask_line(question.to_owned()).await?;
+        let line = self.lines.prompt_for_line(question.to_owned()).await?;
         Ok(parse_reply(&line))
     }
 
     /// Lets the user edit the tool input until it is valid. Returns `None` if the user cancels.
-    async fn edit_input(&self, request: &ApprovalRequest) -> Option<JsonObject> {
+    async fn edit_tool_input(&self, request: &ApprovalRequest) -> Option<JsonObject> {
         let input = request.displayed_input();
         let mut text = serde_json::to_string_pretty(&input).unwrap_or_default();
         loop {
             text = self.lines.edit_text("  input".to_owned(), text).await?;
             match serde_json::from_str(&text) {
-                Ok(input) if self.is_valid_input(request, &input).await => return Some(input),
+                Ok(input) if self.is_valid_tool_input(request, &input).await => return Some(input),
                 Ok(_) => {}
                 Err(error) => super::print_warning(&format!("not a JSON object: {error}")),
             }
@@ -153,7 +153,7 @@ impl TerminalApprover {
 
     /// Returns whether an input that the user has edited is valid by the schema of the tool. If
     /// not, prints the errors. Returns `true` if the tool is not known.
-    async fn is_valid_input(&self, request: &ApprovalRequest, input: &JsonObject) -> bool {
+    async fn is_valid_tool_input(&self, request: &ApprovalRequest, input: &JsonObject) -> bool {
         let catalog = self.tools.list_tools().await;
         let mut tools = catalog.tools.iter();
         let Some(tool) = tools.find(|tool| tool.name == request.tool_use.name) else {

@@ -64,7 +64,7 @@ async fn ask_until_valid<T>(
     read: impl Fn(&str) -> Result<T, String>,
 ) -> Result<T, ElicitationAnswer> {
     loop {
-        let Ok(line) = lines.ask_line(question.to_owned()).await else {
+        let Ok(line) = lines.prompt_for_line(question.to_owned()).await else {
             return Err(ElicitationAnswer::Cancel);
         };
         match line.trim() {

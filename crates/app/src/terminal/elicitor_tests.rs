@@ -69,7 +69,7 @@ fn a_question_contains_no_control_characters() {
         server: "files".into(),
         message: "May I?\u{1b}[2J".into(),
         call: None,
-        candidates: switchboard_domain::CandidateCalls::default(),
+        candidates: switchboard_domain::CandidateToolCalls::default(),
         form: ElicitationForm::Fields { schema: json!({}) },
     };
     assert_eq!(

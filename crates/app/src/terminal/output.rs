@@ -83,7 +83,7 @@ impl AnswerWriter {
             // `screen` prints a line about the provider's tool next, so the line of the answer ends
             // here.
             (AnswerFormat::Text, RunEventKind::ProviderBlock { .. }) if self.terminal => {
-                self.end_open_line()
+                self.end_unfinished_line()
             }
             // The line of the answer ends with the model call, so that later text starts a new
             // line.
@@ -92,7 +92,7 @@ impl AnswerWriter {
                 RunEventKind::ModelCallFinished { .. }
                 | RunEventKind::ModelCallFailed { .. }
                 | RunEventKind::RunFinished { .. },
-            ) => self.end_open_line(),
+            ) => self.end_unfinished_line(),
             _ => Ok(()),
         }
     }
@@ -109,7 +109,7 @@ impl AnswerWriter {
         }
     }
 
-    fn end_open_line(&mut self) -> io::Result<()> {
+    fn end_unfinished_line(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.open_line) {
             return write_text("\n");
         }

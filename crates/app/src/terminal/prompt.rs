@@ -21,7 +21,7 @@ pub(crate) trait LineReader: Send + Sync {
 
     /// Prints `question` and reads one line. Dropping the future withdraws the question.
     /// [`StdinLineReader`] nevertheless reads the next line and discards it.
-    async fn ask_line(&self, question: String) -> Result<String, UnansweredReason>;
+    async fn prompt_for_line(&self, question: String) -> Result<String, UnansweredReason>;
 
     /// Returns whether the reader has an editor, so that [`Self::edit_text`] works.
     fn can_edit_text(&self) -> bool {
@@ -45,7 +45,7 @@ impl LineReader for StdinLineReader {
         is_interactive()
     }
 
-    async fn ask_line(&self, question: String) -> Result<String, UnansweredReason> {
+    async fn prompt_for_line(&self, question: String) -> Result<String, UnansweredReason> {
         let read = tokio::task::spawn_blocking(move || {
             discard_typed_input();
             let mut error = anstream::stderr();

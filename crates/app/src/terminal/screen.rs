@@ -14,7 +14,7 @@ use tokio::sync::{OwnedMutexGuard, watch};
 
 use super::{
     print_line, print_warning,
-    tool_card::{ToolCallEnding, ToolCard, format_provider_block},
+    tool_card::{ToolCallEnding, ToolCard, format_provider_tool_call},
 };
 
 /// Interval at which the spinner on standard error is redrawn.
@@ -101,7 +101,7 @@ impl Screen {
     }
 
     /// Returns the question whether the tool call `id` may run. `None` if the call is unknown.
-    pub(super) fn format_question_about(&self, id: &str) -> Option<String> {
+    pub(super) fn format_tool_call_question(&self, id: &str) -> Option<String> {
         let state = self.lock_state();
         state.calls.get(id).map(ToolCard::format_approval_question)
     }
@@ -130,7 +130,7 @@ impl ScreenState {
             RunEventKind::ProviderBlock { kind, text } if self.shows_cards => {
                 self.remove_spinner();
                 self.print_above_spinner(|| {
-                    print_line(format_provider_block(kind, text.as_deref()));
+                    print_line(format_provider_tool_call(kind, text.as_deref()));
                 });
             }
             RunEventKind::ModelCallRetried {
@@ -140,7 +140,7 @@ impl ScreenState {
                 ..
             } => {
                 self.print_above_spinner(|| {
-                    print_warning(&format_retry(reason, *delay_ms, *attempt));
+                    print_warning(&format_model_retry(reason, *delay_ms, *attempt));
                 });
                 self.show_spinner("asking again");
             }
@@ -203,7 +203,7 @@ impl ScreenState {
             }
             RunEventKind::RunFinished { report } => {
                 self.remove_spinner();
-                print_run_end(report);
+                print_run_failure(report);
             }
             _ => {}
         }
@@ -238,7 +238,7 @@ impl Drop for ScreenState {
 }
 
 /// Returns the message about a model call that has failed and is repeated after a pause.
-fn format_retry(reason: &str, delay_ms: u64, attempt: u32) -> String {
+fn format_model_retry(reason: &str, delay_ms: u64, attempt: u32) -> String {
     let pause = match delay_ms {
         0..1000 => String::new(),
         _ => format!(" in {} s", delay_ms.div_ceil(1000)),
@@ -247,7 +247,7 @@ fn format_retry(reason: &str, delay_ms: u64, attempt: u32) -> String {
 }
 
 /// Prints the reason why a run ended without a complete answer.
-fn print_run_end(report: &RunReport) {
+fn print_run_failure(report: &RunReport) {
     let message = report
         .error
         .as_ref()

@@ -81,7 +81,7 @@ impl ToolCard {
 }
 
 /// Formats a tool call that the model provider ran itself, such as a web search.
-pub(super) fn format_provider_block(kind: &str, text: Option<&str>) -> String {
+pub(super) fn format_provider_tool_call(kind: &str, text: Option<&str>) -> String {
     let mut line = format!(
         "{FAINT}◇{FAINT:#} {STRONG}{}{STRONG:#}",
         to_one_line(kind, 80)
@@ -159,12 +159,12 @@ mod tests {
 
     #[test]
     fn what_the_provider_did_is_one_harmless_line_below_its_name() {
-        let block = format_provider_block("web_search\u{1b}[2J", Some("rust\nasync"));
+        let block = format_provider_tool_call("web_search\u{1b}[2J", Some("rust\nasync"));
         assert_eq!(
             strip_str(&block).to_string(),
             "◇ web_search[2J\n  rust async"
         );
-        let bare = format_provider_block("container", None);
+        let bare = format_provider_tool_call("container", None);
         assert_eq!(strip_str(&bare).to_string(), "◇ container");
     }
 }

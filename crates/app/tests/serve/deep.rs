@@ -24,7 +24,7 @@ use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunEvent, RunOptions,
     persistence::{DurableRuns, PersistedEvent, PersistedRun, PersistedRunEnd},
 };
-use switchboard_sessions::{ImportIds, Store, StoreOptions};
+use switchboard_sessions::{ImportIdPolicy, Store, StoreOptions};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::{
@@ -315,7 +315,7 @@ async fn every_stored_deep_value_can_be_read_and_exported() {
     let text: String = pieces.into_iter().map(Result::unwrap).collect();
     let other = open("two.db").await.unwrap();
     let imported = other
-        .import(&owner, text.as_bytes(), ImportIds::Keep)
+        .import(&owner, text.as_bytes(), ImportIdPolicy::Keep)
         .await
         .unwrap();
     assert_eq!(imported.sessions.len(), RUNS);

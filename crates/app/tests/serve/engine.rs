@@ -134,7 +134,11 @@ impl Engine for Script {
         Ok(())
     }
 
-    fn create_observer(&self, _: &Principal, _: Option<&str>) -> Option<Box<dyn RunEventObserver>> {
+    fn create_run_observer(
+        &self,
+        _: &Principal,
+        _: Option<&str>,
+    ) -> Option<Box<dyn RunEventObserver>> {
         Some(Box::new(Panics(Arc::clone(&self.panics_at))))
     }
 }

@@ -205,7 +205,7 @@ fn estimates_the_size_of_patterns() {
         ("", 1),
     ] {
         assert_eq!(
-            cost::estimate_pattern_states(pattern),
+            validation_cost::estimate_pattern_states(pattern),
             expected,
             "{pattern}"
         );

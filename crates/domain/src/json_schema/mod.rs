@@ -21,8 +21,8 @@
 //! # }
 //! ```
 
-mod cost;
 mod references;
+mod validation_cost;
 
 pub use jsonschema::{Draft, JsonType, ValidationError, error};
 use jsonschema::{PatternOptions, Validator};
@@ -129,7 +129,7 @@ impl SchemaValidator {
         value: &'i Value,
     ) -> Result<Vec<ValidationError<'i>>, ValidationTooExpensive> {
         self.check_step_limit(value)?;
-        let steps = cost::count_error_steps(&self.schema, value, MAX_VISITS);
+        let steps = validation_cost::count_error_listing_steps(&self.schema, value, MAX_VISITS);
         if steps.is_none_or(|steps| steps > MAX_ERROR_STEPS) {
             let max = MAX_VISITS;
             return if self.validator.is_valid(value) {
@@ -144,7 +144,7 @@ impl SchemaValidator {
     /// Returns an error if the check takes more than [`MAX_VISITS`] steps.
     fn check_step_limit(&self, value: &Value) -> Result<(), ValidationTooExpensive> {
         let max = MAX_VISITS;
-        let steps = cost::count_check_steps(&self.schema, value, max);
+        let steps = validation_cost::count_validation_steps(&self.schema, value, max);
         steps.map(drop).ok_or(ValidationTooExpensive { max })
     }
 }

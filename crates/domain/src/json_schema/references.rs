@@ -14,7 +14,7 @@ pub(super) struct SchemaReferences<'s> {
 }
 
 impl<'s> SchemaReferences<'s> {
-    pub(super) fn collect_named_parts(root: &'s Value) -> Self {
+    pub(super) fn collect_named_subschemas(root: &'s Value) -> Self {
         let mut named = Vec::new();
         let mut open = vec![root];
         while let Some(value) = open.pop() {

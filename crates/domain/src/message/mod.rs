@@ -1,13 +1,13 @@
 //! Messages and their parts.
 
-mod depth;
+mod json_depth;
 mod media;
 mod provider_state;
 mod shared_object;
 mod tool_result;
 mod tool_use;
 
-pub(crate) use depth::check_result_depth;
+pub(crate) use json_depth::check_result_depth;
 pub use media::{Document, Media, MediaSource};
 pub use provider_state::ProviderState;
 pub use shared_object::SharedObject;

@@ -1,7 +1,7 @@
 //! Assembly of streamed events into a complete response.
 
 use crate::{
-    ChatResponse, EventGrammar, FinishReason, GrammarViolation, Message, ModelEvent, Part,
+    ChatResponse, EventOrderChecker, FinishReason, GrammarViolation, Message, ModelEvent, Part,
     PartStart, ProviderState, Reasoning, Role, Text, ToolChoiceOutcome, ToolInput, ToolUse, Usage,
     Warning, check_depth,
 };
@@ -27,7 +27,7 @@ pub const DEFAULT_MAX_TOOL_INPUT_BYTES: usize = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub struct ResponseAccumulator {
     max_tool_input_bytes: usize,
-    grammar: EventGrammar,
+    grammar: EventOrderChecker,
     /// The content of each started part, in the order in which the parts started.
     slots: Vec<PartBuffer>,
     usage: Usage,
@@ -71,7 +71,7 @@ impl ResponseAccumulator {
     pub fn with_max_tool_input(bytes: usize) -> Self {
         Self {
             max_tool_input_bytes: bytes,
-            grammar: EventGrammar::default(),
+            grammar: EventOrderChecker::default(),
             slots: Vec::new(),
             usage: Usage::default(),
             warnings: Vec::new(),
@@ -207,8 +207,8 @@ fn check_event_depth(event: &ModelEvent) -> Result<(), GrammarViolation> {
 }
 
 impl PartBuffer {
-    /// Adds an event to this part. [`EventGrammar`] has already checked that the event is allowed
-    /// for this part.
+    /// Adds an event to this part. [`EventOrderChecker`] has already checked that the event is
+    /// allowed for this part.
     fn push(&mut self, event: &ModelEvent, max_tool_input: usize) {
         match (&mut self.content, event) {
             (PartContent::Text(content), ModelEvent::TextDelta { text, .. })

@@ -14,18 +14,18 @@ const MIN_EVENT_BYTES: u64 = 32;
 /// A counter for the bytes of one answer: text, reasoning, tool inputs and provider data.
 ///
 /// ```
-/// use switchboard_domain::{AnswerMeter, ModelEvent};
+/// use switchboard_domain::{AnswerSizeMeter, ModelEvent};
 ///
-/// let mut meter = AnswerMeter::default();
+/// let mut meter = AnswerSizeMeter::default();
 /// let text = "word ".repeat(100);
 /// assert_eq!(meter.count_event(&ModelEvent::TextDelta { index: 0, text }), 500);
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct AnswerMeter {
+pub struct AnswerSizeMeter {
     bytes: u64,
 }
 
-impl AnswerMeter {
+impl AnswerSizeMeter {
     /// Counts an event. Returns the size of the answer so far in bytes.
     pub fn count_event(&mut self, event: &ModelEvent) -> u64 {
         let bytes = match event {
@@ -100,7 +100,7 @@ mod tests {
                 warning: Warning::new(WarningKind::UnknownWireValue, &*long),
             },
         ];
-        let mut meter = AnswerMeter::default();
+        let mut meter = AnswerSizeMeter::default();
         let mut before = 0;
         for event in events {
             let now = meter.count_event(&event);

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use futures_core::Stream;
 
 use crate::{
-    AnswerMeter, ChatRequest, ChatResponse, DEFAULT_MAX_ANSWER_BYTES, ModelCapabilities,
+    AnswerSizeMeter, ChatRequest, ChatResponse, DEFAULT_MAX_ANSWER_BYTES, ModelCapabilities,
     ModelError, ModelErrorKind, ModelEvent, ModelId, ResponseAccumulator,
 };
 
@@ -39,7 +39,7 @@ pub async fn collect_stream(
     mut stream: ModelStream,
 ) -> Result<ChatResponse, ModelError> {
     let mut answer = ResponseAccumulator::default();
-    let mut meter = AnswerMeter::default();
+    let mut meter = AnswerSizeMeter::default();
     while let Some(event) = poll_fn(|context| stream.as_mut().poll_next(context)).await {
         let event = event?;
         if meter.count_event(&event) > DEFAULT_MAX_ANSWER_BYTES {

@@ -27,7 +27,7 @@ pub struct Elicitation {
     /// If `call` is `None`, the tool calls that the request may belong to. The person does not see
     /// them.
     #[serde(skip)]
-    pub candidates: CandidateCalls,
+    pub candidates: CandidateToolCalls,
     /// The form that the person fills in, or the address that the person opens.
     #[serde(flatten)]
     pub form: ElicitationForm,
@@ -35,7 +35,7 @@ pub struct Elicitation {
 
 /// The tool calls that an elicitation may belong to if [`Elicitation::call`] is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CandidateCalls {
+pub struct CandidateToolCalls {
     /// The [`ToolCall::idempotency_key`](super::ToolCall)s of the calls. They include cancelled and
     /// timed-out calls that the server has not answered.
     pub calls: Vec<String>,

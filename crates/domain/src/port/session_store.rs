@@ -135,10 +135,10 @@ pub trait SessionStore: Send + Sync {
 
     /// Returns the secret key from which session ids are derived. The key is random. The store
     /// creates it at the first call and returns it to all processes that share the store.
-    async fn load_id_key(&self) -> Result<IdKey, SessionStoreError>;
+    async fn load_session_id_key(&self) -> Result<IdKey, SessionStoreError>;
 
     /// Checks that the store can be read and written. The default implementation only reads.
-    async fn check_access(&self) -> Result<(), SessionStoreError> {
+    async fn check_store_access(&self) -> Result<(), SessionStoreError> {
         self.list_sessions(&Principal::default(), 1).await.map(drop)
     }
 }

@@ -142,7 +142,7 @@ impl ToolOutput {
     /// Returns the output unchanged. If a JSON value in the output is nested more deeply than
     /// [`check_depth`](crate::check_depth) allows, returns an error message for the model instead.
     #[must_use]
-    pub fn replace_if_too_deep(self) -> Self {
+    pub fn replace_too_deep_output(self) -> Self {
         match check_result_depth(&self.content, self.structured.as_ref()) {
             Ok(()) => self,
             Err(too_deep) => Self {
@@ -228,7 +228,7 @@ impl ProgressSink {
 
     /// Returns whether a listener receives progress. Otherwise a host requests no progress from its
     /// server.
-    pub fn is_listening(&self) -> bool {
+    pub fn has_progress_listener(&self) -> bool {
         self.progress.is_some()
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use aho_corasick::AhoCorasick;
 
-use super::{secret_names::is_secret_name, spellings::list_spellings};
+use super::{secret_names::is_secret_name, secret_spellings::list_secret_spellings};
 
 /// Minimum size of a secret in bytes. Shorter values are not redacted, because they are usually
 /// placeholders or settings such as `8080`.
@@ -70,7 +70,7 @@ impl KnownSecrets {
     /// Adds a secret of at least [`MIN_SECRET_BYTES`] bytes, and ignores a shorter one. A secret
     /// that is already known becomes the newest one.
     pub(super) fn insert(&mut self, secret: &str) {
-        for text in secret_and_bare_token(secret) {
+        for text in secret_variants(secret) {
             if text.len() >= MIN_SECRET_BYTES {
                 let is_word = text.len() <= MAX_WORD_BYTES
                     && text
@@ -90,7 +90,7 @@ impl KnownSecrets {
         } else {
             MIN_SECRET_BYTES
         };
-        for text in secret_and_bare_token(secret) {
+        for text in secret_variants(secret) {
             if text.len() >= min_bytes {
                 self.push(text, false);
             }
@@ -113,7 +113,7 @@ impl KnownSecrets {
         self.search = OnceLock::new();
     }
 
-    pub(super) fn drop_oldest(&mut self, max_count: usize, max_bytes: usize) {
+    pub(super) fn drop_oldest_secrets(&mut self, max_count: usize, max_bytes: usize) {
         let mut bytes: usize = self.secrets.iter().map(|it| it.text.len()).sum();
         let mut excess = 0;
         for secret in &self.secrets {
@@ -158,7 +158,7 @@ impl KnownSecrets {
         for (at, _) in text.match_indices(CUT).take(MAX_CUTS) {
             let secrets = self.secrets.iter().filter(|secret| !secret.is_word);
             let lengths =
-                secrets.filter_map(|secret| find_cut_secret_length(&text[..at], &secret.text));
+                secrets.filter_map(|secret| truncated_secret_length(&text[..at], &secret.text));
             ranges.extend(lengths.max().map(|length| at - length..at));
         }
         ranges
@@ -175,7 +175,7 @@ impl SecretSearch {
         let mut is_word = BTreeMap::new();
         for secret in secrets {
             let encoded = secret.text.len() >= MIN_SECRET_BYTES;
-            for spelling in list_spellings(&secret.text, encoded) {
+            for spelling in list_secret_spellings(&secret.text, encoded) {
                 let word = secret.is_word && spelling == secret.text;
                 *is_word.entry(spelling).or_insert(word) &= word;
             }
@@ -190,7 +190,7 @@ impl SecretSearch {
 
 /// Returns the secret without white space around it. For a secret of two words, such as `Bearer
 /// TOKEN`, also returns the second word.
-fn secret_and_bare_token(secret: &str) -> impl Iterator<Item = &str> {
+fn secret_variants(secret: &str) -> impl Iterator<Item = &str> {
     let secret = secret.trim();
     let token = secret.split_once(' ').map(|(_, token)| token.trim_start());
     let token = token.filter(|token| !token.contains(' '));
@@ -204,7 +204,7 @@ fn is_whole_word(text: &str, range: &Range<usize>) -> bool {
 
 /// Returns the length in bytes of the longest incomplete beginning of `secret` with which `text`
 /// ends. Returns `None` if this beginning is shorter than [`MIN_CUT_BYTES`].
-fn find_cut_secret_length(text: &str, secret: &str) -> Option<usize> {
+fn truncated_secret_length(text: &str, secret: &str) -> Option<usize> {
     let mut lengths = (MIN_CUT_BYTES..secret.len()).rev();
     lengths.find(|length| {
         let beginning = secret.get(..*length);

@@ -45,7 +45,7 @@ pub(super) fn redact_likely_secrets(text: &str) -> String {
             .unwrap_or(from_word.len());
         let (word, after) = from_word.split_at(length);
         rest = after;
-        if let Some(prefix) = find_key_prefix(word) {
+        if let Some(prefix) = find_api_key_prefix(word) {
             clean.push_str(prefix);
             clean.push_str(REDACTED);
             continue;
@@ -53,11 +53,11 @@ pub(super) fn redact_likely_secrets(text: &str) -> String {
         clean.push_str(word);
         let in_url = before.ends_with(['?', '&']) && after.starts_with('=');
         let secret = if is_auth_scheme(word) {
-            find_scheme_token(after)
+            find_auth_header_token(after)
         } else if let Some(authority) = after.strip_prefix("://") {
             find_url_login(authority).map(|length| (3, length))
         } else if is_secret_name(word) || (in_url && is_secret_parameter(word)) {
-            find_named_value(after)
+            find_value_after_name(after)
         } else {
             None
         };
@@ -81,7 +81,7 @@ fn is_word_char(c: char) -> bool {
 }
 
 /// Returns whether a value without quotes may contain the character.
-fn is_value_char(c: char) -> bool {
+fn is_unquoted_value_char(c: char) -> bool {
     !c.is_whitespace() && !"\"',;&}])<>".contains(c)
 }
 
@@ -91,7 +91,7 @@ fn is_auth_scheme(word: &str) -> bool {
 
 /// Returns the prefix of a word that looks like an API key, such as `sk-`. The prefix is not
 /// redacted. Returns `None` for other words.
-fn find_key_prefix(word: &str) -> Option<&'static str> {
+fn find_api_key_prefix(word: &str) -> Option<&'static str> {
     KEY_PREFIXES.into_iter().find(|prefix| {
         word.strip_prefix(prefix).is_some_and(|rest| {
             // A key contains digits, unlike a name such as `sk-learn-something`.
@@ -102,8 +102,8 @@ fn find_key_prefix(word: &str) -> Option<&'static str> {
 
 /// Returns the position in `after` and the length, both in bytes, of the token that follows
 /// `Bearer` or `Basic`. Returns `None` if the token is shorter than [`MIN_TOKEN_BYTES`].
-fn find_scheme_token(after: &str) -> Option<(usize, usize)> {
-    let length = matching_prefix_length(after.strip_prefix(' ')?, is_value_char);
+fn find_auth_header_token(after: &str) -> Option<(usize, usize)> {
+    let length = matching_prefix_length(after.strip_prefix(' ')?, is_unquoted_value_char);
     (length >= MIN_TOKEN_BYTES).then_some((1, length))
 }
 
@@ -111,7 +111,7 @@ fn find_scheme_token(after: &str) -> Option<(usize, usize)> {
 /// contains no password. `authority` is the text after `://`.
 fn find_url_login(authority: &str) -> Option<usize> {
     let authority =
-        &authority[..matching_prefix_length(authority, |c| c != '/' && is_value_char(c))];
+        &authority[..matching_prefix_length(authority, |c| c != '/' && is_unquoted_value_char(c))];
     let at = authority.rfind('@')?;
     authority[..at].contains(':').then_some(at)
 }
@@ -119,7 +119,7 @@ fn find_url_login(authority: &str) -> Option<usize> {
 /// Returns the position in `after` and the length, both in bytes, of the value that follows a name.
 /// `after` starts directly after the name: `: "…"`, `=…`, `\": \"…\"`. Returns `None` if there is
 /// no value.
-fn find_named_value(after: &str) -> Option<(usize, usize)> {
+fn find_value_after_name(after: &str) -> Option<(usize, usize)> {
     let is_quote = |c: char| matches!(c, '"' | '\'' | '\\');
     let rest = after.trim_start_matches(is_quote).trim_start_matches(' ');
     let value = rest.strip_prefix(['=', ':'])?.trim_start_matches(' ');
@@ -131,11 +131,11 @@ fn find_named_value(after: &str) -> Option<(usize, usize)> {
     let secret = token.unwrap_or(unquoted);
     let is_json = after.starts_with('"') && !is_quoted;
     let length = if is_json && secret.starts_with(['[', '{']) {
-        bracketed_length(secret)
+        json_container_length(secret)
     } else if is_quoted {
         matching_prefix_length(secret, |c| !is_quote(c) && c != '\n')
     } else {
-        matching_prefix_length(secret, is_value_char)
+        matching_prefix_length(secret, is_unquoted_value_char)
     };
     (length > 0).then_some((after.len() - secret.len(), length))
 }
@@ -144,13 +144,13 @@ fn find_named_value(after: &str) -> Option<(usize, usize)> {
 /// replaced before. Returns 0 for other values.
 fn partly_redacted_length(value: &str) -> usize {
     value.strip_prefix(REDACTED).map_or(0, |rest| {
-        REDACTED.len() + matching_prefix_length(rest, |c| is_value_char(c) && c != '\\')
+        REDACTED.len() + matching_prefix_length(rest, |c| is_unquoted_value_char(c) && c != '\\')
     })
 }
 
 /// Returns the length in bytes of the JSON array or object with which `json` starts. Returns the
 /// length of the whole text if the closing bracket is missing.
-fn bracketed_length(json: &str) -> usize {
+fn json_container_length(json: &str) -> usize {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (at, c) in json.char_indices() {
         match c {

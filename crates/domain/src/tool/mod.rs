@@ -1,6 +1,6 @@
 //! Tool definitions and tool choice.
 
-mod identity;
+mod canonical_text;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -31,13 +31,13 @@
 //! - Whole numbers beyond 64 bits are floats here.
 //! - Where its checker crashes on its own data, no call is right here.
 
-mod entry;
+mod benchmark_entry;
 mod schema;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::suite::{Suite, Thresholds};
-use entry::{BenchmarkAnswer, BenchmarkQuestion};
+use benchmark_entry::{BenchmarkAnswer, BenchmarkQuestion};
 
 /// An error in the benchmark data. The message names the entry and its problem.
 #[derive(Debug, thiserror::Error)]
@@ -63,9 +63,10 @@ pub struct BfclError(String);
 /// # Ok::<(), switchboard_evals::bfcl::BfclError>(())
 /// ```
 pub fn parse_bfcl_suite(questions: &str, answers: Option<&str>) -> Result<Suite, BfclError> {
-    let questions: Vec<BenchmarkQuestion> = entry::parse_benchmark_entries(questions, "question")?;
+    let questions: Vec<BenchmarkQuestion> =
+        benchmark_entry::parse_benchmark_entries(questions, "question")?;
     let answers: Vec<BenchmarkAnswer> = match answers {
-        Some(text) => entry::parse_benchmark_entries(text, "answer")?,
+        Some(text) => benchmark_entry::parse_benchmark_entries(text, "answer")?,
         None => Vec::new(),
     };
     let answers: HashMap<&str, &BenchmarkAnswer> =

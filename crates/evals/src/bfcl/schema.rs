@@ -35,15 +35,15 @@ fn convert_subschemas(schema: &mut Map<String, Value>) {
             if !property.contains_key("type") {
                 property.insert("type".to_owned(), Value::from("string"));
             }
-            convert_type(property);
+            convert_schema_type(property);
         }
     }
     if let Some(Value::Object(items)) = schema.get_mut("items") {
-        convert_type(items);
+        convert_schema_type(items);
     }
 }
 
-fn convert_type(schema: &mut Map<String, Value>) {
+fn convert_schema_type(schema: &mut Map<String, Value>) {
     if let Some(Value::String(name)) = schema.get_mut("type") {
         *name = json_type(name).to_owned();
     }

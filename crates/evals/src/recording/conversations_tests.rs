@@ -92,7 +92,7 @@ async fn two_conversations() -> MemoryFile {
 async fn a_named_conversation_gets_only_its_own_responses() {
     let file = two_conversations().await;
     for matching in [RequestMatching::Exact, RequestMatching::Order] {
-        let player = file.player().with_matching(matching);
+        let player = file.player().with_request_matching(matching);
         for (name, answer, result) in [
             ("run 2", "answer 2", "result 2"),
             ("run 1", "answer 0", "result 1"),
@@ -159,7 +159,7 @@ async fn a_request_that_only_another_conversation_has_is_found_there() {
 #[tokio::test]
 async fn in_recorded_order_each_conversation_follows_another_recorded_one() {
     let player = two_conversations().await.player();
-    let player = player.with_matching(RequestMatching::Order);
+    let player = player.with_request_matching(RequestMatching::Order);
     let (one, _) = model_and_tools(&player.detect_conversation());
     let (two, host) = model_and_tools(&player.detect_conversation());
     let question = ["It is Monday"];
@@ -260,7 +260,7 @@ async fn concurrent_calls_get_their_own_results() {
     let first: Vec<bool> = calls.map(|it| it.contains(r#""number":1"#)).collect();
     assert_eq!(first, [false, true], "the second call ended first: {text}");
     let replay =
-        |matching| -> Arc<dyn ToolHost> { Arc::new(file.player().with_matching(matching)) };
+        |matching| -> Arc<dyn ToolHost> { Arc::new(file.player().with_request_matching(matching)) };
     for matching in [RequestMatching::Exact, RequestMatching::Order] {
         let host = replay(matching);
         assert_eq!(tokio::join!(call(&host, 1, "a"), call(&host, 2, "b")), live);

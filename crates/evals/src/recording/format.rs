@@ -15,7 +15,7 @@ use switchboard_domain::{
 
 use super::{
     RecordingError,
-    matching::{CanonicalMessage, CanonicalRequest},
+    request_matching::{CanonicalMessage, CanonicalRequest},
 };
 
 /// Version of the recording format that this program writes and reads.
@@ -197,7 +197,7 @@ pub(super) fn read_recording(mut input: impl BufRead) -> Result<Recording, Recor
         match serde_json::from_slice(&bytes) {
             Ok(line) => recording.add_recording_line(line).map_err(damaged)?,
             Err(_) if !bytes.ends_with(b"\n") => break,
-            Err(error) => return Err(damaged(error_without_position(&error))),
+            Err(error) => return Err(damaged(json_error_message(&error))),
         }
     }
     recording.tool_calls.sort_by_key(|call| call.number);
@@ -216,7 +216,7 @@ fn check_header(line: &[u8]) -> Result<(), RecordingError> {
 
 /// Returns the message of a JSON error without its position, because `serde_json` counts lines and
 /// columns from the start of the recording's line.
-fn error_without_position(error: &serde_json::Error) -> String {
+fn json_error_message(error: &serde_json::Error) -> String {
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
     text.strip_suffix(&position)

@@ -21,21 +21,21 @@
 
 mod error;
 mod format;
-mod matching;
 mod player;
 mod recorder;
-mod redacted;
+mod redacted_comparison;
 mod redaction;
+mod request_matching;
 
 use switchboard_domain::{JsonObject, ToolCatalog};
 use switchboard_orchestration::tools::arguments::ContextInjection;
 
 pub use error::RecordingError;
-pub use matching::RequestMatching;
 pub use player::Player;
 pub use recorder::Recorder;
-pub(crate) use redacted::{is_redacted, may_match_redacted};
+pub(crate) use redacted_comparison::{is_redacted, may_match_redacted};
 pub(crate) use redaction::Redaction;
+pub use request_matching::RequestMatching;
 
 /// Removes the arguments that the host, not the model, adds to tool calls (`hidden`) from the input
 /// of a call. The definition of the tool in `catalogs` determines which arguments the host adds to

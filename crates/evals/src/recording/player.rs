@@ -18,9 +18,9 @@ use switchboard_orchestration::tools::arguments::ContextInjection;
 use super::{
     RecordingError, Redaction, RequestMatching,
     format::{self, EarlyEndReason, ModelCall, RecordedToolCall, RecordedToolResult, Recording},
-    matching::{CanonicalRequest, MatchQuality, value_excerpt},
-    redacted::may_match_redacted,
+    redacted_comparison::may_match_redacted,
     remove_hidden_arguments,
+    request_matching::{CanonicalRequest, MatchQuality, value_excerpt},
 };
 
 /// Maximum number of stored error messages for requests without a recorded response. Further
@@ -182,7 +182,7 @@ impl Player {
 
     /// Returns a player that finds recorded responses with the strategy `matching`.
     #[must_use]
-    pub fn with_matching(mut self, matching: RequestMatching) -> Self {
+    pub fn with_request_matching(mut self, matching: RequestMatching) -> Self {
         self.matching = matching;
         self
     }
@@ -279,7 +279,7 @@ impl Player {
     /// Returns the best matching unused response and marks it as used. Returns `None` if no
     /// response matches. `compare` returns how well a response matches the request, or `None` if it
     /// does not match.
-    fn take_response<T>(
+    fn take_best_response<T>(
         &self,
         responses: &mut [ReplayableResponse<T>],
         used: &mut HashSet<Arc<str>>,
@@ -316,7 +316,7 @@ impl Player {
             RequestMatching::Order => Some(MatchQuality::Equal),
         };
         let used = &mut state.used_conversations;
-        let Some(recorded) = self.take_response(&mut state.model_calls, used, compare) else {
+        let Some(recorded) = self.take_best_response(&mut state.model_calls, used, compare) else {
             let message = self.describe_missing_response(state, model, &request);
             state.add_missed_request(message.clone());
             return Err(error(message));
@@ -377,7 +377,7 @@ impl Player {
     /// Returns the recorded result of a tool call and marks the result as used. Returns `None` if
     /// no unused result matches.
     fn take_tool_result(&self, tool: &str, input: &Value) -> Option<Arc<RecordedToolCall>> {
-        let tool = self.shared.redaction.redact_name(tool);
+        let tool = self.shared.redaction.redact_identifier(tool);
         let compare = |recorded: &RecordedToolCall| {
             let recorded_input = Value::Object(recorded.input.clone());
             if recorded.tool != tool {
@@ -391,7 +391,7 @@ impl Player {
         };
         let state = &mut *self.lock_state();
         let used = &mut state.used_conversations;
-        let recorded = self.take_response(&mut state.tool_calls, used, compare)?;
+        let recorded = self.take_best_response(&mut state.tool_calls, used, compare)?;
         // A resumed run may call a tool before it calls a model. Therefore a tool result also
         // selects the recorded conversation, if no model response has selected one yet.
         if let ConversationSelection::Found(own) = &self.selection {

@@ -289,7 +289,7 @@ impl ResponseRecordingGuard {
                 capabilities: self.model.capabilities().clone(),
                 messages,
                 tools,
-                settings: redaction.redact_settings(&self.request)?,
+                settings: redaction.redact_request_settings(&self.request)?,
                 redacted_inputs: redaction.redact_events(&mut events)?,
                 events,
                 end: end.map(|end| redact_incomplete_reason(end, redaction)),
@@ -434,7 +434,7 @@ impl ToolCallRecordingGuard {
             writer.write_line(&RecordingLine::ToolCall(Box::new(RecordedToolCall {
                 conversation: self.recorder.conversation.clone(),
                 number: self.number,
-                tool: redaction.redact_name(&self.tool),
+                tool: redaction.redact_identifier(&self.tool),
                 input,
                 result,
             })))

@@ -265,7 +265,7 @@ async fn another_question_gets_an_error_with_the_first_difference() {
         "messages[0].parts[0].text: recorded `\"Say two words\"`, now `\"Say three words\"`";
     assert!(message.contains(place), "{message}");
     assert_eq!(player.count_unused_responses(), 5, "no response was used");
-    let player = file.player().with_matching(RequestMatching::Order);
+    let player = file.player().with_request_matching(RequestMatching::Order);
     let replayed = events(&ask(&player), "Say three words").await;
     assert_eq!(answer(&replayed), "All said.");
 }

@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, ModelEvent, ModelId, Part, PartStart,
-    redact::{Redactor, SizeLimits},
+    redact::{RedactionLimits, Redactor},
 };
 
 /// A redactor of known secrets and of text that looks like a secret. It never shortens text.
@@ -20,8 +20,8 @@ pub(crate) struct Redaction {
 impl Redaction {
     pub(crate) fn new(redactor: Redactor) -> Self {
         Self {
-            redactor: redactor.with_limits(SizeLimits::UNLIMITED),
-            likely: Redactor::default().with_limits(SizeLimits::UNLIMITED),
+            redactor: redactor.with_limits(RedactionLimits::UNLIMITED),
+            likely: Redactor::default().with_limits(RedactionLimits::UNLIMITED),
         }
     }
 
@@ -46,14 +46,14 @@ impl Redaction {
 
     /// Removes only known secrets from an identifier, such as a tool name. Text that looks like a
     /// secret stays, because a replay compares the identifier.
-    pub(super) fn redact_name(&self, name: &str) -> String {
+    pub(super) fn redact_identifier(&self, name: &str) -> String {
         self.redactor.redact_known_in_name(name).into_owned()
     }
 
     /// Removes known secrets, and text that looks like a secret, from a name that a user has
     /// chosen, such as a model or conversation name.
     pub(super) fn redact_label(&self, label: &str) -> String {
-        self.likely.redact_text(&self.redact_name(label))
+        self.likely.redact_text(&self.redact_identifier(label))
     }
 
     pub(super) fn redact_model_id(&self, id: &ModelId) -> ModelId {
@@ -82,14 +82,14 @@ impl Redaction {
             Value::Array(items) => items.iter_mut().for_each(|item| self.redact_fields(item)),
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    self.redact_field(name, value);
+                    self.redact_json_field(name, value);
                 }
             }
             _ => {}
         }
     }
 
-    fn redact_field(&self, name: &str, value: &mut Value) {
+    fn redact_json_field(&self, name: &str, value: &mut Value) {
         match (name, value) {
             // `provider_state` is opaque data that the provider requires unchanged in later
             // requests, such as a thinking signature. Only known secrets are removed from it.
@@ -97,7 +97,7 @@ impl Redaction {
                 self.redactor.redact_known_in_value(value);
             }
             ("id" | "tool_use_id" | "name" | "server" | "tool", Value::String(name)) => {
-                *name = self.redact_name(name);
+                *name = self.redact_identifier(name);
             }
             ("type" | "role" | "media_type" | "base64" | "blob", Value::String(_)) => {}
             ("input" | "structured" | "value" | "extra", value) => {
@@ -120,8 +120,8 @@ impl Redaction {
             Value::Array(items) => items.iter().map(|item| self.redact_schema(item)).collect(),
             Value::Object(fields) => {
                 let fields = fields.iter();
-                let clean =
-                    fields.map(|(name, value)| (self.redact_name(name), self.redact_schema(value)));
+                let clean = fields
+                    .map(|(name, value)| (self.redact_identifier(name), self.redact_schema(value)));
                 Value::Object(clean.collect())
             }
             other => other.clone(),
@@ -130,7 +130,7 @@ impl Redaction {
 
     /// Returns the settings of a request as JSON without secrets. These are all its fields except
     /// the messages and tools.
-    pub(super) fn redact_settings(
+    pub(super) fn redact_request_settings(
         &self,
         request: &ChatRequest,
     ) -> Result<Value, serde_json::Error> {
@@ -157,8 +157,8 @@ impl Redaction {
             match event {
                 ModelEvent::PartStarted { index, part } => match part {
                     PartStart::ToolUse { id, name } => {
-                        *id = self.redact_name(id);
-                        *name = self.redact_name(name);
+                        *id = self.redact_identifier(id);
+                        *name = self.redact_identifier(name);
                         ids.insert(*index, id.clone());
                     }
                     PartStart::Whole { part } => {

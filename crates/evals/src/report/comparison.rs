@@ -17,7 +17,7 @@ use super::{
 /// Scenarios are matched by name. All repetitions of a scenario count together: 2 of 3 passed runs
 /// are better than 1 of 3. With few repetitions, a difference may be random.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct ReportComparison {
     /// Comparisons of the models that occur in both reports, in the order of the later report.
     pub models: Vec<ModelComparison>,
     /// Models that occur only in the earlier report, so that they cannot be compared.
@@ -115,7 +115,7 @@ impl Change {
     }
 }
 
-impl Comparison {
+impl ReportComparison {
     /// Compares two reports of the same suite, or of suites with common scenarios.
     pub fn compare_reports(earlier: &Report, later: &Report) -> Self {
         let (before, now) = (earlier.model_ids(), later.model_ids());
@@ -253,12 +253,12 @@ impl MetricChange {
 
     /// Returns the value of the metric in the earlier report as text. An unknown value is `–`.
     pub fn format_earlier_result(&self) -> String {
-        self.metric.format_or_unknown(self.earlier)
+        self.metric.format_optional_value(self.earlier)
     }
 
     /// Returns the value of the metric in the later report as text. An unknown value is `–`.
     pub fn format_later_result(&self) -> String {
-        self.metric.format_or_unknown(self.later)
+        self.metric.format_optional_value(self.later)
     }
 
     /// Returns the difference between both values with its sign, or `–` if a value is unknown.

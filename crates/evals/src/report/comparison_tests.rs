@@ -63,7 +63,7 @@ fn scenarios_are_matched_by_name_and_repetitions_are_pooled() {
         ("a/one", "even", true, &[]),
         ("a/one", "even", false, &[]),
     ]);
-    let found = Comparison::compare_reports(&earlier, &later);
+    let found = ReportComparison::compare_reports(&earlier, &later);
     let names = |models: &[ModelId]| models.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         (names(&found.only_earlier), names(&found.only_later)),
@@ -104,7 +104,10 @@ fn scenarios_are_matched_by_name_and_repetitions_are_pooled() {
     );
     assert!(!found.list_regressions().is_empty() && !found.is_empty());
     let written = serde_json::to_string(&found).unwrap();
-    assert_eq!(serde_json::from_str::<Comparison>(&written).unwrap(), found);
+    assert_eq!(
+        serde_json::from_str::<ReportComparison>(&written).unwrap(),
+        found
+    );
 }
 
 #[test]
@@ -118,7 +121,7 @@ fn metrics_are_better_or_worse_by_their_direction() {
     )]);
     later.runs[0].turns[0].duration_ms = 90;
     later.runs[0].turns[0].cost_usd = None;
-    let found = Comparison::compare_reports(&earlier, &later);
+    let found = ReportComparison::compare_reports(&earlier, &later);
     let model = &found.models[0];
     let change = |which| figure(model, which).0;
     assert_eq!(change(Metric::Passed), Change::Same);
@@ -160,15 +163,15 @@ fn equal_and_unrelated_reports_have_no_changes() {
         ("a/one", "s", true, &["right"]),
         ("a/two", "s", false, &["unnecessary"]),
     ]);
-    let same = Comparison::compare_reports(&one, &one);
+    let same = ReportComparison::compare_reports(&one, &one);
     let all = same.models.iter().flat_map(|it| &it.metrics);
     assert!(all.clone().count() == 26 && all.into_iter().all(|it| it.change == Change::Same));
     assert!(same.list_regressions().is_empty() && !same.is_empty());
     let other = report(&[("a/one", "t", false, &[])]);
-    let found = Comparison::compare_reports(&one, &other);
+    let found = ReportComparison::compare_reports(&one, &other);
     assert!(
         found.is_empty() && found.list_regressions().is_empty(),
         "{found:?}"
     );
-    assert!(Comparison::compare_reports(&one, &report(&[])).is_empty());
+    assert!(ReportComparison::compare_reports(&one, &report(&[])).is_empty());
 }

@@ -94,8 +94,8 @@ impl Metric {
             Self::Calls => compute_share(counts.calls, summary.runs),
             Self::Successful => of_calls(counts.successful),
             Self::Failed => of_calls(counts.failed),
-            Self::Hallucinated => counts.hallucinated_share(),
-            Self::Unnecessary => counts.unnecessary_share(),
+            Self::Hallucinated => counts.hallucinated_call_share(),
+            Self::Unnecessary => counts.unnecessary_call_share(),
             Self::Forbidden => of_calls(counts.forbidden),
             Self::MedianTurn => compute_share(summary.turn_ms?.0, 1),
             Self::SlowTurn => compute_share(summary.turn_ms?.1, 1),
@@ -117,10 +117,10 @@ impl Metric {
 
     /// Returns the value of this metric in a model's summary as text. An unknown value is `–`.
     pub(crate) fn format_in_summary(self, summary: &ModelSummary) -> String {
-        self.format_or_unknown(self.value_in_summary(summary))
+        self.format_optional_value(self.value_in_summary(summary))
     }
 
-    pub(super) fn format_or_unknown(self, value: Option<f64>) -> String {
+    pub(super) fn format_optional_value(self, value: Option<f64>) -> String {
         value.map_or_else(|| UNKNOWN.to_owned(), |value| self.format_value(value))
     }
 

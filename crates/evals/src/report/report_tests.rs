@@ -140,7 +140,7 @@ fn shares_without_calls_are_undefined() {
     let report = report(vec![(true, vec![turn(Vec::new(), 0, 0, 1, None)])]);
     let counts = report.summarize_models()[0].counts;
     assert_eq!(
-        (counts.accuracy(), counts.hallucinated_share()),
+        (counts.accuracy(), counts.hallucinated_call_share()),
         (None, None)
     );
 }

@@ -84,12 +84,12 @@ impl CallCounts {
     }
 
     /// Returns the share of hallucinated calls among all tool calls. `None` without calls.
-    pub fn hallucinated_share(&self) -> Option<f64> {
+    pub fn hallucinated_call_share(&self) -> Option<f64> {
         compute_share(self.hallucinated, self.calls)
     }
 
     /// Returns the share of unnecessary calls among all tool calls. `None` without calls.
-    pub fn unnecessary_share(&self) -> Option<f64> {
+    pub fn unnecessary_call_share(&self) -> Option<f64> {
         compute_share(self.unnecessary, self.calls)
     }
 }

@@ -91,8 +91,8 @@ impl<'a> TranscriptBuilder<'a> {
     /// Adds a run event. `at_ms` is its time in milliseconds since the user message.
     pub(crate) fn add_run_event(&mut self, event: &RunEventKind, at_ms: u64) {
         match event {
-            RunEventKind::TextDelta { text } => self.add_delta(text, false, at_ms),
-            RunEventKind::ReasoningDelta { text } => self.add_delta(text, true, at_ms),
+            RunEventKind::TextDelta { text } => self.add_text_delta(text, false, at_ms),
+            RunEventKind::ReasoningDelta { text } => self.add_text_delta(text, true, at_ms),
             // These events are omitted: they repeat the content of other events or do not help a
             // reader of the transcript.
             RunEventKind::ToolInputStarted { .. }
@@ -122,7 +122,7 @@ impl<'a> TranscriptBuilder<'a> {
         self.transcript
     }
 
-    fn add_delta(&mut self, text: &str, is_reasoning: bool, at_ms: u64) {
+    fn add_text_delta(&mut self, text: &str, is_reasoning: bool, at_ms: u64) {
         match &mut self.text {
             Some(pending) if pending.is_reasoning == is_reasoning => pending.text.push_str(text),
             _ => {

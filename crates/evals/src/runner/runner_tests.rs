@@ -105,7 +105,7 @@ impl Approver for DeferringApprover {
 }
 
 #[async_trait]
-impl Engine for TestEngine {
+impl EvalEngine for TestEngine {
     async fn create_agent(&self, conversation: Conversation<'_>) -> Result<Agent, String> {
         self.agents.fetch_add(1, Ordering::Relaxed);
         if let Some(unknown) = conversation.recipe.filter(|it| *it != "known") {

@@ -73,7 +73,7 @@ impl UsageMeter {
     }
 
     /// Returns the number of responses for which the provider did not report all token counts.
-    pub(crate) fn unmetered_responses(&self) -> u32 {
+    pub(crate) fn unmetered_response_count(&self) -> u32 {
         self.unmetered
     }
 
@@ -122,7 +122,7 @@ mod tests {
                 _ => None,
             });
         }
-        (meter.unmetered_responses(), meter.total_cost_usd())
+        (meter.unmetered_response_count(), meter.total_cost_usd())
     }
 
     fn started(model: &str) -> Value {

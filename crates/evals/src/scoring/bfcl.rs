@@ -66,7 +66,7 @@ pub(crate) fn score_turn(
             return ScoredCall::new(call, accepted, Verdict::Right, None);
         }
         let (verdict, reason) =
-            if let Some(failure) = call.failure.filter(|it| is_certainly_wrong(*it)) {
+            if let Some(failure) = call.failure.filter(|it| is_certainly_wrong_call(*it)) {
                 (Verdict::Hallucinated, Some(describe_failure(failure)))
             } else if let Some(place) = left
                 .iter()
@@ -94,7 +94,7 @@ pub(crate) fn score_turn(
 /// Returns whether a call with this failure is wrong whatever its arguments are: the tool does not
 /// exist, or the input is not a JSON object. Input that violates the tool's JSON Schema may still
 /// be right by the benchmark's rules.
-fn is_certainly_wrong(failure: ToolFailure) -> bool {
+fn is_certainly_wrong_call(failure: ToolFailure) -> bool {
     failure.is_hallucination() && failure != ToolFailure::InvalidInput
 }
 

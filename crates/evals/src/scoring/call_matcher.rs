@@ -132,7 +132,7 @@ pub(crate) fn describe_expected_call(call: &ExpectedCall) -> String {
     let input: Map<String, Value> = arguments
         .map(|(name, expected)| (name.clone(), readable_argument(expected)))
         .collect();
-    let mut text = format!("{} {}", call.name(), Value::Object(input));
+    let mut text = format!("{} {}", call.expected_tool_name(), Value::Object(input));
     for alternative in &call.or {
         text.push_str(", or ");
         text.push_str(&describe_expected_call(alternative));

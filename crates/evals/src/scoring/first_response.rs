@@ -7,13 +7,13 @@ use switchboard_orchestration::{RunEventKind, ToolCallRecord};
 
 /// A collector of the tool calls in a run's first model response, as the model wrote them.
 #[derive(Debug, Default)]
-pub(crate) struct FirstResponse {
+pub(crate) struct FirstResponseCalls {
     calls: Vec<(String, Arc<Value>)>,
     has_ended: bool,
     has_second: bool,
 }
 
-impl FirstResponse {
+impl FirstResponseCalls {
     pub(crate) fn add_run_event(&mut self, event: &RunEventKind) {
         match event {
             RunEventKind::ModelCallFinished { .. } => self.has_ended = true,

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use switchboard_orchestration::RecordedResult;
 
-use super::{alignment::match_calls_in_order, *};
+use super::{call_assignment::match_calls_in_order, *};
 use crate::{suite::Matcher, test_table::rows};
 
 fn call(tool: &str, input: Value) -> ToolCallRecord {

@@ -170,7 +170,7 @@ fn is_accepted_list(list: &[Value], allowed: &[Value]) -> bool {
     let list: Vec<Value> = list.iter().map(normalize_value).collect();
     let Some(answers) = allowed
         .iter()
-        .map(sequence_items)
+        .map(python_sequence_items)
         .collect::<Option<Vec<_>>>()
     else {
         return false;
@@ -186,7 +186,7 @@ fn is_accepted_list(list: &[Value], allowed: &[Value]) -> bool {
 
 /// Returns the items over which Python iterates: the items of a list, or the characters of a
 /// string. An empty object has no items. Returns `None` for all other values.
-fn sequence_items(value: &Value) -> Option<Vec<Value>> {
+fn python_sequence_items(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::Array(items) => Some(items.clone()),
         Value::String(text) => Some(text.chars().map(|it| Value::from(it.to_string())).collect()),
@@ -216,7 +216,7 @@ fn is_accepted_dict(fields: &Map<String, Value>, allowed: &[Value]) -> bool {
 
 fn is_accepted_field(value: &Value, allowed: &Value) -> bool {
     let value = normalize_value(value);
-    let allowed = sequence_items(allowed).unwrap_or_default();
+    let allowed = python_sequence_items(allowed).unwrap_or_default();
     allowed
         .iter()
         .any(|answer| python_equal(&normalize_value(answer), &value))

@@ -21,11 +21,11 @@
 //! ```
 
 mod answer_check;
+mod argument_matcher;
 mod bfcl_parameter;
-mod bipartite;
+mod bipartite_matching;
 mod declared_tools;
-mod matcher;
-mod message;
+mod earlier_message;
 mod python_value;
 mod redacted_match;
 mod scoring_rules;
@@ -41,12 +41,12 @@ use serde_json::{Map, Value};
 use switchboard_domain::ModelId;
 
 pub use answer_check::AnswerCheck;
+pub use argument_matcher::Matcher;
+pub(crate) use argument_matcher::values_match;
 pub use bfcl_parameter::{BfclParameter, BfclType};
-pub(crate) use bipartite::find_maximum_matching;
+pub(crate) use bipartite_matching::find_maximum_matching;
 pub use declared_tools::DECLARED_SERVER;
-pub use matcher::Matcher;
-pub(crate) use matcher::values_match;
-pub use message::{EarlierMessage, MessageRole};
+pub use earlier_message::{EarlierMessage, MessageRole};
 pub(crate) use redacted_match::MatchResult;
 pub use scoring_rules::ScoringRules;
 pub(crate) use tool_pattern::{ToolNames, ToolPattern};
@@ -147,7 +147,7 @@ pub struct DeclaredTool {
     pub input_schema: Value,
     /// Result that every call of the tool returns: a text, or a JSON value that is returned as
     /// text. A JSON object is also the structured content of the result. The default is `done`.
-    #[serde(default = "default_result")]
+    #[serde(default = "default_tool_result")]
     pub result: Value,
 }
 
@@ -210,7 +210,7 @@ fn default_input_schema() -> Value {
     serde_json::json!({"type": "object"})
 }
 
-fn default_result() -> Value {
+fn default_tool_result() -> Value {
     Value::String("done".to_owned())
 }
 
@@ -361,7 +361,7 @@ impl Turn {
 impl ExpectedCall {
     /// Returns the name of the expected tool for messages: `server/tool` if the call must use a
     /// certain server, or else `tool`.
-    pub(crate) fn name(&self) -> String {
+    pub(crate) fn expected_tool_name(&self) -> String {
         match &self.server {
             Some(server) => format!("{server}/{}", self.tool),
             None => self.tool.clone(),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::matcher::Matcher;
+use super::argument_matcher::Matcher;
 use crate::recording::{is_redacted, may_match_redacted};
 
 /// Result of comparing an argument, which may be redacted, with a matcher. The variants are ordered

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use switchboard_orchestration::tools::{
-    pattern::NamePattern, results::READ_TOOL, search::SEARCH_TOOL,
+    name_pattern::NamePattern, results::READ_TOOL, search::SEARCH_TOOL,
 };
 
 use super::{ExpectedCall, Turn};
@@ -29,7 +29,7 @@ impl Turn {
         for (at, call) in calls.filter(|(_, call)| !call.optional) {
             let all: Vec<&ExpectedCall> = std::iter::once(call).chain(&call.or).collect();
             if !all.iter().any(exists) {
-                let names: Vec<String> = all.iter().map(|call| call.name()).collect();
+                let names: Vec<String> = all.iter().map(|call| call.expected_tool_name()).collect();
                 let problem = format!("unknown tool `{}`", names.join("` or `"));
                 missing.push((format!("calls[{at}].tool"), problem));
             }

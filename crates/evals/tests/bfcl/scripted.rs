@@ -13,7 +13,7 @@ use switchboard_domain::{
 };
 use switchboard_evals::{
     report::RunResult,
-    runner::{Conversation, Engine},
+    runner::{Conversation, EvalEngine},
     suite::Suite,
 };
 use switchboard_orchestration::Agent;
@@ -86,7 +86,7 @@ impl ChatModel for Scripted {
 struct Stage(HashMap<String, Vec<Call>>);
 
 #[async_trait]
-impl Engine for Stage {
+impl EvalEngine for Stage {
     async fn create_agent(&self, wish: Conversation<'_>) -> Result<Agent, String> {
         let name = &wish.scenario.name;
         let model = Scripted {

@@ -47,7 +47,7 @@ async fn run_scenario() -> Result<(), Box<dyn Error>> {
         Err(_) => Value::Null,
     };
     let client_handlers = ClientHandlers {
-        elicitor: Some(Arc::new(AcceptingUser)),
+        elicitor: Some(Arc::new(AcceptAllElicitor)),
         ..ClientHandlers::default()
     };
     let options = HostOptions {
@@ -67,7 +67,7 @@ async fn run_scenario() -> Result<(), Box<dyn Error>> {
     }
     let host = McpHost::start(vec![server], options)?;
     host.wait_for_startup().await;
-    let result = perform_actions(&host, &scenario, &context).await;
+    let result = call_expected_tools(&host, &scenario, &context).await;
     host.close().await;
     result
 }
@@ -114,10 +114,10 @@ fn visit_url(url: &str) {
 
 /// Elicitation handler that accepts every elicitation with empty content. `McpHost` then sends the
 /// defaults of the form's fields to the server.
-struct AcceptingUser;
+struct AcceptAllElicitor;
 
 #[async_trait]
-impl Elicitor for AcceptingUser {
+impl Elicitor for AcceptAllElicitor {
     async fn elicit(&self, _elicitation: &Elicitation) -> ElicitationAnswer {
         ElicitationAnswer::Accept {
             content: JsonObject::new(),
@@ -127,7 +127,7 @@ impl Elicitor for AcceptingUser {
 
 /// Sends the tool calls that a scenario expects. Returns an error if the server accepts no calls or
 /// if a call fails.
-async fn perform_actions(
+async fn call_expected_tools(
     host: &McpHost,
     scenario: &str,
     context: &Value,
@@ -189,7 +189,7 @@ fn expected_calls(
             .map(|tool| {
                 (
                     original_name(tool).to_owned(),
-                    sample_input(&tool.input_schema),
+                    build_sample_arguments(&tool.input_schema),
                 )
             })
             .collect()),
@@ -211,7 +211,7 @@ fn original_name(tool: &ToolDefinition) -> &str {
 }
 
 /// Returns sample arguments with a value for every property of the tool's input schema.
-fn sample_input(schema: &Value) -> JsonObject {
+fn build_sample_arguments(schema: &Value) -> JsonObject {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties
         .into_iter()

@@ -49,7 +49,7 @@ pub(crate) fn add_scope(scopes: &mut Vec<String>, scope: &str) {
 fn bearer_parameters(header: &str) -> HashMap<String, String> {
     let mut found = HashMap::new();
     let mut in_bearer = false;
-    for item in split_header(header) {
+    for item in split_at_commas(header) {
         let item = item.trim();
         let (first, rest) = item.split_once([' ', '\t']).unwrap_or((item, ""));
         let parameter = if first.contains('=') || rest.trim_start().starts_with('=') {
@@ -75,7 +75,7 @@ fn bearer_parameters(header: &str) -> HashMap<String, String> {
 }
 
 /// Splits a header value at commas that are not inside a quoted string.
-fn split_header(header: &str) -> Vec<&str> {
+fn split_at_commas(header: &str) -> Vec<&str> {
     let (mut quoted, mut escaped, mut start) = (false, false, 0);
     let mut items = Vec::new();
     for (at, c) in header.char_indices() {

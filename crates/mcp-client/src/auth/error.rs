@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::config::show::redact_url;
+use crate::config::redaction::redact_url;
 
 use crate::auth::store::StoreError;
 
@@ -30,7 +30,7 @@ pub enum AuthError {
     /// A person must log in before the host can use the server.
     #[error(
         "it needs a login: run `switchboard servers login {server}`{}",
-        scope_clause(scopes)
+        format_scopes(scopes)
     )]
     NeedsLogin {
         /// Configured name of the server.
@@ -86,7 +86,7 @@ pub enum AuthError {
         reason: String,
     },
     /// The authorization server rejected a request of the client.
-    #[error("the {what} was refused: {error}{}", description_clause(description.as_deref()))]
+    #[error("the {what} was refused: {error}{}", format_description(description.as_deref()))]
     Refused {
         /// Name of the rejected request: `login`, `registration`, `token` or `revocation`.
         what: &'static str,
@@ -128,7 +128,7 @@ impl AuthError {
     }
 }
 
-fn scope_clause(scopes: &[String]) -> String {
+fn format_scopes(scopes: &[String]) -> String {
     if scopes.is_empty() {
         String::new()
     } else {
@@ -136,6 +136,6 @@ fn scope_clause(scopes: &[String]) -> String {
     }
 }
 
-fn description_clause(description: Option<&str>) -> String {
+fn format_description(description: Option<&str>) -> String {
     description.map_or_else(String::new, |text| format!(" ({text})"))
 }

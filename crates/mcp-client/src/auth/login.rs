@@ -1,7 +1,7 @@
 //! OAuth login by a person in a browser, or by the client with its own credentials.
 
-pub(crate) mod callback;
 pub(crate) mod pkce;
+pub(crate) mod redirect_listener;
 
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::auth::{
     challenge::add_scope,
     error::AuthError,
-    fetch::{AuthClient, bad_response},
     login::{
-        callback::{ExpectedRedirect, RedirectListener},
         pkce::{random_token, s256},
+        redirect_listener::{ExpectedRedirect, RedirectListener},
     },
-    metadata::{DiscoveredAuthServer, ServerMetadata},
+    metadata::{AuthServerMetadata, DiscoveredAuthServer},
+    oauth_http_client::{OAuthHttpClient, bad_response},
     settings::AuthOptions,
     store::{GrantKey, Registration, StoredClient, StoredGrant, StoredTokens, unix_seconds_now},
     token::{self, OAuthClientCredentials},
@@ -29,8 +29,8 @@ const TOKEN: &str = "token endpoint";
 const REGISTRATION: &str = "registration endpoint";
 
 /// Parameters of one OAuth login to an MCP server.
-pub(super) struct Login<'a> {
-    pub(super) fetch: &'a AuthClient,
+pub(super) struct LoginContext<'a> {
+    pub(super) fetch: &'a OAuthHttpClient,
     /// Configured URL of the MCP server.
     pub(super) server: &'a str,
     pub(super) config: &'a AuthConfig,
@@ -42,7 +42,7 @@ pub(super) struct Login<'a> {
     pub(super) challenged: &'a [String],
 }
 
-impl Login<'_> {
+impl LoginContext<'_> {
     pub(super) fn grant_key(&self) -> GrantKey {
         GrantKey {
             issuer: self.discovered.server.issuer.clone(),
@@ -300,7 +300,7 @@ impl Login<'_> {
             .send_post(REGISTRATION, &endpoint, body, None)
             .await?;
         if !answer.status.is_success() {
-            return Err(token::oauth_rejection("registration", &endpoint, &answer));
+            return Err(token::parse_oauth_error("registration", &endpoint, &answer));
         }
         let text = |key: &str| answer.json.get(key).and_then(Value::as_str);
         let Some(id) = text("client_id").filter(|id| !id.is_empty()) else {
@@ -330,14 +330,14 @@ impl Login<'_> {
     }
 }
 
-fn supports_auth_method(server: &ServerMetadata, method: ClientAuth) -> Option<bool> {
+fn supports_auth_method(server: &AuthServerMetadata, method: ClientAuth) -> Option<bool> {
     let methods = server.token_endpoint_auth_methods_supported.as_deref()?;
     Some(methods.iter().any(|known| known == method.name()))
 }
 
 /// Returns the authentication method to register. Prefers `none` (a public client), because a
 /// program on a user's machine cannot keep a secret.
-fn preferred_auth_method(server: &ServerMetadata) -> ClientAuth {
+fn preferred_auth_method(server: &AuthServerMetadata) -> ClientAuth {
     [
         ClientAuth::None,
         ClientAuth::ClientSecretBasic,
@@ -353,7 +353,7 @@ fn preferred_auth_method(server: &ServerMetadata) -> ClientAuth {
 /// `none`, if the client can use the method and the metadata list it. If the metadata list no
 /// usable method, returns the first usable one (for a secret `client_secret_basic`, the default of
 /// RFC 8414, section 2).
-fn select_auth_method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAuth {
+fn select_auth_method(server: &AuthServerMetadata, has_secret: bool, has_key: bool) -> ClientAuth {
     let mut able = Vec::new();
     if has_key {
         able.push(ClientAuth::PrivateKeyJwt);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::auth::{
     challenge::BearerChallenge,
     error::AuthError,
-    fetch::{AuthClient, bad_response},
+    oauth_http_client::{OAuthHttpClient, bad_response},
 };
 use crate::config::login::AuthConfig;
 use crate::primitives::error::shorten;
@@ -28,7 +28,7 @@ struct ResourceMetadata {
 
 /// Fields of the authorization-server metadata (RFC 8414, section 2) that the OAuth client uses.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct ServerMetadata {
+pub(super) struct AuthServerMetadata {
     #[serde(default)]
     pub(super) issuer: String,
     pub(super) authorization_endpoint: Option<String>,
@@ -50,18 +50,18 @@ pub(super) struct DiscoveredAuthServer {
     pub(super) resource: String,
     /// Scopes that the protected-resource metadata propose, if any.
     pub(super) scopes: Option<Vec<String>>,
-    pub(super) server: ServerMetadata,
+    pub(super) server: AuthServerMetadata,
     /// Whether `server` contains the default endpoints of MCP 2025-03-26, because the authorization
     /// server has no metadata.
     pub(super) assumed: bool,
 }
 
-impl ServerMetadata {
+impl AuthServerMetadata {
     /// Parses an endpoint URL from the metadata. Returns an error if the URL is missing or violates
     /// a rule for OAuth requests, such as the required use of `https`.
     pub(super) fn parse_endpoint(
         &self,
-        fetch: &AuthClient,
+        fetch: &OAuthHttpClient,
         what: &'static str,
         endpoint: Option<&str>,
     ) -> Result<Url, AuthError> {
@@ -89,7 +89,7 @@ impl ServerMetadata {
 /// metadata list several authorization servers, uses the configured `issuer`, or else an issuer in
 /// `known` (the issuers of earlier logins), or else the first one.
 pub(super) async fn discover_auth_server(
-    fetch: &AuthClient,
+    fetch: &OAuthHttpClient,
     url: &Url,
     config: &AuthConfig,
     challenge: &BearerChallenge,
@@ -98,7 +98,7 @@ pub(super) async fn discover_auth_server(
     let mut discovered = DiscoveredAuthServer {
         resource: resource_identifier(url),
         scopes: None,
-        server: ServerMetadata::default(),
+        server: AuthServerMetadata::default(),
         assumed: false,
     };
     if let Some(address) = &config.metadata_url {
@@ -113,7 +113,7 @@ pub(super) async fn discover_auth_server(
     }
     let origin = url.origin().ascii_serialization();
     let issuer = if let Some(found) = resource_metadata(fetch, url, challenge).await? {
-        discovered.resource = matching_resource(url, found.resource)?;
+        discovered.resource = validate_resource(url, found.resource)?;
         discovered.scopes = found.scopes_supported;
         let servers = found.authorization_servers.unwrap_or_default();
         choose_issuer(&servers, config, known)?.to_owned()
@@ -124,16 +124,16 @@ pub(super) async fn discover_auth_server(
         discovered.assumed = config.issuer.is_none();
         config.issuer.clone().unwrap_or_else(|| origin.clone())
     };
-    if let Some(server) = server_metadata(fetch, &issuer).await? {
+    if let Some(server) = fetch_server_metadata(fetch, &issuer).await? {
         discovered.server = server;
         discovered.assumed = false;
     } else if discovered.assumed {
-        discovered.server = ServerMetadata {
+        discovered.server = AuthServerMetadata {
             authorization_endpoint: Some(format!("{origin}/authorize")),
             token_endpoint: Some(format!("{origin}/token")),
             registration_endpoint: Some(format!("{origin}/register")),
             issuer: origin,
-            ..ServerMetadata::default()
+            ..AuthServerMetadata::default()
         };
     } else {
         return Err(missing_metadata_error(format_args!(
@@ -145,7 +145,7 @@ pub(super) async fn discover_auth_server(
 }
 
 async fn resource_metadata(
-    fetch: &AuthClient,
+    fetch: &OAuthHttpClient,
     url: &Url,
     challenge: &BearerChallenge,
 ) -> Result<Option<ResourceMetadata>, AuthError> {
@@ -172,10 +172,10 @@ async fn resource_metadata(
 
 /// Fetches the metadata of the authorization server `issuer` from its well-known URLs. Returns
 /// `None` if none of these URLs exists, and an error if the metadata contain another issuer.
-async fn server_metadata(
-    fetch: &AuthClient,
+async fn fetch_server_metadata(
+    fetch: &OAuthHttpClient,
     issuer: &str,
-) -> Result<Option<ServerMetadata>, AuthError> {
+) -> Result<Option<AuthServerMetadata>, AuthError> {
     let url = fetch.guard.parse_url("issuer", issuer)?;
     let path = url.path().trim_end_matches('/');
     let mut addresses = vec![
@@ -190,7 +190,7 @@ async fn server_metadata(
     }
     for address in addresses {
         if let Some(found) = fetch.get_json(SERVER, &address).await? {
-            let found: ServerMetadata = parse_metadata(SERVER, &address, found)?;
+            let found: AuthServerMetadata = parse_metadata(SERVER, &address, found)?;
             check_issuer(issuer, &found.issuer)?;
             return Ok(Some(found));
         }
@@ -258,7 +258,7 @@ fn choose_issuer<'a>(
 /// Returns the resource identifier `found` in the protected-resource metadata, or `url` if the
 /// metadata contain none. Returns an error unless `found` is `url` or a parent path of `url`,
 /// because the server could otherwise obtain tokens for another server.
-fn matching_resource(url: &Url, found: Option<String>) -> Result<String, AuthError> {
+fn validate_resource(url: &Url, found: Option<String>) -> Result<String, AuthError> {
     let Some(found) = found else {
         return Ok(resource_identifier(url));
     };
@@ -312,7 +312,7 @@ mod tests {
             "https://h.example",
             "https://h.example:443/",
         ] {
-            let matched = matching_resource(&server, Some(resource.to_owned()));
+            let matched = validate_resource(&server, Some(resource.to_owned()));
             assert_eq!(matched.unwrap(), resource);
         }
         for resource in [
@@ -325,13 +325,13 @@ mod tests {
             "https://h.example/a/mcp#f",
             "not a URL",
         ] {
-            let error = matching_resource(&server, Some(resource.to_owned())).unwrap_err();
+            let error = validate_resource(&server, Some(resource.to_owned())).unwrap_err();
             assert!(
                 matches!(error, AuthError::ResourceMismatch { .. }),
                 "{resource}"
             );
         }
-        let own = matching_resource(&server, None).unwrap();
+        let own = validate_resource(&server, None).unwrap();
         assert_eq!(own, "https://h.example/a/mcp");
         assert_eq!(
             resource_identifier(&url("HTTPS://U:p@H.example/#f")),

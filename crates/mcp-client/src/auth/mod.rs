@@ -22,10 +22,10 @@
 
 pub(crate) mod challenge;
 pub(crate) mod error;
-mod fetch;
 pub(crate) mod http_client;
 pub(crate) mod login;
 mod metadata;
+mod oauth_http_client;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod store;
@@ -83,7 +83,7 @@ pub async fn login(
     on_url: impl Fn(&str) + Send + Sync,
 ) -> Result<LoginInfo, AuthError> {
     let session = Session::from_config(server, options)?;
-    let challenge = request_challenge(server).await?;
+    let challenge = request_auth_challenge(server).await?;
     let stored = session.load_usable_logins().await?;
     let discovered = session.discover_auth_server(&challenge, &stored).await?;
     let before = session.find_login(stored, &discovered)?;
@@ -110,7 +110,7 @@ pub async fn logout(server: &ServerConfig, options: &AuthOptions) -> Result<bool
     let session = Session::from_config(server, options)?;
     let mut any = false;
     for current in session.load_all_logins().await? {
-        any |= options.store.remove(&current.key).await?;
+        any |= options.store.remove_grant(&current.key).await?;
         // A failed revocation is only logged: the tokens are removed here and expire later.
         if let Err(error) = session.revoke_tokens(&current).await {
             tracing::warn!(server = server.name, %error, "failed to revoke tokens");
@@ -121,7 +121,7 @@ pub async fn logout(server: &ServerConfig, options: &AuthOptions) -> Result<bool
 
 /// Sends a request without a token and returns the challenge in the response. Returns an empty
 /// challenge if the response contains none. Discovery then uses the well-known URLs of the server.
-async fn request_challenge(server: &ServerConfig) -> Result<BearerChallenge, AuthError> {
+async fn request_auth_challenge(server: &ServerConfig) -> Result<BearerChallenge, AuthError> {
     let ServerTransport::StreamableHttp { url, headers } = &server.transport else {
         return Ok(BearerChallenge::default());
     };

@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
-    config::{login::ClientAuth, show::redact_url},
+    config::{login::ClientAuth, redaction::redact_url},
     primitives::sync::lock_mutex,
 };
 
@@ -135,10 +135,10 @@ pub trait TokenStore: fmt::Debug + Send + Sync {
     ) -> Result<Vec<(GrantKey, StoredGrant)>, StoreError>;
 
     /// Stores a grant, and replaces an earlier grant with the same key.
-    async fn save(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError>;
+    async fn save_grant(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError>;
 
     /// Removes the grant with a key. Returns `false` if there was none.
-    async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError>;
+    async fn remove_grant(&self, key: &GrantKey) -> Result<bool, StoreError>;
 
     /// Locks the grant with a key, and waits while another caller holds the lock. The OAuth session
     /// of a server holds the lock while it changes the tokens, because a refresh token works only
@@ -261,7 +261,7 @@ pub struct MemoryStore {
     renewals: Mutex<HashMap<GrantKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-pub(super) fn sort_latest_first(found: &mut [(GrantKey, StoredGrant)]) {
+pub(super) fn sort_grants_newest_first(found: &mut [(GrantKey, StoredGrant)]) {
     found.sort_by(|(key, grant), (other_key, other)| {
         let order = other.issued_at.cmp(&grant.issued_at);
         order.then_with(|| key.issuer.cmp(&other_key.issuer))
@@ -280,16 +280,16 @@ impl TokenStore for MemoryStore {
             .filter(|(key, grant)| key.principal == principal && grant.server == server)
             .map(|(key, grant)| (key.clone(), grant.clone()))
             .collect();
-        sort_latest_first(&mut found);
+        sort_grants_newest_first(&mut found);
         Ok(found)
     }
 
-    async fn save(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError> {
+    async fn save_grant(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError> {
         lock_mutex(&self.grants).insert(key.clone(), grant.clone());
         Ok(())
     }
 
-    async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError> {
+    async fn remove_grant(&self, key: &GrantKey) -> Result<bool, StoreError> {
         Ok(lock_mutex(&self.grants).remove(key).is_some())
     }
 

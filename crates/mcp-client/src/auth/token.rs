@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::auth::{
     error::AuthError,
-    fetch::{AuthClient, JsonResponse, bad_response, encode_form},
+    oauth_http_client::{JsonResponse, OAuthHttpClient, bad_response, encode_form},
     store::{StoredTokens, unix_seconds_now},
 };
 use crate::config::login::ClientAuth;
@@ -31,36 +31,36 @@ pub(super) struct OAuthClientCredentials<'a> {
 /// function adds the authentication of the client. Returns an error if the server rejects the
 /// request or sends no valid token.
 pub(super) async fn request_tokens(
-    fetch: &AuthClient,
+    fetch: &OAuthHttpClient,
     endpoint: &Url,
     client: &OAuthClientCredentials<'_>,
     parameters: &[(&str, &str)],
 ) -> Result<StoredTokens, AuthError> {
-    let answer = send_authenticated(fetch, endpoint, client, parameters).await?;
+    let answer = post_with_client_auth(fetch, endpoint, client, parameters).await?;
     if !answer.status.is_success() {
-        return Err(oauth_rejection(TOKEN, endpoint, &answer));
+        return Err(parse_oauth_error(TOKEN, endpoint, &answer));
     }
     parse_tokens(endpoint, &answer.json)
 }
 
 /// Revokes an access or refresh token (RFC 7009).
 pub(super) async fn revoke_token(
-    fetch: &AuthClient,
+    fetch: &OAuthHttpClient,
     endpoint: &Url,
     client: &OAuthClientCredentials<'_>,
     (token, hint): (&SecretString, &str),
 ) -> Result<(), AuthError> {
     let parameters = [("token", token.expose_secret()), ("token_type_hint", hint)];
-    let answer = send_authenticated(fetch, endpoint, client, &parameters).await?;
+    let answer = post_with_client_auth(fetch, endpoint, client, &parameters).await?;
     if answer.status.is_success() {
         Ok(())
     } else {
-        Err(oauth_rejection("revocation", endpoint, &answer))
+        Err(parse_oauth_error("revocation", endpoint, &answer))
     }
 }
 
-async fn send_authenticated(
-    fetch: &AuthClient,
+async fn post_with_client_auth(
+    fetch: &OAuthHttpClient,
     endpoint: &Url,
     client: &OAuthClientCredentials<'_>,
     parameters: &[(&str, &str)],
@@ -164,7 +164,7 @@ fn is_header_safe_token(text: &str) -> bool {
 
 /// Converts an error response of an OAuth endpoint to [`AuthError::Refused`] (RFC 6749, section
 /// 5.2), or to [`AuthError::Failed`] if its body contains no `error`.
-pub(super) fn oauth_rejection(
+pub(super) fn parse_oauth_error(
     what: &'static str,
     endpoint: &Url,
     answer: &JsonResponse,

@@ -10,7 +10,7 @@ use std::{
 use switchboard_domain::ProgressSink;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{primitives::sync::lock_mutex, server_requests::pending::PendingForCall};
+use crate::{primitives::sync::lock_mutex, server_requests::pending_requests::PendingCallRequests};
 
 /// Time limits of one call, from the deadline that its caller sets and from the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Deadline {
 
     /// Returns the time at which a wait must end that starts now. Progress reports during the wait
     /// do not change this time.
-    pub(crate) fn wait_deadline(&self) -> Instant {
+    pub(crate) fn wait_end_time(&self) -> Instant {
         match self.limits.idle {
             Some(idle) => self.end_time().min(Instant::now() + idle),
             None => self.end_time(),
@@ -80,7 +80,7 @@ impl Deadline {
     /// pauses while a request from the server waits for a person or a model.
     pub(crate) async fn run_until_deadline<F: Future>(
         &mut self,
-        mut requests: Option<PendingForCall>,
+        mut requests: Option<PendingCallRequests>,
         mut future: Pin<&mut F>,
     ) -> Result<F::Output, Duration> {
         loop {
@@ -94,7 +94,7 @@ impl Deadline {
             tokio::select! {
                 biased;
                 output = &mut future => return Ok(output),
-                () = wait_until_pending(&mut requests, true) => {}
+                () = wait_for_pending_requests(&mut requests, true) => {}
                 () = sleep_until(due) => {
                     if self.last_activity() <= last_activity || due == self.end_time() {
                         return Err(limit);
@@ -106,7 +106,7 @@ impl Deadline {
             tokio::select! {
                 biased;
                 output = &mut future => return Ok(output),
-                () = wait_until_pending(&mut requests, false) => {}
+                () = wait_for_pending_requests(&mut requests, false) => {}
             }
             self.limits.total += paused_at.elapsed();
             self.record_activity();
@@ -130,9 +130,9 @@ impl Deadline {
 
 /// If `is_pending` is `true`, waits until at least one server request of the call is pending. If
 /// `is_pending` is `false`, waits until none is pending. Never returns if `requests` is `None`.
-async fn wait_until_pending(requests: &mut Option<PendingForCall>, is_pending: bool) {
+async fn wait_for_pending_requests(requests: &mut Option<PendingCallRequests>, is_pending: bool) {
     match requests {
-        Some(requests) => requests.wait_for_pending_state(is_pending).await,
+        Some(requests) => requests.wait_for_pending_requests(is_pending).await,
         None => pending().await,
     }
 }

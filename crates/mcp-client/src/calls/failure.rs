@@ -10,7 +10,7 @@ use crate::{
     server::{connection::Connection, state::Server},
     transport::{
         failure::{FailureKind, TransportFailure},
-        instrumented_transport::is_unread_request_error,
+        instrumented_transport::has_unread_marker,
         invalid_message::invalid_answer_reason,
     },
 };
@@ -51,7 +51,7 @@ impl RequestFailure {
         match error {
             // A restarted HTTP server rejects the unknown session before it reads the request, so
             // the request can be sent again.
-            ServiceError::McpError(error) if is_unread_request_error(&error) && !is_stdio => {
+            ServiceError::McpError(error) if has_unread_marker(&error) && !is_stdio => {
                 let reason = format!("{} (code {})", error.message, error.code.0);
                 mark_stale(&reason);
                 Self::NotSent(reason)

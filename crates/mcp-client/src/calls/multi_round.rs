@@ -42,7 +42,7 @@ pub(crate) async fn send_with_input_rounds(
             Ok(result) => match collect_required_input(server, &result, &context).await {
                 None => return Ok(result),
                 Some(input) => {
-                    add_input(request.to_mut(), input?).await;
+                    add_input_responses(request.to_mut(), input?).await;
                     continue;
                 }
             },
@@ -87,7 +87,7 @@ async fn collect_required_input(
 
 /// Adds the collected input and the opaque `requestState` of the server to a request, which is then
 /// sent again. If the server requested no input, first waits for [`ROUND_INTERVAL`].
-async fn add_input(request: &mut ClientRequest, input: CollectedInput) {
+async fn add_input_responses(request: &mut ClientRequest, input: CollectedInput) {
     let CollectedInput { responses, state } = input;
     if responses.is_none() {
         sleep(ROUND_INTERVAL).await;

@@ -21,9 +21,9 @@ use tokio::{
 };
 
 use crate::{
-    calls::{call::CallRequest, failure::RequestFailure},
+    calls::{failure::RequestFailure, request_retries::CallRequest},
     server::{
-        connection::{Cancellation, Connection},
+        connection::{CancelTarget, Connection},
         state::Server,
     },
     transport::{
@@ -52,7 +52,7 @@ pub(crate) async fn wait_for_task(
     created: CreateTaskResult,
 ) -> Result<Value, RequestFailure> {
     let id = created.task.task_id.clone();
-    let mut cancel_guard = connection.cancel_on_drop(Cancellation::Task(id.clone()));
+    let mut cancel_guard = connection.cancel_on_drop(CancelTarget::Task(id.clone()));
     let mut updates = server.task_updates.subscribe();
     let mut subscription = pin!(subscribe_to_task(connection, &id));
     let mut reporter = StatusReporter::default();

@@ -226,7 +226,7 @@ fn a_server_of_another_host_can_be_marked_as_unusable() {
         json!([server(), other()]),
     ] {
         let mut marked = document.clone();
-        let mut servers = foreign_servers_mut(&mut marked);
+        let mut servers = other_host_servers_mut(&mut marked);
         assert_eq!(servers.len(), 2, "{document}");
         mark_server_unusable(servers[0], "the variable `K` is not set");
         let servers = parse_config_document(&marked).unwrap();
@@ -240,7 +240,7 @@ fn a_server_of_another_host_can_be_marked_as_unusable() {
         assert!(servers[0].required);
         assert!(servers[1].transport.is_stdio());
         // No file can say this of itself.
-        select_used_parts(&mut marked);
+        drop_unused_parts(&mut marked);
         assert!(
             parse_config_document(&marked).unwrap()[0]
                 .transport
@@ -248,7 +248,7 @@ fn a_server_of_another_host_can_be_marked_as_unusable() {
         );
     }
     let mut ours = json!({"mcp_servers": {"a": {"command": "x"}}});
-    assert!(foreign_servers_mut(&mut ours).is_empty());
+    assert!(other_host_servers_mut(&mut ours).is_empty());
 }
 
 #[test]
@@ -310,34 +310,34 @@ fn of_another_hosts_document_only_its_servers_are_selected() {
         });
         let mut with_others = document.clone();
         let servers = json!({"on": selected, "odd": "text"});
-        select_used_parts(&mut document);
+        drop_unused_parts(&mut document);
         assert_eq!(document, json!({key: servers}));
         let once = document.clone();
-        select_used_parts(&mut document);
+        drop_unused_parts(&mut document);
         assert_eq!(document, once);
 
-        select_servers(&mut with_others);
+        prune_server_entries(&mut with_others);
         assert_eq!(with_others[key], servers);
         assert_eq!(with_others["mcp"], "${foo bar}");
         assert_eq!(with_others["inputs"][0]["id"], "tok");
     }
 
     let mut settings = json!({"editor": "${x", "mcp": {"inputs": "${y", "servers": {"off": off}}});
-    select_used_parts(&mut settings);
+    drop_unused_parts(&mut settings);
     assert_eq!(settings, json!({"mcp": {"servers": {}}}));
     assert!(parse_config_document(&settings).unwrap().is_empty());
 
     let mut list = json!([with_more, off_too]);
-    select_used_parts(&mut list);
+    drop_unused_parts(&mut list);
     assert_eq!(list, json!([selected]));
 
     let ours = json!({"mcp_servers": {"a": {"command": "${A}", "comand": "${input:a}"}}});
     let mut same = ours.clone();
-    select_used_parts(&mut same);
+    drop_unused_parts(&mut same);
     assert_eq!(same, ours);
     for other in [json!(null), json!("${A}"), json!(5)] {
         let mut same = other.clone();
-        select_used_parts(&mut same);
+        drop_unused_parts(&mut same);
         assert_eq!(same, other);
     }
 }
@@ -416,7 +416,7 @@ fn debug_text_and_description_show_no_secrets() {
     );
     let described: Vec<String> = servers[..2]
         .iter()
-        .map(|s| s.transport.describe())
+        .map(|s| s.transport.describe_transport())
         .collect();
     assert_eq!(
         described,

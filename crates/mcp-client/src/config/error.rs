@@ -1,6 +1,6 @@
 //! Errors in the configuration of MCP servers.
 
-use switchboard_domain::nearest::{did_you_mean, find_nearest};
+use switchboard_domain::similar_names::{did_you_mean, find_nearest};
 
 /// Error in the configuration of MCP servers. No variant contains a value that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

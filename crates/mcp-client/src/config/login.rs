@@ -33,7 +33,7 @@ pub struct AuthConfig {
     /// `client_metadata_url`: URL of a Client ID Metadata Document. The URL is the client id if the
     /// authorization server supports such documents. Overrides
     /// [`AuthOptions::client_metadata_url`](crate::auth::AuthOptions::client_metadata_url).
-    #[serde(deserialize_with = "deserialize_document_url")]
+    #[serde(deserialize_with = "deserialize_client_id_url")]
     pub client_metadata_url: Option<String>,
     /// `scopes`: OAuth scopes that every login requests, instead of the scopes that the server
     /// proposes. Scopes that a call needs are requested in addition.
@@ -156,7 +156,7 @@ fn deserialize_scopes<'de, D: Deserializer<'de>>(
 }
 
 /// Deserializes the URL of a Client ID Metadata Document. The URL must use `https` and have a path.
-fn deserialize_document_url<'de, D: Deserializer<'de>>(
+fn deserialize_client_id_url<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
     let expected = "a URL that starts with `https://` and has a path";

@@ -3,16 +3,16 @@
 //! The parsers read no file and no environment variable. The caller substitutes `${VAR}` first.
 //! [`parse_mcp_servers`] parses the value of `mcp_servers:`. [`parse_config_document`] parses a
 //! document in any supported format, such as files of other hosts. For these, the caller runs
-//! [`select_used_parts`] before the substitution, because unused parts may contain unset variables.
+//! [`drop_unused_parts`] before the substitution, because unused parts may contain unset variables.
 
 pub(crate) mod client_features;
 pub(crate) mod error;
-mod foreign;
 pub(crate) mod log_level;
 pub(crate) mod login;
+mod other_hosts;
 mod read;
+pub(crate) mod redaction;
 mod select;
-pub(crate) mod show;
 mod switchboard_format;
 
 use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
@@ -23,11 +23,11 @@ use switchboard_domain::redact::Redactor;
 
 pub use client_features::{Root, SamplingLimits, root_from_path};
 pub use error::ConfigError;
-pub use foreign::{ENV_FILE, mark_server_unusable};
 pub use log_level::LogLevel;
-pub use select::{foreign_servers_mut, select_servers, select_used_parts};
-use show::{find_argument_secrets, find_url_secrets};
-pub(crate) use show::{redact_command, redact_url};
+pub use other_hosts::{ENV_FILE, mark_server_unusable};
+use redaction::{find_argument_secrets, find_url_secrets};
+pub(crate) use redaction::{redact_command, redact_url};
+pub use select::{drop_unused_parts, other_host_servers_mut, prune_server_entries};
 
 use self::login::AuthConfig;
 
@@ -184,7 +184,7 @@ impl ServerConfig {
     /// headers (also without a scheme such as `Bearer`), [`secrets`](Self::secrets), secrets of the
     /// login, values of options such as `--api-key`, and the password and query of URLs. Short
     /// values may be ordinary settings (`8080`), which the redactor ignores.
-    pub fn hidden_values(&self) -> Vec<SecretString> {
+    pub fn values_to_redact(&self) -> Vec<SecretString> {
         let further = self
             .secrets
             .iter()
@@ -213,10 +213,10 @@ impl ServerConfig {
         hidden
     }
 
-    /// Returns a redactor for the [hidden values](Self::hidden_values) and for the secrets of
+    /// Returns a redactor for the [hidden values](Self::values_to_redact) and for the secrets of
     /// [`redactor`](Self::redactor).
     pub(crate) fn server_redactor(&self) -> Redactor {
-        let hidden = self.hidden_values();
+        let hidden = self.values_to_redact();
         let redactor = self.redactor.clone();
         redactor.with_secrets(hidden.iter().map(ExposeSecret::expose_secret))
     }
@@ -225,7 +225,7 @@ impl ServerConfig {
 impl ServerTransport {
     /// Describes the transport in one line, as a command line or a URL. Omits secrets: the
     /// environment, the headers, and the user info and query of the URL.
-    pub fn describe(&self) -> String {
+    pub fn describe_transport(&self) -> String {
         match self {
             Self::Stdio { command, args, .. } => {
                 format!("stdio: {}", redact_command(command, args))
@@ -265,7 +265,7 @@ impl fmt::Debug for ServerTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.env_or_headers().iter().map(|(name, _)| name);
         f.debug_struct("ServerTransport")
-            .field("transport", &self.describe())
+            .field("transport", &self.describe_transport())
             .field("variables_or_headers", &names.collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
@@ -303,7 +303,7 @@ pub fn parse_config_document(document: &Value) -> Result<Vec<ServerConfig>, Conf
     for (path, value) in foreign {
         if let Some(value) = value {
             found = true;
-            servers.extend(foreign::parse_servers(value, path)?);
+            servers.extend(other_hosts::parse_servers(value, path)?);
         }
     }
     if found {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::config::foreign;
+use crate::config::other_hosts;
 
 /// Prefixes of variables that only an editor can substitute: user input, editor commands and editor
 /// settings.
@@ -16,7 +16,7 @@ const EDITOR_VARIABLES: [&str; 3] = ["${input:", "${command:", "${config:"];
 /// substituted. `parse_config_document` then returns an unusable server.
 ///
 /// Does not change the value of `mcp_servers`, the key of the Switchboard format.
-pub fn select_used_parts(document: &mut Value) {
+pub fn drop_unused_parts(document: &mut Value) {
     if let Value::Object(fields) = document {
         fields.retain(|key, value| match key.as_str() {
             "mcp_servers" | "mcpServers" | "servers" => true,
@@ -30,11 +30,11 @@ pub fn select_used_parts(document: &mut Value) {
             _ => false,
         });
     }
-    select_servers(document);
+    prune_server_entries(document);
 }
 
 /// Returns every server entry of the document that is in the format of another MCP host.
-pub fn foreign_servers_mut(document: &mut Value) -> Vec<&mut Value> {
+pub fn other_host_servers_mut(document: &mut Value) -> Vec<&mut Value> {
     server_lists_mut(document)
         .into_iter()
         .flat_map(|servers| match servers {
@@ -45,11 +45,11 @@ pub fn foreign_servers_mut(document: &mut Value) -> Vec<&mut Value> {
         .collect()
 }
 
-/// Works like [`select_used_parts`], but does not remove keys outside of the server entries.
-pub fn select_servers(document: &mut Value) {
+/// Works like [`drop_unused_parts`], but does not remove keys outside of the server entries.
+pub fn prune_server_entries(document: &mut Value) {
     server_lists_mut(document)
         .into_iter()
-        .for_each(select_enabled_servers);
+        .for_each(drop_disabled_servers);
 }
 
 /// Returns the maps and lists in the document that contain server entries of other MCP hosts.
@@ -68,27 +68,27 @@ fn server_lists_mut(document: &mut Value) -> Vec<&mut Value> {
     }
 }
 
-fn select_enabled_servers(servers: &mut Value) {
+fn drop_disabled_servers(servers: &mut Value) {
     match servers {
         Value::Object(map) => {
-            map.retain(|_, server| !foreign::is_server_disabled(server));
-            map.values_mut().for_each(select_known_keys);
+            map.retain(|_, server| !other_hosts::is_server_disabled(server));
+            map.values_mut().for_each(drop_unknown_keys);
         }
         Value::Array(list) => {
-            list.retain(|server| !foreign::is_server_disabled(server));
-            list.iter_mut().for_each(select_known_keys);
+            list.retain(|server| !other_hosts::is_server_disabled(server));
+            list.iter_mut().for_each(drop_unknown_keys);
         }
         _ => {}
     }
 }
 
-fn select_known_keys(server: &mut Value) {
+fn drop_unknown_keys(server: &mut Value) {
     if let Value::Object(fields) = server {
-        fields.retain(|key, _| foreign::is_known_key(key));
+        fields.retain(|key, _| other_hosts::is_known_key(key));
         // The command in `headersHelper` may contain shell variables, which must not be
         // substituted. Only the presence of the key is used, so `true` replaces the command.
         if let Some(helper) = fields
-            .get_mut(foreign::HEADERS_HELPER)
+            .get_mut(other_hosts::HEADERS_HELPER)
             .filter(|it| !it.is_null())
         {
             *helper = Value::Bool(true);
@@ -120,7 +120,7 @@ fn escape_editor_variables(value: &mut Value) {
 
 /// Returns the first variable in a text that only an editor can substitute, such as `${input:x}`.
 /// Returns `None` if the text contains no such variable.
-pub(super) fn editor_variable(text: &str) -> Option<&str> {
+pub(super) fn find_editor_variable(text: &str) -> Option<&str> {
     let start = EDITOR_VARIABLES
         .iter()
         .filter_map(|kind| text.find(kind))

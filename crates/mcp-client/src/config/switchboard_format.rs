@@ -5,7 +5,7 @@ use std::{num::NonZeroUsize, path::Path, time::Duration};
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
-use switchboard_domain::nearest::{did_you_mean, find_nearest};
+use switchboard_domain::similar_names::{did_you_mean, find_nearest};
 
 use crate::config::{
     PROTOCOL_VERSIONS, ServerConfig, ServerTransport,
@@ -24,7 +24,7 @@ pub(super) enum TransportKind {
 }
 
 impl TransportKind {
-    fn name(self) -> &'static str {
+    fn transport_name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
             Self::Http => "streamable-http",
@@ -38,9 +38,9 @@ const MAX_DERIVED_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 /// Server entry in the Switchboard format, as serde deserializes it before validation.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Entry {
+struct ServerEntry {
     name: Option<String>,
-    #[serde(rename = "type", deserialize_with = "deserialize_kind")]
+    #[serde(rename = "type", deserialize_with = "deserialize_transport")]
     kind: Option<TransportKind>,
     #[serde(deserialize_with = "read::deserialize_text")]
     command: Option<String>,
@@ -87,7 +87,7 @@ pub(super) fn parse_servers(value: &Value, path: &str) -> Result<Vec<ServerConfi
 
 pub(super) fn parse_server(listed: &RawServerEntry<'_>) -> Result<ServerConfig, ConfigError> {
     let path = &listed.path;
-    let mut entry: Entry = read::deserialize_object(listed.value, path)?;
+    let mut entry: ServerEntry = read::deserialize_object(listed.value, path)?;
     let name = entry.name.take().or(listed.key.map(str::to_owned));
     let name = read::check_server_name(name, path)?;
     let login = entry.parse_login(path)?;
@@ -117,7 +117,7 @@ pub(super) fn parse_server(listed: &RawServerEntry<'_>) -> Result<ServerConfig, 
     Ok(config)
 }
 
-impl Entry {
+impl ServerEntry {
     /// Returns the OAuth settings if `authorization` is a map. If `authorization` is text, adds an
     /// `Authorization` header with this text to `headers`, and returns default settings. Returns an
     /// error for other types, or if `headers` already contains this header.
@@ -187,7 +187,7 @@ impl Entry {
                     TransportKind::Stdio => "command",
                     TransportKind::Http => "url",
                 };
-                let kind = kind.name();
+                let kind = kind.transport_name();
                 invalid(format!("has type `{kind}`, which needs `{missing}`"))
             }
         }
@@ -202,7 +202,7 @@ fn reject_unused_key(
     is_given: bool,
 ) -> Result<(), ConfigError> {
     if is_given {
-        let reason = format!("is for servers of type `{}` only", kind.name());
+        let reason = format!("is for servers of type `{}` only", kind.transport_name());
         return Err(ConfigError::invalid_value(&join_path(path, key), reason));
     }
     Ok(())
@@ -230,7 +230,7 @@ pub(super) fn parse_transport_kind(name: &str) -> Result<TransportKind, String> 
     }
 }
 
-fn deserialize_kind<'de, D: Deserializer<'de>>(
+fn deserialize_transport<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<TransportKind>, D::Error> {
     let name = Option::<String>::deserialize(deserializer)?;

@@ -10,7 +10,7 @@ use switchboard_domain::{JsonObject, ToolCallError, ToolDefinition, ToolOutput};
 
 use crate::{
     features::{
-        request::{Capability, FeatureClient, FeatureError, Listing},
+        feature_client::{Capability, FeatureClient, FeatureError, ItemList},
         resources::{ResourceBody, is_app_media_type, is_app_uri},
     },
     host::McpHost,
@@ -47,7 +47,7 @@ pub struct AppPage {
 impl McpHost {
     /// Returns the tools of a server that have an HTML page of MCP Apps, including tools that
     /// models may not call.
-    pub async fn list_apps(&self, server: &str) -> Result<Listing<App>, FeatureError> {
+    pub async fn list_apps(&self, server: &str) -> Result<ItemList<App>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client.connect(Capability::TOOLS).await?;
         let snapshot = client.server.snapshot();
@@ -59,7 +59,7 @@ impl McpHost {
                 for_app: tool.visibility.app,
             })
         });
-        Ok(Listing {
+        Ok(ItemList {
             items: apps.collect(),
             problems: Vec::new(),
         })
@@ -79,7 +79,7 @@ impl McpHost {
     /// Calls a tool by its name on the server, on behalf of an HTML page of MCP Apps from the same
     /// server. Returns an error if pages may not call the tool. Otherwise works like
     /// [`McpHost::call_server_tool`].
-    pub async fn call_from_app(
+    pub async fn call_tool_from_app(
         &self,
         server: &str,
         tool: &str,

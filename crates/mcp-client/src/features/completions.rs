@@ -9,7 +9,7 @@ use rmcp::model::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    features::request::{Capability, FeatureClient, FeatureError},
+    features::feature_client::{Capability, FeatureClient, FeatureError},
     host::McpHost,
     primitives::error::shorten,
 };

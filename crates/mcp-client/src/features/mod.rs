@@ -5,7 +5,7 @@
 
 pub(crate) mod apps;
 pub(crate) mod completions;
+pub(crate) mod feature_client;
 pub(crate) mod prompts;
-pub(crate) mod request;
 pub(crate) mod resource_updates;
 pub(crate) mod resources;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use switchboard_domain::ToolContent;
 
 use crate::{
-    features::request::{Capability, FeatureClient, FeatureError, Listing},
+    features::feature_client::{Capability, FeatureClient, FeatureError, ItemList},
     host::McpHost,
     tools::convert,
 };
@@ -82,7 +82,7 @@ pub enum PromptRole {
 /// Methods that list and render prompts.
 impl McpHost {
     /// Lists all prompts of a server. Requests as many pages of `prompts/list` as the server has.
-    pub async fn list_prompts(&self, server: &str) -> Result<Listing<Prompt>, FeatureError> {
+    pub async fn list_prompts(&self, server: &str) -> Result<ItemList<Prompt>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client
             .list_items(Capability::PROMPTS, "prompts/list", "prompts")

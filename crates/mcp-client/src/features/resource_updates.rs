@@ -31,7 +31,7 @@ use tokio::{
 
 use crate::{
     calls::failure::RequestFailure,
-    features::request::{Capability, FeatureClient, FeatureError},
+    features::feature_client::{Capability, FeatureClient, FeatureError},
     host::McpHost,
     primitives::backoff::Backoff,
     server::{connection::Connection, state::Server},
@@ -123,7 +123,7 @@ enum UpdateSource {
     /// (protocol versions up to 2025-11-25).
     Notifications(
         broadcast::Receiver<String>,
-        #[expect(dead_code)] SubscriptionShare,
+        #[expect(dead_code)] SharedSubscription,
     ),
 }
 
@@ -183,15 +183,15 @@ impl ResourceWatch {
                 after: self.time_limit,
             },
         };
-        Err(Capability::SUBSCRIPTIONS.convert_error(&self.server, error))
+        Err(Capability::SUBSCRIPTIONS.to_feature_error(&self.server, error))
     }
 
     async fn subscribe(&self) -> Result<UpdateSource, RequestFailure> {
         let connection = &self.connection;
-        let error = if connection.is_legacy() {
+        let error = if connection.is_legacy_version() {
             // The receiver is created before the subscribe request, so that no update is missed.
             let updates = self.server.resource_updates.subscribe();
-            match SubscriptionShare::new(connection, &self.uri).await {
+            match SharedSubscription::new(connection, &self.uri).await {
                 Ok(registration) => return Ok(UpdateSource::Notifications(updates, registration)),
                 Err(error) => error,
             }
@@ -215,12 +215,12 @@ impl ResourceWatch {
 
 /// Share of a subscription. In protocol versions up to 2025-11-25, all watchers of a resource share
 /// one subscription per connection. Dropping the last share unsubscribes.
-struct SubscriptionShare {
+struct SharedSubscription {
     connection: Arc<Connection>,
     uri: String,
 }
 
-impl SubscriptionShare {
+impl SharedSubscription {
     async fn new(connection: &Arc<Connection>, uri: &str) -> Result<Self, ServiceError> {
         let mut watchers = connection.watchers.lock().await;
         if !watchers.contains_key(uri) {
@@ -236,7 +236,7 @@ impl SubscriptionShare {
     }
 }
 
-impl Drop for SubscriptionShare {
+impl Drop for SharedSubscription {
     fn drop(&mut self) {
         let (connection, uri) = (Arc::clone(&self.connection), std::mem::take(&mut self.uri));
         // The token keeps the connection open until the unsubscribe request has ended.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use switchboard_domain::JsonObject;
 
 use crate::{
-    features::request::{Capability, FeatureClient, FeatureError, Listing, parse_item},
+    features::feature_client::{Capability, FeatureClient, FeatureError, ItemList, parse_item},
     host::McpHost,
     tools::visibility::APP_MEDIA_TYPE,
 };
@@ -116,7 +116,7 @@ pub(super) fn is_app_media_type(media_type: &str) -> bool {
 impl McpHost {
     /// Lists all resources of a server. Requests as many pages of `resources/list` as the server
     /// has.
-    pub async fn list_resources(&self, server: &str) -> Result<Listing<Resource>, FeatureError> {
+    pub async fn list_resources(&self, server: &str) -> Result<ItemList<Resource>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client
             .list_items(Capability::RESOURCES, "resources/list", "resources")
@@ -128,7 +128,7 @@ impl McpHost {
     pub async fn list_resource_templates(
         &self,
         server: &str,
-    ) -> Result<Listing<ResourceTemplate>, FeatureError> {
+    ) -> Result<ItemList<ResourceTemplate>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         let method = "resources/templates/list";
         client
@@ -141,7 +141,7 @@ impl McpHost {
         &self,
         server: &str,
         uri: &str,
-    ) -> Result<Listing<ResourceContent>, FeatureError> {
+    ) -> Result<ItemList<ResourceContent>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         let params = ReadResourceRequestParams::new(uri);
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));

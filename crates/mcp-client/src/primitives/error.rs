@@ -21,7 +21,7 @@ pub enum HostError {
     /// A server that the configuration marks as `required` is not available.
     #[error(
         "required server `{server}` is not available: {reason}{}",
-        stderr_clause(last_lines(stderr_tail))
+        format_stderr(last_stderr_lines(stderr_tail))
     )]
     RequiredServer {
         /// Configured name of the server.
@@ -97,7 +97,7 @@ impl StartError {
     }
 
     /// Returns whether a person must act (for example log in) before the server can start.
-    pub(crate) fn needs_person(&self) -> bool {
+    pub(crate) fn needs_user_action(&self) -> bool {
         matches!(
             self,
             Self::Unauthorized {
@@ -128,16 +128,16 @@ impl StatusReason {
 
 impl fmt::Display for StatusReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.cause, stderr_clause(&self.stderr_lines))
+        write!(f, "{}{}", self.cause, format_stderr(&self.stderr_lines))
     }
 }
 
 /// Returns the last [`STDERR_LINES`] lines of a server's standard error, for an error message.
-pub(crate) fn last_lines(lines: &[String]) -> &[String] {
+pub(crate) fn last_stderr_lines(lines: &[String]) -> &[String] {
     &lines[lines.len().saturating_sub(STDERR_LINES)..]
 }
 
-fn stderr_clause(lines: &[String]) -> String {
+fn format_stderr(lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();
     }

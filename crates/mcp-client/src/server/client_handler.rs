@@ -22,7 +22,7 @@ use rmcp::{
 use serde_json::{Value, json};
 
 use crate::{
-    server::{list_cache::ListKind, output::record_log, state::Server},
+    server::{list_cache::ListKind, state::Server, stderr_and_logs::record_log},
     tools::visibility::{APP_MEDIA_TYPE, APPS_EXTENSION_ID},
     transport::{call_context::RequestContext, open_requests::OpenRequests},
 };
@@ -176,16 +176,18 @@ impl ClientHandler for ConnectionHandler {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.server.list_cache.mark_changed(ListKind::Tools);
+        self.server.list_cache.mark_list_changed(ListKind::Tools);
         self.server.relist_requested.notify_one();
     }
 
     async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.server.list_cache.mark_changed(ListKind::Prompts);
+        self.server.list_cache.mark_list_changed(ListKind::Prompts);
     }
 
     async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.server.list_cache.mark_changed(ListKind::Resources);
+        self.server
+            .list_cache
+            .mark_list_changed(ListKind::Resources);
     }
 
     async fn on_task_status(

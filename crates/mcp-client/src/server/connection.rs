@@ -48,7 +48,7 @@ pub(crate) struct Connection {
 }
 
 /// Request or task that is cancelled when the caller stops waiting for the result.
-pub(crate) enum Cancellation {
+pub(crate) enum CancelTarget {
     Request(RequestId),
     Task(String),
 }
@@ -77,14 +77,14 @@ impl Connection {
             options = options.with_meta(meta);
         }
         let handle = self.peer.send_request_with_option(request, options).await?;
-        let mut guard = self.cancel_on_drop(Cancellation::Request(handle.id));
+        let mut guard = self.cancel_on_drop(CancelTarget::Request(handle.id));
         // The method `await_response` of rmcp waits for this answer too, but its future is large.
         let answer = handle.rx.await;
         guard.disarm();
         answer.map_err(|_| ServiceError::TransportClosed)?
     }
 
-    pub(crate) fn cancel_on_drop(&self, cancellation: Cancellation) -> CancelGuard {
+    pub(crate) fn cancel_on_drop(&self, cancellation: CancelTarget) -> CancelGuard {
         CancelGuard {
             peer: self.peer.clone(),
             cancellation: Some(cancellation),
@@ -93,7 +93,7 @@ impl Connection {
     }
 
     /// Returns whether the negotiated protocol version is older than 2026-07-28.
-    pub(crate) fn is_legacy(&self) -> bool {
+    pub(crate) fn is_legacy_version(&self) -> bool {
         let info = self.peer.peer_info();
         info.is_some_and(|info| info.protocol_version.has_initialize())
     }
@@ -123,16 +123,16 @@ impl Connection {
 
     /// Waits until the connection ends and returns the reason.
     pub(crate) async fn wait_until_ended(&self) -> String {
-        wait_for_reason(&self.end).await
+        wait_for_failure_reason(&self.end).await
     }
 
     /// Waits until the connection is marked as unusable and returns the reason.
     pub(crate) async fn wait_until_stale(&self) -> String {
-        wait_for_reason(&self.stale).await
+        wait_for_failure_reason(&self.stale).await
     }
 }
 
-async fn wait_for_reason(sender: &watch::Sender<Option<String>>) -> String {
+async fn wait_for_failure_reason(sender: &watch::Sender<Option<String>>) -> String {
     let mut receiver = sender.subscribe();
     // Waiting fails only if the sender is dropped, which this function prevents by borrowing it.
     let reason = receiver.wait_for(Option::is_some).await;
@@ -145,7 +145,7 @@ async fn wait_for_reason(sender: &watch::Sender<Option<String>>) -> String {
 /// Guard that cancels a request or a task when it is dropped, unless the result has arrived.
 pub(crate) struct CancelGuard {
     peer: Peer<RoleClient>,
-    cancellation: Option<Cancellation>,
+    cancellation: Option<CancelTarget>,
     /// Tracker token that keeps the connection open until the cancellation was sent.
     token: TaskTrackerToken,
 }
@@ -176,15 +176,15 @@ impl Drop for CancelGuard {
 
 async fn send_cancellation(
     peer: &Peer<RoleClient>,
-    cancellation: Cancellation,
+    cancellation: CancelTarget,
 ) -> Result<(), ServiceError> {
     match cancellation {
-        Cancellation::Request(id) => {
+        CancelTarget::Request(id) => {
             let reason = "the client does not wait for the result any more".to_owned();
             let params = CancelledNotificationParam::new(Some(id), Some(reason));
             peer.notify_cancelled(params).await
         }
-        Cancellation::Task(id) => {
+        CancelTarget::Task(id) => {
             let request = CancelTaskRequest::new(CancelTaskParams::new(id));
             let request = ClientRequest::CancelTaskRequest(request);
             let options = PeerRequestOptions::no_options();

@@ -42,7 +42,7 @@ impl ListKind {
 /// instead, because they are used even after their list has expired.
 #[derive(Default)]
 pub(crate) struct ListCache {
-    pages: Mutex<Pages>,
+    pages: Mutex<CachedPages>,
     /// Signal that the server reported a change of its prompts or resources.
     pub(crate) changed: Notify,
 }
@@ -51,7 +51,7 @@ pub(crate) struct ListCache {
 pub(crate) type PageKey = (&'static str, Option<String>);
 
 #[derive(Default)]
-struct Pages {
+struct CachedPages {
     cached: HashMap<PageKey, (Value, Freshness)>,
     /// Number of list changes so far. A page is not cached if this number has changed since the
     /// request for the page.
@@ -91,7 +91,7 @@ impl ListCache {
     }
 
     /// Records that the server reported a changed list, and removes its pages from the cache.
-    pub(crate) fn mark_changed(&self, which: ListKind) {
+    pub(crate) fn mark_list_changed(&self, which: ListKind) {
         self.remove(|kind| kind == which);
         // The supervisor publishes a change of the tools itself, after it has listed the tools
         // again.
@@ -106,7 +106,7 @@ impl ListCache {
     }
 
     /// Returns the changed lists and clears the record of changes.
-    pub(crate) fn take_changed(&self) -> BTreeSet<ListKind> {
+    pub(crate) fn take_changed_lists(&self) -> BTreeSet<ListKind> {
         std::mem::take(&mut lock_mutex(&self.pages).changed)
     }
 

@@ -6,7 +6,7 @@
 
 mod environment;
 pub(crate) mod group;
-#[cfg_attr(not(unix), path = "process/watchdog_other.rs")]
+#[cfg_attr(not(unix), path = "process/watchdog_noop.rs")]
 pub(crate) mod watchdog;
 
 use std::{
@@ -28,12 +28,12 @@ use crate::{
     options::ShutdownGracePeriods,
     primitives::error::StartError,
     server::{
-        output::read_stderr,
         process::{
             environment::{child_environment, find_variable},
             group::ProcessGroup,
         },
         state::Server,
+        stderr_and_logs::read_stderr,
     },
 };
 

@@ -17,12 +17,12 @@ use crate::{
     primitives::error::{HostError, StatusReason},
     primitives::sync::lock_mutex,
     server::{
-        circuits::Circuits,
+        circuit_breakers::CircuitBreakers,
         connection::Connection,
         list_cache::{ListCache, ListKind},
-        output::{LogMessage, MAX_LINES, MAX_LOGS, RingBuffer},
         process::{group::ProcessGroup, watchdog::Watchdog},
         status::{ListFreshness, ServerIdentity, ServerState, ServerStatus},
+        stderr_and_logs::{LogMessage, MAX_LINES, MAX_LOGS, RingBuffer},
     },
     server_requests::responder::RequestResponder,
     tools::{
@@ -72,7 +72,7 @@ pub(crate) struct Server {
     pub(crate) max_concurrent_calls: usize,
     /// OAuth session of the server. `None` for servers without an OAuth login.
     pub(crate) auth_session: Option<Arc<SessionHandle>>,
-    pub(crate) circuits: Circuits,
+    pub(crate) circuits: CircuitBreakers,
     pub(crate) pinned_tools: PinnedTools,
     group: Mutex<ProcessGroup>,
     watchdog: Watchdog,
@@ -151,7 +151,7 @@ impl Server {
             call_permits: Semaphore::new(max_concurrent_calls),
             max_concurrent_calls,
             auth_session: SessionHandle::new(&config, &options.auth),
-            circuits: Circuits::new(options.circuits),
+            circuits: CircuitBreakers::new(options.circuits),
             pinned_tools: PinnedTools::new(options.tool_pins.server_pins(&config.name)),
             group: Mutex::default(),
             watchdog,
@@ -192,7 +192,7 @@ impl Server {
     }
 
     /// Waits until another connection replaces `old`, or until no reconnection is in progress.
-    pub(crate) async fn wait_until_replaced(&self, old: &Arc<Connection>) {
+    pub(crate) async fn wait_for_reconnection(&self, old: &Arc<Connection>) {
         self.await_snapshot(|snapshot| match &snapshot.connection {
             Some(connection) => !Arc::ptr_eq(connection, old),
             None => snapshot.state != ServerState::Starting,
@@ -263,7 +263,7 @@ impl Server {
             pid: lock_mutex(&self.group).pid(),
             stderr_tail: self.stderr.to_vec(),
             logs: self.logs.to_vec(),
-            transport: self.redact(self.config.transport.describe()),
+            transport: self.redact(self.config.transport.describe_transport()),
             required: self.config.required,
         }
     }
@@ -297,7 +297,7 @@ impl Server {
         let tools = Arc::new(tools);
         // The pins are updated before the state, so that the changed tools are known as soon as the
         // server is ready.
-        let redefined = self.pinned_tools.update(&self.config.name, &tools);
+        let redefined = self.pinned_tools.update_pins(&self.config.name, &tools);
         // After a reconnection the URL may lead to another server, so cached lists are dropped.
         self.list_cache.clear();
         self.modify_snapshot(|snapshot| {
@@ -314,7 +314,7 @@ impl Server {
     pub(crate) fn set_tools(&self, tools: ServerTools) {
         let tools = Arc::new(tools);
         let before = self.snapshot().tools;
-        let redefined = self.pinned_tools.update(&self.config.name, &tools);
+        let redefined = self.pinned_tools.update_pins(&self.config.name, &tools);
         self.snapshot.send_modify(|snapshot| {
             snapshot.tools = tools.clone();
             snapshot.outdated_tools = None;

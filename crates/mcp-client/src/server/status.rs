@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{server::output::LogMessage, tools::pagination::Freshness};
+use crate::{server::stderr_and_logs::LogMessage, tools::pagination::Freshness};
 
 /// Status of one MCP server at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

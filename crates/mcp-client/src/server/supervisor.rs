@@ -24,7 +24,7 @@ use self::subscription::subscribe;
 use crate::{
     options::HostOptions,
     primitives::backoff::Backoff,
-    primitives::error::{StartError, StatusReason, last_lines},
+    primitives::error::{StartError, StatusReason, last_stderr_lines},
     server::{
         connect::{EXIT_TIMEOUT, LAST_OUTPUT_TIMEOUT, Service, connect},
         connection::Connection,
@@ -87,7 +87,8 @@ pub(crate) async fn supervise_server(
     loop {
         let mut process = None;
         let exit = Box::pin(run_once(&server, &options, &mut process, &startup, &stop)).await;
-        let needs_person = matches!(&exit, ExitReason::NotStarted(error) if error.needs_person());
+        let needs_person =
+            matches!(&exit, ExitReason::NotStarted(error) if error.needs_user_action());
         let reason = match exit {
             ExitReason::HostClosed => {
                 end_process(process, &options).await;
@@ -100,7 +101,7 @@ pub(crate) async fn supervise_server(
                 end_process(process, &options).await;
                 // The breakers are reset after all calls of the old process have ended, because
                 // these calls would count as failures.
-                server.circuits.reset();
+                server.circuits.reset_all_breakers();
                 continue;
             }
             ExitReason::NotStarted(error) => {
@@ -159,7 +160,7 @@ pub(crate) async fn supervise_server(
             }
             () = server.restart_requested.notified() => {
                 failures = 0;
-                server.circuits.reset();
+                server.circuits.reset_all_breakers();
                 server.set_starting(StatusReason::new(RESTART_REQUESTED));
             }
             () = due => {}
@@ -292,7 +293,7 @@ async fn watch_server(
             server.circuits.reset_server_breaker();
             (lost(reason), false)
         }
-        () = relist_on_change(server, &connection.peer) => (ExitReason::HostClosed, false),
+        () = relist_tools_on_change(server, &connection.peer) => (ExitReason::HostClosed, false),
         () = publish_list_changes(server) => (ExitReason::HostClosed, false),
         () = &mut subscription => (ExitReason::HostClosed, false),
     };
@@ -316,7 +317,7 @@ async fn watch_server(
 
 /// Creates a status reason from a cause and the last lines of the server's standard error.
 fn build_status_reason(server: &Server, cause: String) -> StatusReason {
-    let stderr_lines = last_lines(&server.stderr.to_vec()).to_vec();
+    let stderr_lines = last_stderr_lines(&server.stderr.to_vec()).to_vec();
     StatusReason {
         cause,
         stderr_lines,
@@ -333,14 +334,14 @@ async fn wait_for_process_exit(process: &mut Option<ServerProcess>) -> String {
 
 /// Rate limit for the requests that read a list again after the server reported changes.
 #[derive(Default)]
-struct Debounce {
+struct RelistDebounce {
     pause: Duration,
     last: Option<Instant>,
 }
 
-impl Debounce {
+impl RelistDebounce {
     /// Waits before the next read of the list. Frequent changes make the pause longer.
-    async fn wait_before_next_read(&mut self) {
+    async fn wait_before_relist(&mut self) {
         self.pause = match self.last {
             Some(last) if last.elapsed() < 2 * self.pause => (2 * self.pause).min(MAX_RELIST_PAUSE),
             _ => MIN_RELIST_PAUSE,
@@ -351,11 +352,11 @@ impl Debounce {
 }
 
 /// Lists the tools again after each change that the server reports. Never returns.
-async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>) {
-    let mut debounce = Debounce::default();
+async fn relist_tools_on_change(server: &Server, peer: &Peer<RoleClient>) {
+    let mut debounce = RelistDebounce::default();
     loop {
         server.relist_requested.notified().await;
-        debounce.wait_before_next_read().await;
+        debounce.wait_before_relist().await;
         let listed = timeout(
             server.config.connect_timeout,
             list_tools(&server.config, &server.redactor, peer),
@@ -372,11 +373,11 @@ async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>) {
 
 /// Publishes changes of the prompt and resource lists, which are read on demand. Never returns.
 async fn publish_list_changes(server: &Server) {
-    let mut debounce = Debounce::default();
+    let mut debounce = RelistDebounce::default();
     loop {
         server.list_cache.changed.notified().await;
-        debounce.wait_before_next_read().await;
-        for list in server.list_cache.take_changed() {
+        debounce.wait_before_relist().await;
+        for list in server.list_cache.take_changed_lists() {
             server.publish_list_change(list);
         }
     }

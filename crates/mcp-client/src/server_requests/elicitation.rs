@@ -4,11 +4,13 @@ use reqwest::Url;
 use rmcp::model::ErrorData;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchboard_domain::{CandidateCalls, Elicitation, ElicitationAnswer, ElicitationForm};
+use switchboard_domain::{CandidateToolCalls, Elicitation, ElicitationAnswer, ElicitationForm};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    server_requests::{form::Form, pending::register_pending, responder::RequestResponder},
+    server_requests::{
+        form::Form, pending_requests::register_pending, responder::RequestResponder,
+    },
     transport::call_context::RequestContext,
 };
 
@@ -97,8 +99,8 @@ impl RequestResponder {
             }
             Some(other) => return Err(format!("unknown elicitation mode `{other}`")),
         };
-        let (call, candidates) = match context.known_call() {
-            Some(call) => (call.idempotency_key.clone(), CandidateCalls::default()),
+        let (call, candidates) = match context.unambiguous_call() {
+            Some(call) => (call.idempotency_key.clone(), CandidateToolCalls::default()),
             None => (None, context.candidate_calls()),
         };
         let mut elicitation = Elicitation {
@@ -123,7 +125,7 @@ impl RequestResponder {
             let Some(fields) = &fields else {
                 return Ok(Answer::Consent);
             };
-            match fields.complete_content(values) {
+            match fields.complete_form(values) {
                 Ok(values) => return Ok(Answer::Content(values.into())),
                 Err(reason) => {
                     elicitation.message =

@@ -22,7 +22,7 @@ impl Form {
         check_depth(schema).map_err(|too_deep| format!("its form is {too_deep}"))?;
         let properties = schema.get("properties").and_then(Value::as_object);
         let properties = properties.ok_or("its form has no `properties`")?.clone();
-        if let Some((name, _)) = properties.iter().find(|(_, field)| !is_a_field(field)) {
+        if let Some((name, _)) = properties.iter().find(|(_, field)| !is_field_schema(field)) {
             return Err(format!(
                 "field `{name}` of its form is not a string, number, boolean or choice"
             ));
@@ -48,7 +48,7 @@ impl Form {
     /// Completes and validates the values of a form. Missing values get the defaults of their
     /// fields. Removes `null` values and values of unknown fields. Returns an error with the reason
     /// for invalid values.
-    pub(super) fn complete_content(&self, mut given: JsonObject) -> Result<JsonObject, String> {
+    pub(super) fn complete_form(&self, mut given: JsonObject) -> Result<JsonObject, String> {
         let mut filled = JsonObject::new();
         for (name, field) in &self.properties {
             let value = given
@@ -78,7 +78,7 @@ impl Form {
     }
 }
 
-fn is_a_field(field: &Value) -> bool {
+fn is_field_schema(field: &Value) -> bool {
     let is_choice = |field: &Value| {
         ["enum", "oneOf", "anyOf"]
             .iter()
@@ -126,14 +126,14 @@ mod tests {
 
     #[test]
     fn missing_fields_have_their_defaults() {
-        let sent = form().complete_content(JsonObject::new()).unwrap();
+        let sent = form().complete_form(JsonObject::new()).unwrap();
         let expected =
             json!({"name": "Ada", "age": 36, "share": 0.5, "agreed": false, "colour": "red"});
         assert_eq!(Value::Object(sent), expected);
         // An emptied field and an unknown field are not sent.
         let given =
             json!({"age": null, "colour": "blue", "size": "l", "days": ["tu"], "pin": 1234});
-        let sent = form().complete_content(object(given)).unwrap();
+        let sent = form().complete_form(object(given)).unwrap();
         let expected = json!({
             "name": "Ada", "share": 0.5, "agreed": false, "colour": "blue", "size": "l", "days": ["tu"],
         });
@@ -154,7 +154,7 @@ mod tests {
             (json!({"days": ["mo", "tu"]}), "days: "),
             (json!({"days": ["we"]}), "days/0: "),
         ] {
-            let why = form().complete_content(object(given.clone())).unwrap_err();
+            let why = form().complete_form(object(given.clone())).unwrap_err();
             assert!(why.contains(expected), "{given}: {why}");
         }
     }

@@ -3,7 +3,7 @@
 pub(crate) mod elicitation;
 pub(crate) mod form;
 pub(crate) mod handlers;
-pub(crate) mod pending;
+pub(crate) mod pending_requests;
 pub(crate) mod responder;
 pub(crate) mod sampling;
 pub(crate) mod sampling_messages;

@@ -30,7 +30,7 @@ use crate::{
     },
     server_requests::{
         handlers::ClientHandlers,
-        pending::{PendingForCall, PendingRequests},
+        pending_requests::{PendingCallRequests, PendingRequests},
     },
     transport::call_context::{CallContext, RequestContext},
 };
@@ -110,9 +110,9 @@ impl RequestResponder {
 
     /// Returns a view of the pending requests that pause the deadline of a call. Returns `None` if
     /// no handler is set.
-    pub(crate) fn pending_for_call(&self, call: &Arc<CallContext>) -> Option<PendingForCall> {
+    pub(crate) fn pending_requests(&self, call: &Arc<CallContext>) -> Option<PendingCallRequests> {
         let has_handler = self.elicitor.is_some() || self.sampler.is_some();
-        has_handler.then(|| PendingForCall {
+        has_handler.then(|| PendingCallRequests {
             requests: self.pending.subscribe(),
             call: Arc::clone(call),
         })

@@ -7,7 +7,9 @@ use switchboard_domain::SampleError;
 use tokio::time::timeout;
 
 use crate::{
-    server_requests::{pending::register_pending, responder::RequestResponder, sampling_messages},
+    server_requests::{
+        pending_requests::register_pending, responder::RequestResponder, sampling_messages,
+    },
     transport::call_context::RequestContext,
 };
 

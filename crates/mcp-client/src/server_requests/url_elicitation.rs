@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::{
     server_requests::{
         elicitation::{Answer, ElicitationParams},
-        pending::register_pending,
+        pending_requests::register_pending,
         responder::RequestResponder,
     },
     transport::call_context::RequestContext,
@@ -33,13 +33,13 @@ pub(crate) struct VisitedUrls {
 /// user must complete them before the call is repeated. Returns `None` for other errors.
 pub(crate) fn parse_url_elicitations(error: &ErrorData) -> Option<Vec<ElicitationParams>> {
     #[derive(Deserialize)]
-    struct Data {
+    struct UrlElicitationData {
         elicitations: Vec<ElicitationParams>,
     }
     if error.code != URL_ELICITATION_REQUIRED {
         return None;
     }
-    let data = Data::deserialize(error.data.as_ref()?).ok()?;
+    let data = UrlElicitationData::deserialize(error.data.as_ref()?).ok()?;
     (!data.elicitations.is_empty()).then_some(data.elicitations)
 }
 

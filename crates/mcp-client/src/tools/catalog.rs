@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use switchboard_domain::{
     ToolDefinition, check_depth,
-    nearest::{did_you_mean, find_nearest},
+    similar_names::{did_you_mean, find_nearest},
 };
 
 use crate::{
@@ -49,7 +49,7 @@ impl ServerTools {
         listed: Vec<ListedTool>,
         mut problems: Vec<String>,
     ) -> Self {
-        check_filters(config, &listed, &mut problems);
+        check_tool_filters(config, &listed, &mut problems);
         let mut names = HashSet::new();
         let mut tools = Vec::new();
         for ListedTool {
@@ -124,7 +124,7 @@ impl ServerTools {
 }
 
 /// Adds a problem for each tool in the configured filters that the server does not list.
-fn check_filters(config: &ServerConfig, listed: &[ListedTool], problems: &mut Vec<String>) {
+fn check_tool_filters(config: &ServerConfig, listed: &[ListedTool], problems: &mut Vec<String>) {
     let names: Vec<&str> = listed.iter().map(|it| original_name(&it.tool)).collect();
     let allowed = config.allowed_tools.as_deref().unwrap_or_default();
     for (key, configured) in [

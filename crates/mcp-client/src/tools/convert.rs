@@ -8,7 +8,7 @@ use switchboard_domain::{
     Media, ToolAnnotations, ToolContent, ToolDefinition, ToolOrigin, ToolOutput,
 };
 
-use crate::tools::{names::catalog_name, visibility::Visibility};
+use crate::tools::{catalog_names::catalog_name, visibility::Visibility};
 
 /// Tool from a `tools/list` response: its definition and its visibility.
 pub(crate) struct ListedTool {
@@ -72,7 +72,7 @@ pub(crate) fn to_tool_output(result: CallToolResult) -> ToolOutput {
 
 /// Converts the JSON of a tool result that rmcp could not parse, for example because of an unknown
 /// content type. JSON without any field of a tool result becomes one unknown content block.
-pub(crate) fn output_from_json(mut result: Value) -> ToolOutput {
+pub(crate) fn tool_output_from_json(mut result: Value) -> ToolOutput {
     let known = ["content", "structuredContent", "isError"];
     let Some(fields) = result
         .as_object_mut()
@@ -175,7 +175,7 @@ mod tests {
             "isError": true,
         });
         let read = to_tool_output(serde_json::from_value(result.clone()).unwrap());
-        assert_eq!(read, output_from_json(result));
+        assert_eq!(read, tool_output_from_json(result));
         insta::assert_json_snapshot!(read);
     }
 

@@ -29,7 +29,7 @@ use crate::{
         session::{SessionHandle, TokenRejection},
     },
     transport::{
-        http_post::{PostRequest, recover_events},
+        http_post::{PostRequest, repair_event_stream},
         server_stream::ServerStream,
     },
 };
@@ -239,6 +239,6 @@ impl StreamableHttpClient for AuthorizedClient {
         };
         let answer = self.send_with_token(get).await;
         self.stream.record_answer();
-        answer.map(recover_events)
+        answer.map(repair_event_stream)
     }
 }

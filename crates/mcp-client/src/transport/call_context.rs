@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, RequestId, RequestMetaObject};
-use switchboard_domain::CandidateCalls;
+use switchboard_domain::CandidateToolCalls;
 
 /// Key in `_meta` for the idempotency key of a call, which all attempts of the call share. MCP
 /// defines no such key, so its name has a prefix of this program.
@@ -65,7 +65,7 @@ impl RequestContext {
     }
 
     /// Returns the call that a server request belongs to. Returns `None` if several are possible.
-    pub(crate) fn known_call(&self) -> Option<&CallContext> {
+    pub(crate) fn unambiguous_call(&self) -> Option<&CallContext> {
         match self.calls.as_slice() {
             [only] if !self.others => Some(&only.call),
             _ => None,
@@ -73,8 +73,8 @@ impl RequestContext {
     }
 
     /// Returns the idempotency keys of the possible calls, for the elicitation handler.
-    pub(crate) fn candidate_calls(&self) -> CandidateCalls {
-        let mut candidates = CandidateCalls {
+    pub(crate) fn candidate_calls(&self) -> CandidateToolCalls {
+        let mut candidates = CandidateToolCalls {
             calls: Vec::new(),
             others: self.others,
         };

@@ -32,7 +32,7 @@ use sse_stream::{Sse, SseStream};
 
 use crate::transport::{
     invalid_message::{RecoveredMessage, invalid_answer_error, recover_message},
-    parse::parse_message,
+    message_parser::parse_message,
 };
 
 type HttpError = StreamableHttpError<reqwest::Error>;
@@ -89,7 +89,7 @@ impl PostRequest {
                 Err(HttpError::SessionExpired)
             }
             _ if status.is_success() => self.read_answer(response).await,
-            _ => Self::read_error(response).await,
+            _ => Self::read_error_body(response).await,
         }
     }
 
@@ -137,7 +137,7 @@ impl PostRequest {
 
     /// Reads a response with an error status. Returns a JSON-RPC error in the body as the answer to
     /// the message. Without a JSON-RPC error, returns an error with the HTTP status.
-    async fn read_error(response: Response) -> Result<StreamableHttpPostResponse, HttpError> {
+    async fn read_error_body(response: Response) -> Result<StreamableHttpPostResponse, HttpError> {
         let status = response.status();
         let is_json = has_content_type(&response, JSON);
         let retry_after = find_header(&response, RETRY_AFTER.as_str());
@@ -163,7 +163,7 @@ impl PostRequest {
 }
 
 /// Repairs unparsable messages in an event stream, or replaces them by errors for their requests.
-pub(crate) fn recover_events(stream: BoxedSseResponse) -> BoxedSseResponse {
+pub(crate) fn repair_event_stream(stream: BoxedSseResponse) -> BoxedSseResponse {
     let recover_event = |event: Result<Sse, SseError>| {
         let mut event = event?;
         if matches!(event.event.as_deref(), None | Some("" | "message"))
@@ -201,7 +201,7 @@ fn read_events(response: Response, request: Option<RequestId>) -> BoxedSseRespon
             .filter(|_| is_too_large)?;
         Some(Ok(Sse::default().data(data)))
     });
-    recover_events(events.chain(end.filter_map(ready)).boxed())
+    repair_event_stream(events.chain(end.filter_map(ready)).boxed())
 }
 
 fn too_large_error() -> ErrorData {

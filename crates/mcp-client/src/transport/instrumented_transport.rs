@@ -38,7 +38,7 @@ pub(crate) struct ProgressListener(pub(crate) ProgressSink);
 const UNREAD: &str = "switchboard/unread";
 
 /// Returns whether an error has the marker [`UNREAD`], so the server did not read the request.
-pub(crate) fn is_unread_request_error(error: &ErrorData) -> bool {
+pub(crate) fn has_unread_marker(error: &ErrorData) -> bool {
     error.data.as_ref().is_some_and(|data| data == UNREAD)
 }
 
@@ -71,7 +71,7 @@ fn allows_server_requests(request: &ClientRequest) -> bool {
 /// Returns whether the request is recorded as open until its answer arrives. Subscriptions are not
 /// recorded, because their answer arrives only when they end. `logging/setLevel` is not recorded,
 /// because its answer is ignored.
-fn awaits_answer(request: &ClientRequest) -> bool {
+fn is_tracked_request(request: &ClientRequest) -> bool {
     !matches!(
         request.method(),
         "subscriptions/listen" | "logging/setLevel"
@@ -138,7 +138,7 @@ impl<T> InstrumentedTransport<T> {
         if meta.is_empty() {
             request.extensions_mut().remove::<RequestMetaObject>();
         }
-        if awaits_answer(request) {
+        if is_tracked_request(request) {
             let call = allows_server_requests(request).then(|| call.unwrap_or_default());
             let progress = token.zip(listener.map(|listener| listener.0));
             self.open_requests
@@ -149,10 +149,10 @@ impl<T> InstrumentedTransport<T> {
     /// Processes a received message. Returns `None` if rmcp must not receive the message.
     fn process_incoming(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
-            JsonRpcMessage::Response(response) if self.is_late_discovery(Some(&response.id)) => {
+            JsonRpcMessage::Response(response) if self.is_late_discover_id(Some(&response.id)) => {
                 None
             }
-            JsonRpcMessage::Error(error) if self.is_late_discovery(error.id.as_ref()) => None,
+            JsonRpcMessage::Error(error) if self.is_late_discover_id(error.id.as_ref()) => None,
             JsonRpcMessage::Response(response) => {
                 if let ServerResult::DiscoverResult(info) = &response.result {
                     self.server_logs = info.capabilities.logging.is_some();
@@ -163,8 +163,8 @@ impl<T> InstrumentedTransport<T> {
             JsonRpcMessage::Error(mut error) => {
                 // The client's request ids are numbers. A gateway may send an error without an id
                 // or with another id. Such an error is assigned to the only open request.
-                if error.id.as_ref().is_none_or(is_not_a_number)
-                    && let Some(only) = self.open_requests.only_open_request()
+                if error.id.as_ref().is_none_or(is_non_numeric_id)
+                    && let Some(only) = self.open_requests.only_open_request_id()
                 {
                     error.id = Some(only);
                     if invalid_answer_reason(&error.error).is_none() {
@@ -212,7 +212,7 @@ impl<T> InstrumentedTransport<T> {
         };
         let key = request.get_meta().get(IDEMPOTENCY_KEY);
         let named = match (stream, key.and_then(Value::as_str)) {
-            (Some(id), _) => self.open_requests.find_call(id),
+            (Some(id), _) => self.open_requests.find_call_by_id(id),
             (None, Some(key)) => self.open_requests.find_call_by_key(key),
             (None, None) => return Some(self.open_requests.candidate_calls()),
         };
@@ -230,13 +230,13 @@ impl<T> InstrumentedTransport<T> {
         })
     }
 
-    fn is_late_discovery(&self, id: Option<&RequestId>) -> bool {
+    fn is_late_discover_id(&self, id: Option<&RequestId>) -> bool {
         let late = self.late_discovery.as_ref();
         late.zip(id).is_some_and(|(late, id)| is_same_id(late, id))
     }
 }
 
-fn is_not_a_number(id: &RequestId) -> bool {
+fn is_non_numeric_id(id: &RequestId) -> bool {
     match id {
         RequestId::Number(_) => false,
         RequestId::String(text) => text.parse::<i64>().is_err(),

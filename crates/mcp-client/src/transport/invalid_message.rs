@@ -32,14 +32,14 @@ pub(crate) fn recover_message(text: &[u8], error: &serde_json::Error) -> Recover
     if let Some(repaired) = replace_lone_surrogates(text) {
         match serde_json::from_slice(&repaired) {
             Ok(message) => return RecoveredMessage::Message(Box::new(message)),
-            Err(other) => return recover_id(text, &other),
+            Err(other) => return recover_request_id(text, &other),
         }
     }
-    recover_id(text, error)
+    recover_request_id(text, error)
 }
 
 /// Finds the id of the request that an invalid answer belongs to, or the id of an invalid request.
-fn recover_id(text: &[u8], error: &serde_json::Error) -> RecoveredMessage {
+fn recover_request_id(text: &[u8], error: &serde_json::Error) -> RecoveredMessage {
     let fields = TopLevelFields::scan_fields(text);
     // A JSON object with an id is not always an answer, because some programs print log objects
     // with an id. An answer has a `result` or an `error`, and no `method`.

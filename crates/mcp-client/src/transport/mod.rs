@@ -6,7 +6,7 @@ pub(crate) mod failure;
 pub(crate) mod http_post;
 pub(crate) mod instrumented_transport;
 pub(crate) mod invalid_message;
+pub(crate) mod message_parser;
 pub(crate) mod open_requests;
-pub(crate) mod parse;
 pub(crate) mod server_stream;
 pub(crate) mod stdio_transport;

@@ -107,7 +107,7 @@ impl OpenRequests {
     }
 
     /// Returns the id of the open request. Returns `None` if several or no requests are open.
-    pub(crate) fn only_open_request(&self) -> Option<RequestId> {
+    pub(crate) fn only_open_request_id(&self) -> Option<RequestId> {
         let requests = self.0.borrow();
         let mut open = requests.iter().filter(|request| request.is_open());
         let only = open.next()?;
@@ -116,7 +116,7 @@ impl OpenRequests {
 
     /// Returns the open call whose client request has this id. Returns `None` if the call is not
     /// open.
-    pub(crate) fn find_call(&self, id: &RequestId) -> Option<CandidateCall> {
+    pub(crate) fn find_call_by_id(&self, id: &RequestId) -> Option<CandidateCall> {
         self.find_open_call(|request, _| request.id == *id)
     }
 
@@ -158,14 +158,14 @@ impl OpenRequests {
     pub(crate) async fn wait_until_calls_end(&self, context: &RequestContext) {
         for candidate in &context.calls {
             match &candidate.request {
-                Some(request) => self.wait_until_closed(request).await,
+                Some(request) => self.wait_until_request_ends(request).await,
                 None => pending().await,
             }
         }
     }
 
     /// Waits until the request with this id has been answered or abandoned.
-    async fn wait_until_closed(&self, id: &RequestId) {
+    async fn wait_until_request_ends(&self, id: &RequestId) {
         let mut requests = self.0.subscribe();
         let is_closed = |requests: &Vec<OpenRequest>| {
             let mut open = requests.iter().filter(|request| request.is_open());
@@ -216,7 +216,7 @@ mod tests {
         open.mark_abandoned(&RequestId::Number(0));
         open.mark_abandoned(&RequestId::Number(2));
         assert_eq!(keys(), ["a", "b", "c"]);
-        assert_eq!(open.only_open_request(), Some(RequestId::Number(1)));
+        assert_eq!(open.only_open_request_id(), Some(RequestId::Number(1)));
         // The server answers one of the cancelled calls.
         open.record_answer(&RequestId::Number(2));
         assert_eq!(keys(), ["a", "b"]);

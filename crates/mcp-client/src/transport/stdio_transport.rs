@@ -27,7 +27,7 @@ use crate::{
     primitives::sync::lock_mutex,
     transport::{
         invalid_message::{RecoveredMessage, recover_message},
-        parse::parse_message,
+        message_parser::parse_message,
     },
 };
 
@@ -81,7 +81,7 @@ struct LineQueue {
 
 impl LineWriter {
     /// Queues a message. Returns the total number of bytes that were ever queued, including this
-    /// message. [`Self::write_until`] takes this number as `end`.
+    /// message. [`Self::write_queued_bytes`] takes this number as `end`.
     fn queue_message(&self, message: &ClientJsonRpcMessage) -> io::Result<u64> {
         let line = serde_json::to_vec(message)?;
         let mut queue = lock_mutex(&self.queue);
@@ -94,7 +94,7 @@ impl LineWriter {
     /// Writes queued bytes until `end` bytes were ever written. An error means that the server has
     /// not received the line that ends there. If the future is dropped, the bytes that are not
     /// written stay in the queue.
-    async fn write_until(&self, end: u64) -> io::Result<()> {
+    async fn write_queued_bytes(&self, end: u64) -> io::Result<()> {
         let writing = async {
             let mut pipe = self.pipe.lock().await;
             while lock_mutex(&self.queue).written < end {
@@ -211,7 +211,7 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
         {
             let writer = Arc::clone(&self.writer);
             tokio::spawn(async move {
-                let _ = writer.write_until(end).await;
+                let _ = writer.write_queued_bytes(end).await;
                 drop(permit);
             });
         }
@@ -230,7 +230,7 @@ where
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let queued = self.writer.queue_message(&message);
         let writer = Arc::clone(&self.writer);
-        async move { writer.write_until(queued?).await }
+        async move { writer.write_queued_bytes(queued?).await }
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {

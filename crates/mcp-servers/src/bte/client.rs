@@ -99,7 +99,7 @@ impl ServiceClient {
 
     /// Sends a GET request for `path` below the base URL, with retries, and parses the JSON
     /// response.
-    pub(super) async fn get<T: DeserializeOwned>(
+    pub(super) async fn get_json<T: DeserializeOwned>(
         &self,
         path: &str,
         parameters: &[(&str, &str)],
@@ -179,7 +179,7 @@ impl ServiceClient {
         let body = read_body(answer, MAX_ERROR_BYTES).await.ok().flatten();
         let status = status.as_u16();
         let reason = extract_error_text(&body.unwrap_or_default());
-        let description = describe_status(status, number, retry_after, &reason);
+        let description = describe_http_status(status, number, retry_after, &reason);
         Err(BteError {
             message: format!("The service {description}"),
             is_retryable: matches!(status, 408 | 429 | 502..=504),
@@ -217,7 +217,7 @@ async fn read_body(
     Ok(Some(bytes))
 }
 
-fn describe_status(
+fn describe_http_status(
     status: u16,
     attempts: u32,
     retry_after: Option<Duration>,

@@ -7,15 +7,15 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use super::{
-    Bte,
+    BteToolState,
     biolink::{CATEGORIES, PREDICATES, is_curie},
     query_output::{Output, OutputOptions, build_output},
     trapi::{QueryEdge, QueryGraph, QueryNode},
 };
 use crate::{
-    graph::{context::DatabaseContext, model::strip_biolink},
+    graph::{database_context::DatabaseContext, model::strip_biolink},
     text::truncate,
-    tool::{BundledTool, ToolResult, number},
+    tool::{BundledTool, ToolResult, default_number},
 };
 
 /// Maximum number of categories in one query. A call with more categories sends several smaller
@@ -38,7 +38,7 @@ pub(super) struct Input {
     #[schemars(schema_with = "categories_schema")]
     categories: Option<IndexSet<String>>,
     /// Maximum number of results to list.
-    #[serde(default = "number::<25>")]
+    #[serde(default = "default_number::<25>")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     /// Adds all results to the knowledge graph of this conversation.
@@ -58,8 +58,8 @@ fn categories_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-pub(super) fn query_bte_getall_tool(bte: &Bte) -> BundledTool {
-    let tool = bte.query_tool(
+pub(super) fn query_bte_getall_tool(bte: &BteToolState) -> BundledTool {
+    let tool = bte.create_query_tool(
         "query_bte_getall",
         "Everything related to a thing",
         "Queries BioThings Explorer (BTE) for everything that is related to one thing: \
@@ -73,8 +73,8 @@ pub(super) fn query_bte_getall_tool(bte: &Bte) -> BundledTool {
     tool.without_argument("categories")
 }
 
-pub(super) fn query_by_categories_tool(bte: &Bte) -> BundledTool {
-    bte.query_tool(
+pub(super) fn query_by_categories_tool(bte: &BteToolState) -> BundledTool {
+    bte.create_query_tool(
         "query_bte_by_categories",
         "Things of some kinds related to a thing",
         "Queries BioThings Explorer (BTE) for things of particular categories, such as genes or \
@@ -86,7 +86,7 @@ pub(super) fn query_by_categories_tool(bte: &Bte) -> BundledTool {
     )
 }
 
-async fn run_tool(bte: Bte, input: Input) -> ToolResult<Output> {
+async fn run_tool(bte: BteToolState, input: Input) -> ToolResult<Output> {
     let entity_id = &input.entity_id;
     if !is_curie(entity_id) {
         return Err(format!(

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::{
     biolink::CO_OCCURRENCE,
     trapi::{
-        Attribute, KnowledgeEdge, KnowledgeNode, LogEntry, Response, TrapiResult, parse_valid,
+        Attribute, KnowledgeEdge, KnowledgeNode, LogEntry, Response, TrapiResult,
+        parse_response_part,
     },
 };
 use crate::{
@@ -40,11 +41,11 @@ const MAX_WARNINGS: usize = 5;
 
 /// The nodes, edges and results of all responses to the queries of one tool call.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub(super) struct QueryFindings {
     /// The valid nodes and edges. Both ends of every edge are among the nodes.
     pub(super) graph: KnowledgeGraph,
     /// The results. The key of a result is its sorted list of node ids, so that results with the
-    /// same nodes are merged. [`rank`](Findings::rank) sorts the results.
+    /// same nodes are merged. [`rank_results`](QueryFindings::rank_results) sorts the results.
     pub(super) results: IndexMap<Vec<String>, QueryResult>,
     /// Number of edges that were ignored because they state only that two names occur in one text.
     pub(super) co_occurrence: usize,
@@ -67,13 +68,13 @@ pub(super) struct QueryResult {
     pub(super) score: Option<f64>,
 }
 
-impl Findings {
+impl QueryFindings {
     /// Adds the response to one query. `known` is the key of the first node of the query graph that
     /// has ids. Each result lists the nodes that match this query node first.
     pub(super) fn add_response(&mut self, response: Response, known: &str) {
         let knowledge = response.message.knowledge_graph.unwrap_or_default();
         for (id, value) in knowledge.nodes {
-            match parse_valid(value).and_then(|raw| convert_trapi_node(id, raw)) {
+            match parse_response_part(value).and_then(|raw| convert_trapi_node(id, raw)) {
                 Some(node) => {
                     self.graph.add_node(node);
                 }
@@ -85,7 +86,7 @@ impl Findings {
         // edge.
         let mut edge_ids: IndexMap<String, Option<String>> = IndexMap::new();
         for (key, value) in knowledge.edges {
-            let raw: Option<KnowledgeEdge> = parse_valid(value);
+            let raw: Option<KnowledgeEdge> = parse_response_part(value);
             if raw.as_ref().is_some_and(|it| it.predicate == CO_OCCURRENCE) {
                 self.co_occurrence += 1;
                 edge_ids.insert(key, None);
@@ -93,7 +94,7 @@ impl Findings {
             }
             match raw
                 .and_then(convert_trapi_edge)
-                .filter(|edge| self.has_both_nodes(edge))
+                .filter(|edge| self.has_both_edge_ends(edge))
             {
                 Some(edge) => {
                     edge_ids.insert(key, edge.id.clone());
@@ -112,14 +113,14 @@ impl Findings {
             }
         }
         for result in results {
-            let valid = parse_valid(result)
+            let valid = parse_response_part(result)
                 .is_some_and(|result| self.add_trapi_result(result, known, &edge_ids));
             self.unreadable += usize::from(!valid);
         }
         self.add_warnings(response.logs);
     }
 
-    fn has_both_nodes(&self, edge: &Edge) -> bool {
+    fn has_both_edge_ends(&self, edge: &Edge) -> bool {
         let nodes = &self.graph.nodes;
         nodes.contains_key(&edge.source) && nodes.contains_key(&edge.target)
     }
@@ -178,7 +179,7 @@ impl Findings {
 
     /// Sorts the results, the best first: by score, then by number of edges, then by number of
     /// publications. Results without a score come last.
-    pub(super) fn rank(&mut self) {
+    pub(super) fn rank_results(&mut self) {
         let mut results = std::mem::take(&mut self.results);
         results.sort_by(|_, a, _, b| {
             let score = |it: &QueryResult| it.score.unwrap_or(f64::NEG_INFINITY);

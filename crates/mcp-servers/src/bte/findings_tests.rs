@@ -43,12 +43,12 @@ fn gene(name: &str) -> Value {
     json!({"name": name, "categories": ["biolink:Gene"], "attributes": []})
 }
 
-fn found(responses: Vec<Value>) -> Findings {
-    let mut findings = Findings::default();
+fn found(responses: Vec<Value>) -> QueryFindings {
+    let mut findings = QueryFindings::default();
     for value in responses {
         findings.add_response(serde_json::from_value(value).unwrap(), "n0");
     }
-    findings.rank();
+    findings.rank_results();
     findings
 }
 

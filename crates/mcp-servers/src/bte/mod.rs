@@ -5,8 +5,8 @@ mod biolink;
 mod client;
 mod entity;
 mod findings;
-mod lookup;
-mod meta;
+mod meta_knowledge_graph;
+mod name_lookup;
 mod query;
 mod query_output;
 mod trapi;
@@ -24,9 +24,9 @@ use crate::{
 };
 use client::{BteError, ServiceClient};
 use entity::{query_bte_getall_tool, query_by_categories_tool};
-use findings::Findings;
-use lookup::lookup_name_tool;
-use meta::meta_knowledge_graph_tool;
+use findings::QueryFindings;
+use meta_knowledge_graph::meta_knowledge_graph_tool;
+use name_lookup::lookup_name_tool;
 use query::query_bte_tool;
 use query_output::Output;
 use trapi::QueryGraph;
@@ -82,7 +82,7 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
          only things of some categories, query_bte supports any other query, and \
          get_meta_knowledge_graph lists the supported relations. {storage}"
     );
-    let bte = Bte { client, graph };
+    let bte = BteToolState { client, graph };
     let mut tools = vec![
         query_bte_getall_tool(&bte),
         query_by_categories_tool(&bte),
@@ -96,15 +96,15 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
 /// The state of the query tools. `graph` is the store that query results can be added to. It is
 /// `None` if the server was started without a data file.
 #[derive(Clone)]
-struct Bte {
+struct BteToolState {
     client: ServiceClient,
     graph: Option<GraphStore>,
 }
 
-impl Bte {
+impl BteToolState {
     /// Creates a tool that queries the service. If the server has a graph store, the tool can add
     /// the results to the graph. Otherwise, the tool is read-only and has no argument `addToGraph`.
-    fn query_tool<I, F>(
+    fn create_query_tool<I, F>(
         &self,
         name: &'static str,
         title: &'static str,
@@ -125,15 +125,15 @@ impl Bte {
         }
     }
 
-    async fn run_queries(&self, queries: Vec<QueryGraph>) -> Result<Findings, ToolError> {
+    async fn run_queries(&self, queries: Vec<QueryGraph>) -> Result<QueryFindings, ToolError> {
         let responses = join_all(queries.iter().map(|query| self.client.query(query))).await;
         let count = responses.len();
-        let mut findings = Findings::default();
+        let mut findings = QueryFindings::default();
         let mut failures: Vec<BteError> = Vec::new();
         for (query, response) in queries.iter().zip(responses) {
             match response {
                 Ok(response) => {
-                    let problem = reported_problem(&response);
+                    let problem = response_problem(&response);
                     let mut nodes = query.nodes.iter();
                     let known = nodes.find(|(_, node)| !node.ids.is_empty());
                     findings.add_response(response, known.map_or("", |(key, _)| key));
@@ -156,14 +156,14 @@ impl Bte {
                 ),
             );
         }
-        findings.rank();
+        findings.rank_results();
         Ok(findings)
     }
 }
 
 /// Returns the problem that a TRAPI response reports in its fields `status` and `description`,
 /// although the HTTP status is a success. Returns `None` if the service reports no problem.
-fn reported_problem(response: &trapi::Response) -> Option<String> {
+fn response_problem(response: &trapi::Response) -> Option<String> {
     let status = response.status.as_str()?;
     if matches!(status, "Success" | "OK" | "Complete" | "Completed") {
         return None;

@@ -2,18 +2,18 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use switchboard_domain::nearest::{did_you_mean, find_nearest};
+use switchboard_domain::similar_names::{did_you_mean, find_nearest};
 
 use super::{
-    Bte,
+    BteToolState,
     biolink::{is_curie, normalize_category, normalize_predicate},
     query_output::{Output, OutputOptions, build_output},
     trapi::{QueryEdge, QueryGraph, QueryNode},
 };
 use crate::{
-    graph::{context::DatabaseContext, model::strip_biolink},
+    graph::{database_context::DatabaseContext, model::strip_biolink},
     text::truncate,
-    tool::{BundledTool, ToolError, ToolResult, number},
+    tool::{BundledTool, ToolError, ToolResult, default_number},
 };
 
 /// Maximum number of nodes in a query graph. A query graph with more nodes is refused, because
@@ -32,7 +32,7 @@ pub(super) struct Input {
     /// The query as a TRAPI query graph.
     query_graph: QueryGraph,
     /// Maximum number of results to list.
-    #[serde(default = "number::<25>")]
+    #[serde(default = "default_number::<25>")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     /// Adds all results to the knowledge graph of this conversation.
@@ -44,8 +44,8 @@ pub(super) struct Input {
     database_context: Option<DatabaseContext>,
 }
 
-pub(super) fn query_bte_tool(bte: &Bte) -> BundledTool {
-    bte.query_tool(
+pub(super) fn query_bte_tool(bte: &BteToolState) -> BundledTool {
+    bte.create_query_tool(
         "query_bte",
         "Ask BioThings Explorer",
         "Queries BioThings Explorer (BTE) with a TRAPI query graph, for queries that the other \
@@ -59,16 +59,16 @@ pub(super) fn query_bte_tool(bte: &Bte) -> BundledTool {
     )
 }
 
-async fn run_tool(bte: Bte, input: Input) -> ToolResult<Output> {
+async fn run_tool(bte: BteToolState, input: Input) -> ToolResult<Output> {
     let mut query_graph = input.query_graph;
-    let problems = validate(&mut query_graph);
+    let problems = validate_query_graph(&mut query_graph);
     if !problems.is_empty() {
         let problems = problems.join(" ");
         let text = format!("The query graph is invalid. {problems}");
         return Err(ToolError::Refused(text));
     }
     let options = OutputOptions {
-        description: describe(&query_graph),
+        description: describe_query_graph(&query_graph),
         advice: ADVICE,
         limit: input.limit,
         add_to_graph: input.add_to_graph,
@@ -79,7 +79,7 @@ async fn run_tool(bte: Bte, input: Input) -> ToolResult<Output> {
 }
 
 /// Describes a query graph, such as `NCBIGene:4353 –affects→ SmallMolecule`.
-fn describe(query_graph: &QueryGraph) -> String {
+fn describe_query_graph(query_graph: &QueryGraph) -> String {
     let names = |names: &[String]| {
         let names: Vec<&str> = names.iter().map(|it| strip_biolink(it)).collect();
         truncate(&names.join(" or "), 200)
@@ -104,7 +104,7 @@ fn describe(query_graph: &QueryGraph) -> String {
 /// Adds the prefix `biolink:` to the categories and predicates of a query graph, and validates the
 /// graph. Returns one sentence for each problem, at most ten. An empty list means that the graph is
 /// valid.
-fn validate(graph: &mut QueryGraph) -> Vec<String> {
+fn validate_query_graph(graph: &mut QueryGraph) -> Vec<String> {
     let mut problems: Vec<String> = Vec::new();
     let (nodes, edges) = (graph.nodes.len(), graph.edges.len());
     if !(2..=MAX_NODES).contains(&nodes) {

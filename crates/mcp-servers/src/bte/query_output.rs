@@ -7,15 +7,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Bte,
-    findings::{Findings, QueryResult},
+    BteToolState,
+    findings::{QueryFindings, QueryResult},
 };
 use crate::{
     graph::{
-        context::{DatabaseContext, conversation_id},
-        knowledge_graph::{Count, NodeRef, count_names, count_types, describe_counts},
+        database_context::{DatabaseContext, conversation_id},
+        knowledge_graph::{NameCount, NodeRef, count_names, count_types, describe_counts},
         model::{Edge, Node},
-        store::Upserted,
+        store::UpsertCounts,
     },
     text::{format_quantity, join_first_items},
     tool::{ToolError, ToolOutput},
@@ -47,11 +47,11 @@ pub(super) struct Output {
     /// Number of ignored edges, which state only that two names occur in one text.
     filtered_edge_count: usize,
     /// Numbers of nodes by type, the most frequent first.
-    by_category: Vec<Count>,
+    by_category: Vec<NameCount>,
     /// Numbers of edges by predicate, the most frequent first.
-    by_predicate: Vec<Count>,
+    by_predicate: Vec<NameCount>,
     /// The best results, at most `limit`.
-    results: Vec<Ranked>,
+    results: Vec<RankedResult>,
     /// The nodes, as arguments for `add_nodes` of the graph server.
     nodes: Vec<Node>,
     /// The edges, as arguments for `add_edges` of the graph server. `nodes` contains their ends.
@@ -60,22 +60,22 @@ pub(super) struct Output {
     complete: bool,
     /// The result of adding the nodes and edges to the graph of the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    added: Option<Added>,
+    added: Option<GraphAdditions>,
     /// Problems that did not prevent a result.
     warnings: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Added {
+struct GraphAdditions {
     /// Numbers of added, updated and unchanged nodes.
-    nodes: Upserted,
+    nodes: UpsertCounts,
     /// Numbers of added, updated and unchanged edges.
-    edges: Upserted,
+    edges: UpsertCounts,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Ranked {
+struct RankedResult {
     /// Rank of the result; 1 is the best.
     rank: usize,
     /// Score that the service assigned to the result. Higher is better.
@@ -109,13 +109,13 @@ pub(super) struct OutputOptions<'a> {
 /// Creates the output of a query tool. If `options.add_to_graph` is set, adds the nodes and edges
 /// to the graph of the conversation first.
 pub(super) async fn build_output(
-    bte: &Bte,
-    mut findings: Findings,
+    bte: &BteToolState,
+    mut findings: QueryFindings,
     options: OutputOptions<'_>,
 ) -> Result<ToolOutput<Output>, ToolError> {
     let mut added = None;
     if options.add_to_graph && !findings.graph.edges.is_empty() {
-        match add_to_graph(bte, &findings, options.context).await {
+        match add_results_to_graph(bte, &findings, options.context).await {
             Ok(done) => added = Some(done),
             // If the graph store refuses the nodes and edges, the results are returned with a
             // warning.
@@ -135,7 +135,7 @@ pub(super) async fn build_output(
     let labels = findings.graph.edges.values().map(|it| it.label.as_str());
     let by_predicate = count_names(labels);
     let results = findings.results.values().take(options.limit).enumerate();
-    let results: Vec<Ranked> = results
+    let results: Vec<RankedResult> = results
         .map(|(index, result)| to_ranked_result(&findings, index + 1, result))
         .collect();
     let (nodes, edges) = findings.best_nodes_and_edges(MAX_NODES, MAX_EDGES);
@@ -153,7 +153,7 @@ pub(super) async fn build_output(
         added,
         warnings: Vec::new(),
     };
-    let mut text = summary(&findings, &data, &options);
+    let mut text = summarize_results(&findings, &data, &options);
     data.warnings = findings.warnings;
     for warning in &data.warnings {
         let _ = write!(text, "\nNote: {warning}");
@@ -161,11 +161,11 @@ pub(super) async fn build_output(
     Ok(ToolOutput { text, data })
 }
 
-async fn add_to_graph(
-    bte: &Bte,
-    findings: &Findings,
+async fn add_results_to_graph(
+    bte: &BteToolState,
+    findings: &QueryFindings,
     context: Option<&DatabaseContext>,
-) -> Result<Added, ToolError> {
+) -> Result<GraphAdditions, ToolError> {
     let store = bte.graph.as_ref().ok_or_else(|| {
         ToolError::Refused("This server was started without a graph database.".to_owned())
     })?;
@@ -173,16 +173,16 @@ async fn add_to_graph(
     let (nodes, edges, _) = store
         .upsert_nodes_and_edges(conversation_id(context), nodes, edges)
         .await?;
-    Ok(Added { nodes, edges })
+    Ok(GraphAdditions { nodes, edges })
 }
 
-fn to_ranked_result(findings: &Findings, rank: usize, result: &QueryResult) -> Ranked {
+fn to_ranked_result(findings: &QueryFindings, rank: usize, result: &QueryResult) -> RankedResult {
     let sources = findings.supporting_edges(result);
     let sources: BTreeSet<&String> = sources
         .filter_map(|edge| edge.data.primary_source.as_ref())
         .collect();
     let nodes = result.nodes.iter().map(|id| findings.graph.node_ref(id));
-    Ranked {
+    RankedResult {
         rank,
         score: result.score.filter(|score| score.is_finite()),
         nodes: nodes.collect(),
@@ -193,7 +193,11 @@ fn to_ranked_result(findings: &Findings, rank: usize, result: &QueryResult) -> R
     }
 }
 
-fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> String {
+fn summarize_results(
+    findings: &QueryFindings,
+    data: &Output,
+    options: &OutputOptions<'_>,
+) -> String {
     let ignored = match data.filtered_edge_count {
         0 => String::new(),
         count => format!(
@@ -237,7 +241,7 @@ fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> S
             format_quantity(data.edges.len(), "edge"),
         );
     }
-    if let Some(Added { nodes, edges }) = &data.added {
+    if let Some(GraphAdditions { nodes, edges }) = &data.added {
         let _ = write!(
             text,
             "\nAdded to the graph of this conversation: {} and {}. Existing: {} and {}.",
@@ -252,7 +256,7 @@ fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> S
 
 /// Formats a result as a line, such as `MPO (NCBIGene:4353) –affects→ CAT (NCBIGene:847) [Gene];
 /// infores:biogrid; score 0.900`.
-fn format_result(findings: &Findings, ranked: &Ranked, result: &QueryResult) -> String {
+fn format_result(findings: &QueryFindings, ranked: &RankedResult, result: &QueryResult) -> String {
     let mut labels: IndexMap<(&str, &str), IndexSet<&str>> = IndexMap::new();
     for edge in findings.supporting_edges(result) {
         let ends = (edge.source.as_str(), edge.target.as_str());

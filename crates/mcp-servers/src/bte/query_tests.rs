@@ -4,7 +4,7 @@ use super::*;
 
 fn check(graph: Value) -> Result<Value, String> {
     let mut graph: QueryGraph = serde_json::from_value(graph).unwrap();
-    let problems = validate(&mut graph);
+    let problems = validate_query_graph(&mut graph);
     if problems.is_empty() {
         return Ok(serde_json::to_value(graph).unwrap());
     }

@@ -178,7 +178,7 @@ pub(super) struct Relation {
 
 /// Parses one part of a response, such as a node or an edge. Returns `None` for a value that is not
 /// a valid `T`.
-pub(super) fn parse_valid<T: DeserializeOwned>(value: Value) -> Option<T> {
+pub(super) fn parse_response_part<T: DeserializeOwned>(value: Value) -> Option<T> {
     serde_json::from_value(value).ok()
 }
 
@@ -192,6 +192,6 @@ where
     Ok(items
         .into_iter()
         .flatten()
-        .filter_map(parse_valid)
+        .filter_map(parse_response_part)
         .collect())
 }

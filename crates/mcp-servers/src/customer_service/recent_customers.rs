@@ -107,7 +107,7 @@ fn recent_customers(transaction: &Transaction<'_>, input: &Input) -> ToolResult<
             let latest: String = transaction.query_row(sql, [], |row| row.get(0))?;
             format!("No customer joined on or after {since}; the latest joined on {latest}.")
         }
-        since => heading(customers.len(), matching, since.as_deref()) + &lines,
+        since => format_list_heading(customers.len(), matching, since.as_deref()) + &lines,
     };
     let data = Output {
         customers,
@@ -116,7 +116,7 @@ fn recent_customers(transaction: &Transaction<'_>, input: &Input) -> ToolResult<
     Ok(ToolOutput { text, data })
 }
 
-fn heading(listed: usize, matching: i64, since: Option<&str>) -> String {
+fn format_list_heading(listed: usize, matching: i64, since: Option<&str>) -> String {
     let of_all = if i64::try_from(listed).is_ok_and(|listed| listed < matching) {
         format!(" of {matching}")
     } else {

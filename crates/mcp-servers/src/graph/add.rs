@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    context::{DatabaseContext, conversation_id},
-    knowledge_graph::Totals,
+    database_context::{DatabaseContext, conversation_id},
+    knowledge_graph::GraphSize,
     model::{Edge, Node},
-    store::{GraphStore, Upserted},
+    store::{GraphStore, UpsertCounts},
 };
 use crate::{
     text::{format_quantity, join_first_items},
@@ -42,9 +42,9 @@ pub(super) struct EdgesInput {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
     #[serde(flatten)]
-    done: Upserted,
+    done: UpsertCounts,
     /// Size of the graph after the call.
-    metadata: Totals,
+    metadata: GraphSize,
 }
 
 pub(super) fn add_nodes_tool(store: GraphStore) -> BundledTool {
@@ -116,7 +116,7 @@ fn collect_valid_items<T>(
     .into())
 }
 
-fn build_output(done: Upserted, totals: Totals, noun: &str) -> ToolOutput<Output> {
+fn build_output(done: UpsertCounts, totals: GraphSize, noun: &str) -> ToolOutput<Output> {
     let text = format!(
         "Added {}, updated {}, {} unchanged. The graph has {} now.",
         format_quantity(done.added, noun),

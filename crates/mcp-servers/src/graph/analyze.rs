@@ -7,14 +7,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    context::{DatabaseContext, conversation_id},
-    knowledge_graph::{Count, KnowledgeGraph, NodeRef, count_names, count_types, describe_counts},
+    database_context::{DatabaseContext, conversation_id},
+    knowledge_graph::{
+        KnowledgeGraph, NameCount, NodeRef, count_names, count_types, describe_counts,
+    },
     model::{Edge, Node},
     store::GraphStore,
 };
 use crate::{
     text::format_quantity,
-    tool::{BundledTool, ToolOutput, ToolResult, number},
+    tool::{BundledTool, ToolOutput, ToolResult, default_number},
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -24,7 +26,7 @@ pub(super) struct Input {
     #[schemars(length(min = 1, max = 500))]
     node_id: String,
     /// Maximum number of neighbours to list.
-    #[serde(default = "number::<10>")]
+    #[serde(default = "default_number::<10>")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     /// Added by the host, not by the model: the conversation to which this call belongs.
@@ -47,17 +49,17 @@ pub(super) struct Output {
     /// Number of nodes that share an edge with the node.
     neighbour_count: usize,
     /// Numbers of edges by label, the most frequent first.
-    by_predicate: Vec<Predicate>,
+    by_predicate: Vec<PredicateCounts>,
     /// Numbers of neighbours by type, the most frequent first.
-    by_type: Vec<Count>,
+    by_type: Vec<NameCount>,
     /// Numbers of edges by knowledge source, the most frequent first.
-    by_source: Vec<Count>,
+    by_source: Vec<NameCount>,
     /// The neighbours with the most edges, then the most publications.
     strongest: Vec<RankedNeighbour>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Predicate {
+struct PredicateCounts {
     /// The label of the edges.
     label: String,
     /// Number of edges with this label to the node.
@@ -108,9 +110,9 @@ fn analyze(graph: &KnowledgeGraph, node: &Node, limit: usize) -> Output {
         .filter(|edge| incoming(edge) || outgoing(edge))
         .collect();
     let by_label = count_names(edges.iter().map(|edge| edge.label.as_str()));
-    let by_predicate = by_label.into_iter().map(|Count { name, .. }| {
+    let by_predicate = by_label.into_iter().map(|NameCount { name, .. }| {
         let of_label = || edges.iter().filter(|edge| edge.label == name);
-        Predicate {
+        PredicateCounts {
             incoming: of_label().filter(|edge| incoming(edge)).count(),
             outgoing: of_label().filter(|edge| outgoing(edge)).count(),
             label: name,

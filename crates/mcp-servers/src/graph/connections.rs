@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    context::{DatabaseContext, conversation_id},
+    database_context::{DatabaseContext, conversation_id},
     knowledge_graph::{KnowledgeGraph, NodeRef},
     model::{Edge, Node, strip_biolink},
     paths::AdjacencyIndex,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     text::format_quantity,
-    tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
+    tool::{BundledTool, ToolError, ToolOutput, ToolResult, default_number},
 };
 
 /// Maximum number of edges that are listed for one pair of adjacent nodes. A pair may have hundreds
@@ -35,7 +35,7 @@ pub(super) struct Input {
     #[schemars(range(min = 1, max = 6))]
     max_length: Option<usize>,
     /// Maximum number of paths or neighbours to list.
-    #[serde(default = "number::<10>")]
+    #[serde(default = "default_number::<10>")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     /// Follows edges only from their source to their target.

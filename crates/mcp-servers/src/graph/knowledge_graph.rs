@@ -23,7 +23,7 @@ pub(crate) struct KnowledgeGraph {
 
 /// The effect of adding or merging a node or an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum UpsertOutcome {
     Added,
     Updated,
     Unchanged,
@@ -32,7 +32,7 @@ pub(crate) enum Change {
 /// Size of the graph of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Totals {
+pub(crate) struct GraphSize {
     /// Number of nodes in the graph.
     pub(crate) node_count: usize,
     /// Number of edges in the graph.
@@ -57,7 +57,7 @@ pub(crate) struct NodeRef {
 
 /// The number of occurrences of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct Count {
+pub(crate) struct NameCount {
     /// The counted name, such as a type or a predicate.
     pub(crate) name: String,
     /// The number of occurrences of the name.
@@ -66,18 +66,18 @@ pub(crate) struct Count {
 
 impl KnowledgeGraph {
     /// Adds a node, or merges it with an existing node that has the same id.
-    pub(crate) fn add_node(&mut self, node: Node) -> Change {
+    pub(crate) fn add_node(&mut self, node: Node) -> UpsertOutcome {
         insert_or_merge(self.nodes.entry(node.id.clone()), node, Node::merge_node)
     }
 
     /// Adds an edge, or merges it with an existing edge that has the same id.
-    pub(crate) fn add_edge(&mut self, edge: Edge) -> Change {
-        let id = edge.id.clone().unwrap_or_else(|| edge.default_id());
+    pub(crate) fn add_edge(&mut self, edge: Edge) -> UpsertOutcome {
+        let id = edge.id.clone().unwrap_or_else(|| edge.default_edge_id());
         insert_or_merge(self.edges.entry(id), edge, Edge::merge_edge)
     }
 
-    pub(crate) fn count_totals(&self) -> Totals {
-        Totals {
+    pub(crate) fn count_totals(&self) -> GraphSize {
+        GraphSize {
             node_count: self.nodes.len(),
             edge_count: self.edges.len(),
             last_updated: self.updated_at.clone(),
@@ -140,24 +140,24 @@ fn insert_or_merge<T: Clone + PartialEq>(
     entry: Entry<'_, String, T>,
     item: T,
     merge: impl FnOnce(T, T) -> T,
-) -> Change {
+) -> UpsertOutcome {
     match entry {
         Entry::Vacant(entry) => {
             entry.insert(item);
-            Change::Added
+            UpsertOutcome::Added
         }
         Entry::Occupied(mut entry) => {
             let merged = merge(entry.get().clone(), item);
             if merged == *entry.get() {
-                return Change::Unchanged;
+                return UpsertOutcome::Unchanged;
             }
             entry.insert(merged);
-            Change::Updated
+            UpsertOutcome::Updated
         }
     }
 }
 
-impl Totals {
+impl GraphSize {
     /// Describes the size of the graph, such as `2 nodes and 1 edge`.
     pub(super) fn describe_size(&self) -> String {
         format!(
@@ -197,30 +197,30 @@ impl NodeRef {
 }
 
 /// Counts the nodes by type. Nodes without a type count as `other`.
-pub(crate) fn count_types<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Vec<Count> {
+pub(crate) fn count_types<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Vec<NameCount> {
     let types = nodes.into_iter().map(|node| node.kind.as_deref());
     count_names(types.map(|kind| kind.unwrap_or("other")))
 }
 
 /// Counts how often each name occurs. Sorts the names by descending count, and names with equal
 /// counts in alphabetical order.
-pub(crate) fn count_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Count> {
+pub(crate) fn count_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<NameCount> {
     let mut counts = BTreeMap::<&str, usize>::new();
     for name in names {
         *counts.entry(name).or_default() += 1;
     }
-    let counts = counts.into_iter().map(|(name, count)| Count {
+    let counts = counts.into_iter().map(|(name, count)| NameCount {
         name: name.to_owned(),
         count,
     });
-    let mut counts: Vec<Count> = counts.collect();
+    let mut counts: Vec<NameCount> = counts.collect();
     counts.sort_by_key(|it| Reverse(it.count));
     counts
 }
 
 /// Formats the first `max` counts as a list: `Gene 12, Disease 3 and 2 more`. Returns `none` for an
 /// empty list.
-pub(crate) fn describe_counts(counts: &[Count], max: usize) -> String {
+pub(crate) fn describe_counts(counts: &[NameCount], max: usize) -> String {
     if counts.is_empty() {
         return "none".to_owned();
     }

@@ -3,12 +3,12 @@
 mod add;
 mod analyze;
 mod connections;
-pub(crate) mod context;
+pub(crate) mod database_context;
 pub(crate) mod knowledge_graph;
 pub(crate) mod model;
 mod paths;
+mod read_graph;
 mod remove;
-mod state;
 pub(crate) mod store;
 
 use crate::{
@@ -19,8 +19,8 @@ use crate::{
 use add::{add_edges_tool, add_nodes_tool};
 use analyze::analyze_node_tool;
 use connections::find_connections_tool;
+use read_graph::graph_state_tool;
 use remove::remove_from_graph_tool;
-use state::graph_state_tool;
 use store::GraphStore;
 
 pub(crate) const IDENTITY: BundledServer = BundledServer {

@@ -139,7 +139,7 @@ impl Node {
             .as_deref()
             .map(strip_biolink)
             .and_then(normalize_name);
-        check_data(&self.data)?;
+        check_data_size(&self.data)?;
         Ok(self)
     }
 
@@ -166,8 +166,8 @@ impl Edge {
         check_node_id("source", &self.source)?;
         check_node_id("target", &self.target)?;
         self.label = normalize_name(strip_biolink(&self.label)).ok_or("its label is blank")?;
-        check_data(&self.data)?;
-        let id = self.id.take().unwrap_or_else(|| self.default_id());
+        check_data_size(&self.data)?;
+        let id = self.id.take().unwrap_or_else(|| self.default_edge_id());
         if id.chars().any(char::is_control) || id.trim() != id {
             return Err("its id has control characters or begins or ends with a space".to_owned());
         }
@@ -182,7 +182,7 @@ impl Edge {
 
     /// Returns the default id of the edge, in the format of the BTE service: primary source,
     /// source, label, target and `name=value` for each qualifier, joined with `|`.
-    pub(crate) fn default_id(&self) -> String {
+    pub(crate) fn default_edge_id(&self) -> String {
         let primary = self.data.primary_source.as_deref().unwrap_or("");
         let mut id = [
             primary,
@@ -260,7 +260,7 @@ fn check_node_id(field: &str, id: &str) -> Result<(), String> {
     ))
 }
 
-fn check_data(data: &impl Serialize) -> Result<(), String> {
+fn check_data_size(data: &impl Serialize) -> Result<(), String> {
     let size = serde_json::to_vec(data)
         .map_err(|error| error.to_string())?
         .len();

@@ -46,7 +46,7 @@ fn ids_without_spaces_are_taken_and_others_are_not() {
 
 #[test]
 fn different_statements_never_get_the_same_id() {
-    let id = |value| edge(value).default_id();
+    let id = |value| edge(value).default_edge_id();
     assert_ne!(
         id(json!({"source": "a|b", "target": "c", "label": "affects"})),
         id(json!({"source": "a", "target": "c", "label": "b|affects"})),

@@ -26,7 +26,7 @@ enum Direction {
 
 /// The result of a path search between two nodes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Paths {
+pub(super) struct PathSearchResult {
     /// The paths as node indexes from start to end, with the shortest paths first.
     pub(super) paths: Vec<Vec<usize>>,
     /// Whether `paths` contains all paths within the maximum length.
@@ -34,7 +34,7 @@ pub(super) struct Paths {
 }
 
 /// The state of a depth-first path search.
-struct Search<'a> {
+struct PathSearch<'a> {
     network: &'a AdjacencyIndex<'a>,
     to: usize,
     directed: bool,
@@ -95,8 +95,8 @@ impl<'a> AdjacencyIndex<'a> {
         max_length: usize,
         directed: bool,
         limit: usize,
-    ) -> Paths {
-        let mut search = Search {
+    ) -> PathSearchResult {
+        let mut search = PathSearch {
             network: self,
             to,
             directed,
@@ -115,7 +115,7 @@ impl<'a> AdjacencyIndex<'a> {
                 }
             }
         }
-        Paths {
+        PathSearchResult {
             paths: search.found,
             complete,
         }
@@ -166,7 +166,7 @@ impl<'a> AdjacencyIndex<'a> {
     }
 }
 
-impl Search<'_> {
+impl PathSearch<'_> {
     /// Adds to `found` every path that consists of `path`, which ends at the node `here`, and
     /// exactly `length` more edges to the end node. Returns `false` if a limit ended the search.
     fn collect_paths(&mut self, here: usize, length: usize) -> bool {

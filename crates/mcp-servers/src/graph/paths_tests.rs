@@ -55,7 +55,7 @@ fn a_limit_that_omits_paths_makes_the_result_incomplete() {
     let network = network(&graph);
     assert_eq!(
         network.find_paths(0, 3, 3, false, 1),
-        Paths {
+        PathSearchResult {
             paths: vec![vec![0, 1, 3]],
             complete: false
         }

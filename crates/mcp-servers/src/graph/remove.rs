@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    context::{DatabaseContext, conversation_id},
-    knowledge_graph::Totals,
+    database_context::{DatabaseContext, conversation_id},
+    knowledge_graph::GraphSize,
     store::GraphStore,
 };
 use crate::{
@@ -44,7 +44,7 @@ pub(super) struct Output {
     /// Ids that are neither a node nor an edge of the graph.
     not_found: Vec<String>,
     /// Size of the graph after the call.
-    metadata: Totals,
+    metadata: GraphSize,
 }
 
 pub(super) fn remove_from_graph_tool(store: GraphStore) -> BundledTool {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    knowledge_graph::{Change, KnowledgeGraph, Totals},
+    knowledge_graph::{GraphSize, KnowledgeGraph, UpsertOutcome},
     model::{Edge, Node},
 };
 use crate::{
@@ -38,7 +38,7 @@ pub(crate) struct GraphStore {
 
 /// The result of adding nodes or edges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct Upserted {
+pub(crate) struct UpsertCounts {
     /// Number of new nodes or edges.
     pub(crate) added: usize,
     /// Number of existing nodes or edges that got new data.
@@ -83,7 +83,7 @@ impl GraphStore {
         conversation: &str,
         nodes: Vec<Node>,
         edges: Vec<Edge>,
-    ) -> Result<(Upserted, Upserted, Totals), ToolError> {
+    ) -> Result<(UpsertCounts, UpsertCounts, GraphSize), ToolError> {
         let conversation = conversation.to_owned();
         let write = move |transaction: &Transaction<'_>| {
             upsert_in_transaction(transaction, &conversation, nodes, edges)
@@ -163,12 +163,12 @@ fn upsert_in_transaction(
     conversation: &str,
     nodes: Vec<Node>,
     edges: Vec<Edge>,
-) -> Result<(Upserted, Upserted, Totals), ToolError> {
+) -> Result<(UpsertCounts, UpsertCounts, GraphSize), ToolError> {
     let mut graph = load_in_transaction(transaction, conversation)?;
-    let (mut for_nodes, mut changed_nodes) = (Upserted::default(), Vec::new());
+    let (mut for_nodes, mut changed_nodes) = (UpsertCounts::default(), Vec::new());
     for node in nodes {
         let id = node.id.clone();
-        if for_nodes.count_change(graph.add_node(node)) {
+        if for_nodes.count_upsert(graph.add_node(node)) {
             changed_nodes.push(id);
         }
     }
@@ -187,10 +187,10 @@ fn upsert_in_transaction(
         )
         .into());
     }
-    let (mut for_edges, mut changed_edges) = (Upserted::default(), Vec::new());
+    let (mut for_edges, mut changed_edges) = (UpsertCounts::default(), Vec::new());
     for edge in edges {
         let id = edge.id.clone().unwrap_or_default();
-        if for_edges.count_change(graph.add_edge(edge)) {
+        if for_edges.count_upsert(graph.add_edge(edge)) {
             changed_edges.push(id);
         }
     }
@@ -303,16 +303,16 @@ fn remove_in_transaction(
     })
 }
 
-impl Upserted {
+impl UpsertCounts {
     /// Adds the effect of one addition to the counts. Returns whether the node or edge is new or
     /// changed and must be saved.
-    fn count_change(&mut self, change: Change) -> bool {
+    fn count_upsert(&mut self, change: UpsertOutcome) -> bool {
         match change {
-            Change::Added => self.added += 1,
-            Change::Updated => self.updated += 1,
-            Change::Unchanged => self.unchanged += 1,
+            UpsertOutcome::Added => self.added += 1,
+            UpsertOutcome::Updated => self.updated += 1,
+            UpsertOutcome::Unchanged => self.unchanged += 1,
         }
-        change != Change::Unchanged
+        change != UpsertOutcome::Unchanged
     }
 }
 

@@ -24,7 +24,7 @@ async fn upsert(
     store: &GraphStore,
     nodes: Vec<Node>,
     edges: Vec<Edge>,
-) -> Result<(Upserted, Upserted, Totals), String> {
+) -> Result<(UpsertCounts, UpsertCounts, GraphSize), String> {
     let done = store.upsert_nodes_and_edges("default", nodes, edges).await;
     done.map_err(|error| error.to_string())
 }

@@ -28,7 +28,7 @@ impl AccessToken {
 
     /// Returns whether `given` equals this token. The comparison takes the same time for every
     /// wrong token, so that its duration does not show how much of a token is correct.
-    pub(crate) fn matches(&self, given: &[u8]) -> bool {
+    pub(crate) fn matches_token(&self, given: &[u8]) -> bool {
         let given: [u8; 32] = Sha256::digest(given).into();
         self.digest.ct_eq(&given).into()
     }

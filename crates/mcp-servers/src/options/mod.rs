@@ -30,7 +30,7 @@ impl ServerOptions {
     /// Stores the data in this SQLite file. Creates a missing file with the initial data. The
     /// server `workspace` has no data and does not start with this option.
     #[must_use]
-    pub fn with_data(mut self, file: impl Into<PathBuf>) -> Self {
+    pub fn with_data_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.data = Some(file.into());
         self
     }
@@ -64,9 +64,9 @@ impl ServerOptions {
         self
     }
 
-    /// Sets the options of the server `bte`, which requires them. If [`with_data`](Self::with_data)
-    /// names a data file of the server `graph`, the tools of `bte` can add results to the graphs in
-    /// this file.
+    /// Sets the options of the server `bte`, which requires them. If
+    /// [`with_data_file`](Self::with_data_file) names a data file of the server `graph`, the tools
+    /// of `bte` can add results to the graphs in this file.
     #[must_use]
     pub fn with_bte(mut self, bte: BteOptions) -> Self {
         self.bte = Some(bte);

@@ -6,7 +6,7 @@ use switchboard_domain::{
     json_schema::{
         SchemaError, SchemaOptions, SchemaValidator, ValidationError, error::ValidationErrorKind,
     },
-    nearest::find_nearest,
+    similar_names::find_nearest,
 };
 
 /// Maximum length, in characters, of a value that an error message contains. Longer values are
@@ -77,7 +77,7 @@ pub(crate) fn violations(
 
 fn describe_violation(schema: &Value, error: &ValidationError<'_>) -> String {
     let pointer = error.instance_path().to_string();
-    let (schema, is_secret) = schema_at(schema, &pointer);
+    let (schema, is_secret) = find_subschema(schema, &pointer);
     let path = pointer.trim_start_matches('/').replace('/', ".");
     let name = match path.as_str() {
         "" => "The arguments object",
@@ -111,7 +111,7 @@ fn describe_violation(schema: &Value, error: &ValidationError<'_>) -> String {
 
 /// Returns the subschema for the argument value at a JSON pointer. Also returns whether the value
 /// is secret, which means that its subschema or one above it has `writeOnly`.
-fn schema_at<'a>(schema: &'a Value, pointer: &str) -> (&'a Value, bool) {
+fn find_subschema<'a>(schema: &'a Value, pointer: &str) -> (&'a Value, bool) {
     let names = pointer.split('/').skip(1);
     names.fold((schema, false), |(schema, is_secret), name| {
         let property = schema["properties"].get(name);

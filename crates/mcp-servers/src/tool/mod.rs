@@ -63,8 +63,9 @@ impl From<&str> for ToolError {
     }
 }
 
-/// Returns the default value `N` of a numeric argument, as in `serde(default = "number::<25>")`.
-pub(crate) fn number<const N: usize>() -> usize {
+/// Returns the default value `N` of a numeric argument, as in `serde(default =
+/// "default_number::<25>")`.
+pub(crate) fn default_number<const N: usize>() -> usize {
     N
 }
 

@@ -13,15 +13,15 @@ use serde_json::Value;
 
 /// Generates the schema of a tool's arguments.
 pub(crate) fn input_schema<T: JsonSchema>() -> JsonObject {
-    generate::<T>(Contract::Deserialize)
+    generate_schema::<T>(Contract::Deserialize)
 }
 
 /// Generates the schema of a tool's structured content.
 pub(crate) fn output_schema<T: JsonSchema>() -> JsonObject {
-    generate::<T>(Contract::Serialize)
+    generate_schema::<T>(Contract::Serialize)
 }
 
-fn generate<T: JsonSchema>(contract: Contract) -> JsonObject {
+fn generate_schema<T: JsonSchema>(contract: Contract) -> JsonObject {
     let is_input = contract == Contract::Deserialize;
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
@@ -29,7 +29,7 @@ fn generate<T: JsonSchema>(contract: Contract) -> JsonObject {
         settings.contract = contract;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    RecursiveTransform(move |schema: &mut Schema| simplify(schema, is_input))
+    RecursiveTransform(move |schema: &mut Schema| simplify_schema(schema, is_input))
         .transform(&mut schema);
     let mut object = schema.as_object().cloned().unwrap_or_default();
     // The description of the root type is removed, because the tool has its own description.
@@ -37,7 +37,7 @@ fn generate<T: JsonSchema>(contract: Contract) -> JsonObject {
     object
 }
 
-fn simplify(schema: &mut Schema, is_input: bool) {
+fn simplify_schema(schema: &mut Schema, is_input: bool) {
     const WIDTHS: [&str; 12] = [
         "int8", "int16", "int32", "int64", "int", "uint8", "uint16", "uint32", "uint64", "uint",
         "float", "double",

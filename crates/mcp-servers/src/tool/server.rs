@@ -30,12 +30,12 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// An MCP server with a fixed list of tools. Clones share the tools.
 #[derive(Clone)]
 pub(crate) struct ToolServer {
-    inner: Arc<Inner>,
+    inner: Arc<ToolServerState>,
     /// Token that is cancelled to request a shutdown.
     stop: CancellationToken,
 }
 
-struct Inner {
+struct ToolServerState {
     config: ServerConfig,
     tools: Vec<BundledTool>,
 }
@@ -55,14 +55,14 @@ impl ToolServer {
             .with_server_info(implementation)
             .with_instructions(instructions);
         Self {
-            inner: Arc::new(Inner { config, tools }),
+            inner: Arc::new(ToolServerState { config, tools }),
             stop: CancellationToken::new(),
         }
     }
 
     /// Sets the token whose cancellation requests a shutdown. After its cancellation, running tool
     /// calls have two seconds to complete.
-    pub(crate) fn with_shutdown(mut self, stop: CancellationToken) -> Self {
+    pub(crate) fn with_shutdown_token(mut self, stop: CancellationToken) -> Self {
         self.stop = stop;
         self
     }
@@ -76,7 +76,7 @@ impl ToolServer {
 
     /// Returns the protocol error (`invalid params`) for a call of an unknown tool. The error
     /// suggests a similar name and lists all tools.
-    fn unknown_tool(&self, name: &str) -> ErrorData {
+    fn unknown_tool_error(&self, name: &str) -> ErrorData {
         let known = || {
             let tools = self.inner.tools.iter();
             tools.map(|tool| tool.definition().name.as_ref())
@@ -116,7 +116,7 @@ impl ServerHandler for ToolServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let tool = self
             .find_tool(&request.name)
-            .ok_or_else(|| self.unknown_tool(&request.name))?;
+            .ok_or_else(|| self.unknown_tool_error(&request.name))?;
         let arguments = request.arguments.unwrap_or_default();
         let mut call = Box::pin(tool.call(arguments));
         tokio::select! {

@@ -15,7 +15,7 @@ pub(crate) async fn authenticate(
     request: Request,
     next: Next,
 ) -> Response {
-    if extract_token(request.headers()).is_some_and(|sent| token.matches(sent)) {
+    if extract_token(request.headers()).is_some_and(|sent| token.matches_token(sent)) {
         return next.run(request).await;
     }
     let text = "An access token is required: send it as `Authorization: Bearer TOKEN`\n";

@@ -99,7 +99,7 @@ impl HttpServer {
         let _guards = (stop.clone().drop_guard(), cancel.clone().drop_guard());
         let mut router = build_router(
             self.server,
-            build_configuration(self.address, &self.options, cancel.clone()),
+            build_http_config(self.address, &self.options, cancel.clone()),
         );
         if let Some(token) = &self.options.token {
             let layer = middleware::from_fn_with_state(token.clone(), authenticate);
@@ -147,7 +147,7 @@ fn build_router(server: ToolServer, configuration: StreamableHttpServerConfig) -
         })
 }
 
-fn build_configuration(
+fn build_http_config(
     address: SocketAddr,
     options: &ServerOptions,
     cancel: CancellationToken,

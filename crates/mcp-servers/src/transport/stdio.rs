@@ -68,7 +68,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let server = server.with_shutdown(stop.clone());
+    let server = server.with_shutdown_token(stop.clone());
     let running = match serve_server_with_ct(server, transport, stop).await {
         Ok(running) => running,
         // The client disconnected before its first request, or a shutdown was requested. Neither is
@@ -78,7 +78,7 @@ where
         }
         Err(error) => {
             return Err(ServerError::Handshake {
-                reason: handshake_failure(&error),
+                reason: describe_handshake_error(&error),
             });
         }
     };
@@ -92,7 +92,7 @@ where
 
 /// Describes why a session could not start. The description does not contain the message that the
 /// client sent, because this message may contain arbitrary data.
-fn handshake_failure(error: &ServerInitializeError) -> String {
+fn describe_handshake_error(error: &ServerInitializeError) -> String {
     match error {
         ServerInitializeError::ExpectedInitializeRequest(_) => {
             "its first message is not a request".to_owned()

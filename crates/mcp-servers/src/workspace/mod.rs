@@ -19,7 +19,7 @@ use self::{
         Command, Environment,
         tools::{Runner, command_tools},
     },
-    data::{list::data_list_tool, query::data_query_tool, read::data_read_tool},
+    data::{list::data_list_tool, query::data_query_tool, read_table::data_read_tool},
     files::{list::file_list_tool, load::file_load_tool, save::file_save_tool},
     root::{Root, path::NameRules},
 };
@@ -99,12 +99,12 @@ fn build_server(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
     tools.extend(command_tools(runner, &commands));
     Ok(ToolServer::new(
         IDENTITY,
-        instructions(options, &commands),
+        build_instructions(options, &commands),
         tools,
     ))
 }
 
-fn instructions(options: &WorkspaceOptions, commands: &[Command]) -> String {
+fn build_instructions(options: &WorkspaceOptions, commands: &[Command]) -> String {
     let mut text = "The files of one folder. Paths begin at this root folder, with / between the \
         names: src/main.rs. Other folders are not accessible, links are not followed, and files \
         with secrets such as .env are off limits. Load a file before you describe or change it. \

@@ -20,7 +20,7 @@ pub(super) fn hash(bytes: &[u8]) -> String {
 
 /// Decodes the content of a text file. Returns an error for the model if the content is not UTF-8
 /// or contains the character NUL.
-pub(super) fn decode(path: &RelativePath, bytes: Vec<u8>) -> Result<String, ToolError> {
+pub(super) fn decode_text_file(path: &RelativePath, bytes: Vec<u8>) -> Result<String, ToolError> {
     let text = String::from_utf8(bytes).ok();
     let text = text.filter(|text| !text.contains('\0'));
     text.ok_or_else(|| ToolError::Refused(format!("{path} is not a text file in UTF-8.")))
@@ -33,7 +33,7 @@ pub(super) fn count_lines(text: &str) -> usize {
 
 /// Prefixes each line with a line break, its number and a tab. `first` is the number of the first
 /// line.
-pub(super) fn number_lines(text: &str, first: usize) -> String {
+pub(super) fn add_line_numbers(text: &str, first: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let width = (first + lines.len()).to_string().len();
     let mut numbered = String::with_capacity(text.len() + lines.len() * (width + 2));

@@ -26,7 +26,7 @@ async fn client(service: &Service) -> Client {
 }
 
 async fn client_with_graph(service: &Service, file: &Path) -> Client {
-    client_of("bte", options(service).with_data(file)).await
+    client_of("bte", options(service).with_data_file(file)).await
 }
 
 async fn getall(client: &Client) -> CallToolResult {
@@ -177,7 +177,7 @@ async fn results_are_added_to_the_graph_of_the_conversation() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("graph.db");
     let bte = client_with_graph(&service, &file).await;
-    let graph = client_of("graph", ServerOptions::new().with_data(&file)).await;
+    let graph = client_of("graph", ServerOptions::new().with_data_file(&file)).await;
     let context =
         json!({"conversationId": "c1", "apiBaseUrl": "http://x", "accessToken": "hunter2"});
     let ask = json!({"entityId": MPO, "addToGraph": true, "databaseContext": context});

@@ -16,7 +16,7 @@ pub(crate) fn database(file: &Path) -> Connection {
 
 /// Returns the error of a start with this file, without the path of its folder.
 async fn problem(file: &Path) -> String {
-    let options = ServerOptions::new().with_data(file);
+    let options = ServerOptions::new().with_data_file(file);
     let error = bind_http(NAME, ([127, 0, 0, 1], 0).into(), options).await;
     let error = error.unwrap_err();
     assert!(error.is_usage_error());
@@ -30,7 +30,7 @@ async fn tickets_are_stored_and_the_file_is_filled_once() {
     let file = folder.path().join("shop.db");
     let ticket = json!({"customer_id": 42, "subject": "Broken", "priority": "low"});
     for expected in 1..=2 {
-        let options = ServerOptions::new().with_data(&file);
+        let options = ServerOptions::new().with_data_file(&file);
         let piped = over_pipe(options, ProtocolVersion::LATEST).await;
         let info = piped.client.peer_info().unwrap();
         let instructions = info.instructions.clone().unwrap();
@@ -80,7 +80,7 @@ async fn servers_that_start_together_share_a_new_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.db");
     let start = || {
-        let options = ServerOptions::new().with_data(&file);
+        let options = ServerOptions::new().with_data_file(&file);
         tokio::spawn(over_pipe(options, ProtocolVersion::LATEST))
     };
     let servers = [start(), start(), start()];
@@ -114,7 +114,7 @@ async fn other_files_are_refused_unchanged() {
     assert_eq!(tables, 1);
 
     let file = folder.path().join("shop.db");
-    let options = ServerOptions::new().with_data(&file);
+    let options = ServerOptions::new().with_data_file(&file);
     let piped = over_pipe(options, ProtocolVersion::LATEST).await;
     piped.end().await;
     let newer = "PRAGMA user_version = 7";
@@ -145,7 +145,7 @@ async fn a_file_that_cannot_be_created_has_an_error() {
 async fn a_server_waits_for_another_process_that_is_writing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.db");
-    let options = ServerOptions::new().with_data(&file);
+    let options = ServerOptions::new().with_data_file(&file);
     let piped = over_pipe(options, ProtocolVersion::LATEST).await;
     let other = database(&file);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -238,7 +238,7 @@ async fn pages_contain_each_entry_once() {
 async fn a_stored_graph_is_kept_and_shared() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("graph.db");
-    let options = || ServerOptions::new().with_data(&file);
+    let options = || ServerOptions::new().with_data_file(&file);
     let first = client_of("graph", options()).await;
     data(call(&first, "add_nodes", json!({"nodes": nodes()})).await);
     let second = client_of("graph", options()).await;

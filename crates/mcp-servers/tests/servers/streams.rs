@@ -72,7 +72,7 @@ async fn a_running_call_is_answered_before_the_end() {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(far);
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let options = ServerOptions::new().with_data(&file);
+        let options = ServerOptions::new().with_data_file(&file);
         let server = serve_stream(NAME, options, reader, writer, async move {
             if stopped.await.is_err() {
                 std::future::pending::<()>().await;

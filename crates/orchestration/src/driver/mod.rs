@@ -1,11 +1,11 @@
 //! The driver: executes the steps of a run with a model, a tool host and an approver.
 
 pub mod checkpoint;
-mod drive;
+mod event_publisher;
 mod model_calls;
-mod publish;
 pub mod questions;
-mod stream;
+mod run_driver;
+mod run_stream;
 mod tool_calls;
 
 use std::{fmt, sync::Arc};
@@ -28,8 +28,8 @@ use crate::{
     tools::functions::ToolSet,
     tools::results::ResultCache,
 };
-pub use publish::Clock;
-pub use stream::{CancelHandle, RunStream};
+pub use event_publisher::Clock;
+pub use run_stream::{CancelHandle, RunStream};
 
 /// A function that returns the price of a model, or `None` if the price is unknown.
 pub type Prices = Arc<dyn Fn(&ModelId) -> Option<Pricing> + Send + Sync>;
@@ -121,7 +121,7 @@ impl Agent {
     /// Sets the function that returns the price of a model. A run with a cost limit does not call a
     /// model without a known price.
     #[must_use]
-    pub fn with_prices(
+    pub fn with_model_prices(
         self,
         prices: impl Fn(&ModelId) -> Option<Pricing> + Send + Sync + 'static,
     ) -> Self {
@@ -131,7 +131,7 @@ impl Agent {
     /// Sets the approval decisions that several runs share, so that a person is not asked twice
     /// about one tool.
     #[must_use]
-    pub fn with_decisions(self, decisions: SharedDecisions) -> Self {
+    pub fn with_shared_decisions(self, decisions: SharedDecisions) -> Self {
         self.change_settings(|settings| settings.decisions = Some(decisions))
     }
 
@@ -151,14 +151,14 @@ impl Agent {
     /// Sets the registry that publishes questions of tool servers as events of the run. The tool
     /// host must use the same value as its [`Elicitor`](switchboard_domain::Elicitor).
     #[must_use]
-    pub fn with_questions(self, questions: Questions) -> Self {
+    pub fn with_question_registry(self, questions: Questions) -> Self {
         self.change_settings(|settings| settings.questions = Some(questions))
     }
 
     /// Sets values that are added to tool inputs and hidden from the model. Placeholders in the
     /// values, such as the session, are filled for each run.
     #[must_use]
-    pub fn with_context(self, context: ContextInjection) -> Self {
+    pub fn with_context_injection(self, context: ContextInjection) -> Self {
         self.change_settings(|settings| settings.context = context)
     }
 
@@ -169,7 +169,7 @@ impl Agent {
 
     /// Sets the cache for results of read-only tools.
     #[must_use]
-    pub fn with_cache(self, cache: Arc<ResultCache>) -> Self {
+    pub fn with_result_cache(self, cache: Arc<ResultCache>) -> Self {
         self.change_settings(|settings| settings.cache = Some(cache))
     }
 
@@ -206,8 +206,8 @@ impl Agent {
     }
 
     /// Adds tools of the server `server`. Each call of these tools needs an approval, even if a
-    /// rule or an earlier decision allows the tool. The values of [`Agent::with_context`] are not
-    /// added to the inputs of these tools.
+    /// rule or an earlier decision allows the tool. The values of [`Agent::with_context_injection`]
+    /// are not added to the inputs of these tools.
     #[must_use]
     pub fn with_tools_requiring_approval(self, server: &str, tools: Arc<dyn ToolHost>) -> Self {
         self.change_settings(|settings| {
@@ -341,7 +341,7 @@ impl Agent {
     fn start_driver(&self, run: Run, resumed: bool) -> RunStream {
         let settings = Arc::clone(&self.settings);
         let clock: Clock = Arc::new(move || settings.current_time());
-        let (publisher, events) = publish::EventPublisher::new(&run, clock);
+        let (publisher, events) = event_publisher::EventPublisher::new(&run, clock);
         let trace = AgentTrace::open_span(
             self.settings.name.as_deref(),
             run.id(),
@@ -349,7 +349,7 @@ impl Agent {
             run.session_id(),
         );
         let (span, cancellation) = (trace.clone_span(), publisher.cancellation_token().clone());
-        let driver = drive::Driver::new(Arc::clone(&self.settings), &run, publisher, trace);
+        let driver = run_driver::RunDriver::new(Arc::clone(&self.settings), &run, publisher, trace);
         let driving = Box::new(driver).execute_run(Box::new(run), resumed);
         RunStream::new(events, cancellation, driving.instrument(span).boxed())
     }

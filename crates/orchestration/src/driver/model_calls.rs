@@ -4,20 +4,20 @@ use std::{collections::HashMap, pin::pin};
 
 use futures_util::StreamExt;
 use switchboard_domain::{
-    AnswerMeter, ChatModel, ChatRequest, ChatResponse, GrammarViolation, ModelError,
+    AnswerSizeMeter, ChatModel, ChatRequest, ChatResponse, GrammarViolation, ModelError,
     ModelErrorKind, ModelEvent, Part, PartStart, ResponseAccumulator, ServerProblem, ToolCatalog,
 };
 use tracing::Instrument as _;
 
 use super::{
-    drive::{Driver, RunStopReason, StepOutcome},
-    publish::yield_to_reader,
+    event_publisher::yield_to_reader,
+    run_driver::{RunDriver, RunStopReason, StepOutcome},
 };
 use crate::{
-    CallPurpose, ModelCall, Outcome, Run, RunEventKind, RunPhase, UnexpectedInput,
+    ModelCall, ModelCallPurpose, Outcome, Run, RunEventKind, RunPhase, UnexpectedInput,
     observe::trace::ChatTrace,
     run::ToolUseIdGenerator,
-    strategy::formatter::{FormatterMode, PartialFormatter},
+    strategy::formatter::{FormatterMode, PartialAnswerReader},
 };
 
 /// Maximum number of events of a streamed model response that are published together. Without the
@@ -38,7 +38,7 @@ enum ModelCallEnd {
 #[derive(Default)]
 struct ModelEventConverter {
     answer: ResponseAccumulator,
-    meter: AnswerMeter,
+    meter: AnswerSizeMeter,
     /// Tool uses whose input may be incomplete. Maps the part index in the response to the tool use
     /// id in the run.
     open_tools: HashMap<u32, String>,
@@ -53,10 +53,10 @@ struct ModelEventConverter {
     /// How the model is made to write the answer in the required format, and the parser of the
     /// streamed answer. `None` unless the run is in the phase that formats the answer. Boxed,
     /// because the parser is large and rarely used.
-    formatter: Option<Box<(FormatterMode, PartialFormatter)>>,
+    formatter: Option<Box<(FormatterMode, PartialAnswerReader)>>,
 }
 
-impl Driver {
+impl RunDriver {
     pub(super) async fn call_model(
         &mut self,
         run: &mut Run,
@@ -73,17 +73,17 @@ impl Driver {
                 "no model is configured",
             );
             let events = match call.purpose {
-                CallPurpose::Answer => run.apply_model_failure(&error, None, None)?,
-                CallPurpose::Summary => run.apply_summary(Err(&error))?,
+                ModelCallPurpose::Answer => run.apply_model_failure(&error, None, None)?,
+                ModelCallPurpose::Summary => run.apply_history_summary(Err(&error))?,
             };
             self.publish_events(events).await;
             return Ok(StepOutcome::Continue);
         };
         match call.purpose {
-            CallPurpose::Answer => self.request_answer(run, &*model, call.request).await,
+            ModelCallPurpose::Answer => self.request_answer(run, &*model, call.request).await,
             // Boxed, so that the rarely needed summary call does not enlarge the future of every
             // model call.
-            CallPurpose::Summary => {
+            ModelCallPurpose::Summary => {
                 Box::pin(self.request_summary(run, &*model, &call.request)).await
             }
         }
@@ -174,7 +174,7 @@ impl Driver {
                 // then contain the same answer.
                 if let Some((_, formatter)) = mapper.formatter.as_deref()
                     && let Some(report) = run.build_report()
-                    && let Some(rest) = formatter.remaining_text(&report.answer)
+                    && let Some(rest) = formatter.unemitted_text(&report.answer)
                     && !rest.is_empty()
                 {
                     events.push(RunEventKind::TextDelta {
@@ -194,7 +194,7 @@ impl Driver {
                 events
             }
             ModelCallEnd::TooLarge(max) => {
-                run.end_at_answer_limit(max, partial);
+                run.end_at_answer_size_limit(max, partial);
                 Vec::new()
             }
             ModelCallEnd::Stopped(reason) => self.stop_run(run, reason, partial, &HashMap::new()),
@@ -221,11 +221,11 @@ impl Driver {
         let events = match pending {
             Ok(Ok(answer)) => {
                 trace.close_with_answer(&answer);
-                run.apply_summary(Ok(answer))?
+                run.apply_history_summary(Ok(answer))?
             }
             Ok(Err(error)) => {
                 trace.close_with_error(&error);
-                run.apply_summary(Err(&error))?
+                run.apply_history_summary(Err(&error))?
             }
             Err(reason) => return Ok(StepOutcome::Stopped(reason)),
         };
@@ -384,7 +384,7 @@ impl ModelEventConverter {
             } => {
                 let id = self
                     .ids
-                    .get_or_insert_with(|| run.create_id_generator())
+                    .get_or_insert_with(|| run.create_tool_id_generator())
                     .make_unique_id(&id);
                 self.open_tools.insert(index, id.clone());
                 if self.formatter.is_some() {
@@ -426,7 +426,7 @@ fn is_output_event(kind: &RunEventKind) -> bool {
     }
 }
 
-fn parse_formatted_text(formatter: &mut PartialFormatter, json: &str) -> Option<RunEventKind> {
+fn parse_formatted_text(formatter: &mut PartialAnswerReader, json: &str) -> Option<RunEventKind> {
     let text = formatter.push_json(json);
     (!text.is_empty()).then_some(RunEventKind::TextDelta { text })
 }

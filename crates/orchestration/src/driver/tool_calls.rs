@@ -17,12 +17,12 @@ use tracing::Instrument as _;
 
 use super::{
     checkpoint::Checkpoint,
-    drive::{Driver, StepOutcome},
+    run_driver::{RunDriver, StepOutcome},
 };
 use crate::{
     PlannedCall, Run, RunStep, ToolCallOutcome, UnexpectedInput,
     observe::trace::ToolTrace,
-    policy::seconds::to_milliseconds,
+    policy::duration_serde::to_milliseconds,
     tools::is_read_only,
     tools::results::{CacheKey, ResultCache},
 };
@@ -38,7 +38,7 @@ fn needs_checkpoint_before_call(call: &PlannedCall) -> bool {
 
 /// Returns whether the next step of the run starts with a checkpoint: an approval request, or a
 /// tool call that is not safe to repeat. [`Checkpoint::Settled`] is then omitted.
-fn is_stored_before_next_step(run: &mut Run) -> bool {
+fn next_step_has_checkpoint(run: &mut Run) -> bool {
     match run.next_step() {
         RunStep::AskApproval(_) => true,
         RunStep::CallTools(calls) => calls.first().is_some_and(needs_checkpoint_before_call),
@@ -60,7 +60,7 @@ impl Drop for CacheInvalidationGuard<'_> {
     }
 }
 
-impl Driver {
+impl RunDriver {
     pub(super) async fn call_tools(
         &self,
         run: &mut Run,
@@ -85,7 +85,7 @@ impl Driver {
             let mut starting = Vec::new();
             while running.len() + starting.len() < max_concurrent && self.stop_reason().is_none() {
                 let Some(planned) = waiting.next() else { break };
-                let input = self.add_hidden_values(run, &planned);
+                let input = self.add_hidden_arguments(run, &planned);
                 let key = self.create_cache_key(run, &planned, &input);
                 let cache = self.agent.cache.as_ref().zip(key.as_ref());
                 let cached =
@@ -111,7 +111,7 @@ impl Driver {
                 if self.stop_reason().is_some() {
                     run.revert_tool_start(id)?;
                 } else if !is_stored && needs_checkpoint_before_call(&planned) {
-                    let events = run.reject_unstored_call(id)?;
+                    let events = run.fail_call_on_store_error(id)?;
                     self.store_and_publish_events(run, events).await;
                 } else {
                     started.push((id.clone(), Instant::now()));
@@ -139,7 +139,7 @@ impl Driver {
                 }
             };
             if next.is_none() {
-                if !is_stored_before_next_step(run) {
+                if !next_step_has_checkpoint(run) {
                     self.store_checkpoint(run, Checkpoint::Settled).await;
                 }
                 return Ok(StepOutcome::Continue);
@@ -183,7 +183,7 @@ impl Driver {
 
     /// Returns the input of a call together with the values that are hidden from the model. Returns
     /// an error if the tool is unknown or a required hidden value is missing.
-    fn add_hidden_values(
+    fn add_hidden_arguments(
         &self,
         run: &Run,
         planned: &PlannedCall,

@@ -18,9 +18,9 @@
 
 mod checkpoint_channel;
 mod lease;
-mod parameters;
 mod persisted_run;
 mod resume;
+mod run_parameters;
 
 use std::sync::Arc;
 
@@ -33,9 +33,9 @@ use uuid::Uuid;
 
 use self::lease::{LocalRunLocks, RunLease};
 pub use self::{
-    parameters::RunParameters,
     persisted_run::{PersistedEvent, PersistedRun, PersistedRunEnd},
     resume::LeasedRun,
+    run_parameters::RunParameters,
 };
 pub use crate::driver::checkpoint;
 use crate::{Agent, RestoreError, Run, SnapshotPosition};
@@ -143,7 +143,7 @@ impl DurableRuns {
             .runs
             .begin_run_in_new_session(&self.owner, session, &record, &new)
             .await;
-        drive_if_recorded(agent, run, begun, lease).await
+        execute_recorded_run(agent, run, begun, lease).await
     }
 
     /// Starts a run after the first `keep` messages of a session and removes the later messages
@@ -189,7 +189,7 @@ impl DurableRuns {
             runs.begin_run_after_truncation(owner, &record, keep, before_count, &new)
                 .await
         };
-        drive_if_recorded(agent, run, begun, lease).await
+        execute_recorded_run(agent, run, begun, lease).await
     }
 
     /// Creates a run with a new id, and the record under which the store stores the run.
@@ -243,7 +243,7 @@ impl DurableRuns {
 
 /// Executes a new run if the store has recorded its start. Otherwise, releases or drops the lease
 /// and returns the store's error.
-async fn drive_if_recorded(
+async fn execute_recorded_run(
     agent: &Agent,
     run: Box<Run>,
     begun: Result<RunRecord, SessionStoreError>,

@@ -94,7 +94,7 @@ pub struct PersistedRun {
     unsaved: Vec<PersistedEvent>,
     unsaved_bytes: usize,
     /// The end of the run, after the driver reached it and before its write starts.
-    ended: Option<UnsavedEnd>,
+    ended: Option<UnsavedRunEnd>,
     writing: Option<WriteInProgress>,
     /// Sequence number of the latest stored event.
     stored: u64,
@@ -105,7 +105,7 @@ pub struct PersistedRun {
 }
 
 /// The end of a run that the driver reached and the store has not stored yet.
-struct UnsavedEnd {
+struct UnsavedRunEnd {
     end: PersistedRunEnd,
     /// Messages that are added to the session if the run finished.
     messages: Vec<Arc<Message>>,
@@ -254,7 +254,7 @@ impl PersistedRun {
                 },
                 Poll::Ready(None) => {
                     let run = self.stream.take().and_then(RunStream::into_run);
-                    self.ended = run.as_ref().map(UnsavedEnd::from_run);
+                    self.ended = run.as_ref().map(UnsavedRunEnd::from_run);
                 }
             }
         }
@@ -285,7 +285,7 @@ impl PersistedRun {
             let events = mem::take(&mut self.unsaved);
             let new = events.iter().map(PersistedEvent::to_stored_event).collect();
             return Some(WriteInProgress {
-                future: ended.store_end(new, self.lease.take()),
+                future: ended.store_run_end(new, self.lease.take()),
                 events,
                 then: WriteContinuation::End(ended.end),
             });
@@ -337,7 +337,7 @@ impl PersistedRun {
         self.stream = None;
         self.channel.drop_pending_checkpoint();
         self.unsaved.clear();
-        self.ended = Some(UnsavedEnd {
+        self.ended = Some(UnsavedRunEnd {
             end: PersistedRunEnd::Failed(error),
             messages: Vec::new(),
         });
@@ -372,7 +372,7 @@ impl PersistedRun {
     }
 }
 
-impl UnsavedEnd {
+impl UnsavedRunEnd {
     fn from_run(run: &Run) -> Self {
         match run.build_report() {
             Some(report) => Self {
@@ -388,7 +388,7 @@ impl UnsavedEnd {
 
     /// Stores the last events and releases the run, in one transaction. If an earlier write failed,
     /// only releases the run.
-    fn store_end(
+    fn store_run_end(
         &mut self,
         events: Vec<StoredEvent>,
         lease: Option<RunLease>,

@@ -46,9 +46,9 @@ struct RestoredRun {
 impl RestoredRun {
     /// Returns a replacement for a run whose stored state cannot be read, so that the run can be
     /// ended.
-    fn for_unreadable_run(durable_runs: &DurableRuns, record: &RunRecord) -> Self {
+    fn replace_unreadable_run(durable_runs: &DurableRuns, record: &RunRecord) -> Self {
         let mut run = durable_runs.new_run_from_conversation(record, Vec::new());
-        run.continue_event_numbers(record.last_event, []);
+        run.resume_event_numbering(record.last_event, []);
         Self {
             run,
             mark: SnapshotPosition::default(),
@@ -126,7 +126,7 @@ impl DurableRuns {
             let messages = run.messages().to_vec();
             let mut created = agent.create_run(record.id.clone(), messages, owner, session);
             created.set_next_event_number(run.next_event_number());
-            created.apply_changed_settings(&run);
+            created.copy_non_default_settings(&run);
             *run = created;
         }
         let resumed = !stored.is_stateless || record.last_event > 0;
@@ -149,7 +149,7 @@ impl DurableRuns {
                     error,
                     "abandoning a run whose stored form cannot be read"
                 );
-                RestoredRun::for_unreadable_run(self, &record)
+                RestoredRun::replace_unreadable_run(self, &record)
             }
             Err(error) => {
                 lease.release_run().await;
@@ -251,7 +251,7 @@ impl DurableRuns {
         let stored = self.read_events(record, from - 1).await?;
         let partial_text = find_interrupted_text(&stored);
         let stored = stored.iter().map(|event| &event.kind);
-        run.continue_event_numbers(record.last_event, stored);
+        run.resume_event_numbering(record.last_event, stored);
         Ok(RestoredRun {
             run,
             mark,
@@ -307,7 +307,7 @@ impl DurableRuns {
     ) -> Result<Vec<PersistedEvent>, DurableRunError> {
         let mut run = stored.run;
         let time = jiff::Timestamp::now();
-        let mut kinds = run.take_replayed_events();
+        let mut kinds = run.take_unemitted_events();
         // A person may have read the interrupted answer, so the conversation must contain it.
         run.set_partial_answer(stored.partial_text);
         kinds.extend(run.cancel_run(None, &HashMap::new()));

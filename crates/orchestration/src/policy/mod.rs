@@ -1,7 +1,7 @@
 //! Policies of a run: approval of tool calls, guards, limits and the length of the conversation.
 
 pub mod approval;
-pub mod guard;
+pub(crate) mod duration_serde;
 pub mod history;
 pub mod limits;
-pub(crate) mod seconds;
+pub mod tool_guard;

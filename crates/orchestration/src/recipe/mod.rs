@@ -21,9 +21,9 @@
 mod error;
 mod examples;
 mod instructions;
-mod messages;
-mod policy;
+mod openai_messages;
 mod read;
+mod tool_policy;
 mod tools;
 
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ use switchboard_domain::ReasoningEffort;
 use crate::strategy::Strategy;
 pub use error::RecipeError;
 pub use examples::{Example, ExampleCall};
-pub use policy::{ApprovalRequirement, RecipeLimits, ToolPolicy};
+pub use tool_policy::{ApprovalRequirement, RecipeLimits, ToolPolicy};
 pub use tools::{RecipeTools, SelectedTools, ToolRules, matches_tool};
 
 /// Names and YAML texts of the built-in recipes.
@@ -62,7 +62,7 @@ pub const SHIPPED: [(&str, &str); 3] = [
 pub struct Recipe {
     /// Name of the recipe: at most 64 ASCII letters, digits, `-`, `_` and `.`. It does not start
     /// with `.`.
-    #[serde(deserialize_with = "read::deserialize_name")]
+    #[serde(deserialize_with = "read::deserialize_recipe_name")]
     pub name: String,
     /// Title of the recipe for display.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub struct Recipe {
     pub strategy: Option<Strategy>,
     /// Sampling temperature of the model. `None` uses the configured temperature.
     #[serde(
-        deserialize_with = "policy::deserialize_non_negative_number",
+        deserialize_with = "tool_policy::deserialize_non_negative_number",
         skip_serializing_if = "Option::is_none"
     )]
     pub temperature: Option<f64>,

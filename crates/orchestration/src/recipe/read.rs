@@ -6,9 +6,9 @@
 use heck::ToSnakeCase as _;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value, json};
-use switchboard_domain::{JsonObject, nearest::find_nearest};
+use switchboard_domain::{JsonObject, similar_names::find_nearest};
 
-use super::{Recipe, RecipeError, messages::examples_from_openai_messages};
+use super::{Recipe, RecipeError, openai_messages::examples_from_openai_messages};
 use crate::strategy::{GatherFormat, Strategy};
 
 const MAX_NAME_BYTES: usize = 64;
@@ -225,7 +225,7 @@ fn explain_error(error: &serde_json::Error) -> String {
     }
 }
 
-pub(super) fn deserialize_name<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_recipe_name<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{
     ToolDefinition,
-    nearest::{did_you_mean, find_nearest},
+    similar_names::{did_you_mean, find_nearest},
 };
 
 use super::Recipe;
-use crate::tools::{definition_cache::DefinitionCache, pattern::NamePattern};
+use crate::tools::{definition_cache::DefinitionCache, name_pattern::NamePattern};
 
 /// Rules of a recipe that select tools and replace their descriptions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,16 +111,16 @@ pub fn matches_tool(pattern: &str, tool: &ToolDefinition) -> bool {
 /// Converts a pattern of [`matches_tool`] to the text of a [`NamePattern`]. For [`matches_tool`],
 /// special characters are equal to `_`, but a [`NamePattern`] compares them exactly, so they become
 /// `?`. The converted pattern can match more tools than the original.
-pub(super) fn exact_pattern(pattern: &str) -> String {
+pub(super) fn to_name_pattern_text(pattern: &str) -> String {
     replace_special_characters(pattern).replace('_', "?")
 }
 
 /// Splits a pattern such as `crm__delete_*` into a pattern of the server and a pattern of the tool.
 /// Returns `None` if there is no `__`.
-pub(super) fn server_and_tool_patterns(pattern: &str) -> Option<(String, String)> {
+pub(super) fn split_tool_pattern(pattern: &str) -> Option<(String, String)> {
     let plain = replace_special_characters(pattern);
     let (server, tool) = plain.split_once("__")?;
-    Some((exact_pattern(server), exact_pattern(tool)))
+    Some((to_name_pattern_text(server), to_name_pattern_text(tool)))
 }
 
 fn replace_special_characters(name: &str) -> String {

@@ -44,7 +44,7 @@ impl Run {
         };
         let definition = self.find_tool_definition(&name).cloned();
         let is_remembered = self.store_decision(&name, &decision);
-        let (failure, refusal) = match self.resolve_permission(decision, definition.as_ref()) {
+        let (failure, refusal) = match self.check_approval_decision(decision, definition.as_ref()) {
             Err(refused) => refused,
             Ok((scope, edited)) => {
                 let mut events = Vec::new();
@@ -155,7 +155,7 @@ impl Run {
     /// Returns the scope and the edited input of a decision that lets a tool call run. If the
     /// decision denies the call or the edited input is invalid, the error contains the reason for
     /// the model.
-    fn resolve_permission(
+    fn check_approval_decision(
         &self,
         decision: ApprovalDecision,
         definition: Option<&Arc<ToolDefinition>>,

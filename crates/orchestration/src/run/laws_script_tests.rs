@@ -10,8 +10,8 @@ use switchboard_domain::{
 
 use crate::{
     ApprovalPolicy, RunOptions,
-    policy::guard::{GuardCondition, NamedGuardCondition, ToolGuard},
     policy::history::HistoryPolicy,
+    policy::tool_guard::{GuardCondition, NamedGuardCondition, ToolGuard},
     strategy::{GatherFormat, Strategy as RunStrategy},
     tools::results::ResultLimit,
     tools::search::SearchPolicy,

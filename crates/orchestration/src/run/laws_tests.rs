@@ -185,19 +185,20 @@ impl<'a> Play<'a> {
         }
         let how = self.next("asking", &self.script.asking);
         let error = |kind| ModelError::new("p", kind, "this model cannot be given a tool");
-        if call.purpose == CallPurpose::Summary {
+        if call.purpose == ModelCallPurpose::Summary {
             let events = match how % 3 {
                 0 => self
                     .run
-                    .apply_summary(Ok(answer(Vec::new(), FinishReason::Stop))),
+                    .apply_history_summary(Ok(answer(Vec::new(), FinishReason::Stop))),
                 1 => self
                     .run
-                    .apply_summary(Err(&error(ModelErrorKind::Overloaded {
+                    .apply_history_summary(Err(&error(ModelErrorKind::Overloaded {
                         retry_after: None,
                     }))),
                 _ => {
                     let text = vec![Part::text("It was about n.")];
-                    self.run.apply_summary(Ok(answer(text, FinishReason::Stop)))
+                    self.run
+                        .apply_history_summary(Ok(answer(text, FinishReason::Stop)))
                 }
             };
             return self.heard(events.unwrap());

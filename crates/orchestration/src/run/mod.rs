@@ -1,16 +1,16 @@
 //! The agent loop as a value: a state machine without I/O.
 
 mod approval;
-mod phases;
-mod plan;
+mod model_request;
+mod model_response;
 mod recovery;
-mod request;
-mod response;
-mod results;
 mod snapshot;
 mod state;
 mod steady_clock;
 mod step;
+mod strategy_phases;
+mod tool_call_planning;
+mod tool_results;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -25,18 +25,18 @@ use switchboard_domain::{
     ToolOrigin, Usage, Warning,
 };
 
-pub(crate) use self::response::ToolUseIdGenerator;
+pub(crate) use self::model_response::ToolUseIdGenerator;
+pub use self::{
+    snapshot::{RestoreError, SnapshotPosition, UnsupportedFormat},
+    steady_clock::{MonotonicClock, MonotonicTime},
+    step::{ModelCall, ModelCallPurpose, PlannedCall, RunStep, ToolCallOutcome, UnexpectedInput},
+};
 use self::{
-    phases::StrategyPhase,
     state::{
         AgentLoopState, ModelCallState, RequestedToolCall, RunState, ToolCallState,
         TransientRunState,
     },
-};
-pub use self::{
-    snapshot::{RestoreError, SnapshotPosition, UnsupportedFormat},
-    steady_clock::{MonotonicClock, MonotonicTime},
-    step::{CallPurpose, ModelCall, PlannedCall, RunStep, ToolCallOutcome, UnexpectedInput},
+    strategy_phases::StrategyPhase,
 };
 use crate::{
     AnswerItem, Outcome, RecordedResult, RunError, RunEventKind, RunOptions, RunReport,
@@ -157,7 +157,7 @@ impl Run {
     pub fn pause_wall_time(&mut self, now: Timestamp) {
         self.state.now = now;
         self.caches.is_clock_running = false;
-        self.state.ledger.end_work_period(now);
+        self.state.ledger.stop_wall_time(now);
     }
 
     /// Adds a warning to the report and returns its event. Returns no event if the report already
@@ -204,9 +204,9 @@ impl Run {
     pub fn set_current_time(&mut self, now: Timestamp) {
         self.state.now = now;
         if self.caches.is_clock_running {
-            self.state.ledger.record_time(now);
+            self.state.ledger.record_current_time(now);
         } else {
-            self.state.ledger.start_work_period(now);
+            self.state.ledger.start_wall_time(now);
             self.caches.is_clock_running = true;
         }
     }
@@ -281,7 +281,7 @@ impl Run {
     /// approval or are ready to start.
     pub fn unstarted_tool_names(&self) -> BTreeSet<String> {
         let calls = self.state.batch_calls().iter();
-        let open = calls.filter(|call| call.is_unstarted());
+        let open = calls.filter(|call| call.is_waiting_or_ready());
         open.map(|call| call.tool_use.name.clone()).collect()
     }
 
@@ -309,7 +309,7 @@ impl Run {
     pub fn next_step(&mut self) -> RunStep {
         match &self.state.phase {
             AgentLoopState::Model | AgentLoopState::CallingModel | AgentLoopState::Summarising => {
-                match self.check_before_model_call() {
+                match self.check_next_model_call() {
                     Ok(()) => RunStep::CallModel,
                     Err(error) => {
                         self.end_with_error(error);
@@ -342,7 +342,7 @@ impl Run {
     /// not cause an error here, so that the gathered data becomes an answer: when the gathering
     /// phase reaches one of them, [`Run::begin_model_call`] starts the formatting phase, which
     /// ignores both. Only a limit of 0 model calls is an error.
-    fn check_before_model_call(&self) -> Result<(), RunError> {
+    fn check_next_model_call(&self) -> Result<(), RunError> {
         let limits = &self.state.options.limits;
         if self.is_formatting() || (self.is_gathering() && limits.max_steps > 0) {
             let mut limits = limits.clone();
@@ -359,13 +359,13 @@ impl Run {
         let state = &self.state;
         let pricing = state.pricing.as_deref();
         let ledger = &state.ledger;
-        ledger.check_before_model_call(limits, &state.model, pricing, state.now)
+        ledger.check_model_call_limits(limits, &state.model, pricing, state.now)
     }
 
     /// Returns the report of a finished run; `None` before its end.
     pub fn build_report(&self) -> Option<RunReport> {
         let outcome = self.outcome()?;
-        let (answer, content) = if let Some(items) = self.formatted_items() {
+        let (answer, content) = if let Some(items) = self.formatted_answer_items() {
             (formatter::render_markdown(items), items.to_vec())
         } else {
             let text = self.last_response_text();
@@ -467,7 +467,7 @@ impl Run {
     /// Copies three settings of `other` to this run: the maximum number of model calls, the
     /// approval rules, and whether responses are streamed. A setting is not copied if `other` uses
     /// the default value.
-    pub(crate) fn apply_changed_settings(&mut self, other: &Self) {
+    pub(crate) fn copy_non_default_settings(&mut self, other: &Self) {
         let (changed, default) = (other.run_options(), RunOptions::default());
         if changed.limits.max_steps != default.limits.max_steps {
             self.set_max_steps(changed.limits.max_steps);

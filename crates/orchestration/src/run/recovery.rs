@@ -6,7 +6,7 @@ use switchboard_domain::{ChatResponse, FinishReason, ToolDefinition};
 
 use super::{
     AgentLoopState, Events, Run, UnexpectedInput,
-    response::is_phase_start_event,
+    model_response::is_phase_start_event,
     server_and_tool_name,
     state::{ToolCallEnd, ToolCallState},
 };
@@ -14,8 +14,8 @@ use crate::{
     Outcome, RunError, RunErrorKind, RunEventKind, ToolFailure,
     policy::{
         approval::{self, ApprovalVerdict},
-        limits::{answer_limit_error, time_limit_error},
-        seconds::to_milliseconds,
+        duration_serde::to_milliseconds,
+        limits::{answer_size_limit_error, time_limit_error},
     },
     tools::is_read_only,
 };
@@ -34,7 +34,7 @@ impl Run {
         if self.outcome().is_some() {
             return Vec::new();
         }
-        let events = self.stop_open_calls(partial, elapsed_ms, "the run was cancelled");
+        let events = self.end_unfinished_calls(partial, elapsed_ms, "the run was cancelled");
         self.state.phase = AgentLoopState::Done(Outcome::Cancelled);
         events
     }
@@ -51,23 +51,23 @@ impl Run {
         }
         let max = self.state.options.limits.max_wall_time.unwrap_or_default();
         let used_ms = self.state.ledger.elapsed_ms(self.state.now);
-        let events = self.stop_open_calls(partial, elapsed_ms, "the run's time is up");
+        let events = self.end_unfinished_calls(partial, elapsed_ms, "the run's time is up");
         self.end_with_error(time_limit_error(used_ms, to_milliseconds(max)));
         events
     }
 
     /// Ends the run because a streamed response has more than `max_bytes` bytes. Stores the
     /// received part for the report.
-    pub fn end_at_answer_limit(&mut self, max_bytes: u64, partial: Option<ChatResponse>) {
+    pub fn end_at_answer_size_limit(&mut self, max_bytes: u64, partial: Option<ChatResponse>) {
         if self.outcome().is_some() {
             return;
         }
         self.store_partial_response(partial);
         self.state.finish = Some(FinishReason::Length);
-        self.end_with_error(answer_limit_error(max_bytes));
+        self.end_with_error(answer_size_limit_error(max_bytes));
     }
 
-    fn stop_open_calls(
+    fn end_unfinished_calls(
         &mut self,
         partial: Option<ChatResponse>,
         elapsed_ms: &HashMap<String, u64>,
@@ -123,7 +123,7 @@ impl Run {
                 // The response was lost, so the model is called again. The repeated call must not
                 // count as a second step.
                 self.state.phase = AgentLoopState::Model;
-                self.state.ledger.undo_model_call();
+                self.state.ledger.uncount_model_call();
             }
             AgentLoopState::Summarising => self.state.phase = AgentLoopState::Model,
             AgentLoopState::Model | AgentLoopState::Batch(_) | AgentLoopState::Done(_) => {}
@@ -175,7 +175,7 @@ impl Run {
 
     fn recheck_planned_call(&mut self, position: usize, current: &Arc<ToolDefinition>) -> Events {
         let call = &self.state.batch_calls()[position];
-        if !call.is_unstarted() {
+        if !call.is_waiting_or_ready() {
             return Vec::new();
         }
         let was_ready = matches!(call.state, ToolCallState::Ready);
@@ -267,7 +267,7 @@ impl Run {
 
     /// Returns the events for the plan and the approval request of each unfinished call again, for
     /// a client of a resumed run that did not receive the original events.
-    pub(crate) fn replay_open_calls(&self) -> Events {
+    pub(crate) fn replay_call_events(&self) -> Events {
         let mut events = Vec::new();
         for call in self
             .state

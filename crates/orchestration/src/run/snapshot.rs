@@ -127,11 +127,11 @@ impl Run {
         /// The format is checked first, because the other fields of an unknown format may have any
         /// type.
         #[derive(Deserialize)]
-        struct StoredFormat {
+        struct StoredFormatVersion {
             #[serde(default)]
             format: Option<Value>,
         }
-        let StoredFormat { format } = serde_json::from_str(&snapshot.state)?;
+        let StoredFormatVersion { format } = serde_json::from_str(&snapshot.state)?;
         check_format_version(format.as_ref())?;
         let stored: StoredRun<'_> = serde_json::from_str(&snapshot.state)?;
         if snapshot.from != 0 || stored.message_count != snapshot.messages.len() {
@@ -171,7 +171,7 @@ impl Run {
     /// Restores a run from its messages and a state without the data that [`Run::state_to_store`]
     /// omits.
     fn from_stored(mut state: RunState, stored: Vec<Arc<Message>>) -> Result<Self, RestoreError> {
-        let messages = state.complete_results.extract_from_messages(stored);
+        let messages = state.complete_results.restore_from_messages(stored);
         let messages = messages.ok_or(RestoreError::Calls)?;
         let own = &messages[state.initial_messages.min(messages.len())..];
         let tool_uses = own.iter().flat_map(|message| message.tool_uses());
@@ -233,7 +233,7 @@ impl Run {
     }
 
     /// Takes the events that an earlier process stored with the state but did not emit.
-    pub(crate) fn take_replayed_events(&mut self) -> Vec<RunEventKind> {
+    pub(crate) fn take_unemitted_events(&mut self) -> Vec<RunEventKind> {
         std::mem::take(&mut self.caches.replayed_events)
     }
 
@@ -243,7 +243,7 @@ impl Run {
     /// `last` is the number of the last event in the event store. `stored` contains its events from
     /// number [`Run::next_event_number`] on. Pending events of the snapshot that are not in
     /// `stored` are emitted when the run continues.
-    pub fn continue_event_numbers<'e>(
+    pub fn resume_event_numbering<'e>(
         &mut self,
         last: u64,
         stored: impl IntoIterator<Item = &'e RunEventKind>,

@@ -183,7 +183,7 @@ fn pending_events_are_emitted_once() {
     run.state.pending_events = told.clone();
     let taken_up = |stored: &[RunEventKind], last: u64| {
         let mut run = Run::from_snapshot(whole(&run)).unwrap();
-        run.continue_event_numbers(last, stored);
+        run.resume_event_numbering(last, stored);
         assert!(run.state.pending_events.is_empty());
         (run.caches.replayed_events.clone(), run.next_event_number())
     };

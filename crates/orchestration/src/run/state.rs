@@ -13,7 +13,7 @@ use switchboard_domain::{
     ToolDefinition, ToolInput, ToolOrigin, ToolOutput, ToolResult, ToolUse, Usage, Warning,
 };
 
-use super::{Events, MonotonicTime, PlannedCall, ToolCallOutcome, phases::StrategyPhase};
+use super::{Events, MonotonicTime, PlannedCall, ToolCallOutcome, strategy_phases::StrategyPhase};
 use crate::{
     Outcome, RunError, RunOptions, SharedDecisions, ToolCallRecord, ToolFailure,
     policy::{
@@ -232,7 +232,7 @@ impl RequestedToolCall {
 
     /// Returns whether the call has not started but may still start: it waits for approval or is
     /// ready.
-    pub(super) fn is_unstarted(&self) -> bool {
+    pub(super) fn is_waiting_or_ready(&self) -> bool {
         matches!(
             self.state,
             ToolCallState::Waiting { .. } | ToolCallState::Ready
@@ -280,7 +280,7 @@ impl ToolCallEnd {
 
 impl From<ToolCallOutcome> for ToolCallEnd {
     fn from(outcome: ToolCallOutcome) -> Self {
-        let end = match outcome.result.map(ToolOutput::replace_if_too_deep) {
+        let end = match outcome.result.map(ToolOutput::replace_too_deep_output) {
             Ok(output) => Self {
                 failure: output.is_error.then_some(ToolFailure::ToolError),
                 output,

@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::policy::seconds::to_milliseconds;
+use crate::policy::duration_serde::to_milliseconds;
 
 /// A monotonic clock of one process. The times of a clock and of its clones are comparable.
 ///

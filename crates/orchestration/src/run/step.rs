@@ -12,8 +12,8 @@ use crate::RunEventKind;
 #[non_exhaustive]
 pub enum RunStep {
     /// Call [`Run::begin_model_call`](crate::Run::begin_model_call), send the returned request to
-    /// the model, and pass the response to the method that the documentation of its [`CallPurpose`]
-    /// names.
+    /// the model, and pass the response to the method that the documentation of its
+    /// [`ModelCallPurpose`] names.
     CallModel,
     /// Obtain a decision about each approval request, and pass it to
     /// [`Run::apply_decision`](crate::Run::apply_decision).
@@ -74,7 +74,7 @@ pub struct ModelCall {
     /// The request to the model. Boxed because it is large and passes through several futures.
     pub request: Box<ChatRequest>,
     /// The purpose of the call. It decides which method of the run receives the response.
-    pub purpose: CallPurpose,
+    pub purpose: ModelCallPurpose,
     /// Events that the driver publishes before the call, such as the trimming of the history.
     pub events: Vec<RunEventKind>,
 }
@@ -82,18 +82,18 @@ pub struct ModelCall {
 /// The purpose of a model call: an answer or a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CallPurpose {
+pub enum ModelCallPurpose {
     /// The call requests the next response of the conversation. Pass the response to
     /// [`Run::apply_model_response`](crate::Run::apply_model_response) or
     /// [`Run::apply_model_failure`](crate::Run::apply_model_failure).
     #[default]
     Answer,
     /// The call requests a summary of older messages, which no user sees. Pass the response to
-    /// [`Run::apply_summary`](crate::Run::apply_summary).
+    /// [`Run::apply_history_summary`](crate::Run::apply_history_summary).
     Summary,
 }
 
-impl CallPurpose {
+impl ModelCallPurpose {
     /// Returns whether the model call produces the next response of the conversation; `false` for a
     /// summary.
     #[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference

@@ -6,23 +6,23 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`gather`] | the first phase: its prompt, and the decision after each response |
-//! | [`repeats`] | repeated calls |
+//! | [`gather_phase`] | the first phase: its prompt, and the decision after each response |
+//! | [`repeated_calls`] | repeated calls |
 //! | [`formatter`] | the second phase: request, reading, repair and streaming of the answer |
 //!
 //! The modules do no I/O. The run calls them and stores their state.
 
 pub mod formatter;
-pub mod gather;
-mod marker;
+pub mod gather_phase;
+mod more_data_marker;
 mod prompt;
-pub mod repeats;
+pub mod repeated_calls;
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
-use switchboard_domain::nearest::{did_you_mean, find_nearest};
+use switchboard_domain::similar_names::{did_you_mean, find_nearest};
 
 /// Strategy of a run. Its JSON form is the name, or a map from the name to the settings.
 ///

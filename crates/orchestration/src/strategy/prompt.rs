@@ -5,7 +5,7 @@ use std::{fmt::Write as _, sync::Arc};
 use switchboard_domain::ToolDefinition;
 
 use super::GatherFormat;
-use crate::tools::shorten;
+use crate::tools::shorten_text;
 
 /// Maximum number of characters of a tool's description in the prompt. The tool definition has the
 /// complete description.
@@ -51,7 +51,7 @@ pub fn system_prompt(
     }
     prompt.push_str("\n# Tools\n\n");
     for tool in tools.iter().take(settings.described_tools) {
-        let description = shorten(&tool.description, MAX_DESCRIPTION);
+        let description = shorten_text(&tool.description, MAX_DESCRIPTION);
         // Writing to a string cannot fail.
         let _ = match description.as_str() {
             "" => writeln!(prompt, "- `{}`", tool.name),
@@ -97,12 +97,14 @@ mod tests {
     #[test]
     fn a_long_description_is_cut_at_a_word() {
         let long = "word ".repeat(100);
-        let short = shorten(&long, MAX_DESCRIPTION);
+        let short = shorten_text(&long, MAX_DESCRIPTION);
         assert!(short.ends_with("word…") && short.chars().count() <= MAX_DESCRIPTION + 1);
         assert_eq!(
-            shorten(&"é".repeat(400), MAX_DESCRIPTION).chars().count(),
+            shorten_text(&"é".repeat(400), MAX_DESCRIPTION)
+                .chars()
+                .count(),
             MAX_DESCRIPTION + 1
         );
-        assert_eq!(shorten(" \n ", MAX_DESCRIPTION), "");
+        assert_eq!(shorten_text(" \n ", MAX_DESCRIPTION), "");
     }
 }

@@ -5,7 +5,7 @@ pub mod arguments;
 pub(crate) mod definition_cache;
 mod failure;
 pub mod functions;
-pub mod pattern;
+pub mod name_pattern;
 pub mod results;
 pub mod search;
 pub mod tokens;
@@ -25,7 +25,7 @@ pub(crate) fn create_error_output(text: impl Into<String>) -> ToolOutput {
 
 /// Joins the words of a text with single spaces. If the text has more than `max_chars` characters,
 /// it is cut after a word and an ellipsis is added.
-pub(crate) fn shorten(text: &str, max_chars: usize) -> String {
+pub(crate) fn shorten_text(text: &str, max_chars: usize) -> String {
     let mut short = String::new();
     let mut length = 0;
     for word in text.split_whitespace() {

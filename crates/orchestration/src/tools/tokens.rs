@@ -70,7 +70,7 @@ pub fn estimate_json(value: &Value) -> u64 {
 
 /// Estimates the tokens of a message with all its parts.
 pub fn estimate_message(message: &Message) -> u64 {
-    PER_MESSAGE + message.parts.iter().map(estimate_part).sum::<u64>()
+    PER_MESSAGE + message.parts.iter().map(estimate_message_part).sum::<u64>()
 }
 
 /// Estimates the total tokens of the content items of a tool result. Structured content is not
@@ -92,7 +92,7 @@ pub(crate) fn estimate_tools(tools: &[Arc<ToolDefinition>]) -> u64 {
 
 /// Returns the length in bytes of the longest prefix of `text` with at most `tokens` tokens. The
 /// prefix ends at a character boundary.
-pub(crate) fn prefix_length_within(text: &str, tokens: u64) -> usize {
+pub(crate) fn prefix_length_for_tokens(text: &str, tokens: u64) -> usize {
     let max_weight = tokens.saturating_mul(UNIT);
     let mut sum = 0;
     for (at, byte) in text.bytes().enumerate() {
@@ -106,7 +106,7 @@ pub(crate) fn prefix_length_within(text: &str, tokens: u64) -> usize {
     text.len()
 }
 
-fn estimate_part(part: &Part) -> u64 {
+fn estimate_message_part(part: &Part) -> u64 {
     match part {
         Part::Text(text) => estimate_text(&text.text),
         Part::Image(_) => PER_IMAGE,
@@ -237,7 +237,7 @@ mod tests {
 
         #[test]
         fn a_prefix_is_the_longest_that_fits(text in ".{0,200}", tokens in 0_u64..80) {
-            let end = prefix_length_within(&text, tokens);
+            let end = prefix_length_for_tokens(&text, tokens);
             prop_assert!(estimate_text(&text[..end]) <= tokens);
             if let Some(next) = text[end..].chars().next() {
                 prop_assert!(estimate_text(&text[..end + next.len_utf8()]) > tokens);

@@ -96,7 +96,7 @@ async fn each_scope_of_a_decision_has_its_validity() {
             let model = Scripted::new([write("a"), write("b"), Answer::Says("ok")]);
             let agent = agent_with(&model, &tools(), asking())
                 .with_approver(person.clone())
-                .with_decisions(decisions.clone())
+                .with_shared_decisions(decisions.clone())
                 .with_principal(
                     switchboard_domain::Principal::default(),
                     Some(session.into()),
@@ -115,7 +115,7 @@ async fn each_scope_of_a_decision_has_its_validity() {
             asking(),
         )
         .with_approver(person.clone())
-        .with_decisions(decisions);
+        .with_shared_decisions(decisions);
         ask(&agent, "go").await;
         assert_eq!(person.asked().is_empty(), scope == ApprovalScope::Always);
     }

@@ -147,7 +147,7 @@ async fn a_changed_list_of_tools_empties_the_cache_of_its_server() {
         ]);
         let agent = Agent::new(model)
             .with_tools(tools.clone())
-            .with_cache(Arc::new(ResultCache::new(CacheOptions::default())));
+            .with_result_cache(Arc::new(ResultCache::new(CacheOptions::default())));
         changing(agent.ask("go"), || {
             if changes {
                 tools.tell(ToolHostChange::ToolsChanged {
@@ -191,7 +191,7 @@ async fn results_that_were_read_during_a_change_are_not_cached() {
     let cache = Arc::new(ResultCache::new(CacheOptions::default()));
     let agent = Agent::new(model)
         .with_tools(tools.clone())
-        .with_cache(cache.clone());
+        .with_result_cache(cache.clone());
     let (_, report) = ask(&agent, "go").await;
     let cached: Vec<_> = report.tool_calls.iter().map(|call| call.cached).collect();
     // The last is the one before it again, and nothing changed between them.
@@ -225,8 +225,8 @@ async fn results_and_decisions_are_separate_for_each_principal() {
             Answer::Says("ok"),
         ]);
         let agent = agent_with(&model, &tools, asking())
-            .with_cache(cache.clone())
-            .with_decisions(decisions.clone())
+            .with_result_cache(cache.clone())
+            .with_shared_decisions(decisions.clone())
             .with_approver(willing.clone())
             .with_principal(person(name), None);
         let (_, report) = ask(&agent, "go").await;

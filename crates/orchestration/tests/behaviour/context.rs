@@ -58,8 +58,8 @@ async fn sessions_that_share_an_agent_and_its_cache_get_separate_values() {
     let answers = (0..8).flat_map(|_| [asked.clone(), Answer::Says("ok")]);
     let agent = Agent::new(Scripted::new(answers))
         .with_tools(tools.clone())
-        .with_context(context())
-        .with_cache(Arc::new(ResultCache::new(CacheOptions::default())));
+        .with_context_injection(context())
+        .with_result_cache(Arc::new(ResultCache::new(CacheOptions::default())));
     let mut expected = Vec::new();
     for again in [false, true] {
         for (user, session) in [("ann", "a1"), ("bob", "b1"), ("ann", "a2"), ("bob", "b2")] {
@@ -84,7 +84,7 @@ async fn a_resumed_run_gets_the_values_of_its_session() {
     let tools = Arc::new(Tools::new().with(definition, echo));
     let agent = |answers: Vec<Answer>, user: &str, session: &str, says| {
         agent_with(&Scripted::new(answers), &tools, asking())
-            .with_context(context())
+            .with_context_injection(context())
             .with_approver(Person::always(says))
             .with_principal(principal(user), Some(session.to_owned()))
     };
@@ -117,7 +117,7 @@ async fn a_call_without_a_required_value_is_not_executed() {
     ]);
     let agent = Agent::new(model.clone())
         .with_tools(tools.clone())
-        .with_context(ContextInjection::new().with_reserved_argument("databaseContext"));
+        .with_context_injection(ContextInjection::new().with_hidden_argument("databaseContext"));
     let (_, report) = ask(&agent, "go").await;
     for tool in &model.request(0).tools {
         let shown = tool.input_schema.to_string();

@@ -85,7 +85,7 @@ async fn each_limit_ends_the_run_and_keeps_the_results() {
         let (answered, tools) = (answers.len(), tools());
         let model = Scripted::new(answers);
         let agent = agent_with(&model, &tools, limited(change))
-            .with_prices(|_| Pricing::from_price_list(Some(3.0), Some(15.0), None, None));
+            .with_model_prices(|_| Pricing::from_price_list(Some(3.0), Some(15.0), None, None));
         let (_, report) = ask(&agent, "go").await;
         assert_eq!(report.outcome, Outcome::Limited);
         assert_eq!(report.error.unwrap().kind, kind);

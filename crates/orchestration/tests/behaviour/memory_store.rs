@@ -374,7 +374,7 @@ impl SessionStore for Process {
         Ok(())
     }
 
-    async fn load_id_key(&self) -> Stored<IdKey> {
+    async fn load_session_id_key(&self) -> Stored<IdKey> {
         Ok(IdKey::new("the key of this test"))
     }
 }

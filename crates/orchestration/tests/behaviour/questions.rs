@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use switchboard_domain::{
-    CandidateCalls, Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, Principal, ToolCall,
-    ToolCallError, ToolOutput, WarningKind,
+    CandidateToolCalls, Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, Principal,
+    ToolCall, ToolCallError, ToolOutput, WarningKind,
 };
 use switchboard_orchestration::{
     Agent, QuestionAction, RunEvent, RunEventKind, RunStream,
@@ -26,7 +26,7 @@ fn form(call: Option<String>) -> Elicitation {
         server: "srv".into(),
         message: "Which colour?".into(),
         call,
-        candidates: CandidateCalls::default(),
+        candidates: CandidateToolCalls::default(),
         form: ElicitationForm::Fields {
             schema: json!({"type": "object", "properties": {"colour": {"type": "string"}}}),
         },
@@ -54,7 +54,7 @@ fn agent(questions: &Questions, answers: impl IntoIterator<Item = Answer>) -> Ag
         .with_async(tool("wait"), |_| std::future::pending());
     Agent::new(Scripted::new(answers))
         .with_tools(Arc::new(tools))
-        .with_questions(questions.clone())
+        .with_question_registry(questions.clone())
 }
 
 fn ask(ids: &[&'static str]) -> Answer {
@@ -205,7 +205,7 @@ async fn a_question_without_a_known_call_is_cancelled() {
 /// A question whose server does not name the call.
 fn without_call_id(keys: &[String], others: bool) -> Elicitation {
     Elicitation {
-        candidates: CandidateCalls {
+        candidates: CandidateToolCalls {
             calls: keys.to_vec(),
             others,
         },
@@ -290,7 +290,7 @@ async fn a_question_without_call_id_is_shown_if_all_possible_calls_are_of_one_ru
     assert!((&mut asking).now_or_never().is_none());
     let id = events[0].run_id.clone();
     let open = questions.open_questions(&id);
-    assert_eq!(open[0].question.candidates, CandidateCalls::default());
+    assert_eq!(open[0].question.candidates, CandidateToolCalls::default());
     questions.answer_question(&id, &open[0].id, blue()).unwrap();
     assert_eq!(asking.await, blue());
     run.cancel_handle().cancel_run();
@@ -402,7 +402,7 @@ async fn a_server_that_does_not_wait_for_its_answer_withdraws_the_question() {
     let model = Scripted::new([ask(&["a"]), Answer::Says("ok")]);
     let run = Agent::new(model)
         .with_tools(Arc::new(tools))
-        .with_questions(questions)
+        .with_question_registry(questions)
         .ask("go");
     let events = rest(run, Vec::new()).await;
     assert_eq!(actions(&events), [QuestionAction::Cancel]);
@@ -429,8 +429,8 @@ async fn a_question_contains_no_injected_values() {
     let context = ContextInjection::new().with_template("accessToken", token);
     let mut run = Agent::new(Scripted::new([ask(&["a"])]))
         .with_tools(Arc::new(tools))
-        .with_context(context)
-        .with_questions(questions.clone())
+        .with_context_injection(context)
+        .with_question_registry(questions.clone())
         .ask("go");
     while let Some(event) = run.next().await {
         if let RunEventKind::QuestionAsked { question, .. } = &event.kind {

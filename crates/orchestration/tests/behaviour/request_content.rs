@@ -7,7 +7,7 @@ use switchboard_domain::{
     ApprovalDecision, ApprovalScope, Message, ModelErrorKind, Role, ToolChoice, ToolOutput, Usage,
 };
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, CallPurpose, Outcome, RunEvent, RunEventKind, RunOptions, RunPhase,
+    Agent, ApprovalPolicy, ModelCallPurpose, Outcome, RunEvent, RunEventKind, RunOptions, RunPhase,
     ToolFailure,
     observe::audit::{
         AuditKind, AuditOptions, AuditTrail, AuditedModelCall, CostFunction, ModelCallResult,
@@ -155,12 +155,17 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
         calls,
         [
             (
-                CallPurpose::Summary,
+                ModelCallPurpose::Summary,
                 1,
                 ModelCallResult::Answered,
                 Some(3.0)
             ),
-            (CallPurpose::Answer, 1, ModelCallResult::Answered, Some(4.0)),
+            (
+                ModelCallPurpose::Answer,
+                1,
+                ModelCallResult::Answered,
+                Some(4.0)
+            ),
         ]
     );
     let model = &counted.models[0];
@@ -182,7 +187,7 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
     assert_eq!(
         (calls[0].purpose, calls[0].end, calls[0].error.as_deref()),
         (
-            CallPurpose::Summary,
+            ModelCallPurpose::Summary,
             ModelCallResult::Failed,
             Some("authentication")
         )
@@ -202,7 +207,7 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
     let (calls, counted) = recorded(&events);
     assert_eq!(
         (calls[0].purpose, calls[0].end),
-        (CallPurpose::Summary, ModelCallResult::Cancelled)
+        (ModelCallPurpose::Summary, ModelCallResult::Cancelled)
     );
     assert_eq!(counted.models[0].requests.cancelled, 1);
 }

@@ -262,7 +262,7 @@ async fn injected_values_are_not_visible() {
     let context = ContextInjection::new().with_template("databaseContext", values);
     let agent = Agent::new(model.clone())
         .with_tools(tools.clone())
-        .with_context(context);
+        .with_context_injection(context);
     let (events, report) = ask(&agent, "go").await;
     for (_, input) in tools.called.lock().unwrap().iter() {
         let expected = json!({"conversationId": "c-1", "accessToken": SECRET});
@@ -385,7 +385,7 @@ async fn results_of_read_only_tools_come_from_the_cache() {
     let cache = Arc::new(ResultCache::new(CacheOptions::default()));
     let agent = Agent::new(model)
         .with_tools(tools.clone())
-        .with_cache(cache);
+        .with_result_cache(cache);
     let (events, report) = ask(&agent, "go").await;
     let cached: Vec<_> = report.tool_calls.iter().map(|call| call.cached).collect();
     assert_eq!(cached, [false, true, false, false, false]);

@@ -39,7 +39,7 @@ const LONG_CACHE: &str = "extended-cache-ttl-2025-04-11";
 const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
 /// The parts of a request that may require values of the `anthropic-beta` header.
-pub(crate) struct BetaSources<'a> {
+pub(crate) struct BetaHeaderInputs<'a> {
     pub(crate) options: &'a MessagesOptions,
     pub(crate) server_tools: &'a [wire::ServerTool],
     /// Additional request fields that the caller set.
@@ -51,8 +51,8 @@ pub(crate) struct BetaSources<'a> {
 /// Returns the required values of the `anthropic-beta` header, sorted and without duplicates,
 /// because prompt caches need the same header in every request. Returns an empty list if
 /// [`MessagesOptions::automatic_betas`] is `false`.
-pub(crate) fn required_betas(sources: &BetaSources<'_>) -> Vec<String> {
-    let BetaSources { options, extra, .. } = sources;
+pub(crate) fn required_betas(sources: &BetaHeaderInputs<'_>) -> Vec<String> {
+    let BetaHeaderInputs { options, extra, .. } = sources;
     if !options.automatic_betas {
         return Vec::new();
     }
@@ -102,7 +102,7 @@ mod tests {
             declaration: tool.to_declaration(None),
             cache_control: None,
         });
-        required_betas(&BetaSources {
+        required_betas(&BetaHeaderInputs {
             options,
             server_tools: &tools.collect::<Vec<_>>(),
             extra: extra.as_object().unwrap(),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, ProviderState};
-use switchboard_providers_common::{ShapeRestorer, opaque_block_text};
+use switchboard_providers_common::{JsonShapeRestorer, opaque_block_text};
 
 use super::content::{CITATIONS, CONTAINER};
 
@@ -21,7 +21,7 @@ pub(crate) enum OpenBlock {
         /// The tool input in the event `content_block_start`: `{}` in a stream, the complete input
         /// in a response without streaming. `None` after the first delta with input.
         input: Option<Value>,
-        restorer: ShapeRestorer,
+        restorer: JsonShapeRestorer,
     },
     /// A block for which the domain has no type of message part, such as a call of a server tool.
     /// It becomes one opaque part when it is complete.
@@ -44,7 +44,7 @@ pub(crate) fn emit_citations(
     if !citations.is_empty() {
         let mut data = JsonObject::new();
         data.insert(CITATIONS.to_owned(), Value::Array(citations));
-        let state = Box::new(state_for_any_model(model, Value::Object(data)));
+        let state = Box::new(provider_wide_state(model, Value::Object(data)));
         events.push(ModelEvent::PartState { index: part, state });
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn emit_citations(
 pub(crate) fn emit_call_input(
     part: u32,
     input: Option<Value>,
-    mut restorer: ShapeRestorer,
+    mut restorer: JsonShapeRestorer,
     events: &mut Vec<ModelEvent>,
 ) {
     let whole = match input {
@@ -71,7 +71,7 @@ pub(crate) fn emit_call_input(
 
 /// Applies a delta of an unknown type to a block. A string is appended to the string field of the
 /// same name in the block. Other values replace the field.
-pub(crate) fn apply_delta(block: &mut JsonObject, delta: JsonObject) {
+pub(crate) fn apply_unknown_delta(block: &mut JsonObject, delta: JsonObject) {
     for (name, value) in delta {
         if name == "type" {
             continue;
@@ -88,7 +88,7 @@ pub(crate) fn apply_delta(block: &mut JsonObject, delta: JsonObject) {
 /// Converts a block for which the domain has no type of message part into an opaque part. Every
 /// model of the provider accepts this part in later requests. `input` is the streamed input of a
 /// tool call as JSON text, or "".
-pub(crate) fn opaque_part(model: &ModelId, mut block: JsonObject, input: &str) -> Part {
+pub(crate) fn to_opaque_part(model: &ModelId, mut block: JsonObject, input: &str) -> Part {
     if let Ok(Value::Object(input)) = serde_json::from_str(input) {
         block.insert("input".to_owned(), Value::Object(input));
     }
@@ -96,7 +96,7 @@ pub(crate) fn opaque_part(model: &ModelId, mut block: JsonObject, input: &str) -
     Part::Opaque(Opaque {
         kind: kind.unwrap_or("unknown").to_owned(),
         text: opaque_block_text(&block).filter(|_| kind != Some(CONTAINER)),
-        provider_state: state_for_any_model(model, Value::Object(block)),
+        provider_state: provider_wide_state(model, Value::Object(block)),
     })
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn additional_call_fields(block: &JsonObject) -> JsonObject {
 }
 
 /// Creates a provider state that is sent back to every model of the provider, not only to `model`.
-pub(crate) fn state_for_any_model(model: &ModelId, data: Value) -> ProviderState {
+pub(crate) fn provider_wide_state(model: &ModelId, data: Value) -> ProviderState {
     ProviderState {
         provider: model.provider.clone(),
         model: None,

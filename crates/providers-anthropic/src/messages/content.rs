@@ -1,9 +1,9 @@
 //! Converts message parts to content blocks of the Messages API.
 
 pub(crate) mod conversation;
-mod ids;
 mod media;
-mod pairing;
+mod tool_use_ids;
+mod unpaired_blocks;
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::tool_names::ToolNames;
 
-use self::{ids::to_valid_tool_use_id, pairing::UnpairedBlocks};
+use self::{tool_use_ids::to_valid_tool_use_id, unpaired_blocks::UnpairedBlocks};
 use super::wire::{Block, ToolUseInput};
 use crate::options::MessagesOptions;
 
@@ -61,7 +61,7 @@ impl<'m> ContentMapper<'m> {
             warnings,
             dropped_reasoning: 0,
             dropped_states: 0,
-            unpaired: UnpairedBlocks::find_in_request(request, model),
+            unpaired: UnpairedBlocks::find_unpaired_blocks(request, model),
         }
     }
 }
@@ -111,7 +111,7 @@ impl ContentMapper<'_> {
         if text.text.trim().is_empty() {
             return None;
         }
-        let state = self.state_for_model(text.provider_state.as_ref());
+        let state = self.provider_state_data(text.provider_state.as_ref());
         self.dropped_states += usize::from(text.provider_state.is_some() && state.is_none());
         let citations = state.and_then(|state| state.get(CITATIONS)?.as_array());
         Some(Block::Text {
@@ -126,7 +126,7 @@ impl ContentMapper<'_> {
 
     fn map_reasoning<'a>(&mut self, reasoning: &'a Reasoning) -> Option<Block<'a>> {
         let state = self
-            .state_for_model(reasoning.provider_state.as_ref())
+            .provider_state_data(reasoning.provider_state.as_ref())
             .filter(|_| self.replay_reasoning);
         let field = |name: &str| state?.get(name)?.as_str();
         if let Some(signature) = field(SIGNATURE) {
@@ -144,7 +144,7 @@ impl ContentMapper<'_> {
 
     fn map_tool_use<'a>(&mut self, tool_use: &'a ToolUse) -> Block<'a> {
         let name = self.names.wire_name(&tool_use.name);
-        let state = self.state_for_model(tool_use.provider_state.as_ref());
+        let state = self.provider_state_data(tool_use.provider_state.as_ref());
         self.dropped_states += usize::from(tool_use.provider_state.is_some() && state.is_none());
         let is_further = |fields: &&JsonObject| {
             let known = ["type", "id", "name", "input"];
@@ -164,7 +164,7 @@ impl ContentMapper<'_> {
             return None;
         }
         let mut why = "of another model";
-        if let Some(block) = self.state_for_model(Some(&opaque.provider_state)) {
+        if let Some(block) = self.provider_state_data(Some(&opaque.provider_state)) {
             if self.unpaired.contains_block(block) {
                 why = "without its counterpart, which the API refuses,";
             } else if block.get("type").is_some_and(Value::is_string) {
@@ -277,7 +277,7 @@ impl ContentMapper<'_> {
 
     /// Returns the data of a part's provider state. Returns `None` without a state, and for a state
     /// that must not be sent to the requested model.
-    fn state_for_model<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
+    fn provider_state_data<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
         state?.data_for_model(self.model)
     }
 

@@ -14,19 +14,19 @@ use switchboard_providers_common::{
 };
 
 use super::{
-    betas::{self, BetaSources},
+    betas::{self, BetaHeaderInputs},
     cache,
     content::{
         ContentMapper, container_id,
         conversation::{WireConversation, map_conversation},
     },
     thinking::map_reasoning_to_thinking,
-    tools::{MappedTools, ToolContext, map_tools},
+    tools::{MappedTools, ToolMappingContext, map_tools},
     wire::{self, Block, Body},
 };
 use crate::{
+    model_rules::{ModelRules, SamplingSupport, find_rules},
     options::MessagesOptions,
-    rules::{ModelRules, SamplingSupport, find_rules},
     schema,
 };
 
@@ -87,8 +87,8 @@ pub fn to_wire_request<'a>(
         &mut warnings,
     )
     .with_effort(options.effort, &model.name, &mut warnings);
-    let thinks_with_budget = thinking.has_budget() || extra_enables_thinking(request);
-    let context = ToolContext {
+    let thinks_with_budget = thinking.has_budget() || extra_fields_enable_thinking(request);
+    let context = ToolMappingContext {
         request,
         model,
         names: &names,
@@ -104,7 +104,7 @@ pub fn to_wire_request<'a>(
         choice,
         outcome,
     } = map_tools(context, &mut warnings)?;
-    tool_mapping.set_names(names);
+    tool_mapping.set_tool_names(names);
     let WireConversation {
         mut system,
         leading,
@@ -121,19 +121,19 @@ pub fn to_wire_request<'a>(
     } else {
         let version = &options.api_version;
         options
-            .refuses_sampling()
+            .rejects_sampling_params()
             .then(|| format!("version {version} of the API"))
     };
     let (temperature, top_p) =
         sampling.map_temperature_and_top_p(rules, refusing.as_deref(), thinking.enables_thinking());
     let stop_sequences = sampling.map_stop_sequences();
-    sampling.warn_unsupported();
+    sampling.warn_unsupported_options();
     let output_config =
         (thinking.effort.is_some() || format.is_some()).then_some(wire::OutputConfig {
             effort: thinking.effort,
             format,
         });
-    let betas = betas::required_betas(&BetaSources {
+    let betas = betas::required_betas(&BetaHeaderInputs {
         options,
         server_tools: &server,
         extra: &request.extra,
@@ -202,7 +202,7 @@ fn map_max_tokens(
 }
 
 /// Returns whether the caller's `extra` fields enable thinking with a budget.
-fn extra_enables_thinking(request: &ChatRequest) -> bool {
+fn extra_fields_enable_thinking(request: &ChatRequest) -> bool {
     let thinking = request.extra.get("thinking");
     thinking.and_then(|it| it.get("type")?.as_str()) == Some("enabled")
 }
@@ -276,7 +276,7 @@ impl<'a> SamplingMapper<'a, '_> {
 
     /// Warns about a `seed`, which the API does not support, and about a field `stream` in `extra`,
     /// which has no effect.
-    fn warn_unsupported(&mut self) {
+    fn warn_unsupported_options(&mut self) {
         if self.request.sampling.seed.is_some() {
             self.add_warning("this API does not support a seed");
         }
@@ -311,8 +311,8 @@ fn map_response_format<'a>(
     let optional = measure_schema(&strict.schema).optional;
     // The text of the answer is returned to the caller as it is. The API must therefore not enforce
     // a schema that gives the answer another shape than the requested schema.
-    if strict.changes_shape()
-        || schema::accepts_fewer_values(schema, &strict)
+    if strict.needs_restore()
+        || schema::is_strict_schema_narrower(schema, &strict)
         || optional > MAX_OPTIONAL
     {
         warn(format!(
@@ -323,7 +323,7 @@ fn map_response_format<'a>(
         system.push(Block::from_text(schema_instruction(schema)));
         return Ok(None);
     }
-    if let Some(changes) = list_changes(schema::unenforced_changes(&strict)) {
+    if let Some(changes) = list_changes(schema::lossy_schema_changes(&strict)) {
         warn(format!(
             "the API does not enforce all of schema `{name}`: {changes}"
         ));

@@ -239,7 +239,7 @@ impl MessagesDecoder {
             .start_part(PartStart::ToolUse { id, name }, events);
         self.has_calls = true;
         if !further.is_empty() {
-            let state = blocks::state_for_any_model(&self.model, Value::Object(further));
+            let state = blocks::provider_wide_state(&self.model, Value::Object(further));
             let state = Box::new(state);
             events.push(ModelEvent::PartState { index: part, state });
         }
@@ -317,7 +317,7 @@ impl MessagesDecoder {
                 }
             }
             (OpenBlock::Ignored, _) => {}
-            (OpenBlock::Opaque { block, .. }, _) => blocks::apply_delta(block, delta),
+            (OpenBlock::Opaque { block, .. }, _) => blocks::apply_unknown_delta(block, delta),
             (_, other) => {
                 self.warn_unexpected(&format!("`{other}` in a block of another type"), events);
             }
@@ -351,7 +351,7 @@ impl MessagesDecoder {
             }
             OpenBlock::Ignored => {}
             OpenBlock::Opaque { block, input } => {
-                let part = blocks::opaque_part(&self.model, block, &input);
+                let part = blocks::to_opaque_part(&self.model, block, &input);
                 self.answer.emit_whole_part(part, events);
             }
         }
@@ -417,7 +417,7 @@ impl MessagesDecoder {
         }
         if let Some(mut container) = self.container.take() {
             container.insert("type".to_owned(), Value::String(CONTAINER.to_owned()));
-            let part = blocks::opaque_part(&self.model, container, "");
+            let part = blocks::to_opaque_part(&self.model, container, "");
             self.answer.emit_whole_part(part, events);
         }
         let summary = AnswerSummary {
@@ -487,7 +487,7 @@ impl WireDecoder for MessagesDecoder {
         self.read_event(&kind, envelope, data, events)
     }
 
-    fn allows_decoder_bypass(&self) -> bool {
+    fn is_decoder_state_unchanged(&self) -> bool {
         !self.done
     }
 

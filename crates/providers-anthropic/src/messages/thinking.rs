@@ -3,7 +3,7 @@
 use switchboard_domain::{ChatRequest, ModelCapabilities, ReasoningEffort, Warning, WarningKind};
 
 use super::wire::Thinking;
-use crate::rules::{self, Effort, MinimumThinking};
+use crate::model_rules::{self, Effort, MinimumThinking};
 
 /// The smallest thinking budget that the API accepts, in tokens.
 const MIN_BUDGET: u32 = 1_024;
@@ -55,7 +55,7 @@ impl ThinkingFields {
         let Some(configured) = configured else {
             return self;
         };
-        let rules = rules::find_rules(model);
+        let rules = model_rules::find_rules(model);
         let is_off = matches!(
             self.thinking,
             Some(Thinking::Disabled | Thinking::BetweenTools)
@@ -103,14 +103,14 @@ pub(crate) fn map_reasoning_to_thinking(
     let mut warn = |message: String| {
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     };
-    let mode = match rules::find_rules(model) {
+    let mode = match model_rules::find_rules(model) {
         Some(rules) => rules.thinking,
         // A Claude model that is not in the table is probably newer than the table.
-        None if model.contains("claude") => Some(rules::Thinking::Adaptive {
+        None if model.contains("claude") => Some(model_rules::Thinking::Adaptive {
             minimum: MinimumThinking::Disabled,
         }),
         // Models of other vendors run on compatible servers, which support thinking with a budget.
-        None => Some(rules::Thinking::Budget),
+        None => Some(model_rules::Thinking::Budget),
     };
     let mode = mode.filter(|_| capabilities.reasoning != Some(false));
     let is_off = effort == ReasoningEffort::None;
@@ -121,7 +121,7 @@ pub(crate) fn map_reasoning_to_thinking(
             }
             ThinkingFields::default()
         }
-        Some(rules::Thinking::Adaptive { minimum }) if is_off => match minimum {
+        Some(model_rules::Thinking::Adaptive { minimum }) if is_off => match minimum {
             MinimumThinking::Disabled => Thinking::Disabled.into(),
             MinimumThinking::BetweenTools => {
                 warn(format!(
@@ -139,19 +139,19 @@ pub(crate) fn map_reasoning_to_thinking(
                 }
             }
         },
-        Some(rules::Thinking::Adaptive { .. }) => ThinkingFields {
+        Some(model_rules::Thinking::Adaptive { .. }) => ThinkingFields {
             thinking: Some(Thinking::Adaptive { display: DISPLAY }),
             effort: Some(map_effort(effort)),
         },
-        Some(rules::Thinking::Budget) if is_off => Thinking::Disabled.into(),
-        Some(rules::Thinking::Budget) if max_tokens <= MIN_BUDGET => {
+        Some(model_rules::Thinking::Budget) if is_off => Thinking::Disabled.into(),
+        Some(model_rules::Thinking::Budget) if max_tokens <= MIN_BUDGET => {
             warn(format!(
                 "thinking was dropped: it needs more than {MIN_BUDGET} tokens, and the answer may \
                  have {max_tokens}"
             ));
             ThinkingFields::default()
         }
-        Some(rules::Thinking::Budget) if continues_without_thinking => {
+        Some(model_rules::Thinking::Budget) if continues_without_thinking => {
             warn(
                 "thinking was dropped in this answer: the API requires the thinking at the start \
                  of the turn, which is not in the conversation"
@@ -159,7 +159,7 @@ pub(crate) fn map_reasoning_to_thinking(
             );
             ThinkingFields::default()
         }
-        Some(rules::Thinking::Budget) => {
+        Some(model_rules::Thinking::Budget) => {
             // Thinking tokens count towards `max_tokens`. At least half of the limit remains for
             // the answer, unless half of the limit is less than the minimum budget.
             let budget_tokens = thinking_budget(effort).min(max_tokens / 2).max(MIN_BUDGET);

@@ -14,7 +14,7 @@ use switchboard_providers_common::{
 };
 
 use super::wire;
-use crate::{ServerTool, options::MessagesOptions, rules::find_rules, schema};
+use crate::{ServerTool, model_rules::find_rules, options::MessagesOptions, schema};
 
 /// Limits of one request: the number of strict tools, and the numbers of optional properties and of
 /// unions in the schemas of all strict tools. With more tools the API answers "Too many strict
@@ -46,7 +46,7 @@ impl MappedTools<'_> {
 
 /// Arguments of [`map_tools`]: a request, its model and the options of the mapping.
 #[derive(Clone, Copy)]
-pub(crate) struct ToolContext<'a, 'm> {
+pub(crate) struct ToolMappingContext<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
     pub(crate) model: &'m ModelId,
     pub(crate) names: &'m ToolNames,
@@ -63,10 +63,10 @@ pub(crate) struct ToolContext<'a, 'm> {
 /// Fails with `ModelErrorKind::InvalidRequest` if the tool choice names an undeclared tool or
 /// allows no tool. Fails with `ModelErrorKind::Unsupported` if the model does not support tools.
 pub(crate) fn map_tools<'a>(
-    context: ToolContext<'a, '_>,
+    context: ToolMappingContext<'a, '_>,
     warnings: &mut Vec<Warning>,
 ) -> Result<MappedTools<'a>, ModelError> {
-    let ToolContext {
+    let ToolMappingContext {
         request,
         model,
         names,
@@ -75,7 +75,7 @@ pub(crate) fn map_tools<'a>(
         schemas,
         thinks_with_budget,
     } = context;
-    let server = sendable_server_tools(request, capabilities, options, warnings);
+    let server = select_server_tools(request, capabilities, options, warnings);
     let forced = required_tools(request, &model.provider, "tool_choice", |name| {
         let mut server = server.iter();
         server.any(|tool| name.is_none_or(|name| tool.name() == name))
@@ -157,7 +157,7 @@ fn is_declared_tool(request: &ChatRequest, name: &str) -> bool {
 
 /// Returns the server tools to send. A server tool is omitted, with a warning, if the model does
 /// not use tools, if a declared tool has the same name, or if the tool is configured twice.
-fn sendable_server_tools<'a>(
+fn select_server_tools<'a>(
     request: &ChatRequest,
     capabilities: &ModelCapabilities,
     options: &'a MessagesOptions,
@@ -241,7 +241,7 @@ impl<'a> ToolBuilder<'a, '_> {
     fn map_tool(&mut self, tool: &'a Arc<ToolDefinition>) -> wire::Tool<'a> {
         let (input_schema, strict) = match self.strict_schema(tool) {
             Some(schema) => (schema, true),
-            None => (self.descriptive_schema(tool), false),
+            None => (self.non_strict_schema(tool), false),
         };
         wire::Tool {
             name: self.names.wire_name(&tool.name),
@@ -255,14 +255,14 @@ impl<'a> ToolBuilder<'a, '_> {
     /// Returns the schema of a tool whose input the API does not enforce. The input of a call is
     /// validated before the call is executed, so constraints that are dropped or become description
     /// text need no warning. Other changes emit a warning.
-    fn descriptive_schema(&mut self, tool: &Arc<ToolDefinition>) -> ToolSchema {
+    fn non_strict_schema(&mut self, tool: &Arc<ToolDefinition>) -> ToolSchema {
         let compiled = self.schemas.compiled_schema(tool, Dialect::Anthropic);
-        if compiled.changes_shape() {
+        if compiled.needs_restore() {
             self.tool_mapping.add_tool(tool, Dialect::Anthropic);
         }
         let is_described = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
         let changes = compiled
-            .unenforced_changes()
+            .lossy_schema_changes()
             .filter(|change| !is_described(change.kind));
         if let Some(changes) = list_changes(changes) {
             let message = format!("the input schema of `{}` was changed: {changes}", tool.name);
@@ -280,8 +280,8 @@ impl<'a> ToolBuilder<'a, '_> {
             return None;
         }
         let compiled = self.schemas.compiled_schema(tool, Dialect::AnthropicStrict);
-        let is_enforced = schema::unenforced_changes(&compiled).next().is_none();
-        if !is_enforced || schema::accepts_fewer_values(&tool.input_schema, &compiled) {
+        let is_enforced = schema::lossy_schema_changes(&compiled).next().is_none();
+        if !is_enforced || schema::is_strict_schema_narrower(&tool.input_schema, &compiled) {
             return None;
         }
         let measured = measure_schema(&compiled.schema);
@@ -291,7 +291,7 @@ impl<'a> ToolBuilder<'a, '_> {
             optional.checked_sub(measured.optional)?,
             unions.checked_sub(measured.unions)?,
         );
-        if compiled.changes_shape() {
+        if compiled.needs_restore() {
             self.tool_mapping.add_tool(tool, Dialect::AnthropicStrict);
         }
         Some(compiled)

@@ -41,7 +41,7 @@ fn map_with(
     let options = MessagesOptions::default();
     let names = ToolNames::from_request(request, NameRule::ANTHROPIC);
     let tools = map_tools(
-        ToolContext {
+        ToolMappingContext {
             request,
             model: &model(),
             names: &names,
@@ -139,7 +139,7 @@ fn a_changed_schema_root_has_a_warning() {
     let unknown = ModelCapabilities::default();
     let names = ToolNames::from_request(&request, NameRule::ANTHROPIC);
     let tools = map_tools(
-        ToolContext {
+        ToolMappingContext {
             request: &request,
             model: &model(),
             names: &names,
@@ -178,7 +178,7 @@ fn strict_tools_respect_the_limits_of_the_api() {
         let mut warnings = Vec::new();
         let names = ToolNames::from_request(&request, NameRule::ANTHROPIC);
         let tools = map_tools(
-            ToolContext {
+            ToolMappingContext {
                 request: &request,
                 model: &model(),
                 names: &names,

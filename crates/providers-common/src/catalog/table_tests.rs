@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{PROVIDERS, names};
+use super::super::{PROVIDERS, model_names};
 use super::*;
 
 fn rows() -> impl Iterator<Item = &'static str> {
@@ -37,7 +37,7 @@ fn every_line_is_an_entry_and_every_entry_is_found() {
 #[test]
 fn limits_are_plausible() {
     for entry in entries() {
-        let id = entry.id();
+        let id = entry.model_id();
         let window = entry.capabilities.context_window;
         let output = entry.capabilities.max_output_tokens;
         for limit in [window, output].into_iter().flatten() {
@@ -52,7 +52,7 @@ fn limits_are_plausible() {
 #[test]
 fn prices_are_plausible() {
     for entry in entries() {
-        let id = entry.id();
+        let id = entry.model_id();
         let Prices {
             input,
             output,
@@ -83,9 +83,9 @@ fn deprecation_days_are_dates() {
         if let Some(day) = entry.deprecated_on {
             found_any = true;
             assert!(
-                names::matches_digit_pattern(day, "20dd-dd-dd"),
+                model_names::matches_digit_pattern(day, "20dd-dd-dd"),
                 "{}: {day}",
-                entry.id()
+                entry.model_id()
             );
         }
     }
@@ -112,7 +112,8 @@ fn featured_models_are_numbered_from_one() {
 #[test]
 fn a_dated_name_is_listed_only_if_its_entry_differs() {
     for entry in entries() {
-        let base = names::strip_version(entry.name).and_then(|base| find_row(entry.provider, base));
+        let base =
+            model_names::strip_version(entry.name).and_then(|base| find_row(entry.provider, base));
         if let Some(base) = base.and_then(super::parse_row) {
             let renamed = ModelEntry {
                 name: base.name,

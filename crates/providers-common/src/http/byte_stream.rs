@@ -54,8 +54,8 @@ pub(crate) trait FrameReader: Send {
 
 /// A response body that the reader `R` splits into frames.
 pub(crate) struct FrameStream<R> {
-    /// Stream of the response body. `None` after its end, after an error and after `close` was
-    /// called.
+    /// Stream of the response body. `None` after its end, after an error and after
+    /// `close_connection` was called.
     body: Option<ByteStream>,
     /// Received bytes that do not belong to a frame that was already read.
     unread: BytesMut,
@@ -72,7 +72,7 @@ impl<R: FrameReader> FrameStream<R> {
     }
 
     /// Drops the body, which closes an open connection.
-    pub(crate) fn close(&mut self) {
+    pub(crate) fn close_connection(&mut self) {
         self.body = None;
     }
 
@@ -109,7 +109,7 @@ impl<R: FrameReader> FrameStream<R> {
 
     /// Reads the next frame if all of its bytes have already been received. Otherwise returns
     /// `false` and does not wait for more bytes.
-    pub(crate) fn read_received_frame(&mut self) -> Result<bool, ModelError> {
+    pub(crate) fn read_buffered_frame(&mut self) -> Result<bool, ModelError> {
         let read = self.reader.read_frame(&mut self.unread);
         if read.is_err() {
             self.body = None;

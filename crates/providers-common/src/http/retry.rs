@@ -1,13 +1,13 @@
 //! Retries of a failed model request, which end as soon as output of an answer is emitted.
 
 use std::{
-    pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use async_trait::async_trait;
-use futures_core::{Stream, future::BoxFuture};
+use futures_core::future::BoxFuture;
+use futures_util::{StreamExt as _, stream};
 use switchboard_domain::{ChatRequest, ModelError, ModelEvent, ModelRetry, ModelStream};
 use tokio::time::sleep;
 
@@ -43,30 +43,30 @@ pub async fn stream_with_retry<M: SingleAttemptModel>(
     if policy.max_attempts <= 1 {
         return first;
     }
-    let mut retrying = RetryStream {
+    let mut attempts = AnswerAttempts {
         model: model.clone(),
         request: request.clone(),
-        attempts: Some(policy.start_attempts()),
-        announced: None,
+        counter: Some(policy.new_attempt_counter()),
         step: AttemptState::End,
     };
-    match first {
-        Ok(stream) => retrying.step = AttemptState::Read(stream),
-        Err(error) => retrying.announced = Some(retrying.schedule_retry(error)?),
-    }
-    Ok(Box::pin(retrying))
+    let announced = match first {
+        Ok(stream) => {
+            attempts.step = AttemptState::Read(stream);
+            None
+        }
+        Err(error) => Some(Ok(attempts.schedule_retry(error)?)),
+    };
+    // `stream::unfold` would move the whole state for every token.
+    let events = stream::poll_fn(move |context| attempts.poll_event(context));
+    Ok(Box::pin(stream::iter(announced).chain(events)))
 }
 
-/// Stream of the events of an answer. It repeats failed attempts and emits [`ModelEvent::Retrying`]
-/// before each repetition. It implements `poll_next` itself, because `stream::unfold` would move
-/// the whole state for every token.
-struct RetryStream<M> {
+/// The attempts to get an answer, which are repeated until one of them has output.
+struct AnswerAttempts<M> {
     model: M,
     request: ChatRequest,
     /// Counter of attempts. `None` after output or a complete answer, so that no retry follows.
-    attempts: Option<AttemptCounter>,
-    /// [`ModelEvent::Retrying`] event to emit first, if the first attempt failed before its answer.
-    announced: Option<ModelEvent>,
+    counter: Option<AttemptCounter>,
     step: AttemptState,
 }
 
@@ -78,23 +78,17 @@ enum AttemptState {
     End,
 }
 
-/// No field is pinned in place, so the stream can move after it was polled.
-impl<M> Unpin for RetryStream<M> {}
-
-impl<M: SingleAttemptModel> Stream for RetryStream<M> {
-    type Item = Result<ModelEvent, ModelError>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        if let Some(event) = this.announced.take() {
-            return Poll::Ready(Some(Ok(event)));
-        }
+impl<M: SingleAttemptModel> AnswerAttempts<M> {
+    fn poll_event(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<ModelEvent, ModelError>>> {
         loop {
-            let error = match &mut this.step {
+            let error = match &mut self.step {
                 AttemptState::Read(stream) => match ready!(stream.as_mut().poll_next(context)) {
                     Some(Ok(event)) => {
                         if event.shows_output() || matches!(event, ModelEvent::Finished { .. }) {
-                            this.attempts = None;
+                            self.counter = None;
                         }
                         return Poll::Ready(Some(Ok(event)));
                     }
@@ -103,24 +97,22 @@ impl<M: SingleAttemptModel> Stream for RetryStream<M> {
                 },
                 AttemptState::Repeat(attempt) => match ready!(attempt.as_mut().poll(context)) {
                     Ok(stream) => {
-                        this.step = AttemptState::Read(stream);
+                        self.step = AttemptState::Read(stream);
                         continue;
                     }
                     Err(error) => Some(error),
                 },
                 AttemptState::End => None,
             };
-            this.step = AttemptState::End;
-            return Poll::Ready(error.map(|error| this.schedule_retry(error)));
+            self.step = AttemptState::End;
+            return Poll::Ready(error.map(|error| self.schedule_retry(error)));
         }
     }
-}
 
-impl<M: SingleAttemptModel> RetryStream<M> {
     /// Prepares the next attempt and returns the event that announces the pause before it. Returns
     /// `error` as the error if no further attempt is allowed.
     fn schedule_retry(&mut self, error: ModelError) -> Result<ModelEvent, ModelError> {
-        let Some(attempts) = &mut self.attempts else {
+        let Some(attempts) = &mut self.counter else {
             return Err(error);
         };
         let Some(pause) = attempts.take_retry_delay(&error) else {

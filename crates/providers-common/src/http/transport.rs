@@ -1,12 +1,12 @@
 //! The HTTP client of a provider, with time-outs and retry.
 
 mod body;
-mod call;
 mod config;
-mod failure;
+mod connection_errors;
 mod redact;
 mod request;
 mod response_headers;
+mod send_request;
 mod target;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -16,8 +16,8 @@ use http::{HeaderMap, Method};
 use reqwest::Client;
 use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
-use self::call::CheckedRequest;
 pub(crate) use self::config::AttemptCounter;
+use self::send_request::CheckedRequest;
 pub(crate) use self::target::RequestTarget;
 pub use self::{
     config::{RetryPolicy, TransportConfig},
@@ -44,16 +44,16 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 ///   error names the target.
 /// - **Secrets** (secret headers, and user, password and well-known query parameters of the
 ///   address) are redacted in errors and logs, also where the provider echoes them: in failed
-///   answers, and in successful ones by [`AnswerContext::add_answer_context`].
+///   answers, and in successful ones by [`ResponseErrorContext::add_context_to_error`].
 /// - Dropping the future or the body aborts the request.
 #[derive(Clone, derive_more::Debug)]
 #[debug("HttpTransport({:?}, {:?})", shared.provider, shared.config)]
 pub struct HttpTransport {
     client: Client,
-    shared: Arc<SharedSettings>,
+    shared: Arc<TransportSettings>,
 }
 
-struct SharedSettings {
+struct TransportSettings {
     provider: String,
     config: TransportConfig,
 }
@@ -75,22 +75,22 @@ pub struct HttpAnswer {
     /// First non-empty piece of the body, or empty if the body is empty. It shows whether the body
     /// is one JSON document or a stream. `body` contains it too.
     beginning: Bytes,
-    context: AnswerContext,
+    context: ResponseErrorContext,
 }
 
 /// Status, request id and secrets of an HTTP response, for the errors that are found in its body.
 #[derive(Debug, Clone)]
-pub struct AnswerContext {
+pub struct ResponseErrorContext {
     status: u16,
     request_id: Option<String>,
     redactor: Redactor,
 }
 
-impl AnswerContext {
+impl ResponseErrorContext {
     /// Completes an error in this response with the status and the request id. Redacts the
     /// request's secrets in the error and its causes, because gateways report an upstream's error
     /// within a successful response.
-    pub fn add_answer_context(&self, error: ModelError) -> ModelError {
+    pub fn add_context_to_error(&self, error: ModelError) -> ModelError {
         let mut error = redact::redact_error(&self.redactor, error);
         if error.request_id().is_none() {
             // An error that already has an HTTP status belongs to another request, so the id of
@@ -110,7 +110,7 @@ impl AnswerContext {
 
 impl HttpAnswer {
     /// Returns the context that adds the HTTP status and request id to errors found in the body.
-    pub fn answer_context(&self) -> AnswerContext {
+    pub fn error_context(&self) -> ResponseErrorContext {
         self.context.clone()
     }
 
@@ -161,12 +161,12 @@ impl HttpTransport {
         let client = client_builder(config).build().map_err(|error| {
             let message = format!(
                 "the HTTP client could not be created: {}",
-                failure::root_cause(&error)
+                connection_errors::root_cause(&error)
             );
             ModelError::new(&provider, ModelErrorKind::Configuration, message)
                 .with_source(error.without_url())
         })?;
-        let shared = SharedSettings {
+        let shared = TransportSettings {
             provider,
             config: config.clone(),
         };
@@ -193,7 +193,7 @@ impl HttpTransport {
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
         let target = RequestTarget::new(self, request)?;
-        self.post_to(&target, request.body.clone(), true, classifier)
+        self.post_body(&target, request.body.clone(), true, classifier)
             .await
     }
 
@@ -201,7 +201,7 @@ impl HttpTransport {
     /// [`RetryPolicy`] allows. If it is `false`, the request is sent once, and the caller is
     /// responsible for retries; see [`retry`](crate::http::retry). Fails for the same reasons as
     /// [`post`](HttpTransport::post).
-    pub(crate) async fn post_to(
+    pub(crate) async fn post_body(
         &self,
         target: &RequestTarget,
         body: Option<Bytes>,
@@ -250,7 +250,7 @@ impl HttpTransport {
         call: &CheckedRequest<'_>,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let mut attempts = self.retry_policy().start_attempts();
+        let mut attempts = self.retry_policy().new_attempt_counter();
         loop {
             let error = match call.send_once(attempts.attempt_number(), classifier).await {
                 Ok(answer) => return Ok(answer),

@@ -15,7 +15,7 @@ pub fn media_type_essence(media_type: &str) -> &str {
 
 /// Returns whether data of this media type is text, such as `text/csv`, `application/json` and
 /// `image/svg+xml`.
-pub fn is_text(media_type: &str) -> bool {
+pub fn is_text_media_type(media_type: &str) -> bool {
     let media_type = media_type_essence(media_type).to_ascii_lowercase();
     let suffix = media_type.rsplit(['+', '/']).next().unwrap_or_default();
     media_type.starts_with("text/")

@@ -6,7 +6,7 @@ use crate::JoinedText;
 
 /// Returns the structured content of a tool result as JSON text, if the content of the result has
 /// no text. Otherwise returns an empty text.
-pub fn structured_text(result: &ToolResult) -> JoinedText<'_> {
+pub fn structured_content_text(result: &ToolResult) -> JoinedText<'_> {
     let has_text = result.content.iter().any(|content| match content {
         ToolContent::Text { text }
         | ToolContent::Resource {

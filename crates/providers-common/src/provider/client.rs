@@ -32,7 +32,7 @@ struct SharedClient<C> {
     tool_schemas: ToolSchemas,
     /// Checked address and headers of the last chat request without additional headers
     /// ([`SentRequest::headers`]). Most chat requests of a client share them.
-    chat_target: Mutex<Option<ChatTarget>>,
+    chat_request_target: Mutex<Option<ChatTarget>>,
 }
 
 /// Path of a chat request, framing of its answer, whether the answer is streamed, and the
@@ -76,7 +76,7 @@ impl<C: ProviderConfig> HttpClient<C> {
             transport,
             headers,
             tool_schemas: ToolSchemas::default(),
-            chat_target: Mutex::default(),
+            chat_request_target: Mutex::default(),
         };
         Ok(Self {
             server: Arc::new(server),
@@ -110,8 +110,8 @@ impl<C: ProviderConfig> HttpClient<C> {
         let mut models = Vec::new();
         let mut path = C::MODELS_PATH.to_owned();
         for _ in 0..MAX_PAGES {
-            let read = |body: &Value| self.config().read_models(body);
-            let page = self.get_document(&path, "a list of models", read).await?;
+            let read = |body: &Value| self.config().parse_model_list(body);
+            let page = self.get_json(&path, "a list of models", read).await?;
             models.extend(page.models);
             match page.next {
                 Some(next) if next != path => path = next,
@@ -125,20 +125,20 @@ impl<C: ProviderConfig> HttpClient<C> {
     ///
     /// Fails with [`ModelErrorKind::Protocol`] if the response is not JSON or `read` returns
     /// `None`. The error message contains `expected`, a description such as "a list of models".
-    pub async fn get_document<T>(
+    pub async fn get_json<T>(
         &self,
         path: &str,
         expected: &str,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, ModelError> {
         let transport = &self.server.transport;
-        self.get_document_with(transport, path, expected, read)
+        self.get_json_with_transport(transport, path, expected, read)
             .await
     }
 
     /// Requests the JSON document at `path` over `transport`, for example to use other time-outs
-    /// than those of this client. See [`get_document`](Self::get_document).
-    pub async fn get_document_with<T>(
+    /// than those of this client. See [`get_json`](Self::get_json).
+    pub async fn get_json_with_transport<T>(
         &self,
         transport: &HttpTransport,
         path: &str,
@@ -151,8 +151,8 @@ impl<C: ProviderConfig> HttpClient<C> {
     }
 
     /// Sends `body` by POST to `path` and converts the JSON document of the answer with `read`.
-    /// Fails for the same reasons as [`get_document`](Self::get_document).
-    pub async fn post_document<T>(
+    /// Fails for the same reasons as [`get_json`](Self::get_json).
+    pub async fn post_json<T>(
         &self,
         path: &str,
         body: impl Into<Bytes>,
@@ -175,10 +175,10 @@ impl<C: ProviderConfig> HttpClient<C> {
         repeat: bool,
     ) -> Result<HttpAnswer, ModelError> {
         let (transport, errors) = (&self.server.transport, C::ERROR_TABLE);
-        let answer = match self.chat_target::<W>(sent) {
+        let answer = match self.chat_request_target::<W>(sent) {
             Ok(target) => {
                 let body = Some(sent.body.clone());
-                transport.post_to(&target, body, repeat, errors).await
+                transport.post_body(&target, body, repeat, errors).await
             }
             Err(error) => Err(error),
         };
@@ -187,11 +187,11 @@ impl<C: ProviderConfig> HttpClient<C> {
 
     /// Returns the checked address and headers of a chat request. Reuses the last result if path,
     /// framing and streaming setting are equal and the request has no additional headers.
-    fn chat_target<W: WireProtocol<Config = C>>(
+    fn chat_request_target<W: WireProtocol<Config = C>>(
         &self,
         sent: &SentRequest,
     ) -> Result<Arc<RequestTarget>, ModelError> {
-        let last = &self.server.chat_target;
+        let last = &self.server.chat_request_target;
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((path, format, streams, target)) = &*last
             && (path, *format, *streams) == (&sent.path, W::FORMAT, sent.streams)

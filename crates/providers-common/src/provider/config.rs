@@ -53,7 +53,7 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     fn validate_config(&self) -> Result<(), ModelError>;
 
     /// Reads one page of the list of models. Returns `None` if `body` is not such a page.
-    fn read_models(&self, body: &Value) -> Option<ModelPage>;
+    fn parse_model_list(&self, body: &Value) -> Option<ModelPage>;
 
     /// Adds advice for the user to an error of this server. The default returns the error
     /// unchanged.
@@ -64,7 +64,7 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     /// Checks the base address. Fails with [`ModelErrorKind::Configuration`] if it is not an HTTP
     /// address or contains credentials, because messages and logs show addresses. `remedy` is the
     /// end of the message about an invalid address.
-    fn check_address(&self, remedy: &str) -> Result<(), ModelError> {
+    fn check_base_url(&self, remedy: &str) -> Result<(), ModelError> {
         let address = self.base_url();
         if address.contains('@') {
             return Err(self.configuration_error(
@@ -84,7 +84,7 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     }
 
     /// Returns whether the base address is on `host` or on a subdomain of it.
-    fn is_on_host(&self, host: &str) -> bool {
+    fn is_base_url_on_host(&self, host: &str) -> bool {
         let uri = self.base_url().parse::<Uri>().ok();
         let actual = uri.as_ref().and_then(Uri::host).unwrap_or_default();
         let actual = actual.to_ascii_lowercase();
@@ -105,7 +105,7 @@ pub fn is_blank(secret: &SecretString) -> bool {
 }
 
 /// Returns the trimmed value of an environment variable. An empty variable counts as unset.
-pub fn read_variable(lookup: impl Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+pub fn read_env_var(lookup: impl Fn(&str) -> Option<String>, name: &str) -> Option<String> {
     let value = lookup(name)?.trim().to_owned();
     (!value.is_empty()).then_some(value)
 }

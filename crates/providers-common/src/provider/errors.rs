@@ -7,7 +7,7 @@ use switchboard_domain::{ModelError, ModelErrorKind};
 
 use crate::{
     ClassifiedError, ErrorClassifier, HttpFailure, StatusClassifier,
-    http::classify::classify_status,
+    http::error_classifier::classify_status,
 };
 
 /// Table that describes how the errors of one provider are read and classified.
@@ -254,8 +254,8 @@ impl ErrorTable {
 }
 
 impl ErrorClassifier for ErrorTable {
-    fn classify(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
-        let by_status = StatusClassifier.classify(failure);
+    fn classify_failure(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
+        let by_status = StatusClassifier.classify_failure(failure);
         let body = serde_json::from_slice::<Value>(failure.body).ok();
         let Some(error) = body.as_ref().and_then(|body| self.find_api_error(body)) else {
             if failure.status != 404 || self.not_found_hint.is_empty() {

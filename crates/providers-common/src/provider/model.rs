@@ -53,7 +53,7 @@ pub trait WireProtocol: fmt::Debug + Sized + 'static {
     /// attempt avoids the cause. Returns `false` if there is nothing to change; the caller then
     /// gets `error`. Each change is made only once, so that the attempts end. The default changes
     /// nothing.
-    fn adapt_to_error(
+    fn adapt_retry_to_error(
         _model: &HttpModel<Self>,
         _request: &ChatRequest,
         _adaptation: &mut Self::Adaptation,
@@ -63,10 +63,10 @@ pub trait WireProtocol: fmt::Debug + Sized + 'static {
     }
 
     /// Converts an answer that is one JSON document into the events of an equivalent stream.
-    fn read_document(decoder: Self::Decoder, body: &str) -> Result<Vec<ModelEvent>, ModelError>;
+    fn decode_json(decoder: Self::Decoder, body: &str) -> Result<Vec<ModelEvent>, ModelError>;
 
     /// Reads the answer to the request `sent` as a stream of events.
-    fn read_answer(
+    fn read_answer_stream(
         model: &HttpModel<Self>,
         _sent: SentRequest,
         decoder: Self::Decoder,
@@ -106,7 +106,7 @@ impl StreamFormat {
     }
 
     /// Returns whether the body of an answer is one document, and not a stream of frames.
-    fn is_document(self, answer: &HttpAnswer) -> bool {
+    fn is_single_document(self, answer: &HttpAnswer) -> bool {
         match self {
             Self::ServerSentEvents => answer.is_json_document(),
             // A document on one line is also a valid stream of JSON lines, so it is decoded as a
@@ -301,7 +301,7 @@ impl<W: WireProtocol> SingleAttemptModel for HttpModel<W> {
                         decoder,
                         recovery,
                     } = prepared;
-                    let stream = W::read_answer(self, request, decoder, answer).await?;
+                    let stream = W::read_answer_stream(self, request, decoder, answer).await?;
                     return Ok(match recovery {
                         Some(recovery) => recover_tool_calls(stream, recovery),
                         None => stream,
@@ -309,7 +309,7 @@ impl<W: WireProtocol> SingleAttemptModel for HttpModel<W> {
                 }
                 Err(error) => error,
             };
-            if !W::adapt_to_error(self, request, &mut adaptation, &error) {
+            if !W::adapt_retry_to_error(self, request, &mut adaptation, &error) {
                 return Err(error);
             }
         }
@@ -323,25 +323,25 @@ pub async fn open_stream<W: WireProtocol>(
     decoder: W::Decoder,
     answer: HttpAnswer,
 ) -> Result<ModelStream, ModelError> {
-    let context = answer.answer_context();
-    if !W::FORMAT.is_document(&answer) {
+    let context = answer.error_context();
+    if !W::FORMAT.is_single_document(&answer) {
         return Ok(match W::FORMAT {
             StreamFormat::ServerSentEvents => {
                 decode_sse_with_context(context, provider, answer.body, decoder)
             }
             StreamFormat::JsonLines => {
                 let events = decode_ndjson(provider, answer.body, decoder);
-                Box::pin(events.map_err(move |error| context.add_answer_context(error)))
+                Box::pin(events.map_err(move |error| context.add_context_to_error(error)))
             }
         });
     }
     let read = async {
         let body = read_to_end(provider, answer.body, MAX_FRAME_BYTES).await?;
-        W::read_document(decoder, decode_body_text(provider, &body)?)
+        W::decode_json(decoder, decode_body_text(provider, &body)?)
     };
     match read.await {
         Ok(events) => Ok(Box::pin(stream::iter(events.into_iter().map(Ok)))),
-        Err(error) => Err(context.add_answer_context(error)),
+        Err(error) => Err(context.add_context_to_error(error)),
     }
 }
 

@@ -54,8 +54,8 @@ pub fn list_changes<'c>(changes: impl Iterator<Item = &'c Change>) -> Option<Str
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// An optional property became required and nullable. [`restore`](super::restore()) removes the
-    /// null.
+    /// An optional property became required and nullable.
+    /// [`restore_answer`](super::restore_answer()) removes the null.
     Nullable,
     /// A constraint became text in the description. The provider does not enforce it.
     Described,
@@ -65,12 +65,14 @@ pub enum ChangeKind {
     Widened,
     /// Fewer values are valid than with the original schema.
     Narrowed,
-    /// A value is written as JSON text in a string. [`restore`](super::restore()) parses this text.
+    /// A value is written as JSON text in a string. [`restore_answer`](super::restore_answer())
+    /// parses this text.
     Encoded,
     /// A root schema that is not an object became the property `value` of an object.
-    /// [`restore`](super::restore()) unwraps it.
+    /// [`restore_answer`](super::restore_answer()) unwraps it.
     Wrapped,
-    /// A property was renamed for the provider. [`restore`](super::restore()) renames it back.
+    /// A property was renamed for the provider. [`restore_answer`](super::restore_answer()) renames
+    /// it back.
     Renamed,
     /// An invalid schema or reference was removed.
     Invalid,

@@ -151,7 +151,7 @@ pub(super) fn object_summary(schema: &Map) -> String {
         .take(MAX_JSON_BYTES)
         .map(|(name, property)| match property.get("const") {
             Some(value) => format!("{name}: {}", text_excerpt(&value.to_string())),
-            None if schema.requires(name) => name.clone(),
+            None if schema.is_required(name) => name.clone(),
             None => format!("{name}?"),
         })
         .collect();

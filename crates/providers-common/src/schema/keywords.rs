@@ -12,7 +12,7 @@ pub(super) const TYPES: [&str; 7] = [
 
 /// Form of value that a JSON Schema keyword requires, such as a schema or a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ValueForm {
+pub(super) enum ValueKind {
     Schema,
     SchemaOrFlag,
     Schemas,
@@ -32,42 +32,42 @@ pub(super) enum ValueForm {
 
 /// Returns the form that the value of a keyword must have, and the types that the keyword
 /// constrains. An empty list of types means that the keyword constrains values of every type.
-fn keyword_rule(keyword: &str) -> (ValueForm, &'static [&'static str]) {
+fn keyword_rule(keyword: &str) -> (ValueKind, &'static [&'static str]) {
     let object: &[&str] = &["object"];
     let array: &[&str] = &["array"];
     let string: &[&str] = &["string"];
     let number: &[&str] = &["number", "integer"];
     match keyword {
         "properties" | "patternProperties" | "dependentSchemas" => {
-            (ValueForm::NamedSchemas, object)
+            (ValueKind::NamedSchemas, object)
         }
-        "additionalProperties" | "unevaluatedProperties" => (ValueForm::SchemaOrFlag, object),
-        "propertyNames" => (ValueForm::Schema, object),
-        "required" => (ValueForm::List, object),
-        "minProperties" | "maxProperties" => (ValueForm::Count, object),
-        "dependentRequired" | "dependencies" => (ValueForm::NamedNames, object),
-        "items" | "unevaluatedItems" => (ValueForm::SchemaOrFlag, array),
-        "prefixItems" => (ValueForm::Schemas, array),
-        "contains" => (ValueForm::Schema, array),
-        "minItems" | "maxItems" | "minContains" | "maxContains" => (ValueForm::Count, array),
-        "uniqueItems" => (ValueForm::Flag, array),
-        "minLength" | "maxLength" => (ValueForm::Count, string),
-        "pattern" | "contentEncoding" | "contentMediaType" => (ValueForm::Text, string),
-        "contentSchema" => (ValueForm::Schema, string),
+        "additionalProperties" | "unevaluatedProperties" => (ValueKind::SchemaOrFlag, object),
+        "propertyNames" => (ValueKind::Schema, object),
+        "required" => (ValueKind::List, object),
+        "minProperties" | "maxProperties" => (ValueKind::Count, object),
+        "dependentRequired" | "dependencies" => (ValueKind::NamedNames, object),
+        "items" | "unevaluatedItems" => (ValueKind::SchemaOrFlag, array),
+        "prefixItems" => (ValueKind::Schemas, array),
+        "contains" => (ValueKind::Schema, array),
+        "minItems" | "maxItems" | "minContains" | "maxContains" => (ValueKind::Count, array),
+        "uniqueItems" => (ValueKind::Flag, array),
+        "minLength" | "maxLength" => (ValueKind::Count, string),
+        "pattern" | "contentEncoding" | "contentMediaType" => (ValueKind::Text, string),
+        "contentSchema" => (ValueKind::Schema, string),
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
-            (ValueForm::Number, number)
+            (ValueKind::Number, number)
         }
-        "multipleOf" => (ValueForm::Divisor, number),
-        "not" | "if" | "then" | "else" => (ValueForm::Schema, &[]),
-        "anyOf" | "oneOf" | "allOf" => (ValueForm::Schemas, &[]),
-        "format" | "title" | "description" | "$ref" => (ValueForm::Text, &[]),
-        "deprecated" | "readOnly" | "writeOnly" => (ValueForm::Flag, &[]),
-        "enum" | "examples" => (ValueForm::List, &[]),
-        _ => (ValueForm::Any, &[]),
+        "multipleOf" => (ValueKind::Divisor, number),
+        "not" | "if" | "then" | "else" => (ValueKind::Schema, &[]),
+        "anyOf" | "oneOf" | "allOf" => (ValueKind::Schemas, &[]),
+        "format" | "title" | "description" | "$ref" => (ValueKind::Text, &[]),
+        "deprecated" | "readOnly" | "writeOnly" => (ValueKind::Flag, &[]),
+        "enum" | "examples" => (ValueKind::List, &[]),
+        _ => (ValueKind::Any, &[]),
     }
 }
 
-pub(super) fn value_form(keyword: &str) -> ValueForm {
+pub(super) fn keyword_value_kind(keyword: &str) -> ValueKind {
     keyword_rule(keyword).0
 }
 
@@ -77,7 +77,7 @@ pub(super) fn constrained_types(keyword: &str) -> &'static [&'static str] {
 
 /// Returns whether a keyword has no effect on values of `types`, as `minLength` has none on
 /// numbers. Returns `false` if `types` is empty or the keyword constrains every type.
-pub(super) fn is_for_other_types(keyword: &str, types: &[&str]) -> bool {
+pub(super) fn ignores_types(keyword: &str, types: &[&str]) -> bool {
     let constrained = constrained_types(keyword);
     !types.is_empty()
         && !constrained.is_empty()
@@ -162,7 +162,7 @@ pub(super) trait SchemaMembers {
     }
 
     /// Returns whether the keyword `required` lists a property.
-    fn requires(&self, name: &str) -> bool {
+    fn is_required(&self, name: &str) -> bool {
         self.required_properties().any(|required| required == name)
     }
 
@@ -193,7 +193,7 @@ pub(super) fn type_names(types: &Value) -> Vec<&str> {
 }
 
 /// Returns the value of the keyword `type` that allows the types `names`.
-pub(super) fn type_value(names: &[&str]) -> Value {
+pub(super) fn type_keyword_value(names: &[&str]) -> Value {
     match names {
         [one] => json!(one),
         several => json!(several),
@@ -216,13 +216,13 @@ pub(super) fn json_type_name(value: &Value) -> &'static str {
 }
 
 /// Returns whether a value has one of the types `types`. An integer also has the type `number`.
-pub(super) fn is_of_type(value: &Value, types: &[&str]) -> bool {
+pub(super) fn has_type(value: &Value, types: &[&str]) -> bool {
     let name = json_type_name(value);
     types.contains(&name) || (name == "integer" && types.contains(&"number"))
 }
 
 /// Returns the values that `const` or `enum` allows. Returns `None` without these keywords.
-pub(super) fn listed_values(schema: &Map) -> Option<Vec<&Value>> {
+pub(super) fn const_or_enum(schema: &Map) -> Option<Vec<&Value>> {
     match schema.get("const") {
         Some(constant) => Some(vec![constant]),
         None => Some(schema.get("enum")?.as_array()?.iter().collect()),
@@ -233,7 +233,7 @@ pub(super) fn listed_values(schema: &Map) -> Option<Vec<&Value>> {
 /// `enum` or `const`, or else the first type that the other keywords constrain. Returns `None` if
 /// neither shows a type.
 pub(super) fn implied_types(schema: &Map) -> Option<Value> {
-    let values = listed_values(schema).unwrap_or_default();
+    let values = const_or_enum(schema).unwrap_or_default();
     let names = TYPES
         .iter()
         .copied()
@@ -243,7 +243,7 @@ pub(super) fn implied_types(schema: &Map) -> Option<Value> {
         names.retain(|name| *name != "integer");
     }
     if !names.is_empty() {
-        return Some(type_value(&names));
+        return Some(type_keyword_value(&names));
     }
     let name = ["object", "array", "string", "number"]
         .into_iter()
@@ -256,7 +256,7 @@ pub(super) fn implied_types(schema: &Map) -> Option<Value> {
 }
 
 /// Returns the schema `{"not": {}}`, for which no value is valid.
-pub(super) fn never_schema() -> Map {
+pub(super) fn false_schema() -> Map {
     let mut schema = Map::new();
     schema.set("not", json!({}));
     schema
@@ -303,10 +303,10 @@ pub(super) fn escape_pointer_name(name: &str) -> String {
 /// `enum`, `default` and `examples` that look like schemas are not included.
 pub(super) fn child_schemas(schema: &Map) -> impl Iterator<Item = (&str, &Map)> {
     schema.iter().flat_map(|(keyword, value)| {
-        let values: Vec<&Value> = match (value_form(keyword), value) {
-            (ValueForm::Schema | ValueForm::SchemaOrFlag, _) => vec![value],
-            (ValueForm::Schemas, Value::Array(list)) => list.iter().collect(),
-            (ValueForm::NamedSchemas, Value::Object(named)) => named.values().collect(),
+        let values: Vec<&Value> = match (keyword_value_kind(keyword), value) {
+            (ValueKind::Schema | ValueKind::SchemaOrFlag, _) => vec![value],
+            (ValueKind::Schemas, Value::Array(list)) => list.iter().collect(),
+            (ValueKind::NamedSchemas, Value::Object(named)) => named.values().collect(),
             _ => Vec::new(),
         };
         let schemas = values.into_iter().filter_map(Value::as_object);

@@ -22,7 +22,7 @@ pub fn measure_schema(schema: &Value) -> SchemaSizes {
         measure.unions += usize::from(schema.get_types().len() > 1) + usize::from(has_alternatives);
         let properties = schema.get_object("properties").into_iter().flatten();
         measure.optional += properties
-            .filter(|(name, _)| !schema.requires(name))
+            .filter(|(name, _)| !schema.is_required(name))
             .count();
     };
     if let Value::Object(root) = schema {

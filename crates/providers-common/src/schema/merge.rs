@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::{
-    keywords::{Map, SchemaMembers, is_annotation, rejects_all, type_names, type_value},
-    normal::NormalSchema,
+    keywords::{Map, SchemaMembers, is_annotation, rejects_all, type_keyword_value, type_names},
+    normalize::NormalSchema,
 };
 
 /// Maximum number of schemas that are merged into one. The others are not merged, but described as
@@ -60,7 +60,7 @@ pub(super) fn expand_schema(normal: &NormalSchema, schema: Map) -> ExpandedSchem
         if let Some(Value::String(reference)) = reference
             && !expanded.references.contains(&reference)
         {
-            if let Some(target) = normal.find_target(&reference) {
+            if let Some(target) = normal.find_def(&reference) {
                 pending.push_front(target.clone());
             }
             expanded.references.push(reference);
@@ -174,7 +174,7 @@ fn intersect_types(ours: &[&str], theirs: &[&str]) -> Intersection {
     if common.is_empty() {
         Intersection::Empty
     } else {
-        Intersection::Value(type_value(&common))
+        Intersection::Value(type_keyword_value(&common))
     }
 }
 

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{
     Dialect,
-    keywords::{Map, SchemaMembers, is_of_type, rejects_all},
-    normal::{NormalSchema, normalize_schema},
+    dialect_rules::{AnyValueRule, DialectRules},
+    keywords::{Map, SchemaMembers, has_type, rejects_all},
+    normalize::{NormalSchema, normalize_schema},
     root,
-    rules::{AnyValueRule, Rules},
 };
 
 /// Constant part of the work budget for restoring one answer. The budget limits the search among
@@ -36,9 +36,9 @@ const BYTES_PER_WORK: usize = 32;
 /// `original` is returned unchanged, with one exception: where any value is allowed and the dialect
 /// has no schema for that, a string that is valid JSON is read as JSON text. Invalid parts are
 /// returned unchanged, for the validator.
-pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
-    let rules = Rules::for_dialect(dialect);
-    if !can_change_answers(dialect) {
+pub fn restore_answer(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
+    let rules = DialectRules::for_dialect(dialect);
+    if !dialect_needs_restore(dialect) {
         return answer;
     }
     let mut normal = normalize_schema(original, rules, &mut Vec::new());
@@ -68,7 +68,7 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
     let work = value_cost(&answer)
         .saturating_mul(PASSES)
         .saturating_add(MIN_WORK);
-    let restorer = Restorer {
+    let restorer = AnswerRestorer {
         normal: &normal,
         removes_nulls: rules.all_required,
         work_left: Cell::new(work),
@@ -76,9 +76,9 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
     restorer.restore_value(vec![&schema], answer, 0)
 }
 
-/// Returns whether [`restore`] can change answers in a dialect.
-pub fn can_change_answers(dialect: Dialect) -> bool {
-    let rules = Rules::for_dialect(dialect);
+/// Returns whether [`restore_answer`] can change answers in a dialect.
+pub fn dialect_needs_restore(dialect: Dialect) -> bool {
+    let rules = DialectRules::for_dialect(dialect);
     rules.any_value == AnyValueRule::JsonText || rules.restricted_keys
 }
 
@@ -94,7 +94,7 @@ struct AppliedSchemas<'n> {
 impl<'n> AppliedSchemas<'n> {
     /// Returns the schemas that apply to the value of a key. Each of `self.schemas` contributes its
     /// entry in `properties`, or else `additionalProperties`.
-    fn key_schemas(&self, key: &str) -> Vec<&'n Map> {
+    fn property_schemas(&self, key: &str) -> Vec<&'n Map> {
         let schemas = self.schemas.iter().filter_map(|schema| {
             let named = schema.get_object("properties").and_then(|it| it.get(key));
             let additional = || schema.get("additionalProperties");
@@ -117,17 +117,17 @@ impl<'n> AppliedSchemas<'n> {
             .any(|schema| schema.has_any_keyword(keywords))
     }
 
-    fn requires(&self, key: &str) -> bool {
-        self.schemas.iter().any(|schema| schema.requires(key))
+    fn is_required(&self, key: &str) -> bool {
+        self.schemas.iter().any(|schema| schema.is_required(key))
     }
 
     fn allows_type(&self, value: &Value) -> bool {
         let mut typed = self.schemas.iter().filter(|it| it.contains_key("type"));
-        typed.all(|schema| is_of_type(value, &schema.get_types()))
+        typed.all(|schema| has_type(value, &schema.get_types()))
     }
 }
 
-struct Restorer<'n> {
+struct AnswerRestorer<'n> {
     normal: &'n NormalSchema,
     /// Whether the dialect requires every property, so that a null may represent a missing
     /// property.
@@ -135,7 +135,7 @@ struct Restorer<'n> {
     work_left: Cell<usize>,
 }
 
-impl<'n> Restorer<'n> {
+impl<'n> AnswerRestorer<'n> {
     /// Subtracts from the work budget. Returns `false` if the budget was used up before.
     fn spend_work_budget(&self, work: usize) -> bool {
         let left = self.work_left.get();
@@ -159,7 +159,7 @@ impl<'n> Restorer<'n> {
                 .extend(unions.into_iter().filter(|union| !union.is_empty()));
             pending.extend(schema.get_schemas("allOf"));
             let reference = schema.get_text("$ref");
-            pending.extend(reference.and_then(|it| self.normal.find_target(it)));
+            pending.extend(reference.and_then(|it| self.normal.find_def(it)));
         }
     }
 
@@ -171,7 +171,7 @@ impl<'n> Restorer<'n> {
         let mut applied = AppliedSchemas::default();
         self.add_schemas(schemas, &mut applied);
         // JSON text is decoded first, because its content decides which alternative applies.
-        if let Some(content) = self.json_content(&applied, &value, depth) {
+        if let Some(content) = self.parse_json_text(&applied, &value, depth) {
             value = content;
         }
         if !value.is_object() && !value.is_array() {
@@ -202,7 +202,7 @@ impl<'n> Restorer<'n> {
             if self.null_means_absent(applied, &key, &value, depth) {
                 continue;
             }
-            let schemas = applied.key_schemas(&key);
+            let schemas = applied.property_schemas(&key);
             let value = if schemas.is_empty() {
                 value
             } else {
@@ -222,10 +222,10 @@ impl<'n> Restorer<'n> {
         value: &Value,
         depth: usize,
     ) -> bool {
-        if !value.is_null() || !self.removes_nulls || applied.requires(key) {
+        if !value.is_null() || !self.removes_nulls || applied.is_required(key) {
             return false;
         }
-        let schemas = applied.key_schemas(key);
+        let schemas = applied.property_schemas(key);
         if schemas.is_empty() {
             // No schema describes this key. If there are `properties`, the key belongs to another
             // alternative or is additional, so its null means "absent".
@@ -237,7 +237,7 @@ impl<'n> Restorer<'n> {
 
     /// Parses a string as JSON text. Returns the parsed content if the schemas expect this content
     /// and not the string. Otherwise, or if the string is not JSON text, returns `None`.
-    fn json_content(
+    fn parse_json_text(
         &self,
         applied: &AppliedSchemas<'n>,
         value: &Value,
@@ -277,7 +277,7 @@ impl<'n> Restorer<'n> {
         }
         let mut applied = AppliedSchemas::default();
         self.add_schemas(schemas, &mut applied);
-        if is_sent && let Some(content) = self.json_content(&applied, value, depth) {
+        if is_sent && let Some(content) = self.parse_json_text(&applied, value, depth) {
             return self.matches_schemas(applied.schemas, &content, false, depth + 1);
         }
         let is_listed = |schema: &&Map| {
@@ -310,7 +310,7 @@ impl<'n> Restorer<'n> {
                 });
                 required.all(|name| self.spend_work_budget(1) && object.contains_key(name))
                     && object.iter().all(|(key, value)| {
-                        let schemas = applied.key_schemas(key);
+                        let schemas = applied.property_schemas(key);
                         (is_sent && self.null_means_absent(&applied, key, value, depth))
                             || (!(is_closed && schemas.is_empty())
                                 && self.matches_schemas(schemas, value, is_sent, depth + 1))

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::{
     change::{Change, ChangeKind},
     constraint_text as text,
+    dialect_rules::{AdditionalKeyRule, DialectRules},
     keywords::{Map, SchemaMembers, child_pointer, implied_types, type_names},
     merge::expand_schema,
-    normal::NormalSchema,
-    rules::{AdditionalKeyRule, Rules},
+    normalize::NormalSchema,
 };
 
 /// Maximum nesting depth of `anyOf` and `oneOf` that is examined at the root.
@@ -28,7 +28,7 @@ const MAX_ALTERNATIVES: usize = 256;
 pub(super) const WRAPPER: &str = "value";
 
 /// Returns the smallest schema that a dialect accepts: an object without properties.
-pub(super) fn empty_object_schema(rules: &Rules) -> Map {
+pub(super) fn empty_object_schema(rules: &DialectRules) -> Map {
     let mut least = Map::new();
     least.set("type", if rules.openapi { "OBJECT" } else { "object" });
     if rules.root_properties {
@@ -53,7 +53,7 @@ fn find_value_kinds(
     depth: usize,
     steps: &Cell<usize>,
 ) -> (bool, bool) {
-    if depth > MAX_DEPTH || !count_examined_schema(steps) {
+    if depth > MAX_DEPTH || !decrement_step_budget(steps) {
         return (true, true);
     }
     let schema = expand_schema(normal, schema.clone()).schema;
@@ -79,7 +79,7 @@ fn find_value_kinds(
 }
 
 /// Counts one examined schema in `steps`. Returns `false` if no step is left.
-fn count_examined_schema(steps: &Cell<usize>) -> bool {
+fn decrement_step_budget(steps: &Cell<usize>) -> bool {
     let left = steps.get();
     steps.set(left.saturating_sub(1));
     left > 0
@@ -93,7 +93,7 @@ fn is_object_root(normal: &NormalSchema) -> bool {
 /// Returns whether the root must be wrapped, which makes it the property `value` of a new object.
 /// That is the case if the dialect requires closed objects and the root allows other values than
 /// objects.
-pub(super) fn needs_root_wrapper(normal: &NormalSchema, rules: &Rules) -> bool {
+pub(super) fn needs_root_wrapper(normal: &NormalSchema, rules: &DialectRules) -> bool {
     rules.additional == AdditionalKeyRule::Forbid && !is_object_root(normal)
 }
 
@@ -101,7 +101,7 @@ pub(super) fn needs_root_wrapper(normal: &NormalSchema, rules: &Rules) -> bool {
 /// names of renamed properties.
 pub(super) fn prepare_root(
     normal: &mut NormalSchema,
-    rules: &Rules,
+    rules: &DialectRules,
     changes: &mut Vec<Change>,
 ) -> HashMap<String, String> {
     if needs_root_wrapper(normal, rules) {
@@ -114,13 +114,13 @@ pub(super) fn prepare_root(
         normal.root = to_object_root(normal, rules, changes);
     }
     if rules.restricted_keys {
-        rename_keys(&mut normal.root, changes)
+        rename_illegal_keys(&mut normal.root, changes)
     } else {
         HashMap::new()
     }
 }
 
-fn to_object_root(normal: &NormalSchema, rules: &Rules, changes: &mut Vec<Change>) -> Map {
+fn to_object_root(normal: &NormalSchema, rules: &DialectRules, changes: &mut Vec<Change>) -> Map {
     let mut report = |kind, message: &str| changes.push(Change::new("", kind, message));
     let expanded = expand_schema(normal, normal.root.clone());
     if expanded.is_opened {
@@ -130,7 +130,7 @@ fn to_object_root(normal: &NormalSchema, rules: &Rules, changes: &mut Vec<Change
     let mut described = expanded.conflicts;
     for keyword in ["anyOf", "oneOf"] {
         if let Some(Value::Array(alternatives)) = root.shift_remove(keyword)
-            && alternatives::unite(normal, &mut root, &alternatives)
+            && alternatives::merge_all(normal, &mut root, &alternatives)
         {
             let message = format!("`{keyword}` of the root became one object");
             report(ChangeKind::Widened, &message);
@@ -178,9 +178,9 @@ fn wrap_root(root: &Map) -> Map {
 }
 
 /// Renames the properties of the root whose names do not match `[a-zA-Z0-9_.-]{1,64}`. Returns a
-/// map from the old to the new names. The new names depend only on the schema, because `restore`
-/// computes them again.
-fn rename_keys(root: &mut Map, changes: &mut Vec<Change>) -> HashMap<String, String> {
+/// map from the old to the new names. The new names depend only on the schema, because
+/// `restore_answer` computes them again.
+fn rename_illegal_keys(root: &mut Map, changes: &mut Vec<Change>) -> HashMap<String, String> {
     let is_legal_char = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let is_legal = |key: &&str| (1..=64).contains(&key.len()) && key.chars().all(is_legal_char);
     let properties = root.get_object("properties").into_iter();

@@ -11,7 +11,7 @@ pub(crate) enum CallParseError {
 
 /// Returns whether a character may stand between two calls, besides white space. Llama 3.1 writes
 /// semicolons.
-pub(crate) fn is_separator(c: char) -> bool {
+pub(crate) fn is_call_separator(c: char) -> bool {
     matches!(c, ',' | ';')
 }
 
@@ -114,7 +114,7 @@ impl<'t> Cursor<'t> {
     /// was none.
     pub(crate) fn skip_closing_mark(&mut self, marks: &[&str]) -> bool {
         let start = self.at;
-        self.skip_while(|c| c.is_whitespace() || is_separator(c));
+        self.skip_while(|c| c.is_whitespace() || is_call_separator(c));
         let rest = self.remaining_text();
         let is_cut = !rest.is_empty() && marks.iter().any(|mark| mark.starts_with(rest));
         if is_cut {

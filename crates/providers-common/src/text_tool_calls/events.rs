@@ -14,9 +14,9 @@ use crate::{AnswerEvents, ToolUseIds};
 /// Converter of the calls in an answer's text into tool uses, event by event.
 /// [`recover_tool_calls`](super::recover_tool_calls) converts a whole stream with it.
 ///
-/// If the input events are in an order that [`EventGrammar`](switchboard_domain::EventGrammar)
-/// allows, the output events are too. Parts get new indices, because a text with calls becomes
-/// several parts.
+/// If the input events are in an order that
+/// [`EventOrderChecker`](switchboard_domain::EventOrderChecker) allows, the output events are too.
+/// Parts get new indices, because a text with calls becomes several parts.
 #[derive(Debug)]
 pub struct TextCallConverter {
     recovery: CallRecoverySettings,
@@ -75,7 +75,7 @@ impl TextCallConverter {
         }
         let event = match event {
             ModelEvent::PartStarted { index, part } => {
-                self.open_texts(events);
+                self.start_text_parts(events);
                 if part == PartStart::Text {
                     let text = TextPart {
                         scanner: TextScanner::new(self.recovery.clone(), self.has_text),
@@ -88,7 +88,7 @@ impl TextCallConverter {
                 if let PartStart::ToolUse { id, .. } = &part {
                     self.ids.claim_tool_use_id(Some(id));
                 }
-                let output = take_index(&mut self.next_index);
+                let output = take_part_index(&mut self.next_index);
                 self.indices.insert(index, output);
                 ModelEvent::PartStarted {
                     index: output,
@@ -101,7 +101,7 @@ impl TextCallConverter {
                 let text = part.scanner.push(&text);
                 if !text.is_empty() {
                     self.has_text = true;
-                    let index = open_text(&mut part.index, &mut self.next_index, events);
+                    let index = start_text(&mut part.index, &mut self.next_index, events);
                     events.push(ModelEvent::TextDelta { index, text });
                 }
                 return;
@@ -113,7 +113,7 @@ impl TextCallConverter {
                 return;
             }
             ModelEvent::PartFinished { index } if let Some(part) = self.texts.remove(&index) => {
-                let Some(index) = self.end_text(part, events) else {
+                let Some(index) = self.end_text_part(part, events) else {
                     return;
                 };
                 ModelEvent::PartFinished { index }
@@ -149,7 +149,7 @@ impl TextCallConverter {
     pub fn end_answer(&mut self, events: &mut Vec<ModelEvent>) {
         if !self.has_finished {
             for part in std::mem::take(&mut self.texts).into_values() {
-                self.end_text(part, events);
+                self.end_text_part(part, events);
             }
         }
     }
@@ -173,15 +173,15 @@ impl TextCallConverter {
 
     /// Starts the output parts of open texts before another part begins, so that the buffered text
     /// stays before that part.
-    fn open_texts(&mut self, events: &mut Vec<ModelEvent>) {
+    fn start_text_parts(&mut self, events: &mut Vec<ModelEvent>) {
         for text in self.texts.values_mut() {
-            open_text(&mut text.index, &mut self.next_index, events);
+            start_text(&mut text.index, &mut self.next_index, events);
         }
     }
 
     /// Ends a text and emits its buffered content. Returns the index of its output part that is
     /// still open, or `None` if there is none.
-    fn end_text(&mut self, part: TextPart, events: &mut Vec<ModelEvent>) -> Option<u32> {
+    fn end_text_part(&mut self, part: TextPart, events: &mut Vec<ModelEvent>) -> Option<u32> {
         let TextPart {
             scanner,
             states,
@@ -191,7 +191,7 @@ impl TextCallConverter {
             match piece {
                 ScannedPiece::Text(text) => {
                     self.has_text |= text.chars().any(|c| !c.is_whitespace());
-                    let index = open_text(&mut index, &mut self.next_index, events);
+                    let index = start_text(&mut index, &mut self.next_index, events);
                     events.push(ModelEvent::TextDelta { index, text });
                 }
                 ScannedPiece::Call(call) => {
@@ -203,7 +203,7 @@ impl TextCallConverter {
             }
         }
         for state in states {
-            let index = open_text(&mut index, &mut self.next_index, events);
+            let index = start_text(&mut index, &mut self.next_index, events);
             let state = Box::new(state);
             events.push(ModelEvent::PartState { index, state });
         }
@@ -212,7 +212,7 @@ impl TextCallConverter {
 
     fn emit_call(&mut self, call: FoundCall, events: &mut Vec<ModelEvent>) {
         self.found_any = true;
-        let index = take_index(&mut self.next_index);
+        let index = take_part_index(&mut self.next_index);
         let name = self.recovery.tools.declared_name(&call.name).to_owned();
         let id = self.ids.claim_tool_use_id(None);
         let part = PartStart::ToolUse { id, name };
@@ -230,16 +230,16 @@ impl TextCallConverter {
 }
 
 /// Returns the index of a text's output part. Starts the output part if there is none.
-fn open_text(index: &mut Option<u32>, next_index: &mut u32, events: &mut Vec<ModelEvent>) -> u32 {
+fn start_text(index: &mut Option<u32>, next_index: &mut u32, events: &mut Vec<ModelEvent>) -> u32 {
     *index.get_or_insert_with(|| {
-        let index = take_index(next_index);
+        let index = take_part_index(next_index);
         let part = PartStart::Text;
         events.push(ModelEvent::PartStarted { index, part });
         index
     })
 }
 
-fn take_index(next: &mut u32) -> u32 {
+fn take_part_index(next: &mut u32) -> u32 {
     let index = *next;
     *next = next.saturating_add(1);
     index

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    cursor::{CallParseError, Cursor, is_separator},
+    cursor::{CallParseError, Cursor, is_call_separator},
     literal::{read_literal, read_text_literal},
     offered_tools::OfferedTools,
 };
@@ -30,7 +30,7 @@ pub(crate) struct FoundCall {
 }
 
 impl FoundCall {
-    pub(crate) fn complete_call(name: impl Into<String>, input: impl Into<String>) -> Self {
+    pub(crate) fn new_complete(name: impl Into<String>, input: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             input: input.into(),
@@ -38,10 +38,10 @@ impl FoundCall {
         }
     }
 
-    pub(crate) fn incomplete_call(name: impl Into<String>, input: impl Into<String>) -> Self {
+    pub(crate) fn new_incomplete(name: impl Into<String>, input: impl Into<String>) -> Self {
         Self {
             is_complete: false,
-            ..Self::complete_call(name, input)
+            ..Self::new_complete(name, input)
         }
     }
 }
@@ -60,7 +60,7 @@ pub(crate) struct JsonCallReader<'a> {
 
 /// Members of a JSON call that were read so far.
 #[derive(Default)]
-struct CallMembers {
+struct PartialJsonCall {
     name: Option<String>,
     /// Byte offset at which the call's input starts in the text that the cursor reads.
     input_start: Option<usize>,
@@ -74,11 +74,11 @@ impl JsonCallReader<'_> {
         self,
         cursor: &mut Cursor<'_>,
     ) -> Result<Vec<FoundCall>, CallParseError> {
-        let mut calls = self.read_value(cursor)?;
+        let mut calls = self.read_call_or_list(cursor)?;
         loop {
             let end = cursor.position();
-            cursor.skip_while(|c| c.is_whitespace() || is_separator(c));
-            let Ok(more) = self.read_value(cursor) else {
+            cursor.skip_while(|c| c.is_whitespace() || is_call_separator(c));
+            let Ok(more) = self.read_call_or_list(cursor) else {
                 cursor.move_back_to(end);
                 return Ok(calls);
             };
@@ -87,7 +87,7 @@ impl JsonCallReader<'_> {
     }
 
     /// Reads a call or a list of calls. Fails for a list with an element that is not a call.
-    pub(crate) fn read_value(
+    pub(crate) fn read_call_or_list(
         self,
         cursor: &mut Cursor<'_>,
     ) -> Result<Vec<FoundCall>, CallParseError> {
@@ -117,7 +117,7 @@ impl JsonCallReader<'_> {
     fn read_call(self, cursor: &mut Cursor<'_>) -> Result<FoundCall, CallParseError> {
         let is_doubled = cursor.remaining_text().starts_with("{{");
         cursor.advance(usize::from(is_doubled));
-        let mut members = CallMembers::default();
+        let mut members = PartialJsonCall::default();
         if let Err(stop) = self.read_members(cursor, &mut members, false) {
             let name = members.name.ok_or(stop)?;
             if stop == CallParseError::NotACall {
@@ -129,7 +129,7 @@ impl JsonCallReader<'_> {
                 let _ = cursor.read_until(self.closers);
             }
             let input = cursor.text_since(members.input_start.unwrap_or(cursor.position()));
-            return Ok(FoundCall::incomplete_call(name, input));
+            return Ok(FoundCall::new_incomplete(name, input));
         }
         if is_doubled {
             let end = cursor.position();
@@ -145,7 +145,7 @@ impl JsonCallReader<'_> {
     fn read_members(
         self,
         cursor: &mut Cursor<'_>,
-        members: &mut CallMembers,
+        members: &mut PartialJsonCall,
         is_nested: bool,
     ) -> Result<(), CallParseError> {
         cursor.expect_text("{")?;
@@ -180,33 +180,33 @@ impl JsonCallReader<'_> {
         }
     }
 
-    fn build_call(self, members: CallMembers) -> Result<FoundCall, CallParseError> {
+    fn build_call(self, members: PartialJsonCall) -> Result<FoundCall, CallParseError> {
         let name = members.name.ok_or(CallParseError::NotACall)?;
         let Some(json) = members.input else {
             return if self.is_marked {
-                Ok(FoundCall::complete_call(name, ""))
+                Ok(FoundCall::new_complete(name, ""))
             } else {
                 Err(CallParseError::NotACall)
             };
         };
         let value = serde_json::from_str(&json).map_err(|_| CallParseError::NotACall)?;
-        let is_schema = self.is_schema(&name, &value);
+        let is_tool_definition = self.is_tool_definition(&name, &value);
         let input = match value {
             // Some models write the input as a string of JSON, as in OpenAI's API.
             Value::String(text) => text,
             _ => json,
         };
         let is_object = input.trim_start().starts_with('{');
-        if !self.is_marked && (!is_object || is_schema) {
+        if !self.is_marked && (!is_object || is_tool_definition) {
             return Err(CallParseError::NotACall);
         }
-        Ok(FoundCall::complete_call(name, input))
+        Ok(FoundCall::new_complete(name, input))
     }
 
     /// Returns whether the input of a call is a JSON Schema and not a set of arguments. `{"name":
     /// …, "parameters": {"type": "object", "properties": …}}` is the definition of a tool and not a
     /// call.
-    fn is_schema(self, tool: &str, input: &Value) -> bool {
+    fn is_tool_definition(self, tool: &str, input: &Value) -> bool {
         input.get("type").is_some_and(|it| it == "object")
             && input.get("properties").is_some_and(Value::is_object)
             && self.tools.property_schema(tool, "properties").is_none()
@@ -237,15 +237,15 @@ pub(crate) fn may_begin_call(text: &str) -> bool {
 /// Reads the input of a call whose tool is known. If the input cannot be read, the call is
 /// incomplete, and its input is the text up to the next of the marks `closers`, or to the end. The
 /// model then receives an error about the call.
-pub(crate) fn read_input(name: &str, cursor: &mut Cursor<'_>, closers: &[&str]) -> FoundCall {
+pub(crate) fn read_call_input(name: &str, cursor: &mut Cursor<'_>, closers: &[&str]) -> FoundCall {
     let start = cursor.position();
     match read_literal(cursor) {
-        Ok(input) => FoundCall::complete_call(name, input),
+        Ok(input) => FoundCall::new_complete(name, input),
         Err(stop) => {
             if stop == CallParseError::NotACall {
                 let _ = cursor.read_until(closers);
             }
-            FoundCall::incomplete_call(name, cursor.text_since(start))
+            FoundCall::new_incomplete(name, cursor.text_since(start))
         }
     }
 }

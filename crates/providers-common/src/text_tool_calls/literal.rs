@@ -69,7 +69,7 @@ pub(crate) fn read_text_literal(cursor: &mut Cursor<'_>) -> Result<String, CallP
 
 /// Consumes a comma and returns `true`. Returns `false` if `closer` comes next. Fails for any other
 /// text.
-pub(crate) fn skip_comma_before(
+pub(crate) fn skip_item_separator(
     cursor: &mut Cursor<'_>,
     closer: &str,
 ) -> Result<bool, CallParseError> {
@@ -101,11 +101,11 @@ fn convert_string(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Call
                 // The backslash of an unknown escape is kept, as Python does.
                 c => {
                     json.push_str("\\\\");
-                    push_char(c, json);
+                    push_escaped_char(c, json);
                 }
             },
             '"' => json.push_str("\\\""),
-            c => push_char(c, json),
+            c => push_escaped_char(c, json),
         }
     }
     json.push('"');
@@ -113,7 +113,7 @@ fn convert_string(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Call
 }
 
 /// Appends a character to a JSON string. Control characters are escaped.
-fn push_char(c: char, json: &mut String) {
+fn push_escaped_char(c: char, json: &mut String) {
     if c < ' ' {
         // Writing to a string cannot fail.
         let _ = write!(json, "\\u{:04x}", u32::from(c));

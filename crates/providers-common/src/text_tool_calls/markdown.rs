@@ -17,14 +17,14 @@ pub(crate) fn leading_reasoning_length(text: &str) -> Option<usize> {
 }
 
 /// Returns whether a text ends with the mark that closes reasoning.
-pub(crate) fn ends_thinking(text: &str) -> bool {
+pub(crate) fn ends_with_think_tag(text: &str) -> bool {
     THINKING.iter().any(|(_, closer)| text.ends_with(closer))
 }
 
 /// Returns the length in bytes of the Markdown code or the quoted line at the beginning of a text.
 /// Code without an end extends to the end of the text. Returns `None` if the text begins with
 /// neither. `line_is_blank`: only white space precedes the text in its line.
-pub(crate) fn leading_example_length(text: &str, line_is_blank: bool) -> Option<usize> {
+pub(crate) fn leading_code_or_quote_length(text: &str, line_is_blank: bool) -> Option<usize> {
     let mut lines = text.split_inclusive('\n');
     let line = lines.next()?;
     let mark = line.chars().next()?;

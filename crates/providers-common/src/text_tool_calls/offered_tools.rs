@@ -54,17 +54,17 @@ impl OfferedTools {
         self.0.is_empty()
     }
 
-    fn find(&self, wire_name: &str) -> Option<&OfferedTool> {
+    fn find_tool(&self, wire_name: &str) -> Option<&OfferedTool> {
         self.0.iter().find(|tool| tool.wire_name == wire_name)
     }
 
     pub(crate) fn contains(&self, wire_name: &str) -> bool {
-        self.find(wire_name).is_some()
+        self.find_tool(wire_name).is_some()
     }
 
     /// Returns whether a text begins with a tool's name and then `end`, or may do so when more of
     /// the text arrives.
-    pub(crate) fn may_begin_name(&self, text: &str, end: char) -> bool {
+    pub(crate) fn may_begin_tool_name(&self, text: &str, end: char) -> bool {
         self.0.iter().any(|tool| {
             let name = tool.wire_name.as_str();
             match text.strip_prefix(name) {
@@ -77,14 +77,14 @@ impl OfferedTools {
     /// Returns the declared name of the tool that is sent to the provider as `wire_name`. Returns
     /// `wire_name` for an unknown tool.
     pub(crate) fn declared_name<'a>(&'a self, wire_name: &'a str) -> &'a str {
-        let tool = self.find(wire_name);
+        let tool = self.find_tool(wire_name);
         tool.map_or(wire_name, |tool| tool.definition.name.as_str())
     }
 
     /// Returns the schema of the property `key` in the input schema of a tool. Returns `None` if
     /// the tool or the property is unknown.
     pub(crate) fn property_schema(&self, wire_name: &str, key: &str) -> Option<&Value> {
-        let schema = &self.find(wire_name)?.definition.input_schema;
+        let schema = &self.find_tool(wire_name)?.definition.input_schema;
         schema.get("properties")?.get(key)
     }
 
@@ -109,7 +109,7 @@ impl OfferedTools {
 
     /// Reads the name of an offered tool. The name ends before the first character for which `ends`
     /// is true. Fails if the text ends before such a character or no offered tool has this name.
-    pub(crate) fn read_name<'t>(
+    pub(crate) fn read_tool_name<'t>(
         &self,
         cursor: &mut Cursor<'t>,
         ends: impl Fn(char) -> bool,

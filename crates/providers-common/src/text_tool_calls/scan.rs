@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use super::{
     CallRecoverySettings,
-    cursor::{Cursor, is_separator},
-    form::TextCallFormat,
-    forms,
+    call_format::TextCallFormat,
+    cursor::{Cursor, is_call_separator},
+    format_parsers,
     json_calls::FoundCall,
-    markdown::{ends_thinking, leading_example_length, leading_reasoning_length},
+    markdown::{ends_with_think_tag, leading_code_or_quote_length, leading_reasoning_length},
 };
 
 /// Maximum number of bytes that the scanner searches again for other calls after a failed attempt
@@ -56,7 +56,7 @@ struct TextPosition {
 }
 
 /// Calls in one form that follow one another in a text, with their byte range.
-struct FoundCalls {
+struct CallSequence {
     range: Range<usize>,
     calls: Vec<FoundCall>,
     form: TextCallFormat,
@@ -76,7 +76,7 @@ impl TextPosition {
     fn advance(&mut self, text: &str) {
         self.at += text.len();
         for c in text.chars() {
-            let is_between_calls = self.after_call && is_separator(c);
+            let is_between_calls = self.after_call && is_call_separator(c);
             if c == '\n' {
                 self.line_is_blank = true;
             } else if !c.is_whitespace() && !is_between_calls {
@@ -90,10 +90,10 @@ impl TextPosition {
 
     /// Moves the position to the end of the reasoning or the code example at the beginning of
     /// `rest`, or by one character if there is neither.
-    fn skip_example_or_char(&mut self, rest: &str) {
+    fn skip_to_next_candidate(&mut self, rest: &str) {
         let has_text = self.has_text;
         let thinking = leading_reasoning_length(rest);
-        let length = thinking.or_else(|| leading_example_length(rest, self.line_is_blank));
+        let length = thinking.or_else(|| leading_code_or_quote_length(rest, self.line_is_blank));
         let length = length.unwrap_or_else(|| rest.ceil_char_boundary(1));
         self.advance(rest.get(..length).unwrap_or(rest));
         if thinking.is_some() {
@@ -120,12 +120,12 @@ impl TextScanner {
         self.text.push_str(text);
         while let Some(rest) = self.text.get(self.place.at..)
             && !rest.is_empty()
-            && self.candidate_forms(rest, &self.place).next().is_none()
+            && self.candidate_formats(rest, &self.place).next().is_none()
         {
             let c = rest.get(..rest.ceil_char_boundary(1)).unwrap_or(rest);
             self.place.advance(c);
             let before = self.text.get(..self.place.at);
-            if before.is_some_and(ends_thinking) {
+            if before.is_some_and(ends_with_think_tag) {
                 self.place.has_text = false;
             }
         }
@@ -147,7 +147,7 @@ impl TextScanner {
             let text = self.text.get(start..end).unwrap_or_default();
             let is_blank = text
                 .chars()
-                .all(|c| c.is_whitespace() || (start > 0 && is_separator(c)));
+                .all(|c| c.is_whitespace() || (start > 0 && is_call_separator(c)));
             let text = self.text.get(start.max(self.emitted)..end);
             if !is_blank && let Some(text) = text.filter(|text| !text.is_empty()) {
                 pieces.push(ScannedPiece::Text(text.to_owned()));
@@ -167,8 +167,8 @@ impl TextScanner {
         pieces
     }
 
-    fn find_calls(&self) -> Vec<FoundCalls> {
-        let mut all: Vec<FoundCalls> = Vec::new();
+    fn find_calls(&self) -> Vec<CallSequence> {
+        let mut all: Vec<CallSequence> = Vec::new();
         let mut place = TextPosition::new(0, false, self.follows_text);
         let mut read_until = 0;
         while let Some(rest) = self.text.get(place.at..)
@@ -185,15 +185,15 @@ impl TextScanner {
                     Err(_) => {}
                 }
             }
-            if place.after_call && is_empty_block(rest) {
-                all.push(FoundCalls {
+            if place.after_call && is_empty_code_block(rest) {
+                all.push(CallSequence {
                     range: place.at..self.text.len(),
                     calls: Vec::new(),
                     form: TextCallFormat::BareJson,
                 });
                 break;
             }
-            place.skip_example_or_char(rest);
+            place.skip_to_next_candidate(rest);
         }
         // Calls in a Markdown block count only if the answer has no other text.
         all.retain(|found| found.form != TextCallFormat::FencedJson || !place.has_text);
@@ -201,7 +201,7 @@ impl TextScanner {
     }
 
     /// Returns the forms in which a call may begin at `place`. `rest` is the text from there on.
-    fn candidate_forms(
+    fn candidate_formats(
         &self,
         rest: &str,
         place: &TextPosition,
@@ -216,7 +216,7 @@ impl TextScanner {
                 }
                 _ => true,
             };
-            is_allowed && forms::may_begin_form(*form, rest, &self.recovery.tools)
+            is_allowed && format_parsers::may_begin_format(*form, rest, &self.recovery.tools)
         };
         // Every form begins with one of these characters.
         let is_marker = rest.starts_with(['<', '[', '{', '`']);
@@ -226,14 +226,16 @@ impl TextScanner {
 
     /// Reads the calls at the beginning of `rest`. If there are no calls, fails with the number of
     /// bytes that had to be read to find this out.
-    fn read_calls(&self, rest: &str, place: &TextPosition) -> Result<FoundCalls, usize> {
+    fn read_calls(&self, rest: &str, place: &TextPosition) -> Result<CallSequence, usize> {
         let text = rest.get(..rest.floor_char_boundary(self.recovery.limit));
         let mut furthest = 0;
-        for form in self.candidate_forms(rest, place) {
+        for form in self.candidate_formats(rest, place) {
             let mut cursor = Cursor::new(text.unwrap_or_default());
-            if let Ok(calls) = forms::read_calls_in_form(form, &mut cursor, &self.recovery.tools) {
+            if let Ok(calls) =
+                format_parsers::read_format_calls(form, &mut cursor, &self.recovery.tools)
+            {
                 let range = place.at..place.at + cursor.position();
-                return Ok(FoundCalls { range, calls, form });
+                return Ok(CallSequence { range, calls, form });
             }
             furthest = furthest.max(cursor.furthest_position());
         }
@@ -243,7 +245,7 @@ impl TextScanner {
 
 /// Returns whether a text is only the beginning of a Markdown code block. Small models open another
 /// block after their last call and stop there.
-fn is_empty_block(text: &str) -> bool {
+fn is_empty_code_block(text: &str) -> bool {
     let Some(language) = text.strip_prefix("```") else {
         return false;
     };

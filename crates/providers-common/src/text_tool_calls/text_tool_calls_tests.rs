@@ -10,7 +10,7 @@ use crate::tool_names::NameRule;
 
 #[path = "buffering_tests.rs"]
 mod buffering;
-#[path = "forms_tests.rs"]
+#[path = "format_parsers_tests.rs"]
 mod forms;
 #[path = "laws_tests.rs"]
 mod laws;

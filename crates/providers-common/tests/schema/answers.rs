@@ -1,7 +1,7 @@
 //! Answers that a strict wire may give, against the schema that the tool has.
 
 use serde_json::{Map, Value, json};
-use switchboard_providers_common::schema::{Dialect, compile, restore};
+use switchboard_providers_common::schema::{Dialect, compile, restore_answer};
 
 use crate::corpus::tools;
 
@@ -140,9 +140,9 @@ fn run(dialect: Dialect) -> Seen {
                 continue;
             };
             assert!(strict.is_valid(&answer), "{}: made {answer}", tool.name);
-            let restored = restore(&tool.schema, dialect, answer.clone());
+            let restored = restore_answer(&tool.schema, dialect, answer.clone());
             // What is the tool's own already is left alone.
-            let twice = restore(&tool.schema, dialect, restored.clone());
+            let twice = restore_answer(&tool.schema, dialect, restored.clone());
             assert_eq!(twice, restored, "{}: restored twice", tool.name);
             let problem = original.validate(&restored).err().map(|it| it.to_string());
             seen.answers += 1;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use switchboard_providers_common::schema::{
-    Dialect, NO_STABLE_FORM, compile, measure_schema, restore,
+    Dialect, NO_STABLE_FORM, compile, measure_schema, restore_answer,
 };
 
 use crate::checker::problems;
@@ -209,7 +209,7 @@ proptest! {
     #[test]
     fn any_answer_is_restored_without_a_panic(schema in any_schema(), answer in any_json()) {
         for dialect in Dialect::ALL {
-            let restored = restore(&schema, dialect, answer.clone());
+            let restored = restore_answer(&schema, dialect, answer.clone());
             if matches!(dialect, Dialect::OpenAiLoose | Dialect::OllamaTools) {
                 prop_assert_eq!(&restored, &answer);
             }

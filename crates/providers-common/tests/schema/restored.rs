@@ -1,10 +1,10 @@
 //! Answers for a compiled schema as answers for the schema that was given.
 
 use serde_json::{Value, json};
-use switchboard_providers_common::schema::{Dialect, compile, measure_schema, restore};
+use switchboard_providers_common::schema::{Dialect, compile, measure_schema, restore_answer};
 
 fn strict(schema: &Value, answer: Value) -> Value {
-    restore(schema, Dialect::OpenAiStrict, answer)
+    restore_answer(schema, Dialect::OpenAiStrict, answer)
 }
 
 fn object(properties: impl Into<Value>) -> Value {
@@ -35,11 +35,11 @@ fn nulls_that_mean_absent_are_removed() {
     assert_eq!(strict(&schema, answer.clone()), expected);
     // On a wire where nothing was made nullable null is what the model said.
     assert_eq!(
-        restore(&schema, Dialect::OpenAiLoose, answer.clone()),
+        restore_answer(&schema, Dialect::OpenAiLoose, answer.clone()),
         answer
     );
     assert_eq!(
-        restore(&schema, Dialect::AnthropicStrict, answer.clone()),
+        restore_answer(&schema, Dialect::AnthropicStrict, answer.clone()),
         answer
     );
 }
@@ -134,7 +134,7 @@ fn json_text_is_read_where_the_schema_has_no_string() {
         Dialect::GeminiOpenApi,
     ] {
         assert_eq!(
-            restore(&schema, dialect, answer.clone()),
+            restore_answer(&schema, dialect, answer.clone()),
             expected,
             "{}",
             dialect.name()
@@ -147,7 +147,7 @@ fn json_text_is_read_where_the_schema_has_no_string() {
         Dialect::Anthropic,
     ] {
         assert_eq!(
-            restore(&schema, dialect, answer.clone()),
+            restore_answer(&schema, dialect, answer.clone()),
             answer,
             "{}",
             dialect.name()
@@ -176,7 +176,7 @@ fn truncated_recursion_is_read_from_json_text() {
     });
     let answer = json!({"tree": {"children": ["{\"children\": [{\"children\": []}]}"]}});
     assert_eq!(
-        restore(&schema, Dialect::AnthropicStrict, answer),
+        restore_answer(&schema, Dialect::AnthropicStrict, answer),
         json!({"tree": {"children": [{"children": [{"children": []}]}]}})
     );
 }
@@ -208,7 +208,7 @@ fn renamed_keys_are_restored() {
     assert_eq!(names, ["filter_name_2", "filter_name", "top"]);
     for dialect in [Dialect::Anthropic, Dialect::AnthropicStrict] {
         assert_eq!(
-            restore(
+            restore_answer(
                 &schema,
                 dialect,
                 json!({"filter_name_2": "a", "filter_name": "b", "top": 3})
@@ -228,7 +228,7 @@ fn invalid_answers_and_schemas_are_tolerated() {
     ] {
         for answer in [json!(null), json!("x"), json!([1]), json!({"a": null})] {
             for dialect in Dialect::ALL {
-                restore(&schema, dialect, answer.clone());
+                restore_answer(&schema, dialect, answer.clone());
             }
         }
     }

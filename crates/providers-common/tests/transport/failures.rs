@@ -105,8 +105,8 @@ async fn the_expected_media_type_is_accepted_in_any_case() {
 struct InBodyClassifier;
 
 impl ErrorClassifier for InBodyClassifier {
-    fn classify(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
-        let mut classified = StatusClassifier.classify(failure);
+    fn classify_failure(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
+        let mut classified = StatusClassifier.classify_failure(failure);
         if failure.body == b"{\"error\":\"busy\"}" {
             classified.kind = ModelErrorKind::Overloaded { retry_after: None };
         }
@@ -165,11 +165,11 @@ struct Witness {
 }
 
 impl ErrorClassifier for Witness {
-    fn classify(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
+    fn classify_failure(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
         self.length.store(failure.body.len(), SeqCst);
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         *end = failure.body.iter().rev().take(3).copied().collect();
-        StatusClassifier.classify(failure)
+        StatusClassifier.classify_failure(failure)
     }
 }
 

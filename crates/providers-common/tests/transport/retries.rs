@@ -208,8 +208,8 @@ async fn the_provider_can_override_the_status() {
 struct QuotaClassifier;
 
 impl ErrorClassifier for QuotaClassifier {
-    fn classify(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
-        let mut classified = StatusClassifier.classify(failure);
+    fn classify_failure(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
+        let mut classified = StatusClassifier.classify_failure(failure);
         if failure.body == b"insufficient_quota" {
             classified.kind = ModelErrorKind::QuotaExhausted;
             classified.request_id = Some("from the body".to_owned());

@@ -79,7 +79,7 @@ async fn the_beginning_of_a_key_at_the_cut_of_an_excerpt_is_redacted() {
 struct EchoingClassifier;
 
 impl ErrorClassifier for EchoingClassifier {
-    fn classify(&self, _: &HttpFailure<'_>) -> ClassifiedError {
+    fn classify_failure(&self, _: &HttpFailure<'_>) -> ClassifiedError {
         ClassifiedError {
             kind: ModelErrorKind::InvalidRequest {
                 field: Some(format!("tools.{KEY}")),
@@ -191,9 +191,9 @@ async fn a_key_in_an_error_of_a_successful_answer_is_redacted() {
     let server = Server::start(vec![vec![answer(200, "x-request-id: req-1\r\n", "hello")]]).await;
     let request = request(&server).with_headers(&Headers::new().with_bearer(&key()));
     let answer = transport(&once()).post(&request, &StatusClassifier).await;
-    let context = answer.unwrap().answer_context();
+    let context = answer.unwrap().error_context();
     let applied = |error: ModelError| {
-        let error = context.add_answer_context(error);
+        let error = context.add_context_to_error(error);
         let shown = format!("{error:?} {:?}", error.source().map(ToString::to_string));
         assert!(!shown.contains("hidden"), "{shown}");
         error

@@ -1,7 +1,7 @@
 //! Converts the messages of a conversation to contents of the Gemini API.
 
 pub(crate) mod parts;
-mod results;
+mod tool_results;
 
 use std::borrow::Cow;
 
@@ -67,7 +67,7 @@ pub(crate) fn map_conversation<'a>(
     turns.pair_results_with_calls(&mut mapper);
     turns.ensure_first_turn_is_user(&mut mapper);
     if !mapper.replay_thoughts || mapper.series.is_some_and(ModelSeries::requires_signatures) {
-        turns.sign_first_calls();
+        turns.add_placeholder_signatures();
     }
     let why = if mapper.replay_thoughts {
         "another model wrote them"
@@ -231,7 +231,7 @@ impl<'a> ConversationTurns<'a> {
     /// Adds the placeholder [`NOT_SIGNED`] to the first tool call of each model turn in which no
     /// call has a signature. The API refuses such turns after the last user message. Earlier turns
     /// get the placeholder too, because prompt caches need identical requests.
-    fn sign_first_calls(&mut self) {
+    fn add_placeholder_signatures(&mut self) {
         for turn in &mut self.list {
             // No placeholder is needed if a server tool's call in the turn has a signature.
             if turn.parts.iter().any(is_signed_native_part) {
@@ -276,7 +276,7 @@ impl<'a> ConversationTurn<'a> {
         for TurnCall { id, wire_id, name } in calls {
             let found = results.iter().position(|it| it.tool_use_id == id);
             self.responses.push(if let Some(at) = found {
-                mapper.map_result(results.remove(at), wire_id, name, &mut beside)
+                mapper.map_tool_result(results.remove(at), wire_id, name, &mut beside)
             } else {
                 let message = format!("call `{id}` has no result; the model receives a note");
                 mapper.add_warning(WarningKind::PartDowngraded, message);
@@ -298,7 +298,7 @@ impl<'a> ConversationTurn<'a> {
             );
             mapper.add_warning(WarningKind::PartDowngraded, message);
             let name = &stray.name;
-            let text = results::result_text(stray);
+            let text = tool_results::result_text(stray);
             beside.push(wire::Part::from_text(format!(
                 "[Result of an earlier call of tool `{name}`:]\n{text}"
             )));

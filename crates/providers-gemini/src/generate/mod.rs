@@ -21,5 +21,5 @@ pub mod wire;
 pub use request::{WireRequest, to_wire_request};
 pub use response::events_from_body;
 pub use stream::GenerateDecoder;
-pub(crate) use stream::continuation::Continuation;
+pub(crate) use stream::answer_continuation::Continuation;
 pub use switchboard_providers_common::ToolUseIds;

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     capabilities::ModelSeries,
-    options::{GeminiOptions, SchemaForm},
+    options::{GeminiOptions, SchemaLanguage},
 };
 
 /// Maximum number of stop sequences that the API accepts. The others are dropped with a warning.
@@ -96,7 +96,7 @@ pub fn to_wire_request<'a>(
         system_instruction,
         contents,
     } = map_conversation(request, mapper)?;
-    tool_mapping.set_names(names);
+    tool_mapping.set_tool_names(names);
     if contents
         .iter()
         .any(Content::has_server_side_tool_invocations)
@@ -152,7 +152,7 @@ fn map_answer_format<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
     capabilities: &ModelCapabilities,
-    form: SchemaForm,
+    form: SchemaLanguage,
     config: &mut GenerationConfig<'a>,
     warnings: &mut Vec<Warning>,
 ) -> Result<(), ModelError> {
@@ -162,8 +162,8 @@ fn map_answer_format<'a>(
     let schema = Some(schema::compile_answer_schema(wanted, form, name, warnings));
     config.response_mime_type = Some("application/json");
     match form {
-        SchemaForm::JsonSchema => config.response_json_schema = schema,
-        SchemaForm::OpenApi => config.response_schema = schema,
+        SchemaLanguage::JsonSchema => config.response_json_schema = schema,
+        SchemaLanguage::OpenApi => config.response_schema = schema,
     }
     Ok(())
 }

@@ -178,7 +178,7 @@ fn a_model_without_tools_or_schemas_says_so() {
 #[test]
 fn the_older_form_of_schemas_is_sent_where_it_is_asked_for() {
     let options = GeminiOptions {
-        schemas: SchemaForm::OpenApi,
+        schemas: SchemaLanguage::OpenApi,
         include_thoughts: false,
         ..GeminiOptions::default()
     };

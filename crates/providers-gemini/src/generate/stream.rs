@@ -1,8 +1,8 @@
 //! Converts the chunks of a response stream into domain events.
 
-pub(crate) mod continuation;
-mod fields;
-mod finish;
+pub(crate) mod answer_continuation;
+mod finish_reasons;
+mod part_fields;
 mod usage;
 
 use serde_json::{Map, Value, json};
@@ -16,9 +16,9 @@ use switchboard_providers_common::{
 };
 
 use self::{
-    continuation::Continuation,
-    fields::{find_data_field_name, media_part, string_field},
-    finish::{CONTINUATION, finish_reason, is_reason_set},
+    answer_continuation::Continuation,
+    finish_reasons::{CONTINUATION, finish_reason, is_finish_reason},
+    part_fields::{find_data_field_name, parse_media_part, string_field},
     usage::UsageReport,
 };
 use super::content::parts::{BESIDE_CONTENT, ID, PIECE, SIGNATURE};
@@ -192,7 +192,7 @@ impl GenerateDecoder {
         let number = self
             .continuation
             .as_ref()
-            .map_or(0, Continuation::count_further_requests);
+            .map_or(0, Continuation::count_continuations);
         if number != self.request_number {
             self.request_number = number;
             self.token = None;
@@ -236,7 +236,7 @@ impl GenerateDecoder {
     /// Stores the API's finish reason `word`, unless this method requests a continuation of the
     /// answer. A stored reason other than `STOP` is not replaced.
     fn set_finish_reason(&mut self, word: &str) {
-        if is_reason_set(word)
+        if is_finish_reason(word)
             && self.finish.as_deref().is_none_or(|reason| reason == "STOP")
             && !self.request_continuation(word)
         {
@@ -253,7 +253,8 @@ impl GenerateDecoder {
         };
         // A token that was already used would return the same chunks again.
         let is_new = self.used_token.as_ref() != Some(token);
-        let is_requested = word == CONTINUATION && is_new && continuation.request_next(token);
+        let is_requested =
+            word == CONTINUATION && is_new && continuation.schedule_continuation(token);
         if is_requested {
             self.used_token = self.token.clone();
         }
@@ -287,14 +288,14 @@ impl GenerateDecoder {
         let whole = match part.get("inlineData").and_then(Value::as_object) {
             // Media with a signature become an opaque part, because media parts of the domain
             // cannot store a signature.
-            Some(blob) if signature.is_none() && !is_thought => media_part(blob),
+            Some(blob) if signature.is_none() && !is_thought => parse_media_part(blob),
             _ => None,
         };
         let whole = whole.unwrap_or_else(|| {
             let data = part.get(&name).and_then(Value::as_object);
             let text = data.and_then(opaque_block_text);
             let state = Map::from_iter([(PIECE.to_owned(), Value::Object(part))]);
-            self.opaque_part(name, text, Value::Object(state))
+            self.build_opaque_part(name, text, Value::Object(state))
         });
         self.answer.emit_whole_part(whole, events);
     }
@@ -435,7 +436,7 @@ impl GenerateDecoder {
         }
     }
 
-    fn opaque_part(&self, kind: String, text: Option<String>, data: Value) -> Part {
+    fn build_opaque_part(&self, kind: String, text: Option<String>, data: Value) -> Part {
         Part::Opaque(Opaque {
             kind,
             text,
@@ -483,7 +484,7 @@ impl GenerateDecoder {
         {
             if let Some(report) = report {
                 let text = report.as_object().and_then(opaque_block_text);
-                let part = self.opaque_part(kind.to_owned(), text, json!({ kind: report }));
+                let part = self.build_opaque_part(kind.to_owned(), text, json!({ kind: report }));
                 self.answer.emit_whole_part(part, events);
             }
         }

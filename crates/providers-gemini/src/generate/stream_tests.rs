@@ -66,7 +66,10 @@ fn case_08_an_answer_at_the_request_limit_goes_on_and_its_usage_is_summed() {
             .decode_frame("", &frame.to_string(), &mut events)
             .unwrap();
     }
-    assert_eq!(continuation.take_token().as_deref(), Some("dG9rZW4tMQ=="));
+    assert_eq!(
+        continuation.take_continuation_token().as_deref(),
+        Some("dG9rZW4tMQ==")
+    );
     for (text, finish) in [(" two", json!(null)), (".", json!("STOP"))] {
         let rest = json!({
             "candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": finish}],
@@ -103,9 +106,9 @@ fn an_answer_that_cannot_go_on_is_at_a_limit() {
     let frame = transcript("continuation").pop().unwrap().to_string();
     let mut events = Vec::new();
     decoder.decode_frame("", &frame, &mut events).unwrap();
-    assert!(continuation.take_token().is_some());
+    assert!(continuation.take_continuation_token().is_some());
     decoder.decode_frame("", &frame, &mut events).unwrap();
-    assert_eq!(continuation.take_token(), None);
+    assert_eq!(continuation.take_continuation_token(), None);
     decoder.finish_decoding(&mut events).unwrap();
     assert_eq!(collected(&events).finish, FinishReason::Length);
 }

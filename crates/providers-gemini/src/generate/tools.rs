@@ -17,7 +17,7 @@ use switchboard_providers_common::{
 
 use self::schema::{compile_parameters, schema_dialect};
 use super::wire::{CallingMode, FunctionCallingConfig, FunctionDeclaration, Tool, ToolConfig};
-use crate::{ServerTool, options::SchemaForm};
+use crate::{ServerTool, options::SchemaLanguage};
 
 /// Tools and tool choice in the API's types, and how far the API applies the tool choice.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) provider: &'m str,
     pub(crate) capabilities: &'m ModelCapabilities,
     pub(crate) names: &'m ToolNames,
-    pub(crate) form: SchemaForm,
+    pub(crate) form: SchemaLanguage,
     pub(crate) schemas: &'m ToolSchemas,
     /// Whether the request has a response schema and the model refuses tools together with it.
     pub(crate) schema_instead: bool,
@@ -93,7 +93,7 @@ pub(crate) fn map_tools<'a>(
     };
     plan.remove_disallowed_tools();
     context.omit_server_tools(&mut plan, warnings);
-    if !plan.functions.is_empty() && context.refuses_functions() {
+    if !plan.functions.is_empty() && context.model_refuses_functions() {
         return Err(context.unsupported_tools_error());
     }
     if plan.functions.is_empty() && plan.server.is_empty() {
@@ -220,7 +220,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         }
     }
 
-    fn refuses_functions(&self) -> bool {
+    fn model_refuses_functions(&self) -> bool {
         self.capabilities.tools == Some(false) || self.schema_instead
     }
 
@@ -315,12 +315,12 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         warnings: &mut Vec<Warning>,
     ) -> FunctionDeclaration<'a> {
         let schema = compile_parameters(tool, self.form, self.schemas, warnings);
-        if schema.as_ref().is_some_and(|schema| schema.changes_shape()) {
+        if schema.as_ref().is_some_and(|schema| schema.needs_restore()) {
             tool_mapping.add_tool(tool, schema_dialect(self.form));
         }
         let (parameters_json_schema, parameters) = match self.form {
-            SchemaForm::JsonSchema => (schema, None),
-            SchemaForm::OpenApi => (None, schema),
+            SchemaLanguage::JsonSchema => (schema, None),
+            SchemaLanguage::OpenApi => (None, schema),
         };
         FunctionDeclaration {
             name: self.names.wire_name(&tool.name),

@@ -8,8 +8,8 @@ use switchboard_domain::{
 
 use switchboard_providers_common::{
     JoinedText,
-    media::{decode_text, is_text},
-    result_text::{mark_failed_result, push_result_content, structured_text},
+    media::{decode_text, is_text_media_type},
+    result_text::{mark_failed_result, push_result_content, structured_content_text},
 };
 
 use super::wire::{self, CallArguments, RoleName};
@@ -21,7 +21,7 @@ const PARAGRAPH: &str = "\n\n";
 const THINKING: &str = "thinking";
 
 /// Returns the provider state of a reasoning part that the Ollama API created.
-pub(crate) fn thinking_state() -> Value {
+pub(crate) fn thinking_part_state() -> Value {
     serde_json::json!({ "field": THINKING })
 }
 
@@ -103,7 +103,7 @@ impl<'a> MessageMapper<'a, '_> {
         for part in parts {
             match part {
                 Part::Text(text) => content.push(PARAGRAPH, &text.text),
-                other => self.warn_dropped(other, "instructions are text"),
+                other => self.warn_dropped_part(other, "instructions are text"),
             }
         }
         if content.is_empty() {
@@ -155,10 +155,10 @@ impl<'a> MessageMapper<'a, '_> {
                     content.push(PARAGRAPH, words);
                 }
                 Part::Opaque(opaque) if opaque.text.is_some() => {
-                    self.warn_downgraded(&opaque.kind, "its text");
+                    self.warn_downgraded_part(&opaque.kind, "its text");
                     content.push(PARAGRAPH, opaque.text.as_deref().unwrap_or_default());
                 }
-                other => self.warn_dropped(other, "a user message cannot hold it"),
+                other => self.warn_dropped_part(other, "a user message cannot hold it"),
             }
         }
         let content = Some(content).filter(|content| !content.is_empty());
@@ -200,11 +200,11 @@ impl<'a> MessageMapper<'a, '_> {
                 }
                 Part::Reasoning(_) => self.reasoning_dropped += 1,
                 Part::Opaque(opaque) if opaque.text.is_some() => {
-                    self.warn_downgraded(&opaque.kind, "its text");
+                    self.warn_downgraded_part(&opaque.kind, "its text");
                     content.push(PARAGRAPH, opaque.text.as_deref().unwrap_or_default());
                     separator = PARAGRAPH;
                 }
-                other => self.warn_dropped(other, "an assistant message is text and calls"),
+                other => self.warn_dropped_part(other, "an assistant message is text and calls"),
             }
         }
         let content = Some(content).filter(|content| !content.is_empty());
@@ -231,7 +231,7 @@ impl<'a> MessageMapper<'a, '_> {
     }
 
     fn push_tool_result(&mut self, result: &'a ToolResult) {
-        let mut content = structured_text(result);
+        let mut content = structured_content_text(result);
         let mut images = Vec::new();
         for piece in &*result.content {
             let sent = match piece {
@@ -290,14 +290,14 @@ impl<'a> MessageMapper<'a, '_> {
         let sort = media_type.split('/').next().unwrap_or_default();
         let is_taken = match sort.to_ascii_lowercase().as_str() {
             // SVG images are sent as XML text, because the server cannot decode them as images.
-            "image" => !is_text(media_type) && self.capabilities.images != Some(false),
+            "image" => !is_text_media_type(media_type) && self.capabilities.images != Some(false),
             "audio" => self.capabilities.audio != Some(false),
             _ => false,
         };
         if is_taken {
             return Ok(data);
         }
-        if is_text(media_type)
+        if is_text_media_type(media_type)
             && let Some(text) = decode_text(data)
         {
             return Err(text);
@@ -316,13 +316,13 @@ impl<'a> MessageMapper<'a, '_> {
             |title| format!("document \"{title}\""),
         );
         let text = match &media.source {
-            MediaSource::Base64(data) if is_text(&media.media_type) => decode_text(data),
+            MediaSource::Base64(data) if is_text_media_type(&media.media_type) => decode_text(data),
             _ => None,
         };
         match text {
             Some(text) => {
                 let name = format!("[{what} {}]", media.media_type);
-                self.warn_downgraded(&name, "text: this wire knows no documents");
+                self.warn_downgraded_part(&name, "text: this wire knows no documents");
                 format!("{name}\n{text}")
             }
             None => self.describe_media(&what, media, "this wire knows no documents"),
@@ -340,12 +340,12 @@ impl<'a> MessageMapper<'a, '_> {
         name
     }
 
-    fn warn_dropped(&mut self, part: &Part, why: &str) {
+    fn warn_dropped_part(&mut self, part: &Part, why: &str) {
         let what = part.describe_kind();
         self.add_warning(WarningKind::PartDropped, format!("{what} omitted: {why}"));
     }
 
-    fn warn_downgraded(&mut self, what: &str, to: &str) {
+    fn warn_downgraded_part(&mut self, what: &str, to: &str) {
         let message = format!("{what} was sent as {to}");
         self.add_warning(WarningKind::PartDowngraded, message);
     }

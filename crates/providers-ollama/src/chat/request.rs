@@ -15,9 +15,9 @@ use switchboard_providers_common::{
 
 use super::{
     content::map_messages,
-    form::{AnswerForm, EmulatedToolChoice},
     options::{ThinkForm, map_options, map_thinking},
     schema::compile_answer_schema,
+    tool_choice_emulation::{AnswerForm, EmulatedToolChoice},
     tools::{MappedTools, caller_sets_format, map_tools},
     wire::Body,
 };

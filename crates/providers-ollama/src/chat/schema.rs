@@ -28,7 +28,7 @@ pub(crate) fn declare_function<'a>(
         )
     };
     let of = format!("tool `{}`", tool.name);
-    warn_about_changes(&of, parameters.changes.iter().filter(grave), warnings);
+    warn_schema_changes(&of, parameters.changes.iter().filter(grave), warnings);
     let own = tool.description.as_str();
     wire::Function {
         name: &tool.name,
@@ -51,7 +51,7 @@ pub(crate) fn compile_answer_schema<'a>(
 ) -> Cow<'a, Value> {
     let compiled = compile(schema, Dialect::OllamaFormat);
     let of = format!("schema `{name}`");
-    warn_about_changes(&of, compiled.unenforced_changes(), warnings);
+    warn_schema_changes(&of, compiled.lossy_schema_changes(), warnings);
     compiled.schema
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn to_object_schema(schema: &Value) -> Cow<'_, Value> {
     }
 }
 
-fn warn_about_changes<'c>(
+fn warn_schema_changes<'c>(
     of: &str,
     changes: impl Iterator<Item = &'c Change>,
     warnings: &mut Vec<Warning>,

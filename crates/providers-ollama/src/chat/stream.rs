@@ -5,14 +5,14 @@ use switchboard_domain::{
     ToolChoiceOutcome, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, ToolUseIds, WireDecoder, http::classify::body_excerpt,
+    AnswerEvents, AnswerSummary, ToolUseIds, WireDecoder, http::error_classifier::body_excerpt,
     interrupted_error, protocol_error, provider::is_error,
 };
 
 use super::{
-    content::thinking_state,
-    form::AnswerForm,
-    form_reader::parse_form_answer,
+    constrained_answer::parse_form_answer,
+    content::thinking_part_state,
+    tool_choice_emulation::AnswerForm,
     wire::{Chunk, ResponseMessage, ResponseToolCall},
 };
 use crate::error::{ERRORS, is_malformed_call_error};
@@ -82,7 +82,7 @@ impl ChatDecoder {
     /// Sets the form of a constrained answer, from
     /// [`WireRequest::form`](super::WireRequest::form).
     #[must_use]
-    pub fn with_form(mut self, form: Option<AnswerForm>) -> Self {
+    pub fn with_answer_form(mut self, form: Option<AnswerForm>) -> Self {
         self.form = form;
         self
     }
@@ -256,7 +256,7 @@ impl ChatDecoder {
             None => return,
             Some(OpenPart::Text(index)) => index,
             Some(OpenPart::Reasoning(index)) => {
-                let state = ProviderState::new_for_model(&self.model, thinking_state());
+                let state = ProviderState::new_for_model(&self.model, thinking_part_state());
                 let state = Box::new(state);
                 events.push(ModelEvent::PartState { index, state });
                 index

@@ -17,7 +17,7 @@ fn held(may_answer: bool) -> ChatDecoder {
         tools: vec!["get_weather".into(), "list_cities".into()],
         may_answer,
     };
-    decoder().with_form(Some(form))
+    decoder().with_answer_form(Some(form))
 }
 
 /// Returns the events before the end or the error, and the error.

@@ -12,7 +12,7 @@ use switchboard_providers_common::{
     schema::ToolSchemas,
 };
 
-use super::{form::EmulatedToolChoice, schema, wire};
+use super::{schema, tool_choice_emulation::EmulatedToolChoice, wire};
 use crate::error;
 
 /// Result of mapping the tools and the tool choice of a request. The tools are either declared or
@@ -46,8 +46,8 @@ pub(crate) fn map_tools<'a>(
         });
     }
     let tools = match forced {
-        Some(allowed) => map_forced_choice(request, &allowed, capabilities, schemas, warnings),
-        None => map_free_choice(request, schemas, warnings),
+        Some(allowed) => map_forced_tool_choice(request, &allowed, capabilities, schemas, warnings),
+        None => map_free_tool_choice(request, schemas, warnings),
     };
     if capabilities.tools == Some(false) && !tools.declared.is_empty() {
         let message = format!("it is known to have none; {}", error::TOOLS_REMEDY);
@@ -77,7 +77,7 @@ pub(crate) fn find_required_tools<'a>(
 
 /// Returns whether the tools of a request are sent in `format`: either a call is required, or the
 /// model must choose between a call and a structured answer.
-pub(crate) fn sends_tools_in_format(
+pub(crate) fn sends_tools_in_format_field(
     request: &ChatRequest,
     capabilities: &ModelCapabilities,
 ) -> bool {
@@ -85,14 +85,14 @@ pub(crate) fn sends_tools_in_format(
         ToolChoice::None => false,
         ToolChoice::Auto => find_answer_schema(request).is_some(),
         ToolChoice::Required | ToolChoice::Only(_) => {
-            find_obstacle_to_format(request, capabilities).is_none()
+            find_forced_call_obstacle(request, capabilities).is_none()
         }
     };
     held && !request.tools.is_empty()
 }
 
 /// Returns the reason why `format` cannot force a call, or `None` if `format` can.
-fn find_obstacle_to_format(
+fn find_forced_call_obstacle(
     request: &ChatRequest,
     capabilities: &ModelCapabilities,
 ) -> Option<&'static str> {
@@ -117,14 +117,14 @@ fn find_answer_schema(request: &ChatRequest) -> Option<&Value> {
 }
 
 /// Maps a tool choice that forces a call of one of `allowed`.
-fn map_forced_choice<'a>(
+fn map_forced_tool_choice<'a>(
     request: &'a ChatRequest,
     allowed: &[&'a Arc<ToolDefinition>],
     capabilities: &ModelCapabilities,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> MappedTools<'a> {
-    if let Some(why) = find_obstacle_to_format(request, capabilities) {
+    if let Some(why) = find_forced_call_obstacle(request, capabilities) {
         let why = format!("{why}; it was left free to answer without a tool");
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, &why));
         return MappedTools {
@@ -146,7 +146,7 @@ fn map_forced_choice<'a>(
 }
 
 /// Maps a tool choice that lets the model decide whether it calls a tool.
-fn map_free_choice<'a>(
+fn map_free_tool_choice<'a>(
     request: &'a ChatRequest,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,

@@ -10,18 +10,18 @@ use switchboard_domain::{
 use switchboard_providers_common::{JoinedText, tool_names::ToolNames};
 
 use super::{
-    calls::STATE_FIELDS,
     reasoning,
-    wire::{self, ContentPart, DataUrl},
+    tool_calls::STATE_FIELDS,
+    wire::{self, ContentPart, MediaUrl},
 };
 use crate::{
     content::{
         PARAGRAPH,
-        conversation::ConversationMapper,
-        tool_results::{as_image, result_text},
+        conversation_mapper::ConversationMapper,
+        tool_results::{as_image, tool_result_text},
         warnings::{ContentWarnings, result_images_heading},
     },
-    profile::{InstructionsRole, Profile, ReasoningReplay},
+    server_profile::{InstructionsRole, Profile, ReasoningReplay},
     tools::choice_disables_reasoning,
     wire::media::{audio_format, document_filename},
 };
@@ -69,7 +69,7 @@ pub(crate) fn map_messages<'a>(
     warnings.warn_dropped_reasoning(dropped_reasoning, why);
     let why = "the answer has no other content, which the API requires";
     warnings.warn_dropped_reasoning(lone_reasoning, why);
-    warnings.report_dropped_states();
+    warnings.warn_dropped_part_states();
     messages
 }
 
@@ -192,10 +192,10 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     }
 
     fn push_tool_result(&mut self, result: &'a ToolResult) {
-        let call = self.profile.tool_ids.to_valid_id(&result.tool_use_id);
+        let call = self.profile.tool_ids.to_valid_call_id(&result.tool_use_id);
         self.messages.push(wire::Message::Tool {
             tool_call_id: call.clone(),
-            content: result_text(result),
+            content: tool_result_text(result),
         });
         let is_text = |content: &ToolContent| matches!(content, ToolContent::Text { .. });
         if result.content.iter().all(is_text) {
@@ -204,7 +204,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         let of_result = format!("the result of tool `{}`", result.name);
         let others = result.content.iter().filter(|it| as_image(it).is_none());
         self.warnings.warn_result_media_as_text(others, &of_result);
-        let images: Vec<DataUrl<'a>> = result.content.iter().filter_map(as_image).collect();
+        let images: Vec<MediaUrl<'a>> = result.content.iter().filter_map(as_image).collect();
         if images.is_empty() {
             return;
         }
@@ -222,13 +222,13 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     }
 
     fn map_image(&mut self, media: &'a Media) -> ContentPart<'a> {
-        match DataUrl::from_media(media) {
+        match MediaUrl::from_media(media) {
             Some(url) if self.capabilities.images != Some(false) => self.map_result_image(url),
             _ => self.media_as_text("image", media, "the model does not support images"),
         }
     }
 
-    fn map_result_image(&mut self, url: DataUrl<'a>) -> ContentPart<'a> {
+    fn map_result_image(&mut self, url: MediaUrl<'a>) -> ContentPart<'a> {
         ContentPart::ImageUrl {
             image_url: wire::ImageUrl { url },
         }
@@ -238,8 +238,8 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         if self.capabilities.audio == Some(false) {
             return self.media_as_text("audio", media, "the model does not support audio");
         }
-        match (audio_format(&media.media_type), DataUrl::from_media(media)) {
-            (Some(format), Some(DataUrl::Data { base64, .. })) => ContentPart::InputAudio {
+        match (audio_format(&media.media_type), MediaUrl::from_media(media)) {
+            (Some(format), Some(MediaUrl::Data { base64, .. })) => ContentPart::InputAudio {
                 input_audio: wire::InputAudio {
                     data: base64,
                     format,
@@ -252,14 +252,14 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     fn map_document(&mut self, document: &'a Document) -> ContentPart<'a> {
         let media = &document.media;
         let supported = self.capabilities.documents != Some(false);
-        match (supported, DataUrl::from_media(media)) {
-            (true, Some(file_data @ DataUrl::Data { .. })) => ContentPart::File {
+        match (supported, MediaUrl::from_media(media)) {
+            (true, Some(file_data @ MediaUrl::Data { .. })) => ContentPart::File {
                 file: wire::FileData {
                     filename: document_filename(document),
                     file_data,
                 },
             },
-            (true, Some(DataUrl::Address(url))) => {
+            (true, Some(MediaUrl::Address(url))) => {
                 self.warnings
                     .warn_downgraded_part("the address of a document", "text");
                 let title = document.title.as_deref().unwrap_or("document");
@@ -282,7 +282,7 @@ impl<'a> MessageMapper<'a, '_> {
         self.warnings.dropped_states += usize::from(state.is_some() && fields.is_none());
         wire::ToolCall::Function {
             state: fields,
-            id: self.profile.tool_ids.to_valid_id(&tool_use.id),
+            id: self.profile.tool_ids.to_valid_call_id(&tool_use.id),
             function: wire::FunctionCall {
                 name: self.names.wire_name(&tool_use.name),
                 arguments: wire::CallArguments(&tool_use.input),

@@ -7,13 +7,13 @@
 //! | [`stream`] | converts streamed chunks, as a state machine without I/O |
 //! | [`response`] | converts a whole body, with the same state machine |
 
-mod calls;
 mod content;
 mod options;
 mod reasoning;
 pub mod request;
 pub mod response;
 pub mod stream;
+mod tool_calls;
 #[allow(missing_docs, reason = "the fields have the names of the API")]
 pub mod wire;
 

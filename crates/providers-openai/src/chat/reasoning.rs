@@ -27,7 +27,7 @@ impl ReasoningBlocks {
         let Some(last) = self
             .0
             .last_mut()
-            .filter(|last| continues_block(last, &piece))
+            .filter(|last| piece_continues_block(last, &piece))
         else {
             self.0.push(piece);
             return;
@@ -60,7 +60,7 @@ impl ReasoningBlocks {
 
 /// Returns whether the piece `next` continues the reasoning block `last`. A block that already has
 /// a signature is continued only by a piece without text.
-fn continues_block(last: &JsonObject, next: &JsonObject) -> bool {
+fn piece_continues_block(last: &JsonObject, next: &JsonObject) -> bool {
     let is_same = |name: &str| last.get(name) == next.get(name);
     let text = |name: &str| last.get(name).and_then(Value::as_str).unwrap_or_default();
     let is_encrypted = ENCRYPTED_TYPES.contains(&text("type"));

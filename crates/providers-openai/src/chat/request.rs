@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     options::{OptionMapper, answer_schema},
-    profile::{MaxTokensField, Profile, ReasoningControl, SeedField},
+    server_profile::{MaxTokensField, Profile, ReasoningControl, SeedField},
     tools::{
         MappedTools, NAME_RULE, ToolContext, choice_disables_reasoning, map_tools,
         provider_tools::{ProviderTool, ToolForm},
@@ -75,7 +75,7 @@ pub fn to_wire_request<'a>(
         &mut warnings,
     )?;
     let messages = map_messages(request, model, &names, capabilities, profile, &mut warnings);
-    tool_mapping.set_names(names);
+    tool_mapping.set_tool_names(names);
     let schema = answer_schema(
         request,
         model,
@@ -100,7 +100,7 @@ pub fn to_wire_request<'a>(
     let (temperature, top_p) = options.temperature_and_top_p(effort);
     let stop = options.stop_sequences();
     let parallel_tool_calls = options.parallel_tool_calls(!declared.is_empty());
-    options.warn_stream_field();
+    options.warn_ignored_stream_field();
     let (max_completion_tokens, max_tokens) = match profile.max_tokens_field {
         MaxTokensField::MaxCompletionTokens => (request.max_output_tokens, None),
         MaxTokensField::MaxTokens => (None, request.max_output_tokens),
@@ -109,7 +109,7 @@ pub fn to_wire_request<'a>(
         SeedField::Seed => (request.sampling.seed, None),
         SeedField::RandomSeed => (None, request.sampling.seed),
     };
-    let stream = profile.streams_answer(request.delivery, response_format.is_some());
+    let stream = profile.should_stream_answer(request.delivery, response_format.is_some());
     let body = Body {
         model: &model.name,
         messages,

@@ -6,14 +6,14 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, ShapeRestorer, ToolMapping, ToolUseIds, WireDecoder,
+    AnswerEvents, AnswerSummary, JsonShapeRestorer, ToolMapping, ToolUseIds, WireDecoder,
     interrupted_error, protocol_error,
     provider::{ApiError, is_error},
 };
 
 use super::{
-    calls::CallAssembler,
     reasoning::{self, ReasoningBlocks, readable_text},
+    tool_calls::CallAssembler,
     wire::{Chunk, Delta, UsageReport},
 };
 use crate::error::ERRORS;
@@ -31,7 +31,7 @@ pub struct ChatDecoder {
     model: ModelId,
     answer: AnswerEvents,
     text: Option<u32>,
-    text_restorer: ShapeRestorer,
+    text_restorer: JsonShapeRestorer,
     tool_mapping: ToolMapping,
     refusal: Option<u32>,
     reasoning: Option<u32>,
@@ -69,7 +69,7 @@ impl ChatDecoder {
             model,
             answer: AnswerEvents::new(tool_choice, warnings),
             text: None,
-            text_restorer: ShapeRestorer::default(),
+            text_restorer: JsonShapeRestorer::default(),
             tool_mapping: ToolMapping::default(),
             refusal: None,
             reasoning: None,
@@ -124,7 +124,7 @@ impl ChatDecoder {
         }
         for choice in chunk.choices {
             if choice.index.is_some_and(|index| index != 0) {
-                self.warn_other_choice(events);
+                self.warn_extra_choices(events);
                 continue;
             }
             self.has_choice = true;
@@ -163,7 +163,7 @@ impl ChatDecoder {
             self.blocks.push_piece(block);
         }
         if let Some(content) = delta.content {
-            content.for_each_text(|is_thinking, text| {
+            content.for_each_text_piece(|is_thinking, text| {
                 if is_thinking {
                     self.add_reasoning("content", text, events);
                 } else {
@@ -253,7 +253,7 @@ impl ChatDecoder {
         events.push(ModelEvent::TextDelta { index, text });
     }
 
-    fn warn_other_choice(&mut self, events: &mut Vec<ModelEvent>) {
+    fn warn_extra_choices(&mut self, events: &mut Vec<ModelEvent>) {
         if !std::mem::replace(&mut self.has_other_choices, true) {
             let message = "the server sent several answers (`n`): only the first is read";
             let kind = WarningKind::UnknownWireValue;
@@ -356,7 +356,7 @@ impl WireDecoder for ChatDecoder {
         read.inspect_err(|_| self.emit_buffered_text(events))
     }
 
-    fn allows_decoder_bypass(&self) -> bool {
+    fn is_decoder_state_unchanged(&self) -> bool {
         // Later text frames may bypass the decoder only if they do not change its state. They
         // change it while a tool call or reasoning blocks are open, or while the restorer buffers
         // text.

@@ -3,10 +3,10 @@
 use switchboard_domain::{ToolContent, ToolResult};
 use switchboard_providers_common::{
     JoinedText,
-    result_text::{mark_failed_result, push_result_content, structured_text},
+    result_text::{mark_failed_result, push_result_content, structured_content_text},
 };
 
-use crate::wire::media::DataUrl;
+use crate::wire::media::MediaUrl;
 
 /// A piece of a tool result: text or media.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub(crate) enum ResultPiece<'a> {
 /// Returns a tool result as text. Media become descriptions, such as `[image image/png]`. If the
 /// content has no text, the structured content is used. The text of a failed result starts with the
 /// word "Error", because the API has no field for a failure.
-pub(crate) fn result_text(result: &ToolResult) -> JoinedText<'_> {
-    match result_pieces(result, |_| false).pop() {
+pub(crate) fn tool_result_text(result: &ToolResult) -> JoinedText<'_> {
+    match tool_result_pieces(result, |_| false).pop() {
         Some(ResultPiece::Text(text)) => text,
         _ => JoinedText::default(),
     }
@@ -28,11 +28,11 @@ pub(crate) fn result_text(result: &ToolResult) -> JoinedText<'_> {
 
 /// Returns the texts and the media of a tool result, in their original order. Media for which
 /// `is_supported` returns `false` become text.
-pub(crate) fn result_pieces(
+pub(crate) fn tool_result_pieces(
     result: &ToolResult,
     is_supported: impl Fn(&ToolContent) -> bool,
 ) -> Vec<ResultPiece<'_>> {
-    let (mut pieces, mut text) = (Vec::new(), structured_text(result));
+    let (mut pieces, mut text) = (Vec::new(), structured_content_text(result));
     for content in &*result.content {
         match content {
             media if is_supported(media) => {
@@ -63,15 +63,15 @@ pub(crate) fn result_pieces(
 
 /// Returns the image in one piece of content of a tool result: image content, or binary data of a
 /// supported image type, such as `image/png`. Returns `None` for other content.
-pub(crate) fn as_image(content: &ToolContent) -> Option<DataUrl<'_>> {
+pub(crate) fn as_image(content: &ToolContent) -> Option<MediaUrl<'_>> {
     match content {
-        ToolContent::Image(media) => DataUrl::from_media(media),
+        ToolContent::Image(media) => MediaUrl::from_media(media),
         ToolContent::Resource {
             media_type: Some(media_type),
             text: None,
             blob: Some(base64),
             ..
-        } if is_image_type(media_type) => Some(DataUrl::Data { media_type, base64 }),
+        } if is_image_type(media_type) => Some(MediaUrl::Data { media_type, base64 }),
         _ => None,
     }
 }

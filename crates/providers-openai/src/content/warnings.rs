@@ -80,7 +80,7 @@ impl<'m> ContentWarnings<'m> {
     }
 
     /// Adds one warning for all parts that are sent without their provider state, if there are any.
-    pub(crate) fn report_dropped_states(&mut self) {
+    pub(crate) fn warn_dropped_part_states(&mut self) {
         if self.dropped_states > 0 {
             let message = format!(
                 "{} part(s) were sent without the state of another model",

@@ -1,6 +1,6 @@
 //! Converts the messages of a conversation to input items of the Responses API.
 
-mod parts;
+mod input_parts;
 
 use std::{
     borrow::Cow,
@@ -14,22 +14,22 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{JoinedText, tool_names::ToolNames};
 
-use self::parts::{
-    appendable_text, as_pdf, file_part, image_part, join_input_parts, output_content,
-    reasoning_item, result_part, text_part,
+use self::input_parts::{
+    appendable_text, as_pdf, file_part, image_part, join_input_parts, output_content, text_part,
+    to_input_part, to_reasoning_item,
 };
 use super::{
-    state::{ItemState, is_replayable},
-    wire::{self, Content, DataUrl, InputPart, Item, OutputContent, TypedItem},
+    state::{ItemState, is_replayable_reasoning},
+    wire::{self, Content, InputPart, Item, MediaUrl, OutputContent, TypedItem},
 };
 use crate::{
     content::{
         PARAGRAPH,
-        conversation::ConversationMapper,
-        tool_results::{as_image, result_pieces, result_text},
+        conversation_mapper::ConversationMapper,
+        tool_results::{as_image, tool_result_pieces, tool_result_text},
         warnings::{ContentWarnings, result_images_heading},
     },
-    profile::{InstructionsRole, Profile},
+    server_profile::{InstructionsRole, Profile},
     wire::media::document_filename,
 };
 
@@ -42,7 +42,7 @@ pub(crate) fn map_input_items<'a>(
     profile: &Profile,
     warnings: &mut Vec<Warning>,
 ) -> Vec<Item<'a>> {
-    let mut mapper = ItemMapper {
+    let mut mapper = InputItemMapper {
         model,
         names,
         capabilities,
@@ -63,7 +63,7 @@ pub(crate) fn map_input_items<'a>(
     mapper.items
 }
 
-struct ItemMapper<'a, 'm> {
+struct InputItemMapper<'a, 'm> {
     model: &'m ModelId,
     names: &'m ToolNames,
     capabilities: &'m ModelCapabilities,
@@ -100,7 +100,7 @@ struct AssistantTurn<'a> {
     is_open: bool,
 }
 
-impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
+impl<'a, 'm> ConversationMapper<'a, 'm> for InputItemMapper<'a, 'm> {
     type Piece = InputPart<'a>;
 
     fn content_warnings(&mut self) -> &mut ContentWarnings<'m> {
@@ -145,7 +145,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
                     self.push_item(call, &mut turn);
                 }
                 Part::Reasoning(reasoning) => self.push_reasoning(reasoning, &mut turn),
-                Part::Opaque(opaque) => self.push_opaque(part, opaque, &mut turn),
+                Part::Opaque(opaque) => self.push_opaque_part(part, opaque, &mut turn),
                 other => {
                     let why = "an assistant message cannot contain it";
                     self.warnings.warn_dropped_part(other, why);
@@ -156,7 +156,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
     }
 
     fn push_tool_result(&mut self, result: &'a ToolResult) {
-        let call_id = self.profile.tool_ids.to_valid_id(&result.tool_use_id);
+        let call_id = self.profile.tool_ids.to_valid_call_id(&result.tool_use_id);
         let images = result.content.iter().filter_map(as_image).count();
         let supports_images = self.capabilities.images != Some(false);
         let supports_documents = self.capabilities.documents != Some(false);
@@ -172,10 +172,10 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
         });
         self.warnings.warn_result_media_as_text(as_text, &of_result);
         let output = if self.profile.result_media {
-            let pieces = result_pieces(result, is_media).into_iter();
-            join_input_parts(pieces.filter_map(result_part).collect(), "\n")
+            let pieces = tool_result_pieces(result, is_media).into_iter();
+            join_input_parts(pieces.filter_map(to_input_part).collect(), "\n")
         } else {
-            Content::Text(result_text(result))
+            Content::Text(tool_result_text(result))
         };
         self.items.push(Item::Output(TypedItem::FunctionCallOutput {
             call_id: call_id.clone(),
@@ -199,13 +199,13 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
     }
 
     fn map_image(&mut self, media: &'a Media) -> InputPart<'a> {
-        match DataUrl::from_media(media) {
+        match MediaUrl::from_media(media) {
             Some(image_url) if self.capabilities.images != Some(false) => image_part(image_url),
             _ => self.media_as_text("image", media, "the model does not support images"),
         }
     }
 
-    fn map_result_image(&mut self, image: DataUrl<'a>) -> InputPart<'a> {
+    fn map_result_image(&mut self, image: MediaUrl<'a>) -> InputPart<'a> {
         image_part(image)
     }
 
@@ -216,11 +216,11 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
     fn map_document(&mut self, document: &'a Document) -> InputPart<'a> {
         let media = &document.media;
         let supported = self.capabilities.documents != Some(false);
-        match (supported, DataUrl::from_media(media)) {
-            (true, Some(data @ DataUrl::Data { .. })) => {
+        match (supported, MediaUrl::from_media(media)) {
+            (true, Some(data @ MediaUrl::Data { .. })) => {
                 file_part(document_filename(document), data)
             }
-            (true, Some(DataUrl::Address(url))) => InputPart::InputFile {
+            (true, Some(MediaUrl::Address(url))) => InputPart::InputFile {
                 filename: document.title.as_deref().map(Cow::Borrowed),
                 file_data: None,
                 file_url: Some(url),
@@ -230,7 +230,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
     }
 }
 
-impl<'a> ItemMapper<'a, '_> {
+impl<'a> InputItemMapper<'a, '_> {
     fn add_message(&mut self, role: wire::Role, content: Content<'a>) {
         self.items.push(Item::Message {
             role,
@@ -348,7 +348,7 @@ impl<'a> ItemMapper<'a, '_> {
         }
         Item::Output(TypedItem::FunctionCall {
             id: self.claim_item_id(own.as_ref(), turn),
-            call_id: self.profile.tool_ids.to_valid_id(&tool_use.id),
+            call_id: self.profile.tool_ids.to_valid_call_id(&tool_use.id),
             name: self.names.wire_name(&tool_use.name),
             arguments: wire::CallArguments(&tool_use.input),
             status: own.and_then(|own| own.text_field("status")),
@@ -362,7 +362,7 @@ impl<'a> ItemMapper<'a, '_> {
         let item = state
             .and_then(|state| state.data_for_model(self.model))
             .and_then(Value::as_object)
-            .filter(|item| is_replayable(item));
+            .filter(|item| is_replayable_reasoning(item));
         let id = item.and_then(|item| item.get("id")).and_then(Value::as_str);
         let (Some(item), Some(id)) = (item, id) else {
             self.dropped_reasoning += 1;
@@ -373,10 +373,10 @@ impl<'a> ItemMapper<'a, '_> {
         }
         turn.reasoning_ids.push(id);
         turn.waiting
-            .push(Item::Unchanged(reasoning_item(item, &reasoning.text)));
+            .push(Item::Unchanged(to_reasoning_item(item, &reasoning.text)));
     }
 
-    fn push_opaque(&mut self, part: &Part, opaque: &'a Opaque, turn: &mut AssistantTurn<'a>) {
+    fn push_opaque_part(&mut self, part: &Part, opaque: &'a Opaque, turn: &mut AssistantTurn<'a>) {
         if let Some(own) = ItemState::from_provider_state(Some(&opaque.provider_state), self.model)
         {
             let has_no_id = own.text_field("id").is_none();
@@ -403,6 +403,6 @@ impl<'a> ItemMapper<'a, '_> {
         let why = "no item follows them, which the API requires";
         self.warnings
             .warn_dropped_reasoning(self.lone_reasoning, why);
-        self.warnings.report_dropped_states();
+        self.warnings.warn_dropped_part_states();
     }
 }

@@ -35,11 +35,11 @@
 //! issue threads.
 
 mod content;
-mod fields;
-mod items;
+mod json_fields;
+mod output_items;
+pub(crate) mod reasoning_removal;
 pub mod request;
 pub mod response;
-pub(crate) mod retry;
 mod state;
 pub mod stream;
 #[allow(missing_docs, reason = "the fields have the names of the API")]

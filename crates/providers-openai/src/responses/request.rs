@@ -16,7 +16,7 @@ use crate::{
     ServerTool,
     chat::wire::ResponseFormat,
     options::{OptionMapper, answer_schema},
-    profile::Profile,
+    server_profile::Profile,
     tools::{
         MappedTools, NAME_RULE, ToolContext, choice_disables_reasoning, map_tools,
         provider_tools::{ProviderTool, ToolForm},
@@ -143,7 +143,7 @@ pub fn to_wire_request<'a>(
         mut tool_mapping,
     } = map_tools(context, provider_tools, &mut warnings)?;
     let input = map_input_items(request, model, &names, capabilities, profile, &mut warnings);
-    tool_mapping.set_names(names);
+    tool_mapping.set_tool_names(names);
     let schema = answer_schema(
         request,
         model,
@@ -153,7 +153,7 @@ pub fn to_wire_request<'a>(
         &mut tool_mapping,
         &mut warnings,
     )?;
-    let streams = profile.streams_answer(request.delivery, schema.is_some());
+    let streams = profile.should_stream_answer(request.delivery, schema.is_some());
     let (text, response_format) = match schema {
         None => (None, None),
         Some((name, sent)) if profile.text_format => {
@@ -187,7 +187,7 @@ pub fn to_wire_request<'a>(
         requested.max(MIN_OUTPUT_TOKENS)
     });
     let parallel_tool_calls = mapper.parallel_tool_calls(!declared.is_empty());
-    mapper.warn_stream_field();
+    mapper.warn_ignored_stream_field();
     // Only models with reasoning accept this value of `include`. For other models the API answers
     // "Encrypted content is not supported with this model".
     let encrypted = may_reason.then_some("reasoning.encrypted_content");

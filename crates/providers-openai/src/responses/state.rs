@@ -42,7 +42,7 @@ pub(crate) fn text_part_state(
 
 /// Returns the provider state of a tool use from the call item `item`. `after` is the id of the
 /// reasoning item before it. Returns `None` if the item has none of the fields in `CALL_FIELDS`.
-pub(crate) fn call_state(
+pub(crate) fn tool_call_state(
     model: &ModelId,
     item: &JsonObject,
     after: Option<&str>,
@@ -55,27 +55,27 @@ pub(crate) fn call_state(
 /// Returns the provider state of a reasoning part. Returns `None` if the item contains neither
 /// encrypted nor readable reasoning, because the API would not accept such an item.
 pub(crate) fn reasoning_state(model: &ModelId, item: &JsonObject) -> Option<ProviderState> {
-    is_replayable(item)
-        .then(|| ProviderState::new_for_model(model, Value::Object(strip_output_field(item))))
+    is_replayable_reasoning(item)
+        .then(|| ProviderState::new_for_model(model, Value::Object(strip_created_by(item))))
 }
 
 /// Returns the provider state of an opaque part: the item without `created_by`. `after` is the id
 /// of the reasoning item before it.
-pub(crate) fn opaque_state(
+pub(crate) fn opaque_part_state(
     model: &ModelId,
     item: &JsonObject,
     after: Option<&str>,
 ) -> ProviderState {
     ProviderState::new_for_model(
         model,
-        Value::Object(build_state_data(strip_output_field(item), after)),
+        Value::Object(build_state_data(strip_created_by(item), after)),
     )
 }
 
 /// Returns whether a reasoning item contains its reasoning, encrypted or as text. A summary is not
 /// enough. With the id alone the API cannot find the reasoning, because the provider does not store
 /// it.
-pub(crate) fn is_replayable(item: &JsonObject) -> bool {
+pub(crate) fn is_replayable_reasoning(item: &JsonObject) -> bool {
     let has = |name: &str| match item.get(name) {
         Some(Value::String(text)) => !text.is_empty(),
         Some(Value::Array(list)) => !list.is_empty(),
@@ -85,7 +85,7 @@ pub(crate) fn is_replayable(item: &JsonObject) -> bool {
 }
 
 /// Returns a copy of an item without `created_by`, which the API does not accept in requests.
-fn strip_output_field(item: &JsonObject) -> JsonObject {
+fn strip_created_by(item: &JsonObject) -> JsonObject {
     let mut item = item.clone();
     item.shift_remove(OUTPUT_ONLY_FIELD);
     item

@@ -13,8 +13,8 @@ use switchboard_providers_common::{
 };
 
 use super::{
-    fields::arguments_as_json,
-    items::{Content, ItemAddress, OutputItems},
+    json_fields::arguments_as_json,
+    output_items::{Content, ItemAddress, OutputItems},
     wire::{Event, Response},
 };
 use crate::error::ERRORS;
@@ -214,7 +214,7 @@ impl ResponsesDecoder {
             let details = response.incomplete_details.unwrap_or_default();
             let why = details.reason.filter(|reason| !reason.is_empty());
             let raw = why.unwrap_or_else(|| status.to_owned());
-            (incomplete_reason(&raw), raw)
+            (map_incomplete_reason(&raw), raw)
         } else if at_limit {
             (FinishReason::Length, status.to_owned())
         } else {
@@ -297,7 +297,7 @@ impl ResponsesDecoder {
 }
 
 /// Maps the API's reason why an answer is incomplete to a finish reason.
-fn incomplete_reason(reason: &str) -> FinishReason {
+fn map_incomplete_reason(reason: &str) -> FinishReason {
     match reason {
         // OpenAI sends `max_output_tokens`. The other two values come from proxies to other APIs.
         "max_output_tokens" | "max_tokens" | "length" => FinishReason::Length,

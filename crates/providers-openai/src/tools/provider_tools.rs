@@ -250,7 +250,7 @@ impl DeclaredTools<'_> {
     }
 
     /// Returns the declared tools, or `None` if there are none.
-    pub(crate) fn non_empty(&self) -> Option<&Self> {
+    pub(crate) fn non_empty_tools(&self) -> Option<&Self> {
         (!self.is_empty()).then_some(self)
     }
 }

@@ -12,7 +12,7 @@ use switchboard_providers_common::schema::{
     Change, ChangeKind, CompiledSchema, Dialect, ToolSchema, ToolSchemas, compile, list_changes,
 };
 
-use crate::profile::Profile;
+use crate::server_profile::Profile;
 
 /// Keywords that OpenAI refuses at the root: "schema must have type 'object' and not have
 /// 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (langchainjs#9804).
@@ -25,7 +25,7 @@ pub(crate) struct SentSchema<'a> {
     pub(crate) strict: bool,
     /// Whether an answer that follows the sent schema has another shape than the declared schema.
     /// The decoder must then restore the declared shape.
-    pub(crate) changes_shape: bool,
+    pub(crate) needs_restore: bool,
 }
 
 /// Input schema of a tool, converted to the subset of JSON Schema that the API supports.
@@ -52,7 +52,7 @@ pub(crate) fn compile_parameters(
     if profile.strict_tools {
         let strict = schemas.compiled_schema(tool, Dialect::OpenAiStrict);
         let wrapped = strict.has_any_change(&[ChangeKind::Wrapped]);
-        if strict.accepts_same_values() && !wrapped && !closes_open_object(schema, &strict) {
+        if strict.accepts_same_values() && !wrapped && !strict_root_forbids_keys(schema, &strict) {
             return CompiledParameters {
                 schema: strict,
                 strict: true,
@@ -64,8 +64,8 @@ pub(crate) fn compile_parameters(
         );
         let is_other = |it: &&Change| matches!(it.kind, ChangeKind::Narrowed | ChangeKind::Wrapped);
         let why = strict.changes.iter().filter(is_other);
-        let why = list_changes(why.chain(strict.unenforced_changes()));
-        warn_about_schema(
+        let why = list_changes(why.chain(strict.lossy_schema_changes()));
+        warn_schema_changes(
             &what,
             why.or_else(|| Some(OPEN_OBJECT.to_owned())),
             warnings,
@@ -75,17 +75,16 @@ pub(crate) fn compile_parameters(
         schema,
         strict: false,
     };
-    if let Some(schema) = schema_with_root_combinators(schema).filter(|_| profile.root_combinators)
-    {
+    if let Some(schema) = complete_combinator_schema(schema).filter(|_| profile.root_combinators) {
         return loose(schema.into_owned().into());
     }
     let compiled = schemas.compiled_schema(tool, Dialect::OpenAiLoose);
     let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
     let other = compiled
-        .unenforced_changes()
+        .lossy_schema_changes()
         .filter(|change| !is_described(change));
     let what = format!("the input schema of tool `{}` was changed", tool.name);
-    warn_about_schema(&what, list_changes(other), warnings);
+    warn_schema_changes(&what, list_changes(other), warnings);
     loose(compiled)
 }
 
@@ -105,7 +104,7 @@ pub(crate) fn compile_answer_schema<'a>(
         return SentSchema {
             schema: Cow::Borrowed(schema),
             strict: true,
-            changes_shape: false,
+            needs_restore: false,
         };
     }
     let strict = compile(schema, Dialect::OpenAiStrict);
@@ -113,24 +112,24 @@ pub(crate) fn compile_answer_schema<'a>(
     // If the answer is not an object, the strict form puts it into an object (`Wrapped`). A schema
     // with this change is always sent in the strict form.
     let wrapped = strict.has_any_change(&[ChangeKind::Wrapped]);
-    if (is_narrower || closes_open_object(schema, &strict)) && !wrapped {
+    if (is_narrower || strict_root_forbids_keys(schema, &strict)) && !wrapped {
         let narrowing = strict.changes.iter();
         let narrowing =
             narrowing.filter(|it| matches!(it.kind, ChangeKind::Narrowed | ChangeKind::Truncated));
         let why = list_changes(narrowing).unwrap_or_else(|| OPEN_OBJECT.to_owned());
         let what =
             format!("the API does not enforce schema `{name}`, and the answer may differ from it");
-        warn_about_schema(&what, Some(why), warnings);
-        return loose_schema(compile(schema, Dialect::OpenAiLoose).schema);
+        warn_schema_changes(&what, Some(why), warnings);
+        return to_loose_schema(compile(schema, Dialect::OpenAiLoose).schema);
     }
     // `Encoded` means that the model writes a value as JSON text in a string. The decoder restores
     // the value, so this change needs no warning.
     let lost = strict
-        .unenforced_changes()
+        .lossy_schema_changes()
         .filter(|it| it.kind != ChangeKind::Encoded);
     let what = format!("the API does not enforce all of schema `{name}`");
-    warn_about_schema(&what, list_changes(lost), warnings);
-    strict_schema(strict)
+    warn_schema_changes(&what, list_changes(lost), warnings);
+    to_strict_schema(strict)
 }
 
 /// Part of a warning: why the API does not enforce a schema whose root object allows any keys.
@@ -138,33 +137,33 @@ const OPEN_OBJECT: &str = "root: the strict form does not allow an object with a
 
 /// Returns whether the root object of the strict schema allows no keys, although the root object of
 /// the declared schema `schema` allows any keys.
-fn closes_open_object(schema: &Value, strict: &CompiledSchema<'_>) -> bool {
+fn strict_root_forbids_keys(schema: &Value, strict: &CompiledSchema<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = schema.get("additionalProperties") == Some(&Value::Bool(false));
     let is_intended = allows_no_key || schema.get("properties").is_some_and(Value::is_object);
     properties.is_none_or(Map::is_empty) && !is_intended
 }
 
-fn strict_schema(strict: CompiledSchema<'_>) -> SentSchema<'_> {
+fn to_strict_schema(strict: CompiledSchema<'_>) -> SentSchema<'_> {
     SentSchema {
-        changes_shape: strict.changes_shape(),
+        needs_restore: strict.needs_restore(),
         schema: strict.schema,
         strict: true,
     }
 }
 
-fn loose_schema(schema: Cow<'_, Value>) -> SentSchema<'_> {
+fn to_loose_schema(schema: Cow<'_, Value>) -> SentSchema<'_> {
     SentSchema {
         schema,
         strict: false,
-        changes_shape: false,
+        needs_restore: false,
     }
 }
 
 /// Returns `schema` with a missing `type` or `properties` added, if it is an object schema with
 /// combinators such as `oneOf` at its root. Returns `None` for other schemas and for a root with
 /// `$ref`.
-fn schema_with_root_combinators(schema: &Value) -> Option<Cow<'_, Value>> {
+fn complete_combinator_schema(schema: &Value) -> Option<Cow<'_, Value>> {
     let root = schema.as_object()?;
     let has_combinator = REFUSED_AT_ROOT.iter().any(|it| root.contains_key(*it));
     let is_object = root.get("type").is_none_or(|it| it == "object");
@@ -183,7 +182,7 @@ fn schema_with_root_combinators(schema: &Value) -> Option<Cow<'_, Value>> {
     Some(Cow::Owned(Value::Object(object)))
 }
 
-fn warn_about_schema(what: &str, why: Option<String>, warnings: &mut Vec<Warning>) {
+fn warn_schema_changes(what: &str, why: Option<String>, warnings: &mut Vec<Warning>) {
     if let Some(why) = why {
         let message = format!("{what}: {why}");
         warnings.push(Warning::new(WarningKind::OptionDropped, message));

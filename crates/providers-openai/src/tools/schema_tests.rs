@@ -17,7 +17,7 @@ fn declared(schema: &Value, profile: &Profile) -> (Value, bool, bool, Vec<String
     (
         sent.schema.schema.clone().into_owned(),
         sent.strict,
-        sent.strict && sent.schema.changes_shape(),
+        sent.strict && sent.schema.needs_restore(),
         messages.collect(),
     )
 }
@@ -136,7 +136,7 @@ fn answered(schema: &Value, profile: &Profile) -> (Value, bool, bool, Vec<String
     (
         sent.schema.into_owned(),
         sent.strict,
-        sent.changes_shape,
+        sent.needs_restore,
         messages,
     )
 }

@@ -130,7 +130,7 @@ impl ServerTool {
         let Self::Raw(raw) = self else {
             return None;
         };
-        match raw.kind() {
+        match raw.tool_type() {
             "" => Some("a raw server tool needs a `type`".to_owned()),
             "function" => Some(
                 "a raw server tool cannot have the type `function`: declare functions in the \
@@ -143,17 +143,17 @@ impl ServerTool {
 }
 
 impl RawServerTool {
-    fn kind(&self) -> &str {
+    fn tool_type(&self) -> &str {
         self.text_field("type").unwrap_or_default()
     }
 
     fn name(&self) -> &str {
-        let name = match self.kind() {
+        let name = match self.tool_type() {
             "mcp" => self.text_field("server_label"),
             "custom" => self.text_field("name"),
             _ => None,
         };
-        name.unwrap_or_else(|| self.kind())
+        name.unwrap_or_else(|| self.tool_type())
     }
 
     fn text_field(&self, field: &str) -> Option<&str> {
@@ -166,7 +166,7 @@ impl fmt::Debug for RawServerTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields: Vec<&String> = self.declaration.keys().collect();
         f.debug_struct("RawServerTool")
-            .field("type", &self.kind())
+            .field("type", &self.tool_type())
             .field("fields", &fields)
             .finish()
     }

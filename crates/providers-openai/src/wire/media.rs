@@ -8,7 +8,7 @@ use switchboard_domain::{Document, Media, MediaSource};
 /// URL of an image, audio or document: an address, or the data as a `data:` URL.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "the names are those of a URL")]
-pub enum DataUrl<'a> {
+pub enum MediaUrl<'a> {
     Address(&'a str),
     Data {
         media_type: &'a str,
@@ -17,7 +17,7 @@ pub enum DataUrl<'a> {
     },
 }
 
-impl<'a> DataUrl<'a> {
+impl<'a> MediaUrl<'a> {
     /// Returns the URL of media, or `None` if the kind of source is unknown.
     pub(crate) fn from_media(media: &'a Media) -> Option<Self> {
         match &media.source {
@@ -31,7 +31,7 @@ impl<'a> DataUrl<'a> {
     }
 }
 
-impl fmt::Display for DataUrl<'_> {
+impl fmt::Display for MediaUrl<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(url) => f.write_str(url),
@@ -40,7 +40,7 @@ impl fmt::Display for DataUrl<'_> {
     }
 }
 
-impl Serialize for DataUrl<'_> {
+impl Serialize for MediaUrl<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

@@ -8,7 +8,7 @@ use switchboard_providers_common::lenient::{
 /// Breakdown of a request's input tokens: tokens read from and written to a cache.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct InputDetails {
+pub struct InputTokenDetails {
     /// Number of input tokens read from a cache.
     #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub cached_tokens: Option<u64>,
@@ -32,16 +32,16 @@ pub struct CacheWriteDetails {
 /// Breakdown of an answer's output tokens: reasoning tokens.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct OutputDetails {
+pub struct OutputTokenDetails {
     /// Number of output tokens that the model used for reasoning.
     #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub reasoning_tokens: Option<u64>,
 }
 
-impl InputDetails {
+impl InputTokenDetails {
     /// Returns the number of input tokens that were written to a cache for twelve hours, the longer
     /// of the two lifetimes. Returns `None` if the server did not report it.
-    pub(crate) fn long_cache_writes(&self) -> Option<u64> {
+    pub(crate) fn long_cache_write_tokens(&self) -> Option<u64> {
         self.cache_write_tokens_details.as_ref()?.ttl_12h_tokens
     }
 }

@@ -6,7 +6,7 @@ use switchboard_domain::ModelErrorKind;
 use switchboard_orchestration::strategy::formatter::AnswerSchema;
 
 use super::*;
-use crate::dialects::response::failure::RunFailure;
+use crate::dialects::response::run_failure::RunFailure;
 
 fn form() -> AnswerSchema {
     AnswerSchema::new(json!({

@@ -57,7 +57,7 @@ impl Conversation {
     }
 
     /// Adds a tool result. Fails unless the result belongs to a call of the last assistant message.
-    pub(crate) fn push_result(&mut self, mut result: ToolResult) -> Result<(), String> {
+    pub(crate) fn push_tool_result(&mut self, mut result: ToolResult) -> Result<(), String> {
         reject_nul_character(&result)?;
         let id = &result.tool_use_id;
         let calls = self
@@ -306,13 +306,13 @@ pub(crate) fn requested_model(name: &str) -> Option<String> {
 
 /// Changes the error for an unknown model from status 422 to 404, as in the APIs of OpenAI and
 /// Anthropic. Returns other errors unchanged.
-pub(crate) fn convert_unknown_model(problem: Problem) -> Problem {
+pub(crate) fn convert_unknown_model_error(problem: Problem) -> Problem {
     if problem.status != StatusCode::UNPROCESSABLE_ENTITY
         || problem.field.as_deref() != Some("model")
     {
         return problem;
     }
-    Problem::not_found(problem.detail).with_field("model")
+    Problem::not_found(problem.detail).with_invalid_field("model")
 }
 
 /// Parses a reasoning effort. Returns `None` if `effort` is `None`. An invalid value is an error
@@ -353,12 +353,12 @@ pub(crate) fn reject_unsupported_fields(
 
 /// Creates an error response with status 400 for a value that the server does not support.
 pub(crate) fn unsupported_field(field: &str, detail: &str) -> Problem {
-    Problem::malformed_request(detail).with_field(field)
+    Problem::malformed_request(detail).with_invalid_field(field)
 }
 
 /// Creates an error response with status 400 for messages that the server cannot read.
 pub(crate) fn invalid_messages(detail: String) -> Problem {
-    Problem::malformed_request(detail).with_field("messages")
+    Problem::malformed_request(detail).with_invalid_field("messages")
 }
 
 #[cfg(test)]

@@ -20,10 +20,10 @@ fn results_stand_together_behind_their_calls_in_call_order() {
         .push(Role::Assistant, uses(&["a", "b"]))
         .unwrap();
     conversation
-        .push_result(ToolResult::text("b", "", "2"))
+        .push_tool_result(ToolResult::text("b", "", "2"))
         .unwrap();
     conversation
-        .push_result(ToolResult::text("a", "", "1"))
+        .push_tool_result(ToolResult::text("a", "", "1"))
         .unwrap();
     let messages = conversation.into_messages().unwrap();
     let results: Vec<_> = messages[2].tool_results().collect();
@@ -42,7 +42,7 @@ fn a_call_without_a_result_and_a_result_without_a_call_are_refused_by_name() {
         .unwrap();
     conversation.push(Role::Assistant, uses(&["a"])).unwrap();
     let error = conversation
-        .push_result(ToolResult::text("z", "", ""))
+        .push_tool_result(ToolResult::text("z", "", ""))
         .unwrap_err();
     assert!(error.contains("`z`"), "{error}");
     let error = conversation
@@ -53,11 +53,11 @@ fn a_call_without_a_result_and_a_result_without_a_call_are_refused_by_name() {
     let mut conversation = Conversation::default();
     conversation.push(Role::Assistant, uses(&["a"])).unwrap();
     conversation
-        .push_result(ToolResult::text("a", "", "1"))
+        .push_tool_result(ToolResult::text("a", "", "1"))
         .unwrap();
     assert!(
         conversation
-            .push_result(ToolResult::text("a", "", "2"))
+            .push_tool_result(ToolResult::text("a", "", "2"))
             .is_err()
     );
 }
@@ -130,5 +130,5 @@ fn a_conversation_holds_nothing_that_no_store_takes() {
     let mut conversation = Conversation::default();
     conversation.push(Role::Assistant, uses(&["a"])).unwrap();
     let result = ToolResult::text("a", "", "\0");
-    assert!(conversation.push_result(result).is_err());
+    assert!(conversation.push_tool_result(result).is_err());
 }

@@ -16,10 +16,10 @@ use super::{
     ag_ui::AgUiStream,
     ai_sdk::AiSdkStream,
     anthropic_messages::AnthropicMessagesStream,
-    encoder::{EventEncoder, SequencedEncoder},
+    event_encoder::{EventEncoder, SequencedEncoder},
     openai_chat::OpenAiChatStream,
-    response::collected::CollectedResponse,
-    response::state::ResponseState,
+    response::collected_response::CollectedResponse,
+    response::response_state::ResponseState,
     tools::client_tools::{ClientTools, build_tool_definition},
 };
 use client_rules::{AgUi, Ui, frames};
@@ -54,9 +54,9 @@ fn told_in_pieces<P: EventEncoder>(
             encoder.encode_event(event, &mut out);
         }
         if seen > 0 {
-            encoder.encode_pause(&mut out);
+            encoder.encode_run_pause(&mut out);
             let _ = out.take_bytes();
-            encoder.encode_resume(&mut out);
+            encoder.encode_run_resume(&mut out);
         }
         for event in &events[seen..end] {
             encoder.encode_event(event, &mut out);
@@ -65,7 +65,7 @@ fn told_in_pieces<P: EventEncoder>(
         assert_eq!(encoder.is_closed(), is_over);
         if !is_over {
             assert!(encoder.waits_for_client_request());
-            encoder.encode_pause(&mut out);
+            encoder.encode_run_pause(&mut out);
         }
         assert!(encoder.is_closed());
         read(&frames(&out.take_bytes()), is_over);
@@ -80,7 +80,7 @@ fn broken(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::
     for event in events {
         encoder.encode_event(event, &mut out);
     }
-    encoder.encode_interruption("the server stops", &mut out);
+    encoder.encode_run_interruption("the server stops", &mut out);
     assert!(encoder.is_closed());
     frames(&out.take_bytes())
 }
@@ -356,7 +356,7 @@ fn first(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::F
     let calls = encoder.waiting_client_calls();
     assert_eq!(calls.len(), 1);
     assert_eq!(calls[0].1, "call_1");
-    encoder.encode_pause(&mut out);
+    encoder.encode_run_pause(&mut out);
     assert!(encoder.is_closed());
     frames(&out.take_bytes())
 }
@@ -424,7 +424,7 @@ fn a_call_of_the_client_ends_its_response() {
         whole.encode_event(event, &mut out);
     }
     assert!(whole.waits_for_client_request());
-    whole.encode_pause(&mut out);
+    whole.encode_run_pause(&mut out);
     let said = whole.encoder;
     assert_eq!(said.text, "I ask you.");
     assert_eq!(said.calls.len(), 1);

@@ -16,11 +16,11 @@ pub(crate) mod ag_ui;
 pub(crate) mod ai_sdk;
 pub(crate) mod anthropic_messages;
 mod conversation;
-mod encoder;
+mod event_encoder;
+mod event_sequencer;
 pub(crate) mod openai_chat;
 mod response;
 mod runs;
-mod sequencer;
 mod tools;
 
 use axum::{Extension, http::StatusCode, response::Response};
@@ -64,7 +64,7 @@ pub(crate) fn to_dialect_error_response(path: &str, problem: &Problem) -> Option
 }
 
 #[cfg(test)]
-use response::frames::SseFrames;
+use response::sse_frames::SseFrames;
 
 #[cfg(test)]
 #[path = "laws_tests.rs"]

@@ -20,7 +20,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        if !is_json(&parts.headers) {
+        if !has_json_content_type(&parts.headers) {
             return Err(Problem::new(
                 ProblemKind::NotJson,
                 "send the body as JSON with the header Content-Type: application/json",
@@ -61,7 +61,7 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalJsonBody<T> {
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+fn has_json_content_type(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();

@@ -1,7 +1,7 @@
 //! Connections, extractors and middleware that all routes share.
 
+pub(crate) mod concurrency_limits;
 pub(crate) mod extractors;
-pub(crate) mod limits;
 pub(crate) mod run_headers;
 pub(crate) mod security;
 pub(crate) mod serve;

@@ -14,7 +14,7 @@ use axum::{
 use switchboard_domain::Principal;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use super::{limits, run_headers};
+use super::{concurrency_limits::limit_principal_requests, run_headers};
 use crate::{App, Problem, ProblemKind, ServerOptions, options};
 
 /// An extractor of the principal that sends a request.
@@ -34,13 +34,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
 /// The host names that requests may have in the header `Host`.
 #[derive(Debug, Clone)]
-pub(crate) struct HostNames {
+pub(crate) struct AllowedHostNames {
     /// The configured host names of this server, in lower case and without ports.
     configured: Arc<[String]>,
     bound: IpAddr,
 }
 
-impl HostNames {
+impl AllowedHostNames {
     pub(crate) fn new(options: &ServerOptions, bound: IpAddr) -> Self {
         let configured = options.hosts.iter().map(|name| name.to_ascii_lowercase());
         Self {
@@ -69,7 +69,7 @@ impl HostNames {
 /// Middleware that refuses requests with too large headers, for unknown hosts, or from web pages of
 /// other origins.
 pub(crate) async fn check_request_head(
-    State((app, names)): State<(App, HostNames)>,
+    State((app, names)): State<(App, AllowedHostNames)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -82,7 +82,7 @@ pub(crate) async fn check_request_head(
 fn check_size_host_and_origin(
     request: &Request,
     options: &ServerOptions,
-    names: &HostNames,
+    names: &AllowedHostNames,
 ) -> Result<(), Problem> {
     let (headers, uri) = (request.headers(), request.uri());
     let max_bytes = options.max_headers;
@@ -243,8 +243,7 @@ pub(crate) async fn authenticate(
     match caller {
         Some(principal) => {
             request.extensions_mut().insert(Caller(principal.clone()));
-            limits::limit_principal_requests(app.concurrency_limits(), &principal, request, next)
-                .await
+            limit_principal_requests(app.concurrency_limits(), &principal, request, next).await
         }
         None => Problem::new(
             ProblemKind::NoAccess,

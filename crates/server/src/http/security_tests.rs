@@ -1,12 +1,12 @@
 use super::*;
 
-fn names(hosts: &[&str], bound: Option<&str>) -> HostNames {
+fn names(hosts: &[&str], bound: Option<&str>) -> AllowedHostNames {
     let options = ServerOptions {
         hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
         ..ServerOptions::default()
     };
     let bound = bound.unwrap_or("127.0.0.1");
-    HostNames::new(&options, bound.parse().unwrap())
+    AllowedHostNames::new(&options, bound.parse().unwrap())
 }
 
 #[test]

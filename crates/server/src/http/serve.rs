@@ -18,7 +18,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::write_timeout::WriteTimeout;
-use crate::{App, Engine, ServerOptions, hub::Hub, router};
+use crate::{App, Engine, ServerOptions, hub::RunHub, router};
 
 /// An HTTP server that executes runs and stores sessions. Clones are cheap.
 #[derive(Clone, derive_more::Debug)]
@@ -69,7 +69,7 @@ impl Server {
         runs: Arc<dyn RunStore>,
         options: ServerOptions,
     ) -> Self {
-        let hub = Hub::new(engine, sessions, runs, options);
+        let hub = RunHub::new(engine, sessions, runs, options);
         Self { app: App::new(hub) }
     }
 
@@ -81,13 +81,16 @@ impl Server {
     /// [`ServerError::Unguarded`] if the address can be reached from other machines and no access
     /// token is configured.
     pub fn build_router(&self, address: SocketAddr) -> Result<Router, ServerError> {
-        Self::check_address(self.app.options(), address)?;
+        Self::check_listen_address(self.app.options(), address)?;
         Ok(router::build_router(&self.app, address.ip()))
     }
 
     /// Checks that the server may listen on `address`. A server without tokens may listen only on a
     /// loopback address.
-    pub fn check_address(options: &ServerOptions, address: SocketAddr) -> Result<(), ServerError> {
+    pub fn check_listen_address(
+        options: &ServerOptions,
+        address: SocketAddr,
+    ) -> Result<(), ServerError> {
         if address.ip().is_loopback() || !options.tokens.is_empty() {
             return Ok(());
         }

@@ -40,11 +40,17 @@ fn a_reader_continues_after_the_larger_of_two_numbers() {
         headers.insert("last-event-id", HeaderValue::from_static(last));
         headers
     };
-    assert_eq!(parse_last_event(None, &HeaderMap::new()).unwrap(), 0);
-    assert_eq!(parse_last_event(Some(3), &HeaderMap::new()).unwrap(), 3);
-    assert_eq!(parse_last_event(Some(3), &with("9")).unwrap(), 9);
-    assert_eq!(parse_last_event(Some(9), &with("3")).unwrap(), 9);
-    assert_eq!(parse_last_event(Some(2), &with("")).unwrap(), 2);
-    assert_eq!(parse_last_event(None, &with("x")).unwrap_err().status, 400);
-    assert_eq!(parse_last_event(None, &with("-1")).unwrap_err().status, 400);
+    assert_eq!(parse_last_event_id(None, &HeaderMap::new()).unwrap(), 0);
+    assert_eq!(parse_last_event_id(Some(3), &HeaderMap::new()).unwrap(), 3);
+    assert_eq!(parse_last_event_id(Some(3), &with("9")).unwrap(), 9);
+    assert_eq!(parse_last_event_id(Some(9), &with("3")).unwrap(), 9);
+    assert_eq!(parse_last_event_id(Some(2), &with("")).unwrap(), 2);
+    assert_eq!(
+        parse_last_event_id(None, &with("x")).unwrap_err().status,
+        400
+    );
+    assert_eq!(
+        parse_last_event_id(None, &with("-1")).unwrap_err().status,
+        400
+    );
 }

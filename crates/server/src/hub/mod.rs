@@ -1,14 +1,14 @@
 //! Manages the active runs: start, readers, decisions, cancellation, resumption.
 
-mod execution;
-pub(crate) mod limits;
-mod log;
+mod event_reader;
 mod pending_approvals;
-mod reader;
-mod resume;
+mod resume_run;
+mod run_execution;
+pub(crate) mod run_limits;
+mod run_log;
 mod runs;
-mod session;
-mod start;
+mod session_reader;
+mod start_run;
 
 use std::{
     collections::HashMap,
@@ -31,13 +31,13 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{Engine, Problem, RunSettings, ServerOptions};
-use limits::RunLimits;
-use log::RunLog;
-pub(crate) use log::{LoggedEvent, RunStatus, event_type};
+pub(crate) use event_reader::EventReader;
 use pending_approvals::PendingApprovals;
-pub(crate) use reader::EventReader;
+use run_limits::RunLimits;
+use run_log::RunLog;
+pub(crate) use run_log::{LoggedEvent, RunStatus, event_type};
 pub(crate) use runs::RunView;
-pub(crate) use session::SessionReader;
+pub(crate) use session_reader::SessionReader;
 
 /// The server name in run events for tools that the client executes. No configured MCP server has
 /// this name.
@@ -45,7 +45,7 @@ pub(crate) const CLIENT_SERVER: &str = "the client";
 
 /// The manager of all runs of this server process. Clones are cheap.
 #[derive(Clone)]
-pub(crate) struct Hub {
+pub(crate) struct RunHub {
     shared: Arc<SharedHubState>,
 }
 
@@ -105,7 +105,7 @@ pub(crate) enum ConversationInput {
 }
 
 /// The input for starting a run.
-pub(crate) struct StartRequest {
+pub(crate) struct RunStartRequest {
     /// The principal that will own the run.
     pub(crate) principal: Principal,
     /// The settings of the run, such as its model and parameters.
@@ -120,7 +120,7 @@ pub(crate) struct StartRequest {
 
 /// A run that was started or resumed by a request.
 pub(crate) struct StartedRun {
-    hub: Hub,
+    hub: RunHub,
     active: Arc<ActiveRun>,
     pub(crate) run: Arc<str>,
     /// The id of the session of a durable run. `None` for an ephemeral run.
@@ -130,9 +130,9 @@ pub(crate) struct StartedRun {
 }
 
 /// A guard that cancels its run when it is dropped. Cancelling a finished run has no effect.
-pub(crate) struct CancelOnDrop(CancelHandle);
+pub(crate) struct CancelRunOnDrop(CancelHandle);
 
-impl Drop for CancelOnDrop {
+impl Drop for CancelRunOnDrop {
     fn drop(&mut self) {
         self.0.cancel_run();
     }
@@ -144,12 +144,12 @@ impl StartedRun {
         self.active.event_reader(&self.hub, self.last_event)
     }
 
-    pub(crate) fn cancel_guard(&self) -> CancelOnDrop {
-        CancelOnDrop(self.active.cancel.clone())
+    pub(crate) fn cancel_guard(&self) -> CancelRunOnDrop {
+        CancelRunOnDrop(self.active.cancel.clone())
     }
 
     /// Waits until the run ends or waits for a person. Returns the status of the run.
-    pub(crate) async fn wait_while_running(&self) -> RunStatus {
+    pub(crate) async fn wait_for_end_or_pause(&self) -> RunStatus {
         let mut changes = self.active.log.subscribe_changes();
         loop {
             changes.borrow_and_update();
@@ -164,7 +164,7 @@ impl StartedRun {
 }
 
 impl ActiveRun {
-    fn event_reader(&self, hub: &Hub, after: u64) -> EventReader {
+    fn event_reader(&self, hub: &RunHub, after: u64) -> EventReader {
         let mut reader = hub.new_event_reader(&self.owner, &self.record, after);
         reader.log = Some((Arc::clone(&self.log), self.log.subscribe_changes()));
         reader.session = self.is_durable.then(|| self.record.session.clone());
@@ -177,7 +177,7 @@ impl ActiveRun {
     }
 
     /// Returns the record of the run with its current state and last event.
-    fn current_record(&self) -> RunRecord {
+    fn current_run_record(&self) -> RunRecord {
         let mut record = self.record.clone();
         record.last_event = self.log.last_seq();
         record.state = match self.log.run_status() {
@@ -190,7 +190,7 @@ impl ActiveRun {
     }
 }
 
-impl Hub {
+impl RunHub {
     pub(crate) fn new(
         engine: Arc<dyn Engine>,
         sessions: Arc<dyn SessionStore>,
@@ -198,7 +198,7 @@ impl Hub {
         options: ServerOptions,
     ) -> Self {
         let catalogue = Arc::clone(&engine);
-        let is_known = Arc::new(move |model: &_| catalogue.knows_model(model));
+        let is_known = Arc::new(move |model: &_| catalogue.is_model_available(model));
         let metrics = Metrics::default().with_known_models(is_known);
         let durable_runs = DurableRuns::new(
             Arc::clone(&sessions),
@@ -354,7 +354,7 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Runs an operation in its own task, so that the operation completes even if the client
 /// disconnects. Otherwise, a partly resumed run could remain without a task that executes it.
-async fn spawn_to_completion<T: Send + 'static>(
+async fn spawn_and_await<T: Send + 'static>(
     operation: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
     tokio::spawn(operation)

@@ -11,9 +11,9 @@ use switchboard_orchestration::{Run, RunEventKind, RunReport, persistence::Durab
 use utoipa::ToSchema;
 
 use super::{
-    ActiveRun, EventReader, Hub, LoggedEvent, RunStatus, lock_mutex,
-    resume::{client_call_error, convert_lease_error, not_waiting_error},
-    spawn_to_completion,
+    ActiveRun, EventReader, LoggedEvent, RunHub, RunStatus, lock_mutex,
+    resume_run::{call_not_waiting_error, client_tool_decision_error, convert_lease_error},
+    spawn_and_await,
 };
 use crate::{Problem, openapi::schema};
 
@@ -49,7 +49,7 @@ struct QuestionDetails {
     question: Elicitation,
 }
 
-impl Hub {
+impl RunHub {
     /// Returns the current state of a run with its waiting tool calls and elicitation requests.
     pub(crate) async fn run_view(&self, owner: &Principal, run: &str) -> Result<RunView, Problem> {
         if let Some(active) = self.find_active_run(owner, run) {
@@ -69,7 +69,7 @@ impl Hub {
                 question: open.question,
             });
             return Ok(RunView {
-                run: active.current_record(),
+                run: active.current_run_record(),
                 waiting,
                 questions: questions.collect(),
                 report,
@@ -80,7 +80,7 @@ impl Hub {
             RunState::Waiting | RunState::Interrupted => {
                 (self.stored_waiting_calls(owner, run).await?, None)
             }
-            RunState::Finished => (Vec::new(), self.read_report(owner, &record).await?),
+            RunState::Finished => (Vec::new(), self.read_run_report(owner, &record).await?),
             RunState::Running => (Vec::new(), None),
         };
         Ok(RunView {
@@ -117,7 +117,7 @@ impl Hub {
 
     /// Reads the report of a finished run from the last event of the run. Returns `None` if this
     /// event is missing or contains no report.
-    async fn read_report(
+    async fn read_run_report(
         &self,
         owner: &Principal,
         record: &RunRecord,
@@ -217,14 +217,14 @@ impl Hub {
         if let Some(active) = self.find_active_run(owner, run)
             && active.approvals.is_client_tool_call(call)
         {
-            return Err(client_call_error(run, call));
+            return Err(client_tool_decision_error(run, call));
         }
-        self.decide_any_call(owner, run, call, decision).await
+        self.decide_any_tool_call(owner, run, call, decision).await
     }
 
     /// Applies an approval decision about any waiting tool call, including calls of client tools. A
     /// decision about a client tool's call is accepted only while this process executes the run.
-    pub(crate) async fn decide_any_call(
+    pub(crate) async fn decide_any_tool_call(
         &self,
         owner: &Principal,
         run: &str,
@@ -233,24 +233,24 @@ impl Hub {
     ) -> Result<RunRecord, Problem> {
         let (hub, owner) = (self.clone(), owner.clone());
         let (run, call) = (run.to_owned(), call.to_owned());
-        spawn_to_completion(async move {
+        spawn_and_await(async move {
             let lock = hub.run_lock(&run);
             let _guard = lock.lock().await;
             if let Some(active) = hub.find_active_run(&owner, &run) {
                 let last = active.log.last_seq();
                 if !active.approvals.submit_decision(&call, decision.clone()) {
                     let waiting = active.approvals.undecided_requests();
-                    return Err(not_waiting_error(&call, &waiting));
+                    return Err(call_not_waiting_error(&call, &waiting));
                 }
                 if wait_until_decision_applied(&active, last, &call).await {
-                    return Ok(active.current_record());
+                    return Ok(active.current_run_record());
                 }
                 // The run was stored before it applied the decision, so it is resumed with the
                 // decision below.
             }
             let decision = Some((call.as_str(), decision));
             let resumed = hub.resume_stored_run(&owner, &run, decision).await;
-            resumed.map(|resumed| resumed.active.current_record())
+            resumed.map(|resumed| resumed.active.current_run_record())
         })
         .await
     }
@@ -283,7 +283,7 @@ impl Hub {
         questions
             .answer_question(run, question, answer)
             .map_err(|_| not_open())?;
-        Ok(active.current_record())
+        Ok(active.current_run_record())
     }
 
     /// Cancels a run. A run that is already finished does not change.
@@ -293,7 +293,7 @@ impl Hub {
         run: &str,
     ) -> Result<RunRecord, Problem> {
         let (hub, owner, run) = (self.clone(), owner.clone(), run.to_owned());
-        spawn_to_completion(async move {
+        spawn_and_await(async move {
             let lock = hub.run_lock(&run);
             let _guard = lock.lock().await;
             if let Some(active) = hub.find_active_run(&owner, &run) {
@@ -312,7 +312,7 @@ impl Hub {
                     RunStatus::Suspended(_) | RunStatus::Interrupted
                 );
                 if !(is_stored && active.is_durable) {
-                    return Ok(active.current_record());
+                    return Ok(active.current_run_record());
                 }
                 // The run was stored before it could react to the cancellation, so the stored run
                 // is cancelled below.
@@ -337,11 +337,11 @@ impl Hub {
         run: &str,
     ) -> Result<RunRecord, Problem> {
         let (hub, owner, run) = (self.clone(), owner.clone(), run.to_owned());
-        spawn_to_completion(async move {
+        spawn_and_await(async move {
             let lock = hub.run_lock(&run);
             let _guard = lock.lock().await;
             if let Some(active) = hub.find_active_run(&owner, &run) {
-                return Ok(active.current_record());
+                return Ok(active.current_run_record());
             }
             let record = hub.read_stored_record(&owner, &run).await?;
             if record.state == RunState::Finished {
@@ -352,7 +352,7 @@ impl Hub {
                 )));
             }
             let resumed = hub.resume_stored_run(&owner, &run, None).await;
-            resumed.map(|resumed| resumed.active.current_record())
+            resumed.map(|resumed| resumed.active.current_run_record())
         })
         .await
     }
@@ -364,7 +364,7 @@ impl Hub {
         id: &SessionId,
     ) -> Result<(), Problem> {
         self.session_store().delete_session(owner, id).await?;
-        self.engine().forget_approvals(owner, &id.0);
+        self.engine().forget_session_approvals(owner, &id.0);
         self.notify_session_change(id);
         Ok(())
     }

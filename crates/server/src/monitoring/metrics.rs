@@ -9,7 +9,7 @@ use prometheus_client::{
 };
 use switchboard_orchestration::observe::metrics::MetricsCollector;
 
-use crate::hub::Hub;
+use crate::hub::RunHub;
 
 /// Upper bounds of the buckets for response times, in seconds.
 const BOUNDS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
@@ -67,7 +67,7 @@ impl ServerMetrics {
     /// Records the time until a response started (`after`), by method, route pattern and status.
     pub(crate) fn record_response(&self, method: &str, route: &str, status: u16, after: Duration) {
         let labels = [
-            ("method", method_label(method).to_owned()),
+            ("method", http_method_label(method).to_owned()),
             ("route", route.to_owned()),
             ("status", status.to_string()),
         ];
@@ -76,7 +76,7 @@ impl ServerMetrics {
     }
 
     /// Formats all metrics as `OpenMetrics` 1.0.0 text.
-    pub(crate) fn format_metrics(&self, hub: &Hub) -> String {
+    pub(crate) fn format_metrics(&self, hub: &RunHub) -> String {
         let (active, waiting) = hub.count_active_runs();
         let open = |counter: &Arc<()>| Arc::strong_count(counter) - 1;
         let (requests, connections) = (open(&self.open_requests), open(&self.connections));
@@ -94,7 +94,7 @@ impl ServerMetrics {
 
 /// Returns the metrics label of an HTTP method. Clients can send any method, so unknown methods
 /// share one label.
-fn method_label(method: &str) -> &'static str {
+fn http_method_label(method: &str) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     let found = KNOWN.into_iter().find(|known| *known == method);
     found.unwrap_or("other")

@@ -41,8 +41,8 @@ pub(crate) struct PageContent {
         body = PageList
     ))
 )]
-pub(super) async fn list(State(app): State<App>) -> Json<PageList> {
-    let apps = app.engine().tool_pages().await;
+pub(super) async fn list_pages(State(app): State<App>) -> Json<PageList> {
+    let apps = app.engine().list_tool_ui_pages().await;
     Json(PageList { apps })
 }
 
@@ -59,11 +59,11 @@ pub(super) async fn list(State(app): State<App>) -> Json<PageList> {
         ),
     )
 )]
-pub(super) async fn show(
+pub(super) async fn read_page(
     State(app): State<App>,
     QueryParameters(PageQuery { server, uri }): QueryParameters<PageQuery>,
 ) -> Result<Json<PageContent>, Problem> {
-    let html = app.engine().read_tool_page(&server, &uri).await;
+    let html = app.engine().read_tool_ui_page(&server, &uri).await;
     html.map(|html| Json(PageContent { uri, html }))
         .map_err(Problem::not_found)
 }

@@ -20,7 +20,7 @@ use crate::{
         run_headers::set_run_headers,
         security::Caller,
     },
-    hub::{ConversationInput, RunStatus, StartRequest, StartedRun, is_valid_id},
+    hub::{ConversationInput, RunStartRequest, RunStatus, StartedRun, is_valid_id},
     openapi::schema,
 };
 
@@ -98,7 +98,7 @@ pub(super) async fn chat(
     if let Some(id) = request.session_id.as_ref().filter(|id| !is_valid_id(id)) {
         return Err(Problem::session_not_found(id));
     }
-    let start = StartRequest {
+    let start = RunStartRequest {
         principal,
         settings: RunSettings {
             provider: request.provider,
@@ -120,7 +120,7 @@ pub(super) async fn chat(
     if request.background == Some(true) {
         return Ok(accepted_response(&started, RunState::Running));
     }
-    match started.wait_while_running().await {
+    match started.wait_for_end_or_pause().await {
         RunStatus::Finished(report) => Ok(add_run_headers(&started, Json(report))),
         RunStatus::AwaitingInput(_) | RunStatus::Suspended(_) => {
             Ok(accepted_response(&started, RunState::Waiting))
@@ -131,7 +131,7 @@ pub(super) async fn chat(
                 "the server stopped before the end of the run: continue it with POST \
                  /runs/{run}/continue"
             );
-            Err(Problem::server_unavailable(detail).with_run(run))
+            Err(Problem::server_unavailable(detail).with_unfinished_run(run))
         }
     }
 }

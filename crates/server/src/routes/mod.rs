@@ -13,14 +13,18 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::App;
 
 /// Returns the routes that need an access token if tokens are configured.
-pub(crate) fn guarded_routes() -> OpenApiRouter<App> {
+pub(crate) fn protected_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(chat::chat))
         .routes(routes!(sessions::create, sessions::list))
-        .routes(routes!(sessions::show, sessions::rename, sessions::delete))
-        .routes(routes!(sessions::events))
-        .routes(routes!(runs::show))
-        .routes(routes!(runs::events))
+        .routes(routes!(
+            sessions::show_session,
+            sessions::rename,
+            sessions::delete
+        ))
+        .routes(routes!(sessions::stream_session_events))
+        .routes(routes!(runs::show_run))
+        .routes(routes!(runs::stream_run_events))
         .routes(routes!(runs::decide))
         .routes(routes!(runs::answer))
         .routes(routes!(runs::cancel))
@@ -29,8 +33,8 @@ pub(crate) fn guarded_routes() -> OpenApiRouter<App> {
         .routes(routes!(catalog::servers))
         .routes(routes!(catalog::models))
         .routes(routes!(catalog::recipes))
-        .routes(routes!(apps::list))
-        .routes(routes!(apps::show))
+        .routes(routes!(apps::list_pages))
+        .routes(routes!(apps::read_page))
         .routes(routes!(probes::metrics))
 }
 

@@ -13,7 +13,7 @@ use switchboard_domain::{
 };
 use utoipa::ToSchema;
 
-use super::{chat::RunAccepted, sessions::EventsQuery};
+use super::{chat::RunAccepted, sessions::EventStreamQuery};
 use crate::{
     App, Problem,
     http::{
@@ -115,7 +115,7 @@ fn accepted_response(record: RunRecord) -> Response {
         (status = 200, description = "The run.", body = RunView),
     )
 )]
-pub(super) async fn show(
+pub(super) async fn show_run(
     State(app): State<App>,
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
@@ -133,7 +133,7 @@ pub(super) async fn show(
     get, path = "/runs/{id}/events", operation_id = "followRun", tag = "runs",
     params(
         ("id" = String, Path, description = "The run."),
-        EventsQuery,
+        EventStreamQuery,
         (
             "Last-Event-ID" = Option<String>, Header,
             description = "The number of the last event that the client has."
@@ -148,14 +148,14 @@ pub(super) async fn show(
         (status = 204, description = "The run is finished and has no later event."),
     )
 )]
-pub(super) async fn events(
+pub(super) async fn stream_run_events(
     State(app): State<App>,
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
-    QueryParameters(query): QueryParameters<EventsQuery>,
+    QueryParameters(query): QueryParameters<EventStreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let after = sse::parse_last_event(query.after, &headers)?;
+    let after = sse::parse_last_event_id(query.after, &headers)?;
     let reader = app.hub().event_reader(&principal, &id, after).await?;
     if reader.is_over {
         return Ok(StatusCode::NO_CONTENT.into_response());

@@ -51,7 +51,7 @@ pub(crate) struct SessionChange {
 /// The query parameters of `GET /sessions`.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct ListQuery {
+pub(crate) struct SessionListQuery {
     /// Maximum number of sessions in the response. The default is 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
@@ -60,7 +60,7 @@ pub(crate) struct ListQuery {
 /// The position in a stream of events at which a client starts to read.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct EventsQuery {
+pub(crate) struct EventStreamQuery {
     /// The number of the last event that the client has. The stream contains only later events. A
     /// browser that reconnects also sends the header `Last-Event-ID`; the larger number counts.
     pub(super) after: Option<u64>,
@@ -90,7 +90,7 @@ pub(crate) struct SessionView {
     last_event: u64,
 }
 
-fn check_title(title: &str) -> Result<(), Problem> {
+fn check_session_title(title: &str) -> Result<(), Problem> {
     reject_nul_character("title", title)?;
     if title.chars().count() > MAX_TITLE_LENGTH {
         let detail = format!("`title` has more than {MAX_TITLE_LENGTH} characters");
@@ -121,7 +121,7 @@ pub(super) async fn create(
     OptionalJsonBody(new): OptionalJsonBody<Option<NewSession>>,
 ) -> Result<Response, Problem> {
     let title = new.and_then(|new| new.title).unwrap_or_default();
-    check_title(&title)?;
+    check_session_title(&title)?;
     let session = app.hub().create_session(&principal, title).await?;
     let location = [(header::LOCATION, format!("/sessions/{}", session.id))];
     Ok((StatusCode::CREATED, location, Json(session)).into_response())
@@ -130,7 +130,7 @@ pub(super) async fn create(
 /// List the sessions
 #[utoipa::path(
     get, path = "/sessions", operation_id = "listSessions", tag = "sessions",
-    params(ListQuery),
+    params(SessionListQuery),
     responses(
         (status = 200, description = "The sessions, newest first.", body = SessionList),
     )
@@ -138,7 +138,7 @@ pub(super) async fn create(
 pub(super) async fn list(
     State(app): State<App>,
     Caller(principal): Caller,
-    QueryParameters(query): QueryParameters<ListQuery>,
+    QueryParameters(query): QueryParameters<SessionListQuery>,
 ) -> Result<Json<SessionList>, Problem> {
     let limit = query.limit.unwrap_or(100);
     if !(1..=1_000).contains(&limit) {
@@ -160,7 +160,7 @@ pub(super) async fn list(
         (status = 200, description = "The session.", body = SessionView),
     )
 )]
-pub(super) async fn show(
+pub(super) async fn show_session(
     State(app): State<App>,
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
@@ -199,7 +199,7 @@ pub(super) async fn rename(
 ) -> Result<StatusCode, Problem> {
     let id = parse_session_id(id)?;
     let title = &change.title;
-    check_title(title)?;
+    check_session_title(title)?;
     let sessions = app.hub().session_store();
     sessions.rename_session(&principal, &id, title).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -233,7 +233,7 @@ pub(super) async fn delete(
     get, path = "/sessions/{id}/events", operation_id = "followSession", tag = "sessions",
     params(
         ("id" = String, Path, description = "The session."),
-        EventsQuery,
+        EventStreamQuery,
         (
             "Last-Event-ID" = Option<String>, Header,
             description = "The number of the last event that the client has."
@@ -247,15 +247,15 @@ pub(super) async fn delete(
         ),
     )
 )]
-pub(super) async fn events(
+pub(super) async fn stream_session_events(
     State(app): State<App>,
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
-    QueryParameters(query): QueryParameters<EventsQuery>,
+    QueryParameters(query): QueryParameters<EventStreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let id = parse_session_id(id)?;
-    let after = sse::parse_last_event(query.after, &headers)?;
+    let after = sse::parse_last_event_id(query.after, &headers)?;
     let reader = app.hub().session_reader(&principal, &id, after).await?;
     let frames = futures_util::stream::unfold(reader, |mut reader: SessionReader| async move {
         let (number, event) = reader.next().await?;

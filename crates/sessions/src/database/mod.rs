@@ -19,7 +19,7 @@ pub(crate) use self::{
     value::{Cell, Row, Value, has_nul, values},
 };
 use crate::{
-    error::OpenError,
+    error::StoreOpenError,
     options::{Location, StoreOptions},
 };
 
@@ -63,7 +63,7 @@ pub(crate) enum DatabaseKind {
 /// A connection to a database, which executes SQL statements.
 #[async_trait]
 pub(crate) trait Connection: Send {
-    fn kind(&self) -> DatabaseKind;
+    fn database_kind(&self) -> DatabaseKind;
 
     /// Executes a statement and returns the number of changed rows.
     async fn execute(
@@ -90,7 +90,7 @@ pub(crate) trait Connection: Send {
     async fn roll_back(&mut self) -> Result<(), DatabaseError>;
 
     /// Returns free pages of a SQLite file to the operating system. Does nothing on PostgreSQL.
-    async fn shrink(&mut self) -> Result<(), DatabaseError> {
+    async fn shrink_file(&mut self) -> Result<(), DatabaseError> {
         Ok(())
     }
 
@@ -162,7 +162,7 @@ pub(crate) struct InstanceClaim {
 }
 
 /// Creates the database object for the location in `options`. Does not connect.
-pub(crate) fn build_database(options: &StoreOptions) -> Result<Arc<dyn Database>, OpenError> {
+pub(crate) fn build_database(options: &StoreOptions) -> Result<Arc<dyn Database>, StoreOpenError> {
     match &options.location {
         Location::Sqlite(path) => {
             let database = sqlite::Sqlite::new(path.clone(), options.durability);
@@ -174,6 +174,6 @@ pub(crate) fn build_database(options: &StoreOptions) -> Result<Arc<dyn Database>
             Ok(Arc::new(database))
         }
         #[cfg(not(feature = "postgres"))]
-        Location::Postgres(_) => Err(OpenError::PostgresNotIncluded),
+        Location::Postgres(_) => Err(StoreOpenError::PostgresNotIncluded),
     }
 }

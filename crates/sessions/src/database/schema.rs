@@ -1,7 +1,7 @@
 //! Creation of the tables of a session store, and the check of their version.
 
 use super::{Connection, DatabaseError, DatabaseKind, values};
-use crate::error::OpenError;
+use crate::error::StoreOpenError;
 
 /// Version of the tables in `schema/`. Databases before version 1 have no table `store_version`.
 const VERSION: i64 = 1;
@@ -13,7 +13,7 @@ const CREATE_VERSION: &str = "CREATE TABLE store_version (version BIGINT NOT NUL
 /// Creates the tables in a new database. Checks their version in an existing one.
 ///
 /// Changes nothing if the check fails. Two processes may call this at the same time.
-pub(crate) async fn prepare_tables(connection: &mut dyn Connection) -> Result<(), OpenError> {
+pub(crate) async fn prepare_tables(connection: &mut dyn Connection) -> Result<(), StoreOpenError> {
     connection.begin().await.map_err(to_open_error)?;
     let result = create_or_check_tables(connection).await;
     let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
@@ -21,9 +21,9 @@ pub(crate) async fn prepare_tables(connection: &mut dyn Connection) -> Result<()
     result.and(ended)
 }
 
-async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), OpenError> {
+async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), StoreOpenError> {
     #[cfg(feature = "postgres")]
-    if connection.kind() == DatabaseKind::Postgres {
+    if connection.database_kind() == DatabaseKind::Postgres {
         // Only one process at a time prepares a database. The others wait for this advisory lock,
         // whose number is arbitrary.
         let lock = "SELECT pg_advisory_xact_lock(6007394287342)";
@@ -46,7 +46,7 @@ async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), O
             .map_err(to_open_error)?;
         return match found {
             VERSION => Ok(()),
-            _ => Err(OpenError::UnknownVersion {
+            _ => Err(StoreOpenError::UnknownVersion {
                 found,
                 known: VERSION,
             }),
@@ -56,13 +56,13 @@ async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), O
         .await
         .map_err(to_open_error)?
     {
-        return Err(OpenError::EarlierForm);
+        return Err(StoreOpenError::EarlierForm);
     }
     create_tables(connection).await.map_err(to_open_error)
 }
 
 async fn create_tables(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
-    let tables = match connection.kind() {
+    let tables = match connection.database_kind() {
         DatabaseKind::Sqlite => include_str!("../../schema/sqlite.sql"),
         #[cfg(feature = "postgres")]
         DatabaseKind::Postgres => include_str!("../../schema/postgres.sql"),
@@ -75,7 +75,7 @@ async fn create_tables(connection: &mut dyn Connection) -> Result<(), DatabaseEr
 }
 
 async fn has_table(connection: &mut dyn Connection, name: &str) -> Result<bool, DatabaseError> {
-    let find = match connection.kind() {
+    let find = match connection.database_kind() {
         DatabaseKind::Sqlite => "SELECT name FROM sqlite_schema WHERE type = 'table' AND name = $1",
         // Only the schema in which tables would be created is searched, not the whole search path.
         #[cfg(feature = "postgres")]
@@ -87,8 +87,8 @@ async fn has_table(connection: &mut dyn Connection, name: &str) -> Result<bool, 
     Ok(connection.query_row(find, values![name]).await?.is_some())
 }
 
-fn to_open_error(source: DatabaseError) -> OpenError {
-    OpenError::Database {
+fn to_open_error(source: DatabaseError) -> StoreOpenError {
+    StoreOpenError::Database {
         source: source.into(),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use switchboard_domain::{Principal, RunState, SessionId, SessionStoreError};
 use tokio::{runtime::Handle, sync::mpsc, task::spawn_blocking};
 
-use super::record::{FORMAT, Record, VERSION};
+use super::export_record::{FORMAT, Record, VERSION};
 use crate::{
     Store,
     database::{Connection, DatabaseError, Row, has_nul, values},

@@ -8,11 +8,11 @@ use switchboard_domain::{
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use uuid::Uuid;
 
-use super::record::{FORMAT, Record, VERSION};
+use super::export_record::{FORMAT, Record, VERSION};
 use crate::{
     ImportError, Store,
     database::values,
-    limits::serialize_parameters,
+    json_limits::serialize_parameters,
     write::{queue::WriteError, transaction::Transaction},
 };
 
@@ -26,7 +26,7 @@ const EVENTS_PER_ROW: usize = 64;
 
 /// Whether imported sessions and runs keep their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ImportIds {
+pub enum ImportIdPolicy {
     /// The import keeps the ids of the export. If the store already has one of these ids, nothing
     /// is imported.
     Keep,
@@ -54,10 +54,10 @@ impl Store {
         &self,
         owner: &Principal,
         from: R,
-        ids: ImportIds,
+        ids: ImportIdPolicy,
     ) -> Result<ImportSummary, ImportError> {
         let mut lines = BufReader::new(from.take(MAX_BYTES)).lines();
-        let mut import = Import {
+        let mut import = ImportReader {
             ids,
             line: 0,
             has_header: false,
@@ -140,8 +140,8 @@ struct ImportedRun {
     missing_messages: i64,
 }
 
-struct Import {
-    ids: ImportIds,
+struct ImportReader {
+    ids: ImportIdPolicy,
     /// Number of the current line of the input, counted from 1.
     line: u64,
     has_header: bool,
@@ -150,7 +150,7 @@ struct Import {
     cancelled: Vec<String>,
 }
 
-impl Import {
+impl ImportReader {
     fn malformed_line(&self, reason: impl Into<String>) -> ImportError {
         ImportError::Malformed {
             line: self.line,
@@ -170,8 +170,8 @@ impl Import {
         match record {
             Record::Header { .. } => self.has_header = true,
             Record::Session(mut session) => {
-                self.check_counts()?;
-                if self.ids == ImportIds::New {
+                self.check_record_counts()?;
+                if self.ids == ImportIdPolicy::New {
                     session.id = SessionId(Uuid::now_v7().to_string());
                 }
                 self.sessions.push(ImportedSession {
@@ -197,7 +197,7 @@ impl Import {
             }
             Record::RunMessage(_) => self.current_run()?.missing_messages -= 1,
             Record::End { sessions } => {
-                self.check_counts()?;
+                self.check_record_counts()?;
                 if sessions != self.sessions.len() as u64 {
                     return Err(self.malformed_line("sessions are missing"));
                 }
@@ -240,10 +240,10 @@ impl Import {
     }
 
     fn read_run(&mut self, mut record: RunRecord) -> Result<(), ImportError> {
-        self.check_counts()?;
+        self.check_record_counts()?;
         let parameters = serialize_parameters(record.parameters.as_ref());
         parameters.map_err(|error| self.malformed_line(error.to_string()))?;
-        if self.ids == ImportIds::New {
+        if self.ids == ImportIdPolicy::New {
             record.id = Uuid::now_v7().to_string();
         }
         let was_unfinished = record.state != RunState::Finished;
@@ -279,7 +279,7 @@ impl Import {
 
     /// Checks that the session and the run that were read last have as many messages and events as
     /// their records declare.
-    fn check_counts(&self) -> Result<(), ImportError> {
+    fn check_record_counts(&self) -> Result<(), ImportError> {
         let Some(last) = self.sessions.last() else {
             return Ok(());
         };

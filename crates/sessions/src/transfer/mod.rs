@@ -1,7 +1,7 @@
 //! Export and import of sessions as JSON Lines.
 
 mod export;
+mod export_record;
 mod import;
-mod record;
 
-pub use import::{ImportIds, ImportSummary};
+pub use import::{ImportIdPolicy, ImportSummary};

@@ -68,7 +68,7 @@ impl BatchFailure {
     }
 }
 
-fn store_closed(operation: &'static str) -> SessionStoreError {
+fn store_closed_error(operation: &'static str) -> SessionStoreError {
     SessionStoreError::Storage {
         operation,
         source: "the store is closed".into(),
@@ -134,7 +134,7 @@ where
                 self.outcome = Some(Ok(output));
                 return Ok(true);
             }
-            Err(WriteError::Failed(error)) if !has_savepoint || ends_transaction(&error) => {
+            Err(WriteError::Failed(error)) if !has_savepoint || is_transaction_failure(&error) => {
                 return Err(error.into());
             }
             Err(WriteError::Failed(error)) => {
@@ -167,7 +167,7 @@ where
             Some(failure) => Err(failure.into_store_error(self.operation)),
             None => self
                 .outcome
-                .unwrap_or_else(|| Err(store_closed(self.operation))),
+                .unwrap_or_else(|| Err(store_closed_error(self.operation))),
         };
         // Sending fails if the caller has stopped waiting, which is not an error.
         let _ = self.reply.send(outcome);
@@ -176,7 +176,7 @@ where
 
 /// Returns whether an error fails the whole transaction, so that all of its writes must be
 /// performed again.
-fn ends_transaction(error: &DatabaseError) -> bool {
+fn is_transaction_failure(error: &DatabaseError) -> bool {
     error.is_kind(FailureKind::ConnectionLost) || error.is_kind(FailureKind::Conflict)
 }
 
@@ -207,19 +207,19 @@ impl WriteQueue {
             reply,
         };
         let sent = self.0.send(Some(Box::new(queued)));
-        sent.map_err(|_| store_closed(operation))?;
-        answer.await.map_err(|_| store_closed(operation))?
+        sent.map_err(|_| store_closed_error(operation))?;
+        answer.await.map_err(|_| store_closed_error(operation))?
     }
 
     /// Ends the writer thread after it has performed the queued writes.
-    pub(crate) async fn end_writer(&self) {
+    pub(crate) async fn end_writer_thread(&self) {
         if self.0.send(None).is_ok() {
             self.0.closed().await;
         }
     }
 }
 
-pub(crate) struct Writer {
+pub(crate) struct WriterThread {
     database: Arc<dyn Database>,
     connection: Option<Box<dyn Connection>>,
     phase: TransactionPhase,
@@ -236,10 +236,10 @@ enum TransactionPhase {
     Commit,
 }
 
-impl Writer {
-    /// Starts the writer thread, which ends with [`WriteQueue::end_writer`] or when the queue is
-    /// dropped. Writes have their own thread, because SQLite calls block.
-    pub(crate) fn start(
+impl WriterThread {
+    /// Starts the writer thread, which ends with [`WriteQueue::end_writer_thread`] or when the
+    /// queue is dropped. Writes have their own thread, because SQLite calls block.
+    pub(crate) fn start_thread(
         database: Arc<dyn Database>,
         connection: Box<dyn Connection>,
     ) -> io::Result<WriteQueue> {
@@ -376,7 +376,7 @@ async fn ensure_instance_row(
     locks: &dyn InstanceLocks,
     now: &TransactionTime,
 ) -> Result<String, DatabaseError> {
-    let find = match connection.kind() {
+    let find = match connection.database_kind() {
         // SQLite needs no row lock, because no other process writes at the same time.
         DatabaseKind::Sqlite => "SELECT id FROM instances WHERE id = $1",
         #[cfg(feature = "postgres")]

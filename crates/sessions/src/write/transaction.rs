@@ -10,8 +10,8 @@ use switchboard_domain::{
 use super::queue::WriteError;
 use crate::{
     database::{Connection, DatabaseError, InstanceLocks, has_nul, values},
-    limits::{check_nesting, serialize_parameters},
-    rows::state_name,
+    json_limits::{check_json_nesting, serialize_parameters},
+    rows::run_state_name,
 };
 
 /// The time at which a transaction began.
@@ -87,7 +87,7 @@ impl EventRow {
             return Err(run_conflict(run, "the numbers of the events have gaps"));
         }
         for event in events {
-            check_nesting("an event", &event.json)?;
+            check_json_nesting("an event", &event.json)?;
         }
         let lines = events.iter().map(|it| it.json.replace(['\n', '\r'], " "));
         Ok(Some(Self {
@@ -221,7 +221,7 @@ impl Transaction<'_> {
         from: u64,
         messages: &[String],
     ) -> Result<(), DatabaseError> {
-        self.insert_in_batches(&INSERT_MESSAGES, session, from, messages)
+        self.insert_messages_in_batches(&INSERT_MESSAGES, session, from, messages)
             .await
     }
 
@@ -232,11 +232,11 @@ impl Transaction<'_> {
         from: u64,
         messages: &[String],
     ) -> Result<(), DatabaseError> {
-        self.insert_in_batches(&INSERT_RUN_MESSAGES, run, from, messages)
+        self.insert_messages_in_batches(&INSERT_RUN_MESSAGES, run, from, messages)
             .await
     }
 
-    async fn insert_in_batches(
+    async fn insert_messages_in_batches(
         &mut self,
         inserts: &'static MessageInserts,
         key: i64,
@@ -275,7 +275,7 @@ impl Transaction<'_> {
         let values = values![
             &run.id,
             session,
-            state_name(run.state),
+            run_state_name(run.state),
             instance,
             &run.model,
             &run.created_at,

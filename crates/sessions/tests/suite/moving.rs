@@ -4,7 +4,7 @@ use switchboard_domain::{
     Principal, RunSnapshot, RunState, RunStore as _, SessionId, SessionStore as _,
     SessionStoreError as Error, StoredEvent,
 };
-use switchboard_sessions::{ImportError, ImportIds, Store};
+use switchboard_sessions::{ImportError, ImportIdPolicy, Store};
 
 use super::{
     Place, at_work, events, fails, id, me, ok, other, parameters, record, release, says, session,
@@ -44,7 +44,11 @@ async fn export(store: &Store, owner: &Principal, session: Option<&SessionId>) -
     pieces.into_iter().map(Result::unwrap).collect()
 }
 
-async fn import(store: &Store, text: &str, ids: ImportIds) -> Result<Vec<SessionId>, ImportError> {
+async fn import(
+    store: &Store,
+    text: &str,
+    ids: ImportIdPolicy,
+) -> Result<Vec<SessionId>, ImportError> {
     let imported = store.import(&other(), text.as_bytes(), ids).await;
     imported.map(|imported| imported.sessions)
 }
@@ -69,7 +73,7 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
     release(&store, "working", RunState::Interrupted, 1, &[]).await;
     store.delete_session(&me(), &id("x")).await.unwrap();
     assert_eq!(records(&export(&store, &me(), None).await).len(), 1);
-    let imported = import(&store, &first, ImportIds::Keep).await.unwrap();
+    let imported = import(&store, &first, ImportIdPolicy::Keep).await.unwrap();
     assert_eq!(imported, ["empty", "s", "w", "x"].map(id));
     let second = export(&store, &other(), None).await;
     // To the byte, but for the time in the first line and the runs that were not over.
@@ -99,7 +103,7 @@ pub(crate) async fn what_an_import_says_of_approvals_is_not_believed(place: Plac
     let allowed = "{\"id\":\"working\",\"calls\":[{\"state\":{\"ready\":\"rm\"}}]}";
     assert!(text.contains(state) && text.contains("\"state\":\"waiting\""));
     for stands in ["waiting", "interrupted", "running"] {
-        for ids in [ImportIds::Keep, ImportIds::New] {
+        for ids in [ImportIdPolicy::Keep, ImportIdPolicy::New] {
             let doctored = text
                 .replace(state, allowed)
                 .replace("\"state\":\"waiting\"", &format!("\"state\":\"{stands}\""));
@@ -129,7 +133,7 @@ pub(crate) async fn what_an_import_says_of_approvals_is_not_believed(place: Plac
     }
     // That it is over, and has a state all the same.
     let over = text.replace("\"state\":\"waiting\"", "\"state\":\"finished\"");
-    let refused = import(&store, &over, ImportIds::Keep).await;
+    let refused = import(&store, &over, ImportIdPolicy::Keep).await;
     fails!(refused, ImportError::Malformed { .. });
 }
 
@@ -166,7 +170,7 @@ pub(crate) async fn large_messages_are_moved(place: Place) {
     assert!(sizes.iter().all(|size| *size < SIZE + 200), "{sizes:?}");
     store.delete_session(&me(), &id("s")).await.unwrap();
     let text = pieces.concat();
-    import(&store, &text, ImportIds::Keep).await.unwrap();
+    import(&store, &text, ImportIdPolicy::Keep).await.unwrap();
     let read = store.load_messages(&other(), &id("s"), 0).await.unwrap();
     assert_eq!(read, messages);
     let read = store.load_events(&other(), "r", 0, 9).await.unwrap();
@@ -226,7 +230,7 @@ pub(crate) async fn a_large_session_is_moved(place: Place) {
         pieces > 8 && largest < 2 << 20,
         "{pieces} pieces of at most {largest} bytes"
     );
-    let imported = import(&store, &text, ImportIds::New).await.unwrap();
+    let imported = import(&store, &text, ImportIdPolicy::New).await.unwrap();
     let read = ok(store.load_messages(&other(), &imported[0], 0)).await;
     assert_eq!(read, messages);
     let runs = store.list_runs(&other(), None, 9).await.unwrap();
@@ -239,7 +243,7 @@ pub(crate) async fn what_is_there_is_not_imported_again(place: Place) {
     let text = export(&store, &me(), None).await;
     store.delete_session(&me(), &id("empty")).await.unwrap();
     // The first one would fit; nothing is imported all the same.
-    let refused = import(&store, &text, ImportIds::Keep).await;
+    let refused = import(&store, &text, ImportIdPolicy::Keep).await;
     fails!(refused, ImportError::Exists { id } if id.0 == "s");
     assert!(store.list_sessions(&other(), 9).await.unwrap().is_empty());
     ok(store.create_session(&me(), &session("empty"))).await;
@@ -248,7 +252,7 @@ pub(crate) async fn what_is_there_is_not_imported_again(place: Place) {
     store.delete_session(&me(), &id("s")).await.unwrap();
     store.create_session(&me(), &session("y")).await.unwrap();
     ok(store.begin_run(&me(), &record("b", "y"), 0, &[])).await;
-    let refused = import(&store, &one, ImportIds::Keep).await;
+    let refused = import(&store, &one, ImportIdPolicy::Keep).await;
     fails!(refused, ImportError::RunExists { run } if run == "b");
     assert!(store.list_sessions(&other(), 9).await.unwrap().is_empty());
     store.create_session(&me(), &session("s")).await.unwrap();
@@ -259,7 +263,7 @@ pub(crate) async fn new_ids_make_another_session(place: Place) {
     fill(&store).await;
     let text = export(&store, &me(), None).await;
     let before = records(&text);
-    let imported = import(&store, &text, ImportIds::New).await.unwrap();
+    let imported = import(&store, &text, ImportIdPolicy::New).await.unwrap();
     assert_eq!(imported.len(), 4);
     assert_eq!(records(&export(&store, &me(), None).await), before);
     let s = &imported[1];
@@ -299,7 +303,7 @@ pub(crate) async fn what_is_nested_too_deeply_is_not_imported(place: Place) {
             text.replacen(event, &deep_event, 1),
             text.replacen(answer, &deep_text, 1),
         ] {
-            let imported = import(&store, &changed, ImportIds::New).await;
+            let imported = import(&store, &changed, ImportIdPolicy::New).await;
             assert_eq!(imported.is_ok(), fits, "{levels}: {imported:?}");
             if let Err(error) = imported {
                 let message = error.to_string();
@@ -325,7 +329,7 @@ pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     for end in 0..lines.len() {
         let cut = lines[..end].concat();
-        let refused = import(&store, &cut, ImportIds::Keep).await;
+        let refused = import(&store, &cut, ImportIdPolicy::Keep).await;
         fails!(refused, ImportError::Malformed { .. });
     }
     // A record left out, or twice.
@@ -335,13 +339,13 @@ pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
             let mut changed = lines.clone();
             changed.splice(at..=at, std::iter::repeat_n(lines[at], copies));
             let changed = changed.concat();
-            let refused = import(&store, &changed, ImportIds::Keep).await;
+            let refused = import(&store, &changed, ImportIdPolicy::Keep).await;
             assert!(refused.is_err(), "line {at} {copies} times: {refused:?}");
         }
     }
     let newer = text.replacen("\"version\":1", "\"version\":2", 1);
     let newer = newer.replace("\"run\":", "\"march\":");
-    let refused = import(&store, &newer, ImportIds::Keep).await;
+    let refused = import(&store, &newer, ImportIdPolicy::Keep).await;
     fails!(refused, ImportError::UnknownVersion { found: 2, known: 1 });
     for text in [
         "",
@@ -349,18 +353,20 @@ pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
         "{}",
         "{\"header\":{\"format\":\"x\",\"version\":1}}",
     ] {
-        let refused = import(&store, text, ImportIds::Keep).await;
+        let refused = import(&store, text, ImportIdPolicy::Keep).await;
         fails!(refused, ImportError::Malformed { .. });
     }
     let earlier = "[{\"header\":{\"format\":\"switchboard-sessions\",\"version\":1}}\n]";
-    let refused = import(&store, earlier, ImportIds::Keep).await.unwrap_err();
+    let refused = import(&store, earlier, ImportIdPolicy::Keep)
+        .await
+        .unwrap_err();
     assert!(refused.to_string().contains("f008d49"), "{refused}");
     let no_message = text.replace("\"role\":\"user\"", "\"role\":\"nobody\"");
-    let refused = import(&store, &no_message, ImportIds::Keep).await;
+    let refused = import(&store, &no_message, ImportIdPolicy::Keep).await;
     fails!(refused, ImportError::Malformed { .. });
     assert!(store.list_sessions(&other(), 9).await.unwrap().is_empty());
     // Nothing of it stands in the way.
-    import(&store, &text, ImportIds::Keep).await.unwrap();
+    import(&store, &text, ImportIdPolicy::Keep).await.unwrap();
     assert_eq!(store.list_sessions(&other(), 9).await.unwrap().len(), 4);
 }
 
@@ -374,7 +380,7 @@ pub(crate) async fn an_import_that_is_given_up_leaves_nothing(place: Place) {
     let (mut sender, receiver) = tokio::io::duplex(1 << 20);
     let importing = {
         let store = store.clone();
-        tokio::spawn(async move { store.import(&other(), receiver, ImportIds::Keep).await })
+        tokio::spawn(async move { store.import(&other(), receiver, ImportIdPolicy::Keep).await })
     };
     let most = text.len() - 10;
     tokio::io::AsyncWriteExt::write_all(&mut sender, &text.as_bytes()[..most])

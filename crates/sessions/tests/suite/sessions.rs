@@ -4,7 +4,7 @@ use futures_util::StreamExt as _;
 use switchboard_domain::SessionStore as _;
 use switchboard_domain::{Message, SessionStoreError as Error};
 use switchboard_domain::{Principal, RunSnapshot, RunState, RunStore as _, Session};
-use switchboard_sessions::{OpenError, Retention, Store};
+use switchboard_sessions::{Retention, Store, StoreOpenError};
 
 use super::{Place, at_work, events, fails, id, me, ok, other, record, release, says, session};
 
@@ -187,13 +187,13 @@ pub(crate) async fn what_is_old_is_forgotten(place: Place) {
     release(&store, "r", RunState::Waiting, 1, &[]).await;
     // Used again: now one of the newest.
     ok(store.append_messages(&me(), &id("s7"), 0, &says(&["again"]))).await;
-    let nothing = store.prune(&Retention::default()).await.unwrap();
+    let nothing = store.prune_sessions(&Retention::default()).await.unwrap();
     assert_eq!(nothing, 0);
     let retention = Retention {
         unused_for: Some(Duration::from_hours(1)),
         at_most: Some(3),
     };
-    assert_eq!(store.prune(&retention).await.unwrap(), 127);
+    assert_eq!(store.prune_sessions(&retention).await.unwrap(), 127);
     let mut left: Vec<String> = Vec::new();
     for one in store.list_sessions(&me(), 500).await.unwrap() {
         left.push(one.id.0);
@@ -205,7 +205,7 @@ pub(crate) async fn what_is_old_is_forgotten(place: Place) {
         unused_for: Some(Duration::ZERO),
         ..Retention::default()
     };
-    assert_eq!(store.prune(&retention).await.unwrap(), 3);
+    assert_eq!(store.prune_sessions(&retention).await.unwrap(), 3);
     let left = store.list_sessions(&me(), 9).await.unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(
@@ -258,14 +258,14 @@ pub(crate) async fn a_closed_store_refuses(place: Place) {
     let store = place.open().await;
     let clone = store.clone();
     store.create_session(&me(), &session("s")).await.unwrap();
-    store.check_access().await.unwrap();
+    store.check_store_access().await.unwrap();
     store.close().await;
     fails!(
         clone.create_session(&me(), &session("t")).await,
         Error::Storage { .. }
     );
     fails!(clone.list_sessions(&me(), 1).await, Error::Storage { .. });
-    fails!(clone.check_access().await, Error::Storage { .. });
+    fails!(clone.check_store_access().await, Error::Storage { .. });
     clone.close().await;
     let again = place.open().await;
     assert_eq!(again.list_sessions(&me(), 9).await.unwrap().len(), 1);
@@ -273,7 +273,10 @@ pub(crate) async fn a_closed_store_refuses(place: Place) {
 
 pub(crate) async fn the_key_of_ids_is_made_once(place: Place) {
     let stores = [place.open().await, place.open().await];
-    let (one, other) = tokio::join!(stores[0].load_id_key(), stores[1].load_id_key());
+    let (one, other) = tokio::join!(
+        stores[0].load_session_id_key(),
+        stores[1].load_session_id_key()
+    );
     let key = one.unwrap();
     assert_eq!(key, other.unwrap());
     assert_eq!(key.as_bytes().len(), 64);
@@ -281,14 +284,14 @@ pub(crate) async fn the_key_of_ids_is_made_once(place: Place) {
     for store in stores {
         store.close().await;
     }
-    assert_eq!(ok(place.open().await.load_id_key()).await, key);
+    assert_eq!(ok(place.open().await.load_session_id_key()).await, key);
 }
 
 pub(crate) async fn a_store_of_another_version_is_refused(place: Place) {
     place.open().await.close().await;
     raw(&place, "UPDATE store_version SET version = 1000").await;
     let known = match Store::open(place.options.clone()).await {
-        Err(OpenError::UnknownVersion { found: 1000, known }) => known,
+        Err(StoreOpenError::UnknownVersion { found: 1000, known }) => known,
         other => panic!("{other:?}"),
     };
     // The store is unchanged.
@@ -306,7 +309,10 @@ pub(crate) async fn a_store_of_an_earlier_form_is_refused_and_unchanged(place: P
     raw(&place, earlier).await;
     for _ in 0..2 {
         let refused = Store::open(place.options.clone()).await.unwrap_err();
-        assert!(matches!(refused, OpenError::EarlierForm), "{refused:?}");
+        assert!(
+            matches!(refused, StoreOpenError::EarlierForm),
+            "{refused:?}"
+        );
         assert!(refused.to_string().contains("commit f008d49"), "{refused}");
     }
     // No table was added.

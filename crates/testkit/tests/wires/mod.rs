@@ -291,7 +291,7 @@ impl Target {
                 let (outcome, warnings) = (sent.outcome.clone(), sent.warnings.clone());
                 let (model, ids) = (model.clone(), ToolUseIds::from_request(request));
                 let decoder = ollama::ChatDecoder::new(model, outcome, warnings, ids);
-                (sent, Decoder::Ollama(decoder.with_form(wire.form)))
+                (sent, Decoder::Ollama(decoder.with_answer_form(wire.form)))
             }
         })
     }

@@ -68,7 +68,7 @@ impl LineEditor {
     ) -> Self {
         let colours = environment.get("NO_COLOR").is_none();
         let presses = interrupts.capture_ctrl_c();
-        interrupts.watch_terminal();
+        interrupts.detect_closed_terminal();
         let stop = Arc::new(AtomicBool::new(false));
         let mut keys = default_emacs_keybindings();
         keys.add_binding(
@@ -187,12 +187,12 @@ impl LineReader for LineEditor {
         true
     }
 
-    async fn ask_line(&self, question: String) -> Result<String, UnansweredReason> {
+    async fn prompt_for_line(&self, question: String) -> Result<String, UnansweredReason> {
         print_line(question);
         match self.read_user_reply(EditorPrompt::ANSWER, None).await {
             InputLine::Text(text) => Ok(text),
             InputLine::Interrupted => {
-                self.presses.count_key_press();
+                self.presses.count_ctrl_c_key();
                 Err(UnansweredReason::Interrupted)
             }
             InputLine::End => Err(UnansweredReason::Ended),

@@ -116,7 +116,7 @@ impl BlockLayout<'_> {
                     lists.pop();
                 }
                 Event::Start(Tag::Item) if depth < MAX_DEPTH => {
-                    let first = text_to_glyphs(&next_list_mark(&mut lists), self.look.faint);
+                    let first = text_to_glyphs(&next_list_marker(&mut lists), self.look.faint);
                     let further = text_to_glyphs(&" ".repeat(glyphs_width(&first)), Style::new());
                     rows.extend(self.lay_out_indented_block(&first, &further, room, depth));
                 }
@@ -280,7 +280,7 @@ impl BlockLayout<'_> {
 }
 
 /// Returns the bullet or number of the next item of the innermost list.
-fn next_list_mark(lists: &mut [Option<u64>]) -> String {
+fn next_list_marker(lists: &mut [Option<u64>]) -> String {
     match lists.last_mut() {
         Some(Some(number)) => {
             *number += 1;

@@ -84,7 +84,7 @@ impl<W: Write> MarkdownView<W> {
         size: TerminalSize,
         write: impl FnOnce(),
     ) -> io::Result<()> {
-        let text = self.erase_sequence(0, size);
+        let text = self.erase_escape_sequence(0, size);
         self.write_terminal_update(&text)?;
         self.live.clear();
         write();
@@ -131,7 +131,7 @@ impl<W: Write> MarkdownView<W> {
             same = pairs.take_while(|(old, new)| old == new).count();
         }
         if same < self.live.len() || same < wanted.len() {
-            let mut text = self.erase_sequence(same, size);
+            let mut text = self.erase_escape_sequence(same, size);
             for row in &wanted[same..] {
                 text.push_str(row);
                 text.push('\n');
@@ -145,7 +145,7 @@ impl<W: Write> MarkdownView<W> {
 
     /// Returns the escape sequence that erases the rows of the growing block after its first
     /// `standing` rows. Returns an empty text if there are no such rows.
-    fn erase_sequence(&self, standing: usize, size: TerminalSize) -> String {
+    fn erase_escape_sequence(&self, standing: usize, size: TerminalSize) -> String {
         let up = self.live.len().saturating_sub(standing);
         match up.min(size.rows.saturating_sub(1)) {
             0 => String::new(),

@@ -32,7 +32,7 @@ impl MarkdownTable {
         while widths.iter().sum::<usize>() > room {
             match widths.iter_mut().max() {
                 Some(widest) if *widest > MIN_COLUMN_WIDTH => *widest -= 1,
-                _ => return self.render_cell_per_row(most, faint),
+                _ => return self.render_one_cell_per_row(most, faint),
             }
         }
         let mut rows = render_table_line(&self.head, &widths, faint);
@@ -47,7 +47,7 @@ impl MarkdownTable {
     }
 
     /// Renders the table with one cell per row, because it does not fit into a narrow terminal.
-    fn render_cell_per_row(&self, most: usize, faint: Style) -> Vec<Row> {
+    fn render_one_cell_per_row(&self, most: usize, faint: Style) -> Vec<Row> {
         let mut rows = Vec::new();
         for cells in &self.body {
             if !rows.is_empty() {

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use switchboard_domain::{ChatModel, ModelId};
 use switchboard_evals::suite::{Scenario, Suite, Thresholds};
-use switchboard_orchestration::tools::pattern::NamePattern;
+use switchboard_orchestration::tools::name_pattern::NamePattern;
 
 use crate::{
     eval::{suite_origin::SuiteOrigin, suites},
@@ -15,8 +15,8 @@ use crate::{
         arguments::{Approve, GlobalArgs},
         context::Context,
         failure::Failure,
-        follow::print_chosen_model,
         recording::{RecordingArgs, RecordingMode},
+        terminal_run::print_chosen_model,
     },
     terminal::output::ListFormat,
 };
@@ -61,7 +61,7 @@ pub(crate) struct EvalArgs {
     #[command(flatten)]
     pub(crate) recording: RecordingArgs,
     #[command(flatten)]
-    pub(crate) results: ResultArgs,
+    pub(crate) results: ReportOutputArgs,
 }
 
 #[derive(Debug, Args)]
@@ -119,22 +119,22 @@ pub(crate) struct BfclArgs {
 #[command(next_help_heading = "What must be reached, each as 0.9 or 90%")]
 pub(crate) struct ThresholdArgs {
     /// Minimum share of passed runs
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_fraction)]
     pub(crate) min_passed: Option<f64>,
     /// Minimum share of correct calls
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_fraction)]
     pub(crate) min_accuracy: Option<f64>,
     /// Maximum share of hallucinated calls
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_fraction)]
     pub(crate) max_hallucinated: Option<f64>,
     /// Maximum share of unnecessary calls
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_fraction)]
     pub(crate) max_unnecessary: Option<f64>,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What comes out")]
-pub(crate) struct ResultArgs {
+pub(crate) struct ReportOutputArgs {
     /// Write the report to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -165,7 +165,7 @@ Examples:
 Exit codes: 0 all that must be reached was, 1 something was missed or could not be run,
 2 wrong usage or configuration, 130 interrupted. docs/evaluation.md describes suites.";
 
-fn parse_share(text: &str) -> Result<f64, String> {
+fn parse_fraction(text: &str) -> Result<f64, String> {
     let number = text.trim();
     let read = match number.strip_suffix('%') {
         Some(percent) => percent.trim().parse().map(|it: f64| it / 100.0),

@@ -23,10 +23,10 @@ use crate::run_session::{
 use crate::{
     config::{environment::Environment, remove_os_error_code},
     eval::{
-        engine::{BackgroundWork, Evaluator},
+        evaluator::{EvalBackgroundTasks, Evaluator},
         progress::Progress,
-        servers::{StartedServers, SuiteServerSettings},
         suite_origin::SuiteOrigin,
+        suite_servers::{StartedServers, SuiteServerSettings},
     },
     observe::{AuditLog, build_redactor},
     run_session::{
@@ -34,7 +34,7 @@ use crate::{
         recording::{RecordingMode, program_name_and_version},
         servers::Servers,
     },
-    storage::decisions::SavedDecisions,
+    storage::approval_decisions::SavedDecisions,
     terminal::{self, Screen},
 };
 pub(crate) use args::EvalArgs;
@@ -75,7 +75,7 @@ pub(crate) async fn execute(
         &context,
     )?;
     let injected = if replay.is_replay() {
-        context_values::configured_values(&context.config)
+        context_values::configured_context_values(&context.config)
     } else {
         blueprint.check_servers(&suite, &context)?;
         blueprint.context_injection(&context)?
@@ -118,7 +118,7 @@ pub(crate) async fn execute(
         injected,
         decisions,
         audit,
-        background: BackgroundWork::default(),
+        background: EvalBackgroundTasks::default(),
     };
     let result = evaluate_suite(&args, &suite, &models, &evaluator, interrupts).await;
     evaluator.close_servers(interrupts).await;

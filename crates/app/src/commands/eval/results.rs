@@ -4,7 +4,7 @@ use std::{fs, io::ErrorKind, path::Path};
 
 use serde::Serialize;
 use switchboard_evals::report::{
-    ModelSummary, Report, comparison::Comparison, metric::Metric, page,
+    ModelSummary, Report, comparison::ReportComparison, metric::Metric, page,
 };
 
 use super::args::EvalArgs;
@@ -30,7 +30,7 @@ impl EvalArgs {
         earlier: Option<&Report>,
         environment: &Environment,
     ) -> Result<Code, Failure> {
-        let comparison = earlier.map(|earlier| Comparison::compare_reports(earlier, report));
+        let comparison = earlier.map(|earlier| ReportComparison::compare_reports(earlier, report));
         let mut missed = report.list_unmet_requirements();
         if self.fail_if_worse {
             missed.extend(comparison.iter().flat_map(|it| self.list_regressions(it)));
@@ -71,7 +71,7 @@ impl EvalArgs {
 
     /// Lists the results that are worse than in the earlier report. A result that exists only in
     /// the earlier report counts as worse.
-    fn list_regressions(&self, comparison: &Comparison) -> Vec<String> {
+    fn list_regressions(&self, comparison: &ReportComparison) -> Vec<String> {
         if comparison.is_empty() {
             return vec![
                 "nothing can be compared: the reports have no scenario of a model in common; \
@@ -155,7 +155,7 @@ struct ReportOutput<'r> {
     summary: Vec<ModelSummary>,
     missed: &'r [String],
     #[serde(skip_serializing_if = "Option::is_none")]
-    comparison: Option<&'r Comparison>,
+    comparison: Option<&'r ReportComparison>,
 }
 
 fn write_output_file(file: &Path, text: &str, environment: &Environment) -> Result<(), Failure> {

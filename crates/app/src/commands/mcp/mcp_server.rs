@@ -38,24 +38,24 @@ pub(crate) struct McpServerArgs {
 #[derive(Debug, Subcommand)]
 enum BundledServer {
     /// Customers of an invented shop, their account values, and support tickets
-    CustomerService(DataArgs),
+    CustomerService(DataFileArgs),
     /// A knowledge graph for each conversation
-    Graph(DataArgs),
+    Graph(DataFileArgs),
     /// Biomedical knowledge from BTE or another TRAPI service
-    Bte(BteArgs),
+    Bte(BteServerArgs),
     /// Files and data of one folder, and commands that compile and test it
     Workspace(WorkspaceArgs),
 }
 
 #[derive(Debug, Args)]
-struct DataArgs {
+struct DataFileArgs {
     /// Store the data in this file instead of in memory
     #[arg(long, value_name = "FILE", visible_alias = "database")]
     data: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-struct BteArgs {
+struct BteServerArgs {
     /// Base URL of the TRAPI service, such as `https://bte.transltr.io/v1`
     #[arg(long, value_name = "URL", env = "SWITCHBOARD_BTE_URL")]
     url: String,
@@ -121,7 +121,7 @@ impl WorkspaceArgs {
     }
 }
 
-impl BteArgs {
+impl BteServerArgs {
     fn into_server_options(self) -> BteOptions {
         BteOptions {
             timeout: Duration::from_secs(self.call_timeout),
@@ -155,7 +155,7 @@ pub(crate) async fn execute(
         ),
     };
     if let Some(data) = data {
-        options = options.with_data(data);
+        options = options.with_data_file(data);
     }
     for host in args.allow_host {
         options = options.with_allowed_host(host);

@@ -1,6 +1,6 @@
 //! Commands for MCP servers, and for their tools, resources and prompts.
 
-mod item_lists;
+mod feature_lists;
 pub(super) mod mcp_server;
 pub(super) mod prompts;
 pub(super) mod resources;
@@ -29,7 +29,7 @@ async fn run_with_servers(
     work: impl AsyncFnOnce(&McpHost) -> Result<Code, Failure>,
 ) -> Result<Code, Failure> {
     if let Some(name) = named {
-        context::keep_only_server(&mut servers, name)?;
+        context::keep_only_named_server(&mut servers, name)?;
     }
     let host = context::start_servers(servers)?;
     let work = async {

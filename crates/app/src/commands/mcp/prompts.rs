@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use switchboard_domain::{ToolCallError, nearest::list_available_names};
+use switchboard_domain::{ToolCallError, similar_names::list_available_names};
 use switchboard_mcp_client::{
     CompletionRequest, CompletionTarget, FeatureError, McpHost, Prompt, PromptArgument, PromptRole,
     RenderedPrompt,
 };
 
-use super::{item_lists::print_server_features, run_with_servers};
+use super::{feature_lists::print_server_features, run_with_servers};
 use crate::{
     config::environment::Environment,
     run_session::{

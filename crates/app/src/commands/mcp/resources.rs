@@ -6,11 +6,11 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use switchboard_domain::{
     ToolCallError,
-    nearest::{did_you_mean, find_nearest},
+    similar_names::{did_you_mean, find_nearest},
 };
 use switchboard_mcp_client::{FeatureError, McpHost, ResourceBody, ResourceContent};
 
-use super::{item_lists::print_server_features, run_with_servers};
+use super::{feature_lists::print_server_features, run_with_servers};
 use crate::{
     config::environment::Environment,
     run_session::{
@@ -148,12 +148,12 @@ async fn read_resource(
     }
     match form {
         ListFormat::Json => output::write_pretty_json(&contents.items),
-        ListFormat::Text => contents.items.iter().try_for_each(write_content),
+        ListFormat::Text => contents.items.iter().try_for_each(print_resource_content),
     }?;
     Ok(Code::Success)
 }
 
-fn write_content(content: &ResourceContent) -> std::io::Result<()> {
+fn print_resource_content(content: &ResourceContent) -> std::io::Result<()> {
     if let ResourceBody::Text(text) = &content.body {
         return output::print_server_text(text);
     }

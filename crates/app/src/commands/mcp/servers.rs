@@ -13,7 +13,7 @@ use crate::{
     config::environment::Environment,
     run_session::{
         arguments::GlobalArgs,
-        context::{Context, keep_only_server},
+        context::{Context, keep_only_named_server},
         failure::{Code, Failure},
         interrupts::Interrupts,
         servers::Servers,
@@ -68,7 +68,7 @@ pub(crate) async fn execute(
     };
     let (ServersCommand::Login { server: name } | ServersCommand::Logout { server: name }) =
         &command;
-    keep_only_server(&mut servers, name)?;
+    keep_only_named_server(&mut servers, name)?;
     let work = async {
         match &command {
             ServersCommand::Login { server } => log_in(&servers, server).await,

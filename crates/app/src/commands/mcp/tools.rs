@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use switchboard_domain::{
     JsonObject, ToolCallError, ToolContent, ToolHost as _, ToolOutput,
-    nearest::list_available_names,
+    similar_names::list_available_names,
 };
 use switchboard_mcp_client::McpHost;
 
@@ -99,7 +99,7 @@ async fn list_tools(host: &McpHost, form: ListFormat) -> Result<Code, Failure> {
     for problem in &catalog.problems {
         terminal::print_warning(&format!("{}: {}", problem.server, problem.message));
     }
-    let redefined = host.redefined_tools();
+    let redefined = host.redefined_tool_names();
     if !redefined.is_empty() {
         terminal::print_note("`switchboard tools accept SERVER [TOOL]` accepts changed tools");
     }

@@ -21,7 +21,7 @@ pub(crate) fn build_context_injection<'s>(
     config: &Config,
     servers: impl IntoIterator<Item = &'s ServerConfig>,
 ) -> ContextInjection {
-    let mut injected = ContextInjection::new().with_reserved_argument(DATABASE_CONTEXT);
+    let mut injected = ContextInjection::new().with_hidden_argument(DATABASE_CONTEXT);
     for (name, value) in config.context.iter().flatten() {
         injected = injected.with_template(name, value.clone());
     }
@@ -30,7 +30,7 @@ pub(crate) fn build_context_injection<'s>(
     }
     for server in servers
         .into_iter()
-        .filter(|it| keeps_conversation_state(it))
+        .filter(|it| is_stateful_bundled_server(it))
     {
         let conversation = ContextTemplate::with_session_id(CONVERSATION);
         injected = injected.with_default(&server.name, DATABASE_CONTEXT, conversation);
@@ -40,12 +40,12 @@ pub(crate) fn build_context_injection<'s>(
 
 /// Returns the configured values of the tool arguments that the host fills in and the model does
 /// not see.
-pub(crate) fn configured_values(config: &Config) -> ContextInjection {
+pub(crate) fn configured_context_values(config: &Config) -> ContextInjection {
     build_context_injection(config, config.servers.iter().flatten())
 }
 
 /// Returns whether a server is a bundled one that stores data for each conversation.
-fn keeps_conversation_state(server: &ServerConfig) -> bool {
+fn is_stateful_bundled_server(server: &ServerConfig) -> bool {
     let ServerTransport::Stdio { command, args, .. } = &server.transport else {
         return false;
     };
@@ -84,12 +84,12 @@ mod tests {
         ] {
             let server = server(command, args);
             assert_eq!(
-                keeps_conversation_state(&server),
+                is_stateful_bundled_server(&server),
                 expected,
                 "{command} {args:?}"
             );
         }
         let http = ServerConfig::http("s", "http://localhost:1/mcp");
-        assert!(!keeps_conversation_state(&http));
+        assert!(!is_stateful_bundled_server(&http));
     }
 }

@@ -46,7 +46,7 @@ impl RecordingFile {
     /// Opens and locks a file for a recording. Creates the file if necessary. Returns an error if
     /// the file has other content than a recording, or if another process records to it.
     pub(crate) fn open_recording_file(path: &Path, name: String) -> io::Result<Self> {
-        let mut options = private_file::owner_only_options();
+        let mut options = private_file::owner_only_open_options();
         options.write(true).create(true).truncate(false);
         // A pipe or device cannot contain an older recording and may not be readable.
         let is_special = std::fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());

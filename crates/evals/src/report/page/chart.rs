@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use super::{
     super::{ModelSummary, compute_share, metric::format_duration},
-    kind_display_name,
+    scenario_kind_name,
 };
 
 /// A horizontal bar of a chart: its label, its value as text and its colored segments.
 #[derive(Serialize)]
-pub(super) struct Bar {
+pub(super) struct ChartBar {
     label: String,
     value: String,
     segments: Vec<BarSegment>,
@@ -23,7 +23,7 @@ struct BarSegment {
     width: String,
 }
 
-impl Bar {
+impl ChartBar {
     /// Creates a bar from the CSS classes of its segments and their shares of the chart width (0 to
     /// 1). Segments that exceed the width are cut, because a report file may contain impossible
     /// numbers.
@@ -51,16 +51,16 @@ impl Bar {
 
 /// Returns one bar for each kind of scenario and each model with runs of this kind. The bar shows
 /// the share of passed runs.
-pub(super) fn passed_run_bars(summary: &[ModelSummary], kinds: &[&String]) -> Vec<Bar> {
+pub(super) fn passed_run_bars(summary: &[ModelSummary], kinds: &[&String]) -> Vec<ChartBar> {
     let bars = kinds.iter().flat_map(|kind| {
         let models = summary.iter().filter_map(|model| {
             let (runs, passed) = *model.kinds.get(*kind)?;
             let label = match summary {
-                [_] => kind_display_name(kind).to_owned(),
-                _ => format!("{}: {}", kind_display_name(kind), model.model),
+                [_] => scenario_kind_name(kind).to_owned(),
+                _ => format!("{}: {}", scenario_kind_name(kind), model.model),
             };
             let shares = [("f-main", compute_share(passed, runs))];
-            Some(Bar::new(label, format!("{passed} of {runs}"), &shares))
+            Some(ChartBar::new(label, format!("{passed} of {runs}"), &shares))
         });
         models.collect::<Vec<_>>()
     });
@@ -68,7 +68,7 @@ pub(super) fn passed_run_bars(summary: &[ModelSummary], kinds: &[&String]) -> Ve
 }
 
 /// Returns the bar that divides a model's tool calls by their outcomes.
-pub(super) fn call_outcome_bar(model: &ModelSummary) -> Bar {
+pub(super) fn call_outcome_bar(model: &ModelSummary) -> ChartBar {
     let counts = &model.counts;
     let outcomes = [
         ("f-good", counts.successful, "successful"),
@@ -85,18 +85,18 @@ pub(super) fn call_outcome_bar(model: &ModelSummary) -> Bar {
         texts => texts.join(", "),
     };
     let shares = outcomes.map(|(class, count, _)| (class, compute_share(count, counts.calls)));
-    Bar::new(model.model.to_string(), value, &shares)
+    ChartBar::new(model.model.to_string(), value, &shares)
 }
 
 /// Returns one bar for each model, which shows the median and the 95th percentile of its turn
 /// durations. The largest 95th percentile has the full chart width.
-pub(super) fn turn_duration_bars(summary: &[ModelSummary]) -> Vec<Bar> {
+pub(super) fn turn_duration_bars(summary: &[ModelSummary]) -> Vec<ChartBar> {
     let durations = summary.iter().filter_map(|model| model.turn_ms);
     let longest = durations.map(|(_, slow)| slow).max().unwrap_or(0).max(1);
     let bar = |model: &ModelSummary| {
         let label = model.model.to_string();
         let Some((median, slow)) = model.turn_ms else {
-            return Bar::new(label, "no turn".to_owned(), &[]);
+            return ChartBar::new(label, "no turn".to_owned(), &[]);
         };
         let (text, slow_text) = (format_duration(median), format_duration(slow));
         let shares = [
@@ -106,7 +106,7 @@ pub(super) fn turn_duration_bars(summary: &[ModelSummary]) -> Vec<Bar> {
                 compute_share(slow.saturating_sub(median), longest),
             ),
         ];
-        Bar::new(label, format!("{text}, 95 % within {slow_text}"), &shares)
+        ChartBar::new(label, format!("{text}, 95 % within {slow_text}"), &shares)
     };
     summary.iter().map(bar).collect()
 }

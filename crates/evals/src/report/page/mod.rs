@@ -3,7 +3,7 @@
 //! runs needs the script. All text of models, tools and reports is escaped, see `escape`.
 
 mod chart;
-mod escape;
+mod html_escape;
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use minijinja::{Environment, Value, context};
 
 use super::{
     Report,
-    comparison::{Change, Comparison, ModelComparison},
+    comparison::{Change, ModelComparison, ReportComparison},
     compute_share,
     metric::{self, Metric},
 };
@@ -39,13 +39,13 @@ const MAX_NAME_CHARS: usize = 200;
 /// An error while the page of a report is rendered.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot render the report as a page: {0}")]
-pub struct PageError(#[from] minijinja::Error);
+pub struct ReportPageError(#[from] minijinja::Error);
 
 /// Renders a report as an HTML page. If `earlier` is set, the page compares both reports.
 ///
 /// Texts on the page are cut at 64 KiB. After 64 MiB of runs, the turns of further runs are
 /// omitted.
-pub fn render_html(report: &Report, earlier: Option<&Report>) -> Result<String, PageError> {
+pub fn render_html(report: &Report, earlier: Option<&Report>) -> Result<String, ReportPageError> {
     let environment = build_template_environment()?;
     let summary = report.summarize_models();
     let kinds: BTreeSet<&String> = summary.iter().flat_map(|it| it.kinds.keys()).collect();
@@ -90,14 +90,14 @@ fn build_template_environment() -> Result<Environment<'static>, minijinja::Error
     let mut environment = Environment::new();
     environment.add_template("page.html", include_str!("page.html"))?;
     environment.add_template("run.html", include_str!("run.html"))?;
-    environment.set_formatter(escape::format_value);
+    environment.set_formatter(html_escape::write_escaped_value);
     environment.add_filter("name", |text: &str| {
         match text.char_indices().nth(MAX_NAME_CHARS) {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text.to_owned(),
         }
     });
-    environment.add_filter("kind", |kind: &str| kind_display_name(kind).to_owned());
+    environment.add_filter("kind", |kind: &str| scenario_kind_name(kind).to_owned());
     environment.add_filter("excerpt", format_excerpt);
     environment.add_filter("size", |text: &str, omitted: Option<u64>| {
         (text.len() as u64).saturating_add(omitted.unwrap_or(0))
@@ -123,7 +123,7 @@ fn build_template_environment() -> Result<Environment<'static>, minijinja::Error
 }
 
 /// Returns the name that the page shows for a kind of scenario: `(none)` for an empty kind.
-fn kind_display_name(kind: &str) -> &str {
+fn scenario_kind_name(kind: &str) -> &str {
     match kind.trim() {
         "" => "(none)",
         kind => kind,
@@ -144,7 +144,7 @@ fn format_excerpt(text: &str, omitted: Option<u64>) -> String {
 
 /// Returns the template values for the comparison of both reports.
 fn build_comparison(earlier: &Report, later: &Report) -> Value {
-    let found = Comparison::compare_reports(earlier, later);
+    let found = ReportComparison::compare_reports(earlier, later);
     let models = found.models.iter().map(|model| {
         let metrics = model.metrics.iter().map(|it| {
             let (before, now) = (it.format_earlier_result(), it.format_later_result());

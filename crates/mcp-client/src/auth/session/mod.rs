@@ -1,7 +1,7 @@
 //! The access tokens of one MCP server: the session loads them from the store, renews them before
 //! they expire, and replaces them after the server rejects them.
 
-mod stored;
+mod stored_logins;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -14,9 +14,9 @@ use crate::{
     auth::{
         challenge::{BearerChallenge, add_scope},
         error::AuthError,
-        fetch::{AuthClient, guard::NetworkGuard},
-        login::{Login, callback::LOGIN},
+        login::{LoginContext, redirect_listener::LOGIN},
         metadata::{DiscoveredAuthServer, discover_auth_server},
+        oauth_http_client::{OAuthHttpClient, ssrf_guard::NetworkGuard},
         settings::AuthOptions,
         store::{GrantKey, StoredGrant, StoredTokens, unix_seconds_now},
     },
@@ -67,7 +67,7 @@ pub(crate) struct Session {
     address: String,
     config: AuthConfig,
     options: AuthOptions,
-    fetch: OnceCell<AuthClient>,
+    fetch: OnceCell<OAuthHttpClient>,
     known: Mutex<TokenState>,
     /// Lock that is held while new tokens are requested. Other requests wait for the new tokens.
     renewal: tokio::sync::Mutex<()>,
@@ -159,7 +159,7 @@ impl Session {
         })
     }
 
-    pub(in crate::auth) async fn auth_http_client(&self) -> Result<&AuthClient, AuthError> {
+    pub(in crate::auth) async fn auth_http_client(&self) -> Result<&OAuthHttpClient, AuthError> {
         self.fetch
             .get_or_try_init(async || {
                 // The user trusts the configured URLs, so OAuth requests may reach their networks.
@@ -167,7 +167,7 @@ impl Session {
                 let configured = configured.into_iter().flatten();
                 let configured = configured.filter_map(|url| Url::parse(url).ok());
                 let urls: Vec<Url> = configured.chain([self.url.clone()]).collect();
-                AuthClient::new(NetworkGuard::from_configured_urls(&urls).await)
+                OAuthHttpClient::new(NetworkGuard::from_configured_urls(&urls).await)
             })
             .await
     }
@@ -430,7 +430,7 @@ impl Session {
         challenged: &[String],
         on_url: Option<&(dyn Fn(&str) + Send + Sync)>,
     ) -> Result<StoredLogin, AuthError> {
-        let login = Login {
+        let login = LoginContext {
             fetch: self.auth_http_client().await?,
             server: &self.address,
             config: &self.config,
@@ -449,7 +449,7 @@ impl Session {
         let key = login.grant_key();
         // The lock prevents a concurrent renewal from overwriting the new tokens.
         let _lock = self.options.store.lock_grant(&key).await?;
-        self.options.store.save(&key, &grant).await?;
+        self.options.store.save_grant(&key, &grant).await?;
         Ok(StoredLogin { key, grant })
     }
 
@@ -474,7 +474,7 @@ impl Session {
                     }
                 }
                 if grant.wanted_scopes.len() > known {
-                    store.save(&key, &grant).await?;
+                    store.save_grant(&key, &grant).await?;
                 }
             }
         }

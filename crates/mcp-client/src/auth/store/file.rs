@@ -17,7 +17,7 @@ use crate::auth::{
     login::pkce::random_token,
     store::{
         GrantKey, StoreError, StoreLock, StoredGrant, TokenStore, parse_grant, serialize_grant,
-        sort_latest_first,
+        sort_grants_newest_first,
     },
 };
 
@@ -67,11 +67,11 @@ impl TokenStore for FileStore {
         let folder = self.folder.clone();
         let mut found = run_blocking(&self.folder, move || read_grants(&folder)).await?;
         found.retain(|(key, grant)| key.principal == principal && grant.server == server);
-        sort_latest_first(&mut found);
+        sort_grants_newest_first(&mut found);
         Ok(found)
     }
 
-    async fn save(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError> {
+    async fn save_grant(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError> {
         let (folder, path) = (self.folder.clone(), self.grant_file_path(key, "json"));
         let record = serialize_grant(key, grant);
         let replaced = path.clone();
@@ -82,7 +82,7 @@ impl TokenStore for FileStore {
         .await
     }
 
-    async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError> {
+    async fn remove_grant(&self, key: &GrantKey) -> Result<bool, StoreError> {
         let path = self.grant_file_path(key, "json");
         let removed = path.clone();
         run_blocking(&path, move || match fs::remove_file(removed) {

@@ -36,14 +36,14 @@ impl ProcessGroup {
         let pid = pid.and_then(rustix::process::Pid::from_raw);
         *self.lock_leader() = pid;
         if let Some(pid) = pid {
-            self.watchdog.watch(pid);
+            self.watchdog.watch_group(pid);
         }
     }
 
     /// Clears the id of the process group after its end, because the id may be reused.
     pub(super) fn clear_leader(&self) {
         if let Some(pid) = self.lock_leader().take() {
-            self.watchdog.unwatch(pid);
+            self.watchdog.unwatch_group(pid);
         }
     }
 

@@ -47,17 +47,17 @@ struct WatchdogState {
     groups: BTreeSet<i32>,
     /// Running watchdog shell. `None` before the first process group was added, or if the shell
     /// could not be started.
-    shell: Option<Shell>,
+    shell: Option<WatchdogShell>,
 }
 
-struct Shell {
+struct WatchdogShell {
     pipe: File,
     child: Child,
 }
 
 impl Watchdog {
     /// Adds a process group that the watchdog ends if the host process is killed.
-    pub(crate) fn watch(&self, group: Pid) {
+    pub(crate) fn watch_group(&self, group: Pid) {
         let group = group.as_raw_nonzero().get();
         let mut state = lock_mutex(&self.0);
         state.groups.insert(group);
@@ -68,7 +68,7 @@ impl Watchdog {
     }
 
     /// Removes a process group that has ended, because its id may be reused.
-    pub(crate) fn unwatch(&self, group: Pid) {
+    pub(crate) fn unwatch_group(&self, group: Pid) {
         let group = group.as_raw_nonzero().get();
         let mut state = lock_mutex(&self.0);
         if state.groups.remove(&group) {
@@ -82,7 +82,7 @@ impl Watchdog {
             let mut state = lock_mutex(&self.0);
             (state.shell.take(), state.groups.is_empty())
         };
-        let Some(Shell { pipe, mut child }) = shell else {
+        let Some(WatchdogShell { pipe, mut child }) = shell else {
             return;
         };
         if is_idle {
@@ -98,7 +98,7 @@ impl WatchdogState {
     /// Sends a command to the shell. Returns `false` if the shell is not running.
     fn send_command(&mut self, command: &str, group: i32) -> bool {
         // The shell never reads half a command, because short writes to a pipe are atomic.
-        let Some(Shell { pipe, .. }) = &mut self.shell else {
+        let Some(WatchdogShell { pipe, .. }) = &mut self.shell else {
             return false;
         };
         match pipe.write_all(format!("{command} {group}\n").as_bytes()) {
@@ -125,7 +125,7 @@ impl WatchdogState {
         self.shell = started.ok();
     }
 
-    fn spawn_shell(&self) -> io::Result<Shell> {
+    fn spawn_shell(&self) -> io::Result<WatchdogShell> {
         let mut command = Command::new("sh");
         command
             .args(["-c", SCRIPT, NAME])
@@ -149,7 +149,7 @@ impl WatchdogState {
         for group in &self.groups {
             pipe.write_all(format!("watch {group}\n").as_bytes())?;
         }
-        Ok(Shell { pipe, child })
+        Ok(WatchdogShell { pipe, child })
     }
 }
 
@@ -189,9 +189,9 @@ mod tests {
         let watchdog = Watchdog::default();
         let (mut watched, group) = stubborn_process();
         let (mut unwatched, other) = stubborn_process();
-        watchdog.watch(group);
-        watchdog.watch(other);
-        watchdog.unwatch(other);
+        watchdog.watch_group(group);
+        watchdog.watch_group(other);
+        watchdog.unwatch_group(other);
         // The end of the host closes the pipe.
         drop(watchdog);
         has_ended(&mut watched).await;
@@ -204,7 +204,7 @@ mod tests {
     async fn a_killed_shell_is_restarted_with_all_groups() {
         let watchdog = Watchdog::default();
         let (mut first, one) = stubborn_process();
-        watchdog.watch(one);
+        watchdog.watch_group(one);
         kill_process(shell(&watchdog).unwrap(), Signal::KILL).unwrap();
         let dead = async {
             let wait = |state: &mut WatchdogState| {
@@ -217,7 +217,7 @@ mod tests {
         };
         timeout(Duration::from_secs(30), dead).await.unwrap();
         let (mut second, two) = stubborn_process();
-        watchdog.watch(two);
+        watchdog.watch_group(two);
         drop(watchdog);
         has_ended(&mut first).await;
         has_ended(&mut second).await;

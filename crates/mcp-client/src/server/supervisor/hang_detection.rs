@@ -69,7 +69,7 @@ async fn reaches_failed_ping_limit(
 
 /// Returns a `ping` request, or `server/discover` for version 2026-07-28, which has no `ping`.
 pub(crate) fn ping_request(connection: &Connection) -> ClientRequest {
-    if connection.is_legacy() {
+    if connection.is_legacy_version() {
         return ClientRequest::PingRequest(PingRequest::default());
     }
     let discover = DiscoverRequest::new(DiscoverRequestParams::default());

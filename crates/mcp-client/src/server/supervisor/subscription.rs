@@ -31,7 +31,7 @@ pub(crate) async fn subscribe(
     unsubscribe: &CancellationToken,
 ) {
     let peer_info = connection.peer.peer_info();
-    let Some(filter) = peer_info.and_then(|info| supported_changes(&info)) else {
+    let Some(filter) = peer_info.and_then(|info| supported_list_changes(&info)) else {
         return unsubscribe.cancelled().await;
     };
     let mut was_interrupted = false;
@@ -64,7 +64,7 @@ pub(crate) async fn subscribe(
 }
 
 /// Returns a filter with the list changes that a server of version 2026-07-28 can report, if any.
-fn supported_changes(info: &ServerPeerInfo) -> Option<SubscriptionFilter> {
+fn supported_list_changes(info: &ServerPeerInfo) -> Option<SubscriptionFilter> {
     if info.protocol_version.has_initialize() {
         return None;
     }
@@ -97,13 +97,13 @@ async fn handle_list_changes(
             }
             next = subscription.next() => match next {
                 Ok(Some(PromptListChangedNotification(_))) => {
-                    server.list_cache.mark_changed(ListKind::Prompts);
+                    server.list_cache.mark_list_changed(ListKind::Prompts);
                 }
                 Ok(Some(ResourceListChangedNotification(_))) => {
-                    server.list_cache.mark_changed(ListKind::Resources);
+                    server.list_cache.mark_list_changed(ListKind::Resources);
                 }
                 Ok(Some(_)) => {
-                    server.list_cache.mark_changed(ListKind::Tools);
+                    server.list_cache.mark_list_changed(ListKind::Tools);
                     server.relist_requested.notify_one();
                 }
                 Ok(None) | Err(_) => return,

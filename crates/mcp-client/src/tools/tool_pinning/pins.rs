@@ -11,16 +11,16 @@ use crate::{
 
 /// Pinned tools of one server, by their names on the server. A tool that disappears stays pinned,
 /// because it may return with another definition.
-pub(crate) struct PinnedTools(Mutex<HashMap<String, Pin>>);
+pub(crate) struct PinnedTools(Mutex<HashMap<String, ToolPin>>);
 
 /// Pinned and current fingerprint of one tool, which differ if its definition has changed.
-struct Pin {
+struct ToolPin {
     /// Fingerprint of the first definition, or of the last one that a person accepted.
     pinned: String,
     current: String,
 }
 
-impl Pin {
+impl ToolPin {
     fn new(fingerprint: &str) -> Self {
         Self {
             pinned: fingerprint.to_owned(),
@@ -33,18 +33,18 @@ impl PinnedTools {
     /// Creates the pinned tools of a server from pairs of tool name and fingerprint, which an
     /// earlier run stored.
     pub(crate) fn new<'a>(pins: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
-        let pins = pins.map(|(tool, fingerprint)| (tool.to_owned(), Pin::new(fingerprint)));
+        let pins = pins.map(|(tool, fingerprint)| (tool.to_owned(), ToolPin::new(fingerprint)));
         Self(Mutex::new(pins.collect()))
     }
 
     /// Pins the tools that have no pin yet. Returns an event for each tool whose definition has
     /// changed since the last update.
-    pub(crate) fn update(&self, server: &str, tools: &ServerTools) -> Vec<ToolHostChange> {
+    pub(crate) fn update_pins(&self, server: &str, tools: &ServerTools) -> Vec<ToolHostChange> {
         let mut pins = lock_mutex(&self.0);
         let redefined = tools.model_tools().filter_map(|tool| {
             let (name, now) = (tool.original_name(), &tool.fingerprint);
             let Some(pin) = pins.get_mut(name) else {
-                pins.insert(name.to_owned(), Pin::new(now));
+                pins.insert(name.to_owned(), ToolPin::new(now));
                 return None;
             };
             (pin.current != *now).then(|| ToolHostChange::ToolRedefined {

@@ -60,12 +60,12 @@ pub struct ToolPinFile {
 /// tool name.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FileContent {
+struct PinFileData {
     version: u32,
     sources: BTreeMap<String, ToolPins>,
 }
 
-impl Default for FileContent {
+impl Default for PinFileData {
     fn default() -> Self {
         Self {
             version: VERSION,
@@ -89,7 +89,7 @@ impl ToolPinFile {
 
     /// Returns the pins of the servers in `sources`. Returns empty pins if the file does not exist.
     pub fn load(&self) -> Result<ToolPins, ToolPinStoreError> {
-        let mut content = self.read_content()?;
+        let mut content = self.read_pin_file()?;
         let mut pins = ToolPins::default();
         for (server, source) in &self.sources {
             let source = content.sources.get_mut(source);
@@ -100,17 +100,17 @@ impl ToolPinFile {
         Ok(pins)
     }
 
-    fn read_content(&self) -> Result<FileContent, ToolPinStoreError> {
+    fn read_pin_file(&self) -> Result<PinFileData, ToolPinStoreError> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FileContent::default()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(PinFileData::default()),
             Err(error) => return Err(self.file_error(error)),
         };
         let malformed = |reason: String| ToolPinStoreError::Malformed {
             path: self.path.clone(),
             reason,
         };
-        let content: FileContent =
+        let content: PinFileData =
             serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
         if content.version != VERSION {
             return Err(malformed(format!("its version is {}", content.version)));
@@ -126,7 +126,7 @@ impl ToolPinFile {
     }
 
     /// Waits for the lock that prevents other processes from changing the file.
-    fn lock(&self) -> Result<File, ToolPinStoreError> {
+    fn lock_file(&self) -> Result<File, ToolPinStoreError> {
         // The lock is a separate file, because the file with the pins is replaced. The lock file is
         // never removed: otherwise two processes could lock different files with the same name.
         let path = self.path.with_extension("lock");
@@ -148,8 +148,8 @@ impl ToolPinFile {
         }
         let folder = self.path.parent().unwrap_or(Path::new("."));
         create_private_folder(folder).map_err(|error| self.file_error(error))?;
-        let _lock = self.lock()?;
-        let mut content = self.read_content()?;
+        let _lock = self.lock_file()?;
+        let mut content = self.read_pin_file()?;
         for (source, server, tools) in pins {
             let servers = content.sources.entry(source.clone()).or_default();
             let stored = servers.0.entry(server.clone()).or_default();

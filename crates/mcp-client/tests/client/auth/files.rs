@@ -89,10 +89,13 @@ async fn what_is_kept_is_found_again_the_latest_first() {
     let inside = folder.path().join("a/tokens");
     let store = FileStore::new(&inside);
     assert_eq!(accesses(&store).await, [""; 0]);
-    assert!(!store.remove(&key("i")).await.unwrap());
-    store.save(&key("i"), &grant("old", 5)).await.unwrap();
-    store.save(&key("j"), &grant("other", 6)).await.unwrap();
-    store.save(&key("i"), &grant("new", 7)).await.unwrap();
+    assert!(!store.remove_grant(&key("i")).await.unwrap());
+    store.save_grant(&key("i"), &grant("old", 5)).await.unwrap();
+    store
+        .save_grant(&key("j"), &grant("other", 6))
+        .await
+        .unwrap();
+    store.save_grant(&key("i"), &grant("new", 7)).await.unwrap();
     assert_eq!(accesses(&store).await, ["new", "other"]);
     assert_eq!(accesses(&FileStore::new(&inside)).await, ["new", "other"]);
     assert!(
@@ -116,7 +119,7 @@ async fn what_is_kept_is_found_again_the_latest_first() {
     fs::write(inside.join("cut.new"), "{").unwrap();
     assert_eq!(accesses(&store).await, ["new", "other"]);
 
-    assert!(store.remove(&key("i")).await.unwrap());
+    assert!(store.remove_grant(&key("i")).await.unwrap());
     assert_eq!(accesses(&store).await, ["other"]);
     let left: Vec<_> = fs::read_dir(&inside).unwrap().collect();
     assert_eq!(left.len(), 4, "{left:?}");
@@ -133,7 +136,7 @@ async fn only_the_owner_can_read_them() {
     fs::create_dir(&inside).unwrap();
     fs::set_permissions(&inside, fs::Permissions::from_mode(0o755)).unwrap();
     let store = FileStore::new(&inside);
-    store.save(&key("i"), &grant("t", 5)).await.unwrap();
+    store.save_grant(&key("i"), &grant("t", 5)).await.unwrap();
     let lock = store.lock_grant(&key("i")).await.unwrap();
     assert_eq!(mode(&inside), 0o700);
     let mut files = 0;

@@ -43,13 +43,15 @@ async fn a_page_calls_what_is_for_pages_and_nothing_else() {
     let stage = over_stdio(OLDER).await;
     let host = &stage.host;
     let none = || object(json!({}));
-    let output = soon(host.call_from_app("s", "report", none()))
+    let output = soon(host.call_tool_from_app("s", "report", none()))
         .await
         .unwrap();
     assert_eq!(output.content[0].as_text(), "no task");
     // For models and pages, as most are.
-    soon(host.call_from_app("s", "work", none())).await.unwrap();
-    let error = soon(host.call_from_app("s", "crash", none()))
+    soon(host.call_tool_from_app("s", "work", none()))
+        .await
+        .unwrap();
+    let error = soon(host.call_tool_from_app("s", "crash", none()))
         .await
         .unwrap_err();
     assert_eq!(
@@ -61,7 +63,7 @@ async fn a_page_calls_what_is_for_pages_and_nothing_else() {
         .await
         .unwrap_err();
     assert!(matches!(error, ToolCallError::Broken { .. }), "{error}");
-    let error = soon(host.call_from_app("t", "work", none()))
+    let error = soon(host.call_tool_from_app("t", "work", none()))
         .await
         .unwrap_err();
     assert!(error.to_string().contains("is not configured"), "{error}");

@@ -96,7 +96,7 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     let folder = tempfile::tempdir().unwrap();
     let first = run(folder.path(), program("s", BOTH_ERAS));
     soon(first.wait_for_startup()).await;
-    assert!(first.redefined_tools().is_empty());
+    assert!(first.redefined_tool_names().is_empty());
     soon(first.close()).await;
 
     // Also in the run after the one in which it was seen first.
@@ -104,7 +104,7 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
         let host = run(folder.path(), grown());
         let told = host.watch_changes();
         soon(host.wait_for_startup()).await;
-        let redefined: Vec<String> = host.redefined_tools().into_iter().collect();
+        let redefined: Vec<String> = host.redefined_tool_names().into_iter().collect();
         assert_eq!(redefined, ["s__meta"]);
         soon(host.close()).await;
         let told: Vec<ToolHostChange> = soon(told.collect()).await;
@@ -124,16 +124,16 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     let accepted = host.accept_tools(|_| true).unwrap();
     assert_eq!(accepted.len(), 1);
     assert_eq!(accepted[0].tool, "meta");
-    assert!(host.redefined_tools().is_empty());
+    assert!(host.redefined_tool_names().is_empty());
     assert!(problems(&host).await.is_empty());
     soon(host.close()).await;
     let host = run(folder.path(), grown());
     soon(host.wait_for_startup()).await;
-    assert!(host.redefined_tools().is_empty());
+    assert!(host.redefined_tool_names().is_empty());
     soon(host.close()).await;
     // And what it was is a change now.
     let host = run(folder.path(), program("s", BOTH_ERAS));
     soon(host.wait_for_startup()).await;
-    assert_eq!(host.redefined_tools().len(), 1);
+    assert_eq!(host.redefined_tool_names().len(), 1);
     soon(host.close()).await;
 }

@@ -1,6 +1,6 @@
 //! The configured commands of `compile` and `test_run`.
 
-mod added_arguments;
+mod model_arguments;
 mod output;
 mod process;
 pub(super) mod tools;
@@ -112,7 +112,7 @@ fn split_words(text: &str) -> Result<Vec<String>, &'static str> {
 /// `./gradlew`. Ignores relative entries of `PATH`, because they refer to the workspace, where
 /// models write files.
 fn find_program(program: &str, root: &Path, environment: &Environment) -> Option<PathBuf> {
-    let path = environment.get("PATH").unwrap_or_default();
+    let path = environment.get_variable("PATH").unwrap_or_default();
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let folders: Vec<PathBuf> = folders.collect();
     // `which_in` treats an empty `PATH` as the current folder, which is the workspace here. A
@@ -182,7 +182,7 @@ impl Environment {
         Ok(Self(environment))
     }
 
-    fn get(&self, name: &str) -> Option<&OsStr> {
+    fn get_variable(&self, name: &str) -> Option<&OsStr> {
         let found = self
             .0
             .iter()

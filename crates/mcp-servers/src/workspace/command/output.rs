@@ -33,7 +33,7 @@ impl OutputTail {
         if let Some(end) = line_end.filter(|_| self.omitted > 0) {
             self.drop_first_bytes(end + 1);
         }
-        let text = without_terminal_codes(&String::from_utf8_lossy(&self.buffered));
+        let text = strip_terminal_codes(&String::from_utf8_lossy(&self.buffered));
         (text, u64::try_from(self.omitted).unwrap_or(u64::MAX))
     }
 
@@ -45,7 +45,7 @@ impl OutputTail {
 
 /// Removes escape sequences, control characters other than tabs and line breaks, and overwritten
 /// parts of lines from terminal output.
-fn without_terminal_codes(text: &str) -> String {
+fn strip_terminal_codes(text: &str) -> String {
     let text = strip_str(text).to_string().replace("\r\n", "\n");
     let lines = text.split('\n').map(|line| {
         // A progress bar overwrites its line, so only the text after the last carriage return is
@@ -85,7 +85,7 @@ mod tests {
             ("a\u{8}\u{0}\tb\u{9b}", "a\tb"),
             ("x\u{1b}[", "x"),
         ] {
-            assert_eq!(without_terminal_codes(written), read, "{written:?}");
+            assert_eq!(strip_terminal_codes(written), read, "{written:?}");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! On Unix, a command has a separate process group, which ends with it, except for processes that
 //! start another session (`setsid`). If this program is killed, a shell that reads from a pipe
-//! kills the group (`Watcher`). On other systems only the process itself is ended.
+//! kills the group (`GroupWatchdog`). On other systems only the process itself is ended.
 
 use std::{
     io::{self, Read},
@@ -60,17 +60,21 @@ pub(super) async fn run(
         .current_dir(directory)
         .stdin(Stdio::null())
         .kill_on_drop(true);
-    let (mut child, mut output) = spawn(process)?;
+    let (mut child, mut output) = spawn_process(process)?;
     let mut group = ProcessGroup::from_child(&child);
     let mut tail = OutputTail::new(MAX_OUTPUT_BYTES);
-    let ended = timeout(limit, wait(&mut child, &mut output, &mut tail)).await;
+    let ended = timeout(limit, wait_for_exit(&mut child, &mut output, &mut tail)).await;
     let status = if let Ok(status) = ended {
         Some(status?)
     } else {
         group.terminate();
         // The output is still read while the command handles SIGTERM, because a full pipe would
         // block the command.
-        let _ = timeout(EXIT_TIMEOUT, wait(&mut child, &mut output, &mut tail)).await;
+        let _ = timeout(
+            EXIT_TIMEOUT,
+            wait_for_exit(&mut child, &mut output, &mut tail),
+        )
+        .await;
         None
     };
     let duration = started.elapsed();
@@ -94,7 +98,7 @@ pub(super) async fn run(
 
 /// Reads the output of the command `child` until this process ends, and returns its exit status.
 /// Does not wait for other processes that the command started.
-async fn wait(
+async fn wait_for_exit(
     child: &mut Child,
     output: &mut mpsc::Receiver<Vec<u8>>,
     tail: &mut OutputTail,
@@ -109,7 +113,7 @@ async fn wait(
 
 /// Starts a process with one pipe for standard output and standard error, which preserves the order
 /// of lines.
-fn spawn(mut process: Process) -> io::Result<(Child, mpsc::Receiver<Vec<u8>>)> {
+fn spawn_process(mut process: Process) -> io::Result<(Child, mpsc::Receiver<Vec<u8>>)> {
     let (mut reader, writer) = io::pipe()?;
     process.stdout(writer.try_clone()?).stderr(writer);
     #[cfg(unix)]
@@ -137,7 +141,7 @@ struct ProcessGroup {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
     #[cfg(unix)]
-    _watcher: Option<Watcher>,
+    _watcher: Option<GroupWatchdog>,
 }
 
 #[cfg(unix)]
@@ -147,7 +151,7 @@ impl ProcessGroup {
         let leader = leader.and_then(rustix::process::Pid::from_raw);
         Self {
             leader,
-            _watcher: leader.and_then(Watcher::start_watcher),
+            _watcher: leader.and_then(GroupWatchdog::start_watchdog),
         }
     }
 
@@ -194,13 +198,13 @@ impl Drop for ProcessGroup {
 /// ends. The shell has a separate process group, so that a signal to the group of this program does
 /// not end the shell. The shell executes no text from a model.
 #[cfg(unix)]
-struct Watcher {
+struct GroupWatchdog {
     _shell: Child,
 }
 
 #[cfg(unix)]
-impl Watcher {
-    fn start_watcher(group: rustix::process::Pid) -> Option<Self> {
+impl GroupWatchdog {
+    fn start_watchdog(group: rustix::process::Pid) -> Option<Self> {
         const SCRIPT: &str = "trap '' HUP INT TERM; read -r _; kill -s KILL -- \"-$1\"";
         let group = group.as_raw_nonzero().get().to_string();
         let shell = Process::new("/bin/sh")

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{
-    Command, CommandPurpose, Environment, added_arguments,
+    Command, CommandPurpose, Environment, model_arguments,
     process::{self, CommandResult},
 };
 use crate::{
@@ -112,7 +112,7 @@ pub(in crate::workspace) fn command_tools(
         let tool = BundledTool::new(name, title, description, state, run_tool)
             .map_annotations(|it| it.read_only(false).destructive(true))
             .map_annotations(|it| it.idempotent(false).open_world(true));
-        (!commands.is_empty()).then(|| restrict_schema(tool, &commands))
+        (!commands.is_empty()).then(|| restrict_command_schema(tool, &commands))
     });
     tools.into_iter().flatten()
 }
@@ -145,7 +145,7 @@ fn describe_tool(purpose: &str, commands: &[Command], timeout: Duration) -> Stri
 /// Restricts the argument `command` in the input schema to the names of `commands`, and makes the
 /// argument required if `commands` has several items. Removes the argument `args` if no command
 /// allows added arguments.
-fn restrict_schema(tool: BundledTool, commands: &[Command]) -> BundledTool {
+fn restrict_command_schema(tool: BundledTool, commands: &[Command]) -> BundledTool {
     let tool = tool.map_input_schema(|schema| {
         if let Some(command) = schema
             .get_mut("properties")
@@ -185,7 +185,7 @@ async fn run_tool(
     let added = args.clone();
     runner
         .root
-        .run_blocking(move |root| Ok(added_arguments::check_arguments(&added, root)?))
+        .run_blocking(move |root| Ok(model_arguments::check_model_arguments(&added, root)?))
         .await?;
     let name = [std::slice::from_ref(&command.name), args.as_slice()]
         .concat()

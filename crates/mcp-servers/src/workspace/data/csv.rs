@@ -24,7 +24,7 @@ pub(super) fn parse_header(text: &str, delimiter: u8) -> Vec<String> {
     unique_names(fields.map(str::to_owned))
 }
 
-pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, TableError> {
+pub(super) fn parse_csv(text: &str, delimiter: u8) -> Result<Table, TableError> {
     let mut reader = reader(text, delimiter);
     let names = reader.headers().map_err(|error| to_parse_error(&error))?;
     check_table_size(names.len(), 0, 1)?;

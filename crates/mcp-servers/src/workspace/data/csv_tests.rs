@@ -6,12 +6,12 @@ use super::{
 };
 
 fn rows(text: &str) -> Vec<Value> {
-    let table = parse(text, detect_delimiter(text)).unwrap();
+    let table = parse_csv(text, detect_delimiter(text)).unwrap();
     table.rows.into_iter().map(Value::from).collect()
 }
 
 fn columns(text: &str) -> Vec<(String, ColumnType)> {
-    let table = parse(text, detect_delimiter(text)).unwrap();
+    let table = parse_csv(text, detect_delimiter(text)).unwrap();
     let columns = table.columns.into_iter();
     columns.map(|column| (column.name, column.kind)).collect()
 }
@@ -67,11 +67,11 @@ fn semicolons_separate_values_if_the_header_has_no_comma() {
 
 #[test]
 fn errors_contain_the_line() {
-    let fault = |text: &str| parse(text, b',').unwrap_err().to_string();
+    let fault = |text: &str| parse_csv(text, b',').unwrap_err().to_string();
     assert_eq!(
         fault("a,b\n1,2\n1,2,3\n"),
         "line 3: there are 3 values, but the first line names 2 columns"
     );
-    assert_eq!(parse("", b',').unwrap().rows.len(), 0);
-    assert_eq!(parse("\n\n", b',').unwrap().columns.len(), 0);
+    assert_eq!(parse_csv("", b',').unwrap().rows.len(), 0);
+    assert_eq!(parse_csv("\n\n", b',').unwrap().columns.len(), 0);
 }

@@ -12,8 +12,8 @@ use rusqlite::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{ColumnType, Table, max_shown_bytes, shorten};
-use crate::sqlite::primary_code;
+use super::{ColumnType, Table, max_shown_bytes, shorten_text};
+use crate::sqlite::primary_result_code;
 
 /// Number of SQLite virtual machine instructions between two checks of the time limit. SQLite
 /// executes 1000 instructions in much less than a millisecond.
@@ -74,10 +74,10 @@ pub(super) fn run_query(
 ) -> Result<QueryResult, QueryError> {
     let deadline = Instant::now() + limits.time;
     let is_stopped = move || Instant::now() >= deadline || stop.is_cancelled();
-    run_query_until(tables, sql, limits, is_stopped).map_err(|error| match error {
+    run_stoppable_query(tables, sql, limits, is_stopped).map_err(|error| match error {
         // SQLite returns `SQLITE_INTERRUPT` if `is_stopped` ended the query. `create_table` returns
         // an equal error if `is_stopped` ended the insertion of rows.
-        QueryError::Database(error) => match primary_code(&error) {
+        QueryError::Database(error) => match primary_result_code(&error) {
             Some(ffi::SQLITE_INTERRUPT) => QueryError::Timeout(limits.time),
             Some(ffi::SQLITE_NOMEM) => QueryError::Memory,
             Some(ffi::SQLITE_AUTH) => QueryError::NotAllowed("Nothing can be opened or changed."),
@@ -91,7 +91,7 @@ pub(super) fn run_query(
     })
 }
 
-fn run_query_until(
+fn run_stoppable_query(
     tables: &[(String, Table)],
     sql: &str,
     limits: QueryLimits,
@@ -106,7 +106,7 @@ fn run_query_until(
     for (name, table) in tables {
         create_table(&mut connection, name, table, &is_stopped)?;
     }
-    connection.authorizer(Some(authorize))?;
+    connection.authorizer(Some(authorize_sql_action))?;
     let mut statements = Batch::new(&connection, sql);
     let query = statements
         .next()?
@@ -127,7 +127,7 @@ fn run_query_until(
 
 /// Allows only reading of the in-memory tables. SQLite calls this function while it compiles a
 /// statement.
-fn authorize(context: AuthContext<'_>) -> Authorization {
+fn authorize_sql_action(context: AuthContext<'_>) -> Authorization {
     match context.action {
         AuthAction::Select
         | AuthAction::Read { .. }
@@ -227,7 +227,7 @@ fn read_rows(mut query: Statement<'_>, limits: QueryLimits) -> Result<QueryResul
         let row: Vec<Value> = columns
             .map(|column| read_value(row, column, shown))
             .collect::<Result<_, _>>()?;
-        bytes += row.iter().map(estimate_size).sum::<usize>();
+        bytes += row.iter().map(estimate_value_size).sum::<usize>();
         result.rows.push(row);
     }
     Ok(result)
@@ -242,12 +242,12 @@ fn read_value(row: &Row<'_>, column: usize, shown: usize) -> rusqlite::Result<Va
             .map_or_else(|| number.to_string().into(), Value::from),
         // SQL functions can return text that is not valid UTF-8. Its invalid bytes are replaced by
         // U+FFFD.
-        ValueRef::Text(text) => shorten(&String::from_utf8_lossy(text), shown).into(),
+        ValueRef::Text(text) => shorten_text(&String::from_utf8_lossy(text), shown).into(),
         ValueRef::Blob(bytes) => format!("(a blob of {} bytes)", bytes.len()).into(),
     })
 }
 
-fn estimate_size(value: &Value) -> usize {
+fn estimate_value_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 4,
         _ => 8,

@@ -9,7 +9,7 @@ use super::{Column, ColumnType, Table, TableError, check_table_size};
 /// Parses a JSON file. The records are the items of an array. If the file is an object with exactly
 /// one member that is an array of objects, as many services send it, the records are the items of
 /// this array. Any other value is a single record.
-pub(super) fn parse(text: &str) -> Result<Table, TableError> {
+pub(super) fn parse_json(text: &str) -> Result<Table, TableError> {
     let value: Value = serde_json::from_str(text).map_err(|error| TableError {
         line: error.line(),
         problem: message_without_position(&error),
@@ -29,7 +29,7 @@ pub(super) fn parse(text: &str) -> Result<Table, TableError> {
     build_table(records.into_iter().map(|record| (1, record)))
 }
 
-pub(super) fn parse_lines(text: &str) -> Result<Table, TableError> {
+pub(super) fn parse_json_lines(text: &str) -> Result<Table, TableError> {
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
     let records = lines.map(|(index, text)| {
@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn columns_are_the_names_of_all_members() {
-        let table = parse(r#"[{"a": 1, "b": "x"}, {"b": "y", "c": [1]}, {"a": 2.5}]"#).unwrap();
+        let table =
+            parse_json(r#"[{"a": 1, "b": "x"}, {"b": "y", "c": [1]}, {"a": 2.5}]"#).unwrap();
         let expected = json!([
             [["a", "number"], ["b", "text"], ["c", "mixed"]],
             [[1, "x", null], [null, "y", [1]], [2.5, null, null]]
@@ -146,27 +147,27 @@ mod tests {
     fn the_only_array_of_records_is_found() {
         let wrapped = r#"{"page": 1, "items": [{"a": 1}], "tags": ["x"]}"#;
         assert_eq!(
-            shape(&parse(wrapped).unwrap()),
+            shape(&parse_json(wrapped).unwrap()),
             json!([[["a", "integer"]], [[1]]])
         );
         let two = r#"{"x": [{"a": 1}], "y": [{"a": 1}]}"#;
-        assert_eq!(parse(two).unwrap().rows.len(), 1);
-        assert_eq!(parse(two).unwrap().columns.len(), 2);
+        assert_eq!(parse_json(two).unwrap().rows.len(), 1);
+        assert_eq!(parse_json(two).unwrap().columns.len(), 2);
         assert_eq!(
-            shape(&parse("[1, 2]").unwrap()),
+            shape(&parse_json("[1, 2]").unwrap()),
             json!([[["value", "integer"]], [[1], [2]]])
         );
-        assert_eq!(parse("[]").unwrap().rows.len(), 0);
-        assert_eq!(parse("7").unwrap().rows, [[json!(7)]]);
+        assert_eq!(parse_json("[]").unwrap().rows.len(), 0);
+        assert_eq!(parse_json("7").unwrap().rows, [[json!(7)]]);
     }
 
     #[test]
     fn errors_in_json_lines_contain_the_line() {
-        let table = parse_lines("{\"a\": true}\n\n{\"a\": null}\r\n").unwrap();
+        let table = parse_json_lines("{\"a\": true}\n\n{\"a\": null}\r\n").unwrap();
         assert_eq!(shape(&table), json!([[["a", "mixed"]], [[true], [null]]]));
-        let fault = parse_lines("{}\n\n{\"a\": }\n").unwrap_err();
+        let fault = parse_json_lines("{}\n\n{\"a\": }\n").unwrap_err();
         assert_eq!(fault.to_string(), "line 3: expected value");
-        let fault = parse("[\n1,\n2\n").unwrap_err();
+        let fault = parse_json("[\n1,\n2\n").unwrap_err();
         assert_eq!(fault.to_string(), "line 4: EOF while parsing a list");
     }
 }

@@ -5,17 +5,16 @@ use std::{fmt::Write as _, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Format, csv};
+use super::{DataFormat, csv};
 use crate::{
     text::format_quantity,
     tool::{BundledTool, ToolOutput, ToolResult},
     workspace::{
         root::{
-            Root,
+            Root, create_blocking_tool,
             folder::Kind,
-            folder_tool,
+            folder_walk::Walk,
             path::{Access, RelativePath},
-            walk::Walk,
         },
         text::format_size,
     },
@@ -69,17 +68,17 @@ pub(in crate::workspace) struct DataFile {
 }
 
 pub(in crate::workspace) fn data_list_tool(root: &Arc<Root>) -> BundledTool {
-    folder_tool(
+    create_blocking_tool(
         "data_list",
         "List data files",
         "Lists the data files (CSV, TSV, JSON, JSON Lines) of a folder with their sizes and \
          columns, and its subfolders.",
         root,
-        list,
+        list_data_files,
     )
 }
 
-fn list(root: &Root, input: &Input) -> ToolResult<Output> {
+fn list_data_files(root: &Root, input: &Input) -> ToolResult<Output> {
     let path = root.parse_path(&input.path, Access::Read)?;
     let walk = Walk {
         recursive: input.recursive,
@@ -93,7 +92,7 @@ fn list(root: &Root, input: &Input) -> ToolResult<Output> {
             folders.push(path.to_string());
             true
         }
-        Kind::File => match Format::from_path(&path) {
+        Kind::File => match DataFormat::from_path(&path) {
             Some(_) if files.len() == MAX_FILES => false,
             Some(format) => {
                 files.push(DataFile {
@@ -141,15 +140,15 @@ fn list(root: &Root, input: &Input) -> ToolResult<Output> {
 fn read_columns(
     root: &Root,
     path: &RelativePath,
-    format: Format,
+    format: DataFormat,
     size: u64,
 ) -> Option<Vec<String>> {
-    if root.rules().check_access(path, Access::Read).is_err() {
+    if root.name_rules().check_access(path, Access::Read).is_err() {
         return None;
     }
     let bytes = match format {
-        Format::Json if size > MAX_JSON_BYTES => return None,
-        Format::Json => root.read_head(path, MAX_JSON_BYTES),
+        DataFormat::Json if size > MAX_JSON_BYTES => return None,
+        DataFormat::Json => root.read_head(path, MAX_JSON_BYTES),
         _ => root.read_head(path, HEAD_BYTES),
     };
     let bytes = bytes.ok()?;
@@ -160,10 +159,10 @@ fn read_columns(
     };
     let head = head.strip_prefix('\u{feff}').unwrap_or(head);
     let mut names: Vec<String> = match format {
-        Format::Csv => csv::parse_header(head, csv::detect_delimiter(head)),
-        Format::Tsv => csv::parse_header(head, b'\t'),
-        Format::Json => parse_column_names(format, head)?,
-        Format::JsonLines => {
+        DataFormat::Csv => csv::parse_header(head, csv::detect_delimiter(head)),
+        DataFormat::Tsv => csv::parse_header(head, b'\t'),
+        DataFormat::Json => parse_column_names(format, head)?,
+        DataFormat::JsonLines => {
             parse_column_names(format, head.lines().find(|line| !line.trim().is_empty())?)?
         }
     };
@@ -171,7 +170,7 @@ fn read_columns(
     Some(names)
 }
 
-fn parse_column_names(format: Format, text: &str) -> Option<Vec<String>> {
+fn parse_column_names(format: DataFormat, text: &str) -> Option<Vec<String>> {
     let columns = format.parse_table(text).ok()?.columns;
     Some(columns.into_iter().map(|column| column.name).collect())
 }

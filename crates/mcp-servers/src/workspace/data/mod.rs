@@ -5,7 +5,7 @@ mod database;
 mod json;
 pub(super) mod list;
 pub(super) mod query;
-pub(super) mod read;
+pub(super) mod read_table;
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     root::{Root, path::RelativePath},
-    text::{decode, truncate_bytes},
+    text::{decode_text_file, truncate_bytes},
 };
 use crate::tool::ToolError;
 
@@ -25,7 +25,7 @@ const MAX_VALUES: usize = 2_000_000;
 
 /// The format of a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum DataFormat {
     Csv,
     Tsv,
     Json,
@@ -76,7 +76,7 @@ fn check_table_size(columns: usize, rows: usize, line: usize) -> Result<(), Tabl
     Err(TableError { line, problem })
 }
 
-impl Format {
+impl DataFormat {
     /// Returns the data format that the extension of a file name stands for, or `None` for other
     /// extensions.
     fn from_path(path: &RelativePath) -> Option<Self> {
@@ -96,15 +96,15 @@ impl Format {
     fn parse_table(self, text: &str) -> Result<Table, TableError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match self {
-            Self::Csv => csv::parse(text, csv::detect_delimiter(text)),
-            Self::Tsv => csv::parse(text, b'\t'),
-            Self::Json => json::parse(text),
-            Self::JsonLines => json::parse_lines(text),
+            Self::Csv => csv::parse_csv(text, csv::detect_delimiter(text)),
+            Self::Tsv => csv::parse_csv(text, b'\t'),
+            Self::Json => json::parse_json(text),
+            Self::JsonLines => json::parse_json_lines(text),
         }
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for DataFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Csv => "CSV",
@@ -138,16 +138,16 @@ impl ColumnType {
 /// Loads a data file. Returns the table and the file size in bytes. Returns an error for the model
 /// if the file is larger than `limit` bytes or is not valid.
 fn load_table(root: &Root, path: &RelativePath, limit: u64) -> Result<(Table, u64), ToolError> {
-    let Some(format) = Format::from_path(path) else {
+    let Some(format) = DataFormat::from_path(path) else {
         return Err(format!(
             "{path} does not have the extension of a data file (.csv, .tsv, .json, .jsonl or \
              .ndjson). file_load loads any text file."
         )
         .into());
     };
-    let file = root.read_at_most(path, limit)?;
+    let file = root.read_file_with_limit(path, limit)?;
     let size = u64::try_from(file.bytes.len()).unwrap_or(u64::MAX);
-    let text = decode(path, file.bytes)?;
+    let text = decode_text_file(path, file.bytes)?;
     let table = format
         .parse_table(&text)
         .map_err(|fault| ToolError::Refused(format!("{path} is not valid {format}: {fault}.")))?;
@@ -164,11 +164,11 @@ fn max_shown_bytes(bytes: usize, columns: usize) -> usize {
 /// returns a string with the start of the text and its full size in bytes.
 fn shorten_value(value: &Value, bytes: usize) -> Value {
     match value {
-        Value::String(text) => Value::String(shorten(text, bytes)),
+        Value::String(text) => Value::String(shorten_text(text, bytes)),
         Value::Array(_) | Value::Object(_) => {
             let text = value.to_string();
             if text.len() > bytes {
-                Value::String(shorten(&text, bytes))
+                Value::String(shorten_text(&text, bytes))
             } else {
                 value.clone()
             }
@@ -177,7 +177,7 @@ fn shorten_value(value: &Value, bytes: usize) -> Value {
     }
 }
 
-fn shorten(text: &str, bytes: usize) -> String {
+fn shorten_text(text: &str, bytes: usize) -> String {
     if text.len() > bytes {
         format!(
             "{}… ({} bytes in all)",

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     text::format_quantity,
-    tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
+    tool::{BundledTool, ToolError, ToolOutput, ToolResult, default_number},
     workspace::root::{Root, path::Access},
 };
 
@@ -49,7 +49,7 @@ pub(in crate::workspace) struct Input {
     #[schemars(length(min = 1, max = 8))]
     files: Vec<String>,
     /// Maximum number of rows to return.
-    #[serde(default = "number::<100>")]
+    #[serde(default = "default_number::<100>")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
 }

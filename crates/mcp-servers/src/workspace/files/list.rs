@@ -10,11 +10,10 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput, ToolResult},
     workspace::{
         root::{
-            Root,
+            Root, create_blocking_tool,
             folder::Kind,
-            folder_tool,
+            folder_walk::{Walk, parse_pattern},
             path::Access,
-            walk::{Walk, parse_pattern},
         },
         text::format_size,
     },
@@ -62,17 +61,17 @@ pub(in crate::workspace) struct Entry {
 }
 
 pub(in crate::workspace) fn file_list_tool(root: &Arc<Root>) -> BundledTool {
-    folder_tool(
+    create_blocking_tool(
         "file_list",
         "List files",
         "Lists the files and folders of a folder with their sizes, optionally with all \
          subfolders. Use it to find files and their names.",
         root,
-        list,
+        list_files,
     )
 }
 
-fn list(root: &Root, input: &Input) -> ToolResult<Output> {
+fn list_files(root: &Root, input: &Input) -> ToolResult<Output> {
     let path = root.parse_path(&input.path, Access::Read)?;
     let pattern = input.pattern.as_deref().map(parse_pattern).transpose();
     let pattern =

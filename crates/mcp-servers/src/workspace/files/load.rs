@@ -9,8 +9,8 @@ use crate::{
     text::format_quantity,
     tool::{BundledTool, ToolOutput, ToolResult},
     workspace::{
-        root::{Root, folder_tool, path::Access},
-        text::{count_lines, decode, hash, number_lines, truncate_bytes},
+        root::{Root, create_blocking_tool, path::Access},
+        text::{add_line_numbers, count_lines, decode_text_file, hash, truncate_bytes},
     },
 };
 
@@ -56,21 +56,21 @@ pub(in crate::workspace) struct Output {
 }
 
 pub(in crate::workspace) fn file_load_tool(root: &Arc<Root>) -> BundledTool {
-    folder_tool(
+    create_blocking_tool(
         "file_load",
         "Load a file",
         "Loads a text file, or some lines of it, with line numbers and with the hash that \
          file_save needs to replace the file. Load a file before you describe or change it.",
         root,
-        load,
+        load_file,
     )
 }
 
-fn load(root: &Root, input: &Input) -> ToolResult<Output> {
+fn load_file(root: &Root, input: &Input) -> ToolResult<Output> {
     let path = root.parse_path(&input.path, Access::Read)?;
     let file = root.read_file(&path)?;
     let (bytes, hash) = (file.bytes.len(), hash(&file.bytes));
-    let text = decode(&path, file.bytes)?;
+    let text = decode_text_file(&path, file.bytes)?;
     let total_lines = count_lines(&text);
     let first_line = input.first_line.unwrap_or(1);
     if first_line > total_lines.max(1) {
@@ -103,7 +103,7 @@ fn load(root: &Root, input: &Input) -> ToolResult<Output> {
     } else {
         format!("{path}, lines {first_line} to {last_line} of {total_lines} (hash {hash}):")
     };
-    text.push_str(&number_lines(&content, first_line));
+    text.push_str(&add_line_numbers(&content, first_line));
     if line_is_cut {
         text.push_str("\nThe line is too long and continues.");
     }

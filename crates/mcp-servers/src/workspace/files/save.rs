@@ -11,10 +11,10 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput, ToolResult},
     workspace::{
         root::{
-            FileError, ReadFile, Root, folder_tool,
+            FileError, ReadFile, Root, create_blocking_tool,
             path::{Access, RelativePath},
         },
-        text::{count_lines, decode, hash, number_lines, truncate_bytes},
+        text::{add_line_numbers, count_lines, decode_text_file, hash, truncate_bytes},
     },
 };
 
@@ -70,19 +70,19 @@ pub(in crate::workspace) enum Action {
 }
 
 pub(in crate::workspace) fn file_save_tool(root: &Arc<Root>) -> BundledTool {
-    folder_tool(
+    create_blocking_tool(
         "file_save",
         "Save a file",
         "Saves a text file: creates it, replaces its complete content (with the hash from \
          file_load), or changes one passage (old_text and new_text), which is best for small \
          changes.",
         root,
-        save,
+        save_file,
     )
     .map_annotations(|it| it.read_only(false).destructive(true).idempotent(false))
 }
 
-fn save(root: &Root, input: &Input) -> ToolResult<Output> {
+fn save_file(root: &Root, input: &Input) -> ToolResult<Output> {
     let path = root.parse_path(&input.path, Access::Write)?;
     // Some models fill in every argument, so an empty hash is ignored.
     let expected = input.expected_hash.as_deref();
@@ -121,7 +121,7 @@ fn save(root: &Root, input: &Input) -> ToolResult<Output> {
             if let Some(expected) = expected {
                 check_unchanged(&path, &now, expected)?;
             }
-            let text = decode(&path, std::mem::take(&mut now.bytes))?;
+            let text = decode_text_file(&path, std::mem::take(&mut now.bytes))?;
             let edited = edit::replace_passage(&text, old, new)
                 .map_err(|fault| format!("{path} {fault}"))?;
             root.replace_file(&path, edited.text.as_bytes(), &now)?;
@@ -174,7 +174,7 @@ fn build_output(
             } else {
                 ""
             };
-            let context = passage_context(text, edited);
+            let context = format_edited_lines(text, edited);
             format!("{path} was changed{note}; it has {lines} now (hash {hash}).{context}")
         }
         (Action::Created, None) => format!("{path} is new, with {lines} (hash {hash})."),
@@ -202,10 +202,10 @@ fn build_output(
 /// Returns the numbered lines of the edited passage, with at most [`CONTEXT_LINES`] lines before
 /// and after it. Cuts the text off after [`MAX_SHOWN_BYTES`] bytes, without counting the line
 /// numbers.
-fn passage_context(text: &str, edited: &EditedText) -> String {
+fn format_edited_lines(text: &str, edited: &EditedText) -> String {
     let first = edited.first_line.saturating_sub(CONTEXT_LINES).max(1);
     let number = edited.last_line + CONTEXT_LINES + 1 - first;
     let lines = text.split_inclusive('\n').skip(first - 1).take(number);
     let shown: String = lines.collect();
-    number_lines(truncate_bytes(&shown, MAX_SHOWN_BYTES), first)
+    add_line_numbers(truncate_bytes(&shown, MAX_SHOWN_BYTES), first)
 }

@@ -1,8 +1,8 @@
 //! The root folder of the workspace, through which the tools access all files.
 
 pub(super) mod folder;
+pub(super) mod folder_walk;
 pub(super) mod path;
-pub(super) mod walk;
 
 use std::{
     fs::File,
@@ -110,7 +110,7 @@ impl Root {
         self.max_file_bytes
     }
 
-    pub(super) fn rules(&self) -> &NameRules {
+    pub(super) fn name_rules(&self) -> &NameRules {
         &self.rules
     }
 
@@ -131,11 +131,11 @@ impl Root {
 
     /// Reads a whole file. Fails for files larger than the configured maximum size.
     pub(super) fn read_file(&self, path: &RelativePath) -> Result<ReadFile, FileError> {
-        self.read_at_most(path, self.max_file_bytes)
+        self.read_file_with_limit(path, self.max_file_bytes)
     }
 
     /// Reads a whole file. Fails for files larger than `limit` bytes.
-    pub(super) fn read_at_most(
+    pub(super) fn read_file_with_limit(
         &self,
         path: &RelativePath,
         limit: u64,
@@ -144,8 +144,8 @@ impl Root {
         if meta.size > limit {
             return Err(too_large_error(path, meta.size, limit));
         }
-        let bytes =
-            read_start(file, limit.saturating_add(1)).map_err(|it| file_fault(path, &it))?;
+        let bytes = read_first_bytes(file, limit.saturating_add(1))
+            .map_err(|it| to_file_error(path, &it))?;
         match u64::try_from(bytes.len()) {
             Ok(size) if size > limit => Err(too_large_error(path, size, limit)),
             _ => Ok(ReadFile {
@@ -159,7 +159,7 @@ impl Root {
     /// Reads at most the first `bytes` bytes of a file.
     pub(super) fn read_head(&self, path: &RelativePath, bytes: u64) -> Result<Vec<u8>, FileError> {
         let (file, _) = self.open_file(path)?;
-        read_start(file, bytes).map_err(|it| file_fault(path, &it))
+        read_first_bytes(file, bytes).map_err(|it| to_file_error(path, &it))
     }
 
     fn open_file(&self, path: &RelativePath) -> Result<(File, Meta), FileError> {
@@ -173,7 +173,7 @@ impl Root {
         check_is_file(path, meta.kind)?;
         let (file, meta) = folder
             .open_file(name)
-            .map_err(|error| file_fault(path, &error))?;
+            .map_err(|error| to_file_error(path, &error))?;
         check_is_file(path, meta.kind)?;
         Ok((file, meta))
     }
@@ -183,7 +183,7 @@ impl Root {
         let folder = self.open_folder(path, path.names().len(), false)?;
         let mut names = folder
             .entry_names()
-            .map_err(|error| file_fault(path, &error))?;
+            .map_err(|error| to_file_error(path, &error))?;
         names.sort();
         // An entry is skipped if another process has removed it meanwhile.
         let entries = names
@@ -206,14 +206,14 @@ impl Root {
         match folder.entry_metadata(name) {
             Ok(meta) => Ok(Some(meta.kind)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(file_fault(path, &error)),
+            Err(error) => Err(to_file_error(path, &error)),
         }
     }
 
     /// Creates a file and its missing folders. Fails if the path exists. Other processes never see
     /// a partial file.
     pub(super) fn create_file(&self, path: &RelativePath, bytes: &[u8]) -> Result<(), FileError> {
-        let (parents, name) = self.check_write(path, bytes)?;
+        let (parents, name) = self.check_write_allowed(path, bytes)?;
         let folder = self.open_folder(path, parents.len(), true)?;
         self.write_and_rename(&folder, path, bytes, None, |temporary| {
             folder.rename_new(temporary, name).map(|()| true)
@@ -229,7 +229,7 @@ impl Root {
         bytes: &[u8],
         read: &ReadFile,
     ) -> Result<(), FileError> {
-        let (parents, name) = self.check_write(path, bytes)?;
+        let (parents, name) = self.check_write_allowed(path, bytes)?;
         if read.protected {
             return Err(FileError::Other(format!("{path} is write-protected.")));
         }
@@ -244,7 +244,7 @@ impl Root {
         })
     }
 
-    fn check_write<'a>(
+    fn check_write_allowed<'a>(
         &self,
         path: &'a RelativePath,
         bytes: &[u8],
@@ -277,7 +277,7 @@ impl Root {
         let temporary = format!(".switchboard-{}-{time:x}-{number}.tmp", std::process::id());
         let mut file = folder
             .make_file(&temporary)
-            .map_err(|error| file_fault(path, &error))?;
+            .map_err(|error| to_file_error(path, &error))?;
         let written = (|| {
             file.write_all(bytes)?;
             if let Some(like) = like {
@@ -293,7 +293,7 @@ impl Root {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 FileError::Other(format!("{path} already exists."))
             }
-            Err(error) => file_fault(path, &error),
+            Err(error) => to_file_error(path, &error),
         };
         let _ = folder.remove_file(&temporary);
         Err(fault)
@@ -310,7 +310,7 @@ impl Root {
         let mut folder = self
             .folder
             .try_clone()
-            .map_err(|error| file_fault(path, &error))?;
+            .map_err(|error| to_file_error(path, &error))?;
         for (depth, name) in path.names().iter().take(names).enumerate() {
             let here = path.first_names(depth + 1);
             let mut opened = folder.open_subfolder(name);
@@ -318,7 +318,7 @@ impl Root {
             if create && opened.as_ref().is_err_and(is_missing) {
                 match folder.make_folder(name) {
                     Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                        return Err(file_fault(&here, &error));
+                        return Err(to_file_error(&here, &error));
                     }
                     _ => opened = folder.open_subfolder(name),
                 }
@@ -340,14 +340,14 @@ impl Root {
             Ok(meta) => match meta.kind {
                 Kind::Link => FileError::Link(path.clone()),
                 Kind::File | Kind::Special => FileError::Other(format!("{path} is not a folder.")),
-                Kind::Folder => file_fault(path, error),
+                Kind::Folder => to_file_error(path, error),
             },
         }
     }
 
     fn missing_path(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileError {
         if error.kind() != io::ErrorKind::NotFound {
-            return file_fault(path, error);
+            return to_file_error(path, error);
         }
         let names = parent.entry_names().unwrap_or_default();
         let names = names.iter().filter(|name| !self.rules.is_secret(name));
@@ -362,7 +362,7 @@ impl Root {
 
 /// Creates a tool that is marked as read-only and calls `work` on a blocking thread, because file
 /// operations block.
-pub(super) fn folder_tool<I, O>(
+pub(super) fn create_blocking_tool<I, O>(
     name: &'static str,
     title: &'static str,
     description: &'static str,
@@ -415,13 +415,13 @@ fn too_large_error(path: &RelativePath, size: u64, limit: u64) -> FileError {
     ))
 }
 
-fn read_start(file: File, bytes: u64) -> io::Result<Vec<u8>> {
+fn read_first_bytes(file: File, bytes: u64) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
     file.take(bytes).read_to_end(&mut contents)?;
     Ok(contents)
 }
 
-fn file_fault(path: &RelativePath, error: &io::Error) -> FileError {
+fn to_file_error(path: &RelativePath, error: &io::Error) -> FileError {
     tracing::debug!(%path, %error, "a file operation failed");
     // Only the error kind is used, because the message may contain the absolute path.
     FileError::Other(format!("{path}: {}.", error.kind()))

@@ -69,7 +69,7 @@ async fn invalid_settings_are_refused_at_the_start() {
     let mut seen = String::new();
     for options in [
         ServerOptions::new(),
-        options(|_| {}).with_data("data.db"),
+        options(|_| {}).with_data_file("data.db"),
         ServerOptions::new().with_workspace(WorkspaceOptions::new(parent.path().join("nowhere"))),
         ServerOptions::new().with_workspace(WorkspaceOptions::new(&file)),
         options(|it| it.commands.push("no-such-program-here --flag".to_owned())),

@@ -23,7 +23,7 @@ impl OpenQuestion {
         let ElicitationForm::Fields { schema } = &self.question.form else {
             return Ok(());
         };
-        let Some(validator) = compile_form(schema) else {
+        let Some(validator) = compile_form_schema(schema) else {
             return Ok(());
         };
         let completed = Value::Object(fill_default_values(schema, content));
@@ -34,7 +34,7 @@ impl OpenQuestion {
     }
 }
 
-fn compile_form(schema: &Value) -> Option<SchemaValidator> {
+fn compile_form_schema(schema: &Value) -> Option<SchemaValidator> {
     let mut schema = schema.clone();
     // The JSON Schema draft that the form declares is ignored, because forms use only keywords that
     // have the same meaning in every draft.

@@ -15,13 +15,13 @@ use std::{
 
 use async_trait::async_trait;
 use switchboard_domain::{
-    CandidateCalls, Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, Principal, Warning,
-    WarningKind,
+    CandidateToolCalls, Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, Principal,
+    Warning, WarningKind,
 };
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::publish::EventPublisher;
+use super::event_publisher::EventPublisher;
 use crate::{QuestionAction, RunEventKind, tools::arguments::ContextInjection};
 
 /// Maximum number of ended tool calls whose owner (principal and run) is kept. A server may still
@@ -31,7 +31,7 @@ const MAX_ENDED_CALLS: usize = 1024;
 /// The open questions of tool servers in all runs of a program. Cloning this value is cheap.
 ///
 /// The tool host uses this value as its [`Elicitor`], and the agents must have the same value
-/// ([`Agent::with_questions`](crate::Agent::with_questions)). A question is published as
+/// ([`Agent::with_question_registry`](crate::Agent::with_question_registry)). A question is published as
 /// [`RunEventKind::QuestionAsked`] in the run of its tool call. [`RunEventKind::QuestionAnswered`]
 /// follows after an answer ([`Questions::answer_question`]), or when the question ends without an
 /// answer.
@@ -241,7 +241,7 @@ impl QuestionRegistry {
     /// Returns the idempotency key of the newest running tool call among the candidates. Returns
     /// `None` if no candidate is running, or if the question may belong to another principal,
     /// another run or an unknown call.
-    fn find_candidate_call<'a>(&self, candidates: &'a CandidateCalls) -> Option<&'a str> {
+    fn find_candidate_call<'a>(&self, candidates: &'a CandidateToolCalls) -> Option<&'a str> {
         if candidates.others {
             return None;
         }
@@ -268,7 +268,7 @@ impl QuestionRegistry {
 
     /// Publishes a warning in each run to which a question that was not shown may belong. The
     /// warning omits the text of the question, which may be for another person.
-    fn warn_about_hidden_question(&mut self, server: &str, candidates: &CandidateCalls) {
+    fn warn_about_hidden_question(&mut self, server: &str, candidates: &CandidateToolCalls) {
         let mut warned_runs: HashSet<Arc<str>> = HashSet::new();
         for key in &candidates.calls {
             let Some(call) = self.calls.get_mut(key) else {
@@ -335,7 +335,7 @@ impl Drop for ToolCallRegistration {
 /// the candidate calls, which may belong to other runs.
 fn redact_question(question: &Elicitation, context: &ContextInjection) -> Elicitation {
     let mut question = Elicitation {
-        candidates: CandidateCalls::default(),
+        candidates: CandidateToolCalls::default(),
         ..question.clone()
     };
     let redact = |text: &mut String| *text = context.redact_text(text).into_owned();

@@ -4,13 +4,13 @@
 //! The caller stores them. Records hold no text of the conversation. Tool inputs are redacted by a
 //! [`Redactor`](switchboard_domain::redact::Redactor) and limited in size.
 
-mod fold;
+mod event_reducer;
 mod record;
 mod trail;
 
-pub use fold::CostFunction;
-pub(super) use fold::RunEventReducer;
-pub(crate) use fold::serialized_name;
+pub use event_reducer::CostFunction;
+pub(super) use event_reducer::RunEventReducer;
+pub(crate) use event_reducer::serialized_name;
 pub use record::{
     ApprovalStage, AuditKind, AuditRecord, AuditedApproval, AuditedModelCall, AuditedQuestion,
     AuditedRun, AuditedToolCall, DecisionSource, ModelCallResult, QuestionStage, RunStage,

@@ -9,7 +9,7 @@ use switchboard_domain::{
     ApprovalScope, FinishReason, ModelId, Principal, ToolChoice, ToolChoiceOutcome, Usage,
 };
 
-use crate::{CallPurpose, Outcome, QuestionAction, ToolFailure};
+use crate::{ModelCallPurpose, Outcome, QuestionAction, ToolFailure};
 
 /// One action of a model, a tool or a person. An audit file has one line of JSON per action.
 ///
@@ -112,8 +112,8 @@ pub struct AuditedModelCall {
     /// How the model call ended: with an answer, an error or a cancellation.
     pub end: ModelCallResult,
     /// Purpose of the model call, such as a summary of older messages.
-    #[serde(default, skip_serializing_if = "CallPurpose::is_answer_call")]
-    pub purpose: CallPurpose,
+    #[serde(default, skip_serializing_if = "ModelCallPurpose::is_answer_call")]
+    pub purpose: ModelCallPurpose,
     /// Number of the model call within the run, starting at 1. A summary call has the number of the
     /// call that follows it.
     pub step: u32,

@@ -11,14 +11,14 @@
 //! tool and input. The **accuracy** of a tool or model is the share of its calls that were
 //! successful and necessary.
 
-mod count;
+mod event_counts;
 mod histogram;
 #[cfg(feature = "prometheus")]
 mod prometheus;
 mod snapshot;
-mod table;
+mod text_table;
 
-pub use count::{KnownModelPredicate, Metrics};
+pub use event_counts::{KnownModelPredicate, Metrics};
 pub use histogram::{BOUNDS_MS, Histogram};
 #[cfg(feature = "prometheus")]
 pub use prometheus::MetricsCollector;

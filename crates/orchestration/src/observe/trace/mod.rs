@@ -19,7 +19,7 @@
 #[cfg(test)]
 #[path = "capture_tests.rs"]
 mod capture;
-mod content;
+mod content_events;
 mod log;
 mod spans;
 

@@ -11,7 +11,7 @@ use switchboard_domain::{
 };
 use tracing::{Span, Value, field::Empty};
 
-use super::{SPANS, content};
+use super::{SPANS, content_events};
 use crate::{Outcome, RunReport, ToolFailure, observe::audit::serialized_name};
 
 /// Agent name in spans if no agent name is configured.
@@ -79,7 +79,7 @@ impl AgentTrace {
             otel.status_code = Empty,
             gen_ai.operation.name = "invoke_agent",
             gen_ai.agent.name = name,
-            gen_ai.provider.name = conventional_provider_name(&model.provider),
+            gen_ai.provider.name = otel_provider_name(&model.provider),
             gen_ai.request.model = model.name.as_ref(),
             gen_ai.conversation.id = session_id,
             gen_ai.response.finish_reasons = Empty,
@@ -103,10 +103,10 @@ impl AgentTrace {
     }
 
     /// Closes the span with the outcome and the usage in the report of the run.
-    pub fn close_with_report(self, report: &RunReport) {
+    pub fn close_with_run_report(self, report: &RunReport) {
         let span = &self.0.span;
         let finish = report.finish_reason.as_ref();
-        record_if_known(
+        record_optional_field(
             span,
             "gen_ai.response.finish_reasons",
             finish.map(FinishReason::as_str),
@@ -150,7 +150,7 @@ impl ChatTrace {
             otel.kind = "client",
             otel.status_code = Empty,
             gen_ai.operation.name = "chat",
-            gen_ai.provider.name = conventional_provider_name(&model.provider),
+            gen_ai.provider.name = otel_provider_name(&model.provider),
             gen_ai.request.model = model.name.as_ref(),
             gen_ai.request.stream = true,
             gen_ai.request.max_tokens = request.max_output_tokens,
@@ -173,7 +173,7 @@ impl ChatTrace {
             switchboard.tool_choice.asked = format_tool_choice(&request.tool_choice),
             switchboard.tool_choice.outcome = Empty,
         );
-        content::emit_input_messages(&span, &request.messages);
+        content_events::emit_input_messages(&span, &request.messages);
         Self {
             open: OpenSpan::new(span),
             started: Instant::now(),
@@ -206,19 +206,19 @@ impl ChatTrace {
     pub fn close_with_answer(self, answer: &ChatResponse) {
         let span = &self.open.span;
         span.record("gen_ai.response.finish_reasons", answer.finish.as_str());
-        record_if_known(span, "gen_ai.response.id", answer.response_id.as_deref());
-        record_if_known(span, "gen_ai.response.model", answer.model.as_deref());
+        record_optional_field(span, "gen_ai.response.id", answer.response_id.as_deref());
+        record_optional_field(span, "gen_ai.response.model", answer.model.as_deref());
         record_usage(span, &answer.usage);
         let outcome = format_tool_choice_outcome(&answer.tool_choice);
         span.record("switchboard.tool_choice.outcome", outcome);
-        content::emit_output_message(span, &answer.message, answer.finish.as_str());
+        content_events::emit_output_message(span, &answer.message, answer.finish.as_str());
         self.open.mark_succeeded();
     }
 
     /// Closes the span of a model call that returned an error instead of a complete answer.
     pub fn close_with_error(self, error: &ModelError) {
         let status = error.http_status().map(i64::from);
-        record_if_known(&self.open.span, "http.response.status_code", status);
+        record_optional_field(&self.open.span, "http.response.status_code", status);
         self.open.mark_failed(error.kind.as_str());
     }
 }
@@ -244,7 +244,7 @@ impl ToolTrace {
             switchboard.server = server,
             switchboard.tool.attempts = Empty,
         );
-        content::emit_tool_input(&span, input);
+        content_events::emit_tool_input(&span, input);
         Self(OpenSpan::new(span))
     }
 
@@ -259,7 +259,7 @@ impl ToolTrace {
         self.0.span.record("switchboard.tool.attempts", attempts);
         match result {
             Ok(output) => {
-                content::emit_tool_output(&self.0.span, output);
+                content_events::emit_tool_output(&self.0.span, output);
                 if output.is_error {
                     self.0.mark_failed("tool_error");
                 } else {
@@ -282,19 +282,19 @@ fn record_usage(span: &Span, usage: &Usage) {
         ("cache_creation.input_tokens", usage.cache_write_tokens),
         ("reasoning.output_tokens", usage.reasoning_tokens),
     ] {
-        record_if_known(span, &format!("gen_ai.usage.{kind}"), count);
+        record_optional_field(span, &format!("gen_ai.usage.{kind}"), count);
     }
 }
 
 /// Records a span field unless its value is `None`.
-fn record_if_known(span: &Span, name: &str, value: Option<impl Value>) {
+fn record_optional_field(span: &Span, name: &str, value: Option<impl Value>) {
     if let Some(value) = value {
         span.record(name, value);
     }
 }
 
 /// Returns the provider name that OpenTelemetry's semantic conventions define for a provider.
-fn conventional_provider_name(provider: &str) -> &str {
+fn otel_provider_name(provider: &str) -> &str {
     match provider {
         "gemini" => "gcp.gemini",
         "openai-responses" => "openai",

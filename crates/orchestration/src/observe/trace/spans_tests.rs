@@ -81,7 +81,7 @@ fn a_run() {
         let tool = ToolTrace::open_span("c1", Some("math"), "add", &input);
         tool.close_with_result(&Ok(ToolOutput::text("2, token=abcdef")), 1);
     });
-    run.close_with_report(&report(Outcome::Completed, None));
+    run.close_with_run_report(&report(Outcome::Completed, None));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn completed_and_limited_runs_are_not_errors() {
     ] {
         let captured = CapturedTrace::of(false, || {
             AgentTrace::open_span(None, "run-1", &model(), None)
-                .close_with_report(&report(outcome, error));
+                .close_with_run_report(&report(outcome, error));
         });
         let (_, span) = captured.span("invoke_agent switchboard");
         assert_eq!(

@@ -3,7 +3,7 @@ use serde_json::json;
 use switchboard_domain::{ApprovalDecision, ApprovalScope, ToolOrigin};
 
 use super::*;
-use crate::tools::pattern::NamePattern;
+use crate::tools::name_pattern::NamePattern;
 
 fn tool(server: &str, own: &str) -> ToolDefinition {
     let schema = json!({"type": "object", "properties": {"id": {"type": "string"}}});
@@ -259,8 +259,8 @@ fn a_decision_applies_to_its_person_session_and_time() {
     assert_eq!(verdict(&decisions, &ann, "one", 0), ApprovalVerdict::Run);
     assert_eq!(verdict(&decisions, &ann, "two", 0), ASK);
     assert_eq!(verdict(&decisions, &bob, "one", 0), ASK);
-    assert_eq!(decisions.forget_session(&bob, "one"), 0);
-    assert_eq!(decisions.forget_session(&ann, "one"), 1);
+    assert_eq!(decisions.forget_session_decisions(&bob, "one"), 0);
+    assert_eq!(decisions.forget_session_decisions(&ann, "one"), 1);
     assert_eq!(verdict(&decisions, &ann, "one", 0), ASK);
 
     let always = allow(ApprovalScope::Always);

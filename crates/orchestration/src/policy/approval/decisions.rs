@@ -64,8 +64,9 @@ impl RememberedDecisions {
     ///
     /// A decision for [`ApprovalScope::Always`] expires at `expires_at`; see
     /// [`ApprovalSettings::decision_expiry`](super::ApprovalSettings::decision_expiry). A decision
-    /// for a session also ends with the session ([`RememberedDecisions::forget_session`]). At most
-    /// 1,000 session decisions per person are remembered; older ones are removed.
+    /// for a session also ends with the session
+    /// ([`RememberedDecisions::forget_session_decisions`]). At most 1,000 session decisions per
+    /// person are remembered; older ones are removed.
     pub fn remember_decision(
         &mut self,
         requester: &Requester<'_>,
@@ -167,7 +168,7 @@ impl RememberedDecisions {
     }
 
     /// Removes a person's decisions for an ended session. Returns the number of removed decisions.
-    pub fn forget_session(&mut self, principal: &Principal, session: &str) -> usize {
+    pub fn forget_session_decisions(&mut self, principal: &Principal, session: &str) -> usize {
         self.remove_matching_decisions(|entry| {
             entry.principal == *principal && entry.session.as_deref() == Some(session)
         })

@@ -43,7 +43,7 @@
 
 mod decisions;
 mod rules;
-mod shared;
+mod shared_decisions;
 
 use std::{cmp::Reverse, iter, time::Duration};
 
@@ -56,7 +56,7 @@ use rules::find_first_match;
 pub use rules::{ApprovalRule, RuleVerdict, Rules};
 
 use crate::tools::{arguments::hex_sha256, is_read_only};
-pub use shared::SharedDecisions;
+pub use shared_decisions::SharedDecisions;
 
 /// The approval policy for tools without a rule.
 ///
@@ -138,14 +138,14 @@ pub struct ApprovalSettings {
     /// Time until an approval request expires, serialized in seconds. `None` waits without limit,
     /// for runs that are stored while they wait.
     #[serde(
-        with = "crate::policy::seconds",
+        with = "crate::policy::duration_serde",
         skip_serializing_if = "Option::is_none"
     )]
     pub expire_after: Option<Duration>,
     /// Time for which a decision with the scope "always" is remembered, serialized in seconds.
     /// `None` is unlimited.
     #[serde(
-        with = "crate::policy::seconds",
+        with = "crate::policy::duration_serde",
         skip_serializing_if = "Option::is_none"
     )]
     pub remember_for: Option<Duration>,

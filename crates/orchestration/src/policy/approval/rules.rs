@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::ToolCallToCheck;
-use crate::tools::{is_read_only, pattern::NamePattern};
+use crate::tools::{is_read_only, name_pattern::NamePattern};
 
 /// Approval rules in order. The first rule that matches a call decides.
 pub type Rules = Vec<ApprovalRule>;

@@ -42,13 +42,13 @@
 //! ```
 
 mod shorten;
-mod state;
 mod summary;
+mod trimmer;
 
 use serde::{Deserialize, Serialize};
 
-pub use state::HistoryTrimmer;
 pub use summary::summary_request;
+pub use trimmer::HistoryTrimmer;
 
 /// Settings for the size limit of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

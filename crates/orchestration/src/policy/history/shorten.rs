@@ -2,7 +2,7 @@
 
 use switchboard_domain::{Message, Part, ToolContent, ToolResult};
 
-use crate::tools::tokens::{estimate_content, estimate_text, prefix_length_within};
+use crate::tools::tokens::{estimate_content, estimate_text, prefix_length_for_tokens};
 
 /// Minimum number of tokens that the shortening of a tool result must save. A note about the
 /// removed text is added for the model, and its tokens would use up a smaller saving.
@@ -59,7 +59,7 @@ fn shorten_tool_result(result: &ToolResult, keep: u64) -> Option<ToolResult> {
             text: Some(text), ..
         } = piece
         {
-            let end = prefix_length_within(text, left);
+            let end = prefix_length_for_tokens(text, left);
             if end > 0 {
                 shortened.push(ToolContent::text(&text[..end]));
             }
@@ -85,6 +85,6 @@ pub(super) fn truncate_text(text: &str, tokens: u64) -> String {
     }
     format!(
         "{} …",
-        text[..prefix_length_within(text, tokens)].trim_end()
+        text[..prefix_length_for_tokens(text, tokens)].trim_end()
     )
 }

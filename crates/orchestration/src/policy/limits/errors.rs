@@ -54,7 +54,7 @@ pub(crate) fn time_limit_error(used_ms: u64, max_ms: u64) -> RunError {
     limit_error(RunErrorKind::TimeLimit, &reached, "max_wall_time")
 }
 
-pub(crate) fn answer_limit_error(max_bytes: u64) -> RunError {
+pub(crate) fn answer_size_limit_error(max_bytes: u64) -> RunError {
     let reached = format!("one answer of the model is longer than {max_bytes} bytes");
     limit_error(RunErrorKind::OutputLimit, &reached, "max_answer_bytes")
 }

@@ -42,7 +42,7 @@ const PRICE: Pricing = Pricing {
 
 impl UsageLedger {
     fn check(&self, limits: &Limits) -> Result<(), RunError> {
-        self.check_before_model_call(limits, &model(), Some(&PRICE), at(0))
+        self.check_model_call_limits(limits, &model(), Some(&PRICE), at(0))
     }
 
     fn used(&mut self, usage: &Usage) {
@@ -57,11 +57,11 @@ fn the_default_is_16_steps_of_128_calls() {
     for _ in 0..16 {
         assert_eq!(ledger.check(&limits), Ok(()));
         ledger.count_model_call();
-        ledger.reset_calls_in_response();
+        ledger.reset_response_call_count();
         for _ in 0..128 {
-            ledger.admit_tool_call(&limits, at(0)).unwrap();
+            ledger.count_tool_call(&limits, at(0)).unwrap();
         }
-        let hit = ledger.admit_tool_call(&limits, at(0)).unwrap_err();
+        let hit = ledger.count_tool_call(&limits, at(0)).unwrap_err();
         assert_eq!(hit.kind, RunErrorKind::ToolCallLimit);
         ledger.used(&used(1 << 40, 1 << 40));
     }
@@ -72,7 +72,7 @@ fn the_default_is_16_steps_of_128_calls() {
         "the model was asked 16 times without coming to an answer; \
          raise the limit with --max-steps or `max_steps`"
     );
-    ledger.undo_model_call();
+    ledger.uncount_model_call();
     assert_eq!(ledger.check(&limits), Ok(()));
 }
 
@@ -158,24 +158,24 @@ fn limits_and_prices_that_are_not_numbers_do_not_remove_the_limit() {
 fn only_periods_of_work_count() {
     let limits = limits(|limits| limits.max_wall_time = Some(Duration::from_secs(10)));
     let check =
-        |ledger: &UsageLedger, now| ledger.check_before_model_call(&limits, &model(), None, now);
+        |ledger: &UsageLedger, now| ledger.check_model_call_limits(&limits, &model(), None, now);
     let mut ledger = UsageLedger::default();
-    ledger.start_work_period(at(0));
+    ledger.start_wall_time(at(0));
     assert_eq!(check(&ledger, at(4)), Ok(()));
     assert_eq!(
         ledger.remaining_time(&limits, at(4)),
         Some(Duration::from_secs(6))
     );
     // A person thinks for a day.
-    ledger.end_work_period(at(4));
+    ledger.stop_wall_time(at(4));
     assert_eq!(check(&ledger, at(86_400)), Ok(()));
-    ledger.start_work_period(at(86_400));
-    ledger.admit_tool_call(&limits, at(86_402)).unwrap();
+    ledger.start_wall_time(at(86_400));
+    ledger.count_tool_call(&limits, at(86_402)).unwrap();
     assert_eq!(ledger.elapsed_ms(at(86_402)), 6_000);
     // The process is killed, and another one takes the run up a day later.
     let stored = serde_json::to_string(&ledger).unwrap();
     let mut ledger: UsageLedger = serde_json::from_str(&stored).unwrap();
-    ledger.start_work_period(at(200_000));
+    ledger.start_wall_time(at(200_000));
     assert_eq!(ledger.elapsed_ms(at(200_000)), 6_000);
     assert_eq!(check(&ledger, at_ms(200_003_999)), Ok(()));
     let hit = check(&ledger, at(200_004)).unwrap_err();
@@ -212,7 +212,7 @@ proptest! {
         for (wait, new_answer) in waits {
             now += wait;
             if new_answer {
-                ledger.reset_calls_in_response();
+                ledger.reset_response_call_count();
                 calls_in_response = 0;
             }
             let text = serde_json::to_string(&ledger).unwrap();
@@ -221,7 +221,7 @@ proptest! {
             let within = admitted.len() < in_all as usize
                 && calls_in_response < per_response
                 && lately < per_minute as usize;
-            let verdict = ledger.admit_tool_call(&limits, at_ms(now));
+            let verdict = ledger.count_tool_call(&limits, at_ms(now));
             prop_assert_eq!(verdict.is_ok(), within, "{:?}", verdict);
             if within {
                 admitted.push(now);

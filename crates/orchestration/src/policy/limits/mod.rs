@@ -2,23 +2,23 @@
 //!
 //! [`Limits`] is the configuration and [`UsageLedger`] the consumption. A reached limit is a
 //! [`RunError`](crate::RunError).
-//! [`UsageLedger::check_before_model_call`] decides before each model call, and
-//! [`UsageLedger::admit_tool_call`] before each tool call. The tokens of a model call are known
+//! [`UsageLedger::check_model_call_limits`] decides before each model call, and
+//! [`UsageLedger::count_tool_call`] before each tool call. The tokens of a model call are known
 //! only afterwards, so a run can exceed a limit of tokens or cost by one answer.
 //! [`UsageLedger::remaining_output_tokens`] reduces that excess.
 
 mod errors;
-mod ledger;
 mod pricing;
+mod usage_ledger;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::DEFAULT_MAX_ANSWER_BYTES;
 
-pub(crate) use errors::{answer_limit_error, time_limit_error};
-pub use ledger::UsageLedger;
+pub(crate) use errors::{answer_size_limit_error, time_limit_error};
 pub use pricing::{AnswerCost, Pricing};
+pub use usage_ledger::UsageLedger;
 
 /// Limits of a run. `None` is unlimited.
 ///
@@ -61,7 +61,7 @@ pub struct Limits {
     /// Maximum duration of the run. The time during which the run waits for the decision of a
     /// person, or no process executes the run, does not count. Serialized in seconds.
     #[serde(
-        with = "crate::policy::seconds",
+        with = "crate::policy::duration_serde",
         skip_serializing_if = "Option::is_none"
     )]
     pub max_wall_time: Option<Duration>,

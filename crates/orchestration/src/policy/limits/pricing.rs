@@ -58,11 +58,11 @@ impl Pricing {
             cache_write_long: None,
             server_tool_request: None,
         };
-        pricing.is_valid().then_some(pricing)
+        pricing.has_valid_prices().then_some(pricing)
     }
 
     /// Returns whether every price is a finite number of at least 0.
-    pub fn is_valid(&self) -> bool {
+    pub fn has_valid_prices(&self) -> bool {
         [
             Some(self.input),
             Some(self.output),
@@ -92,14 +92,15 @@ impl Pricing {
         let long_price = self
             .cache_write_long
             .unwrap_or_else(|| f64::max(2.0 * self.input, short_price));
-        let millionths = to_f64(plain) * self.input
-            + to_f64(usage.output_tokens.unwrap_or(0)) * self.output
-            + to_f64(read) * self.cache_read.unwrap_or(self.input)
-            + to_f64(short) * short_price
-            + to_f64(long) * long_price;
+        let millionths = token_count_to_f64(plain) * self.input
+            + token_count_to_f64(usage.output_tokens.unwrap_or(0)) * self.output
+            + token_count_to_f64(read) * self.cache_read.unwrap_or(self.input)
+            + token_count_to_f64(short) * short_price
+            + token_count_to_f64(long) * long_price;
         let requests = usage.server_tool_requests.unwrap_or(0);
         AnswerCost {
-            usd: millionths / 1e6 + to_f64(requests) * self.server_tool_request.unwrap_or(0.0),
+            usd: millionths / 1e6
+                + token_count_to_f64(requests) * self.server_tool_request.unwrap_or(0.0),
             unpriced_requests: match self.server_tool_request {
                 Some(_) => 0,
                 None => requests,
@@ -110,6 +111,6 @@ impl Pricing {
 
 /// Converts a token count to a floating-point number. Above 2^53 the last digits are lost.
 #[expect(clippy::cast_precision_loss, reason = "see above")]
-fn to_f64(count: u64) -> f64 {
+fn token_count_to_f64(count: u64) -> f64 {
     count as f64
 }

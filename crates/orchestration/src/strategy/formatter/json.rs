@@ -20,7 +20,7 @@ pub(super) struct FoundJson {
 /// Other JSON values, such as numbers, are ignored, because any text may start with one. A
 /// truncated object or list is returned only if `cut_off` is set.
 pub(super) fn find_json(text: &str, cut_off: bool) -> Option<FoundJson> {
-    if let Some(value) = parse_strictly(text) {
+    if let Some(value) = parse_valid_json(text) {
         return Some(FoundJson {
             value,
             repair: None,
@@ -44,7 +44,7 @@ pub(super) fn find_json(text: &str, cut_off: bool) -> Option<FoundJson> {
     })
 }
 
-fn parse_strictly(text: &str) -> Option<Value> {
+fn parse_valid_json(text: &str) -> Option<Value> {
     serde_json::from_str::<Value>(text)
         .ok()
         .filter(|value| value.is_object() || value.is_array())

@@ -5,25 +5,25 @@
 //! of the fault. If the second response is malformed too, its text becomes the answer. With a
 //! custom schema, a second malformed response is an error.
 
+mod answer_items;
+mod answer_json_schema;
 mod custom_schema;
-mod form;
-mod items;
+mod format_state;
 mod json;
 mod mode;
-mod partial;
+mod partial_answer;
 mod prompts;
 mod render;
-mod state;
 
 use serde_json::{Value, json};
 use switchboard_domain::ToolDefinition;
 
 use crate::AnswerItem;
-pub use form::{AnswerSchema, InvalidSchemaError};
+pub use answer_json_schema::{AnswerSchema, InvalidSchemaError};
+pub use format_state::{FormatDecision, FormatState};
 pub use mode::FormatterMode;
-pub use partial::PartialFormatter;
+pub use partial_answer::PartialAnswerReader;
 pub use render::render_markdown;
-pub use state::{FormatDecision, FormatState};
 
 /// Name of the formatter tool, whose input is the answer.
 pub const TOOL: &str = "response_formatter";

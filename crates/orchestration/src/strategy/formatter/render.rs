@@ -27,7 +27,7 @@ pub fn render_markdown(items: &[AnswerItem]) -> String {
     let mut answer = String::new();
     for item in items {
         // The code fence must be longer than the longest run of backticks in the content.
-        let fence = write_item(
+        let fence = write_answer_item(
             item,
             longest_backtick_run(trimmed_content(item)) + 1,
             &mut answer,
@@ -42,14 +42,14 @@ pub fn render_markdown(items: &[AnswerItem]) -> String {
 ///
 /// The code fence of `open` is not closed. All fences have their minimum length, so that later
 /// content does not change the rendered text.
-pub(super) fn render_partial(items: &[AnswerItem], open: Option<&AnswerItem>) -> String {
+pub(super) fn render_partial_answer(items: &[AnswerItem], open: Option<&AnswerItem>) -> String {
     let mut answer = String::new();
     for item in items {
-        let fence = write_item(item, 0, &mut answer);
+        let fence = write_answer_item(item, 0, &mut answer);
         answer.push_str(&fence);
     }
     if let Some(open) = open {
-        write_item(open, 0, &mut answer);
+        write_answer_item(open, 0, &mut answer);
     }
     answer
 }
@@ -63,7 +63,7 @@ fn trimmed_content(item: &AnswerItem) -> &str {
 
 /// Writes an item to `answer` without its closing fence, and returns the closing fence. An item
 /// without content is omitted. `min_marks` is the minimum number of backticks in a fence.
-fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> String {
+fn write_answer_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> String {
     let content = trimmed_content(item);
     if content.is_empty() {
         return String::new();
@@ -85,7 +85,7 @@ fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> Strin
         let fence = "`".repeat(min_marks.max(marks));
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
         let title = if title.is_empty() { UNTITLED } else { &title };
-        let info = code_block_info(&kind, language.as_deref());
+        let info = code_fence_info_string(&kind, language.as_deref());
         // Writing to a string cannot fail.
         let _ = write!(answer, "**{title}**\n\n{fence}{info}\n");
         end = format!("\n{fence}");
@@ -94,8 +94,8 @@ fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> Strin
     end
 }
 
-fn code_block_info(kind: &str, language: Option<&str>) -> String {
-    let info = if uses_language_info(kind) {
+fn code_fence_info_string(kind: &str, language: Option<&str>) -> String {
+    let info = if shows_language_in_fence(kind) {
         language.map_or("", str::trim)
     } else if matches!(kind, "table" | "chart" | "plain") {
         ""
@@ -111,7 +111,7 @@ fn code_block_info(kind: &str, language: Option<&str>) -> String {
 /// Returns whether the info string after the opening code fence of an artifact is the language of
 /// the artifact. Artifacts of the other kinds have a fixed info string. `kind` is the result of
 /// [`short_artifact_type`].
-pub(super) fn uses_language_info(kind: &str) -> bool {
+pub(super) fn shows_language_in_fence(kind: &str) -> bool {
     !matches!(
         kind,
         "markdown" | "mermaid" | "html" | "svg" | "json" | "csv" | "table" | "chart" | "plain"

@@ -39,7 +39,7 @@ impl ClientContext {
 
     /// Returns an error if a name is not in `allowed`, or if a value is an array, an object or a
     /// string of more than 8,192 bytes.
-    pub(super) fn check_names_and_values(
+    pub(super) fn validate_client_values(
         &self,
         allowed: &BTreeSet<String>,
     ) -> Result<(), ClientContextError> {

@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `validators`, `repair` | validate input against the tool's schema and repair it |
 //! | `canonical` | a canonical text for equal inputs |
-//! | `context`, `template`, `client_context` | values from the host that the model does not see |
+//! | `hidden_arguments`, `template`, `client_context` | values from the host that the model does not see |
 //!
 //! All of these are plain values without I/O, clock and randomness.
 
-mod canonical;
+mod canonicalization;
 mod client_context;
-mod context;
+mod hidden_arguments;
 mod repair;
 mod schema;
 mod template;
@@ -19,10 +19,10 @@ mod template;
 pub(crate) mod test_support;
 mod validators;
 
-pub use canonical::{canonical_digest, canonical_json};
-pub(crate) use canonical::{canonical_json_value, hex_sha256};
+pub use canonicalization::{canonical_digest, canonical_json};
+pub(crate) use canonicalization::{canonical_json_value, hex_sha256};
 pub use client_context::{ClientContext, ClientContextError};
-pub use context::{ContextInjection, MissingHiddenArgument};
+pub use hidden_arguments::{ContextInjection, MissingHiddenArgument};
 pub use template::{ContextTemplate, UnknownPlaceholder};
 pub(crate) use validators::describe_faults;
 pub use validators::{InputFault, InputValidators, ValidatedToolInput};

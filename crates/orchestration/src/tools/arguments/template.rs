@@ -30,7 +30,7 @@ pub struct ContextTemplate(Value);
 
 /// The session and the principal of one run. Their values replace placeholders.
 #[derive(Clone)]
-pub(super) struct ContextScope {
+pub(super) struct RunPlaceholderValues {
     pub(super) session: String,
     pub(super) principal: Principal,
 }
@@ -79,7 +79,7 @@ impl ContextTemplate {
     pub fn client_value_names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         visit_texts("", &self.0, &mut |_, text| {
-            names.extend(find_client_names(text));
+            names.extend(find_client_value_names(text));
         });
         names
     }
@@ -158,7 +158,7 @@ impl ContextTemplate {
         if is_required {
             // Without its client values, a string has no value, but a list or an object only omits
             // some members. Therefore, names are added only for a string.
-            needed.extend(find_value_client_names(&self.0));
+            needed.extend(client_value_names_in_json(&self.0));
         }
         let Value::Object(members) = &self.0 else {
             return self.clone();
@@ -177,7 +177,7 @@ impl ContextTemplate {
         let mut part = Map::new();
         for (key, value) in members {
             if schemas.iter().any(|it| it.requires_property(key)) {
-                needed.extend(find_value_client_names(value));
+                needed.extend(client_value_names_in_json(value));
             }
             if allows_others || schemas.iter().any(|it| it.find_property(key).is_some()) {
                 part.insert(key.clone(), value.clone());
@@ -190,7 +190,7 @@ impl ContextTemplate {
     /// string with a placeholder that has no value. Lists and objects omit such strings.
     pub(super) fn fill_placeholders(
         &self,
-        scope: Option<&ContextScope>,
+        scope: Option<&RunPlaceholderValues>,
         client: &Map<String, Value>,
     ) -> Option<Value> {
         fill_value_placeholders(&self.0, scope, client)
@@ -220,7 +220,7 @@ fn visit_texts<'v>(key: &'v str, value: &'v Value, visit: &mut dyn FnMut(&'v str
 
 fn fill_value_placeholders(
     value: &Value,
-    scope: Option<&ContextScope>,
+    scope: Option<&RunPlaceholderValues>,
     client: &Map<String, Value>,
 ) -> Option<Value> {
     match value {
@@ -243,7 +243,7 @@ fn fill_value_placeholders(
 
 fn fill_text_placeholders(
     text: &str,
-    scope: Option<&ContextScope>,
+    scope: Option<&RunPlaceholderValues>,
     client: &Map<String, Value>,
 ) -> Option<Value> {
     let pieces: Vec<TemplatePart> = split_valid_placeholders(text).collect();
@@ -315,15 +315,15 @@ fn parse_placeholder(name: &str) -> Option<TemplatePart> {
     }
 }
 
-fn find_client_names(text: &str) -> impl Iterator<Item = String> {
+fn find_client_value_names(text: &str) -> impl Iterator<Item = String> {
     split_valid_placeholders(text).filter_map(|piece| match piece {
         TemplatePart::Client(name) => Some(name),
         _ => None,
     })
 }
 
-fn find_value_client_names(value: &Value) -> impl Iterator<Item = String> {
-    value.as_str().into_iter().flat_map(find_client_names)
+fn client_value_names_in_json(value: &Value) -> impl Iterator<Item = String> {
+    value.as_str().into_iter().flat_map(find_client_value_names)
 }
 
 #[cfg(test)]

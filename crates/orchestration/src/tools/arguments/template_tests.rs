@@ -3,8 +3,8 @@ use switchboard_domain::Principal;
 
 use super::*;
 
-fn scope() -> ContextScope {
-    ContextScope {
+fn scope() -> RunPlaceholderValues {
+    RunPlaceholderValues {
         session: "s-1".to_owned(),
         principal: Principal {
             tenant: "acme".to_owned(),

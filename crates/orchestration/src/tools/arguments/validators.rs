@@ -79,7 +79,7 @@ impl InputValidators {
                 repairs: Vec::new(),
             }),
             (ToolInput::Object(object), Some(validator)) => {
-                accept_or_repair(validator, definition, object.clone()).ok_or_else(|| {
+                validate_or_repair_object(validator, definition, object.clone()).ok_or_else(|| {
                     InputFault::Invalid {
                         faults: describe_faults(validator, object.as_value()),
                     }
@@ -89,7 +89,7 @@ impl InputValidators {
                 // Without a compiled schema, nothing can confirm that a repair is correct.
                 let repaired = validator.as_ref().and_then(|validator| {
                     let (object, mut repairs) = repair_malformed_json(raw, reason)?;
-                    let checked = accept_or_repair(validator, definition, object.into())?;
+                    let checked = validate_or_repair_object(validator, definition, object.into())?;
                     repairs.extend(checked.repairs);
                     let input = checked.input;
                     Some(ValidatedToolInput { input, repairs })
@@ -108,7 +108,7 @@ impl InputValidators {
 }
 
 /// Validates an object and repairs it if it is invalid. Returns `None` if it stays invalid.
-fn accept_or_repair(
+fn validate_or_repair_object(
     validator: &SchemaValidator,
     definition: &ToolDefinition,
     object: SharedObject,

@@ -44,7 +44,7 @@
 
 #[cfg(feature = "functions")]
 mod function;
-mod set;
+mod tool_set;
 #[cfg(feature = "functions")]
 mod tools;
 
@@ -55,6 +55,6 @@ pub use function::Function;
 /// `#[schemars(crate = "switchboard_orchestration::tools::functions::schemars")]` to these types.
 #[cfg(feature = "functions")]
 pub use schemars;
-pub use set::ToolSet;
+pub use tool_set::ToolSet;
 #[cfg(feature = "functions")]
 pub use tools::FunctionTools;

@@ -139,7 +139,7 @@ impl FullResults {
 
     /// Restores the full texts from messages that [`FullResults::insert_into_messages`] returned.
     /// Returns the conversation without these texts, or `None` if a text is missing.
-    pub(crate) fn extract_from_messages(
+    pub(crate) fn restore_from_messages(
         &mut self,
         stored: Vec<Arc<Message>>,
     ) -> Option<Vec<Arc<Message>>> {
@@ -178,12 +178,12 @@ impl FullResults {
 
     /// Executes a call of [`READ_TOOL`]: returns a page of a full result, or the lines that contain
     /// a search text. The output respects `limit`. Invalid requests return an error result.
-    pub fn read_page_or_search(&self, input: &JsonObject, limit: &ResultLimit) -> ToolOutput {
-        self.try_read_page_or_search(input, limit)
+    pub fn execute_result_read(&self, input: &JsonObject, limit: &ResultLimit) -> ToolOutput {
+        self.try_execute_result_read(input, limit)
             .map_or_else(create_error_output, ToolOutput::text)
     }
 
-    fn try_read_page_or_search(
+    fn try_execute_result_read(
         &self,
         input: &JsonObject,
         limit: &ResultLimit,
@@ -225,7 +225,7 @@ impl FullResults {
 }
 
 /// Returns the definition of [`READ_TOOL`]. Returns the same `Arc` each time.
-pub fn read_tool_definition() -> Arc<ToolDefinition> {
+pub fn result_reading_tool() -> Arc<ToolDefinition> {
     static TOOL: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {
         let mut tool = ToolDefinition::new(
             READ_TOOL,
@@ -268,7 +268,7 @@ pub fn read_tool_definition() -> Arc<ToolDefinition> {
 fn read_page(text: &str, offset: usize, max_bytes: usize, max_tokens: u64) -> String {
     let rest = &text[offset..];
     let max_bytes = rest.floor_char_boundary(max_bytes);
-    let mut length = tokens::prefix_length_within(&rest[..max_bytes], max_tokens);
+    let mut length = tokens::prefix_length_for_tokens(&rest[..max_bytes], max_tokens);
     if length == 0 {
         // A page has at least one character, so that reading page by page reaches the end.
         length = rest.chars().next().map_or(0, char::len_utf8);

@@ -11,7 +11,7 @@ fn read(results: &FullResults, input: Value) -> Result<String, String> {
     let Value::Object(input) = input else {
         panic!("not an object: {input}");
     };
-    let output = results.read_page_or_search(&input, &ResultLimit::default());
+    let output = results.execute_result_read(&input, &ResultLimit::default());
     let text = output.content[0].as_text();
     if output.is_error { Err(text) } else { Ok(text) }
 }
@@ -123,16 +123,16 @@ fn results_are_stored_between_the_messages_of_the_conversation() {
         None,
         "the state has no texts"
     );
-    let taken = restored.extract_from_messages(stored.clone());
+    let taken = restored.restore_from_messages(stored.clone());
     assert_eq!(taken, Some(conversation));
     assert_eq!(restored, results);
-    assert_eq!(restored.extract_from_messages(stored[..4].to_vec()), None);
+    assert_eq!(restored.restore_from_messages(stored[..4].to_vec()), None);
 }
 
 #[test]
 fn the_tool_accepts_the_input_of_the_marker() {
-    let tool = read_tool_definition();
-    assert!(Arc::ptr_eq(&tool, &read_tool_definition()));
+    let tool = result_reading_tool();
+    assert!(Arc::ptr_eq(&tool, &result_reading_tool()));
     let validator = jsonschema::validator_for(&tool.input_schema).unwrap();
     assert!(validator.is_valid(&json!({"result_id": "c", "offset": 60})));
     assert!(validator.is_valid(&json!({"result_id": "c", "search": "…"})));
@@ -161,7 +161,7 @@ proptest! {
             }
         }
         let limit = ResultLimit { max_tokens, preview_tokens: 1 };
-        let output = kept(&text).read_page_or_search(&input, &limit);
+        let output = kept(&text).execute_result_read(&input, &limit);
         prop_assert!(tokens::estimate_content(&output.content) <= max_tokens.max(RESERVED_TOKENS));
     }
 }

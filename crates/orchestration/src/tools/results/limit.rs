@@ -50,7 +50,7 @@ impl ResultLimit {
         }
         let texts: Vec<_> = output.content.iter().filter_map(content_text).collect();
         let text = texts.join("\n");
-        let whole = join_text_and_structured(&text, output.structured.as_ref());
+        let whole = join_text_and_json(&text, output.structured.as_ref());
         let (text, text_tokens, media_tokens) =
             if content_tokens > self.max_tokens || text.is_empty() {
                 let preview = self.preview_tokens.min(self.max_tokens);
@@ -59,8 +59,8 @@ impl ResultLimit {
             } else {
                 (&text, self.max_tokens, self.max_tokens)
             };
-        let end = find_line_or_word_end(text, tokens::prefix_length_within(text, text_tokens));
-        let (media, omitted) = select_media_within(&output.content, media_tokens);
+        let end = find_cut_position(text, tokens::prefix_length_for_tokens(text, text_tokens));
+        let (media, omitted) = select_media_that_fit(&output.content, media_tokens);
         let rest = (end < text.len()).then_some(end);
         let total = tokens::estimate_text(&whole);
         let shown = (end > 0).then(|| ToolContent::text(&text[..end]));
@@ -83,7 +83,7 @@ impl ResultLimit {
 
 /// Returns the media and other items without text that fit into `tokens` tokens, and the number of
 /// omitted ones.
-fn select_media_within(content: &[ToolContent], mut tokens: u64) -> (Vec<ToolContent>, usize) {
+fn select_media_that_fit(content: &[ToolContent], mut tokens: u64) -> (Vec<ToolContent>, usize) {
     let (mut media, mut omitted) = (Vec::new(), 0);
     for piece in content.iter().filter(|piece| content_text(piece).is_none()) {
         let size = tokens::estimate_content(std::slice::from_ref(piece));
@@ -111,7 +111,7 @@ fn content_text(piece: &ToolContent) -> Option<Cow<'_, str>> {
 }
 
 /// Joins the text and the structured content of a result, unless both are the same JSON value.
-fn join_text_and_structured(text: &str, structured: Option<&Value>) -> String {
+fn join_text_and_json(text: &str, structured: Option<&Value>) -> String {
     let mut whole = text.to_owned();
     if let Some(structured) = structured
         && serde_json::from_str::<Value>(text).ok().as_ref() != Some(structured)
@@ -129,7 +129,7 @@ fn join_text_and_structured(text: &str, structured: Option<&Value>) -> String {
 /// Returns the byte offset at which `text` is cut so that it has at most `end` bytes: after the
 /// last line break, or else after the last space. Searches only the last fifth before `end`, and
 /// returns `end` if this part has neither.
-fn find_line_or_word_end(text: &str, end: usize) -> usize {
+fn find_cut_position(text: &str, end: usize) -> usize {
     let close = text.floor_char_boundary(end / 5 * 4);
     if end >= text.len() {
         return text.len();

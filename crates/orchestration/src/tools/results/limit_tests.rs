@@ -179,7 +179,7 @@ proptest! {
             all.store_result(kept.clone(), 0);
             while offset < length {
                 let input = json!({"result_id": "c", "offset": offset, "limit": 100});
-                let page = all.read_page_or_search(input.as_object().unwrap(), &ResultLimit::default());
+                let page = all.execute_result_read(input.as_object().unwrap(), &ResultLimit::default());
                 prop_assert!(!page.is_error);
                 let page = page.content[0].as_text();
                 let (text, words) = page.rsplit_once("\n[bytes ").unwrap();

@@ -14,6 +14,6 @@ mod limit;
 mod media;
 
 pub use cache::{CacheKey, CacheOptions, ResultCache};
-pub use full_results::{FullResult, FullResults, READ_TOOL, read_tool_definition};
+pub use full_results::{FullResult, FullResults, READ_TOOL, result_reading_tool};
 pub use limit::ResultLimit;
 pub(crate) use media::replace_unsupported_media;

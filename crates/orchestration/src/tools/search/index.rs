@@ -7,9 +7,9 @@ use std::{
 
 use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
 use serde_json::Value;
-use switchboard_domain::{ToolDefinition, nearest::find_nearest};
+use switchboard_domain::{ToolDefinition, similar_names::find_nearest};
 
-use super::words::StemSplitter;
+use super::word_stems::StemSplitter;
 use crate::{tools::is_read_only, tools::tokens::estimate_tools};
 
 /// Maximum number of word stems in a search query. Further stems are ignored.
@@ -66,7 +66,7 @@ impl SearchIndex {
     /// Returns the search terms for a word stem of a query: the stem twice, and each longer stem in
     /// the index that starts with it once, such as `mailbox` for `mail`. If no stem in the index
     /// matches, for example because of a typing error, the most similar stem is added.
-    fn expand_stem<'s>(&'s self, stem: &'s str) -> Vec<&'s str> {
+    fn expand_query_stem<'s>(&'s self, stem: &'s str) -> Vec<&'s str> {
         let mut terms = vec![stem, stem];
         if stem.len() < MIN_STEM_BYTES {
             return terms;
@@ -173,7 +173,7 @@ impl ToolIndex {
             .get_or_init(|| SearchIndex::build_index(tools, &words));
         let terms: Vec<&str> = stems
             .iter()
-            .flat_map(|stem| search.expand_stem(stem))
+            .flat_map(|stem| search.expand_query_stem(stem))
             .collect();
         let embedded = search.embedder.embed(&terms.join(" "));
         let candidates = tools.iter().enumerate();

@@ -38,11 +38,11 @@
 
 mod index;
 mod selection;
-mod words;
+mod word_stems;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tools::pattern::NamePattern;
+use crate::tools::name_pattern::NamePattern;
 
 pub use index::ToolIndex;
 pub use selection::{SEARCH_TOOL, ToolSelection};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolDefinition, ToolOutput};
 
 use super::{SearchPolicy, ToolIndex, index::tool_server_name};
-use crate::tools::{annotations::BUILTIN_TOOL, create_error_output, shorten};
+use crate::tools::{annotations::BUILTIN_TOOL, create_error_output, shorten_text};
 
 /// Name of the search tool. A number is appended if another tool has the same name.
 pub const SEARCH_TOOL: &str = "search_tools";
@@ -248,7 +248,7 @@ fn one_line_description(tool: &ToolDefinition) -> String {
         ("", Some(title)) => title,
         (description, _) => description,
     };
-    let line = shorten(text, text.len());
+    let line = shorten_text(text, text.len());
     let end = line.find(". ").map_or(line.len(), |end| end + 1);
-    shorten(&line[..end], MAX_LINE_CHARS)
+    shorten_text(&line[..end], MAX_LINE_CHARS)
 }

@@ -9,7 +9,7 @@ use switchboard_domain::{
 use super::ContentMapper;
 use crate::{
     messages::wire::{self, Block},
-    rules::ModelRules,
+    model_rules::ModelRules,
 };
 
 /// The instructions and the messages of a Messages API request.
@@ -65,7 +65,7 @@ pub(crate) fn map_conversation<'a>(
     for message in &request.messages {
         turns.add_message(message, &mut mapper);
     }
-    turns.move_pending_instructions();
+    turns.move_instructions_to_system();
     if mapper.dropped_reasoning > 0 {
         let message = format!(
             "{} reasoning part(s) were dropped: they have no signature, are from another model or \
@@ -188,7 +188,7 @@ impl<'a> ConversationTurns<'a> {
 
     /// Moves the instructions after the last assistant message to `system`, because no user turn
     /// follows.
-    fn move_pending_instructions(&mut self) {
+    fn move_instructions_to_system(&mut self) {
         self.moved_instructions += self.pending_instructions.len();
         self.system.append(&mut self.pending_instructions);
     }

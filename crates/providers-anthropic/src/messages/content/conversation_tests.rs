@@ -8,7 +8,7 @@ use switchboard_domain::{
 use switchboard_providers_common::tool_names::{NameRule, ToolNames};
 
 use super::*;
-use crate::{options::MessagesOptions, rules::find_rules};
+use crate::{model_rules::find_rules, options::MessagesOptions};
 
 struct Mapped {
     system: Value,

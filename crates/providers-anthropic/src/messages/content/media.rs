@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use switchboard_domain::{Document, Media, MediaSource, WarningKind};
-use switchboard_providers_common::media::{decode_text, is_text, media_type_essence};
+use switchboard_providers_common::media::{decode_text, is_text_media_type, media_type_essence};
 
 use super::{ContentMapper, owned_text_block};
 use crate::messages::wire::{Block, BlockSource};
@@ -28,7 +28,7 @@ impl ContentMapper<'_> {
                 title: None,
             });
         }
-        if is_text(media_type) {
+        if is_text_media_type(media_type) {
             return owned_text_block(decode_text(data)?);
         }
         None
@@ -71,7 +71,7 @@ impl ContentMapper<'_> {
                 data,
             })
             .filter(|_| self.capabilities.documents != Some(false))
-        } else if is_text(media_type) {
+        } else if is_text_media_type(media_type) {
             decode_text(data)
                 .filter(|text| !text.trim().is_empty())
                 .map(|text| BlockSource::Text {

@@ -124,7 +124,7 @@ pub struct CacheCreation {
 
 impl CacheCreation {
     /// Returns the sum of the counts by lifetime, or `None` if no count is known.
-    fn sum_counts(self) -> Option<u64> {
+    fn sum_cache_tokens(self) -> Option<u64> {
         match (
             self.ephemeral_5m_input_tokens,
             self.ephemeral_1h_input_tokens,
@@ -163,7 +163,7 @@ impl UsageReport {
     /// because some servers report zeros at the end.
     pub(crate) fn merge_later_usage(&mut self, later: Self) {
         let written = later.cache_creation_input_tokens;
-        let written = written.or_else(|| later.cache_creation?.sum_counts());
+        let written = written.or_else(|| later.cache_creation?.sum_cache_tokens());
         let details = self.output_tokens_details.get_or_insert_default();
         let later_details = later.output_tokens_details.unwrap_or_default();
         let created = self.cache_creation.get_or_insert_default();

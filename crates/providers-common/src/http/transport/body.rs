@@ -8,7 +8,7 @@ use futures_util::{StreamExt as _, stream};
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 use tokio::time::timeout;
 
-use super::{AnswerContext, SharedSettings, failure};
+use super::{ResponseErrorContext, TransportSettings, connection_errors::root_cause};
 use crate::ByteStream;
 
 /// Reads the first non-empty piece of a response body. Returns `None` if the body is empty.
@@ -51,8 +51,8 @@ pub(super) async fn read_error_body(
 pub(super) fn with_idle_timeout(
     first: Bytes,
     rest: impl Stream<Item = reqwest::Result<Bytes>> + Send + Unpin + 'static,
-    shared: Arc<SharedSettings>,
-    context: AnswerContext,
+    shared: Arc<TransportSettings>,
+    context: ResponseErrorContext,
 ) -> ByteStream {
     let rest = stream::unfold(Some((rest, shared, context)), |state| async move {
         let (mut rest, shared, context) = state?;
@@ -60,7 +60,7 @@ pub(super) fn with_idle_timeout(
         let error = match timeout(after, rest.next()).await {
             Ok(Some(Ok(piece))) => return Some((Ok(piece), Some((rest, shared, context)))),
             Ok(Some(Err(error))) => {
-                let (kind, cause) = (ModelErrorKind::Interrupted, failure::root_cause(&error));
+                let (kind, cause) = (ModelErrorKind::Interrupted, root_cause(&error));
                 ModelError::new(&shared.provider, kind, cause).with_source(error.without_url())
             }
             Ok(None) => return None,
@@ -73,7 +73,7 @@ pub(super) fn with_idle_timeout(
                 )
             }
         };
-        Some((Err(context.add_answer_context(error)), None))
+        Some((Err(context.add_context_to_error(error)), None))
     });
     let first = Some(first).filter(|first| !first.is_empty());
     Box::pin(stream::iter(first.map(Ok)).chain(rest).fuse())
@@ -108,7 +108,7 @@ mod tests {
             let piece = pieces.poll_recv(context);
             piece.map(|piece: Option<&'static str>| piece.map(|it| Ok(Bytes::from(it))))
         });
-        let context = AnswerContext {
+        let context = ResponseErrorContext {
             status: 200,
             request_id: Some("req_1".to_owned()),
             redactor: Redactor::default(),

@@ -98,7 +98,7 @@ impl RetryPolicy {
     }
 
     /// Returns a counter for the attempts of one request. The first attempt has the number 1.
-    pub(crate) fn start_attempts(&self) -> AttemptCounter {
+    pub(crate) fn new_attempt_counter(&self) -> AttemptCounter {
         AttemptCounter {
             max_retry_after: self.max_retry_after,
             delays: ExponentialBuilder::new()
@@ -161,13 +161,13 @@ mod tests {
             max_delay: 3 * SECOND,
             ..RetryPolicy::default()
         };
-        let pauses: Vec<_> = policy.start_attempts().delays.collect();
+        let pauses: Vec<_> = policy.new_attempt_counter().delays.collect();
         let floors = [SECOND, 2 * SECOND, 3 * SECOND, 3 * SECOND];
         assert_eq!(pauses.len(), floors.len());
         for (pause, floor) in pauses.iter().zip(floors) {
             assert!((floor..=2 * floor).contains(pause), "{pauses:?}");
         }
-        let again: Vec<_> = policy.start_attempts().delays.collect();
+        let again: Vec<_> = policy.new_attempt_counter().delays.collect();
         assert_ne!(pauses, again, "the random part is the same");
     }
 }

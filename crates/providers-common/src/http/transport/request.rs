@@ -74,7 +74,7 @@ impl Headers {
 
     /// Sets all headers of `others`. They replace headers with the same names.
     #[must_use]
-    pub fn with_all(mut self, others: &Self) -> Self {
+    pub fn with_all_headers(mut self, others: &Self) -> Self {
         for (name, value) in &others.map {
             self.map.insert(name.clone(), value.clone());
         }
@@ -167,10 +167,10 @@ impl HttpRequest {
         self
     }
 
-    /// Sets all of `headers` in the request, as [`Headers::with_all`] does.
+    /// Sets all of `headers` in the request, as [`Headers::with_all_headers`] does.
     #[must_use]
     pub fn with_headers(mut self, headers: &Headers) -> Self {
-        self.headers = self.headers.with_all(headers);
+        self.headers = self.headers.with_all_headers(headers);
         self
     }
 
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(error.kind, ModelErrorKind::Configuration);
         assert!(error.message().contains("x-api-key"), "{error}");
         assert!(!format!("{error:?}").contains("hidden"), "{error:?}");
-        let joined = Headers::new().with_all(&headers);
+        let joined = Headers::new().with_all_headers(&headers);
         assert!(joined.check_headers("acme").is_err());
         assert_eq!(joined.get("x-good"), Some("1"));
     }

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use reqwest::Url;
 use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
-use super::{HttpRequest, HttpTransport, failure, redact};
+use super::{HttpRequest, HttpTransport, connection_errors::root_cause, redact};
 
 /// Checked address and headers of an HTTP request. Requests that differ only in their body share
 /// one target.
@@ -50,7 +50,7 @@ impl RequestTarget {
         let built = transport.client.request(Method::GET, url.clone());
         let built = built.headers(headers);
         let mut built = built.build().map_err(|error| {
-            wrong(format!("`{}`: {}", address(), failure::root_cause(&error)))
+            wrong(format!("`{}`: {}", address(), root_cause(&error)))
                 .with_source(error.without_url())
         })?;
         let headers = std::mem::take(built.headers_mut());

@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 use super::{
     MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, NormalSchema, SchemaMembers,
-    count_examined_schema, find_value_kinds, text,
+    decrement_step_budget, find_value_kinds, text,
 };
-use crate::schema::{keywords::listed_values, merge::expand_schema};
+use crate::schema::{keywords::const_or_enum, merge::expand_schema};
 
 /// Adds the properties of all alternatives to `root`. Returns whether there are several
 /// alternatives: `root` then allows more values than the alternatives do.
-pub(super) fn unite(normal: &NormalSchema, root: &mut Map, alternatives: &[Value]) -> bool {
-    unite_nested(normal, root, alternatives, MAX_DEPTH, &Cell::new(MAX_STEPS))
+pub(super) fn merge_all(normal: &NormalSchema, root: &mut Map, alternatives: &[Value]) -> bool {
+    merge_nested(normal, root, alternatives, MAX_DEPTH, &Cell::new(MAX_STEPS))
 }
 
-fn unite_nested(
+fn merge_nested(
     normal: &NormalSchema,
     root: &mut Map,
     alternatives: &[Value],
@@ -29,7 +29,7 @@ fn unite_nested(
         .filter_map(Value::as_object)
         .take(MAX_ALTERNATIVES)
     {
-        if depth == 0 || !count_examined_schema(steps) {
+        if depth == 0 || !decrement_step_budget(steps) {
             break;
         }
         let mut alternative = expand_schema(normal, alternative.clone()).schema;
@@ -38,7 +38,7 @@ fn unite_nested(
         }
         for keyword in ["anyOf", "oneOf"] {
             if let Some(Value::Array(nested)) = alternative.shift_remove(keyword) {
-                unite_nested(normal, &mut alternative, &nested, depth - 1, steps);
+                merge_nested(normal, &mut alternative, &nested, depth - 1, steps);
             }
         }
         found.push(alternative);
@@ -48,13 +48,13 @@ fn unite_nested(
         let summaries = summaries.join(" | ");
         text::append_text(root, &format!("One of these forms: {summaries}."));
     }
-    let properties = united_properties(root, &found);
+    let properties = merge_properties(root, &found);
     if !properties.is_empty() || root.contains_key("properties") {
         root.set("properties", properties);
     }
     let mut required: Vec<&str> = root.required_properties().collect();
     for name in found.first().into_iter().flat_map(Map::required_properties) {
-        if found.iter().all(|it| it.requires(name)) && !required.contains(&name) {
+        if found.iter().all(|it| it.is_required(name)) && !required.contains(&name) {
             required.push(name);
         }
     }
@@ -69,7 +69,7 @@ fn unite_nested(
 }
 
 /// Returns the properties of the root and its alternatives in one map, merged by name.
-fn united_properties(root: &Map, alternatives: &[Map]) -> Map {
+fn merge_properties(root: &Map, alternatives: &[Map]) -> Map {
     let mut united = root.get_object("properties").cloned().unwrap_or_default();
     let mut found: Vec<(&String, Vec<&Value>)> = Vec::new();
     for (name, schema) in alternatives
@@ -91,7 +91,7 @@ fn united_properties(root: &Map, alternatives: &[Map]) -> Map {
             seen.push(*schema);
             is_new
         });
-        let either = join_schemas(&schemas);
+        let either = union_of_schemas(&schemas);
         let schema = match united.get(name) {
             Some(ours) if is_partial || *ours == either => continue,
             Some(ours) if *ours != json!({}) => json!({"allOf": [ours, either]}),
@@ -104,7 +104,7 @@ fn united_properties(root: &Map, alternatives: &[Map]) -> Map {
 
 /// Returns a schema that allows each value that at least one of `schemas` allows. If the schemas
 /// only list values, the result has all values in one `enum`.
-fn join_schemas(schemas: &[&Value]) -> Value {
+fn union_of_schemas(schemas: &[&Value]) -> Value {
     if let [one] = schemas {
         return (*one).clone();
     }
@@ -112,7 +112,7 @@ fn join_schemas(schemas: &[&Value]) -> Value {
     let listed = schemas.iter().map(|schema| {
         let is_listed = |keyword: &String| matches!(keyword.as_str(), "const" | "enum" | "type");
         let schema = schema.as_object().filter(|it| it.keys().all(is_listed))?;
-        listed_values(schema).filter(|values| !values.is_empty() && schema.get("type") == kind)
+        const_or_enum(schema).filter(|values| !values.is_empty() && schema.get("type") == kind)
     });
     let Some(listed) = listed.collect::<Option<Vec<_>>>() else {
         return json!({ "anyOf": schemas });

@@ -18,7 +18,7 @@ pub(super) fn convert_tool_messages(messages: &[Arc<Message>]) -> Vec<Arc<Messag
     for message in messages {
         if message.role == Role::Tool {
             let parts = results.get_or_insert_default();
-            parts.extend(response_parts(message));
+            parts.extend(tool_result_parts(message));
             continue;
         }
         if let Some(mut parts) = results.take() {
@@ -30,7 +30,7 @@ pub(super) fn convert_tool_messages(messages: &[Arc<Message>]) -> Vec<Arc<Messag
             texts.push(Arc::new(Message::new(Role::User, parts)));
         }
         texts.push(if message.tool_uses().next().is_some() {
-            Arc::new(Message::new(message.role, call_parts(message)))
+            Arc::new(Message::new(message.role, convert_calls_to_text(message)))
         } else {
             Arc::clone(message)
         });
@@ -42,7 +42,7 @@ pub(super) fn convert_tool_messages(messages: &[Arc<Message>]) -> Vec<Arc<Messag
 }
 
 /// Returns the parts of a message, with its tool uses converted to text.
-fn call_parts(message: &Message) -> Vec<Part> {
+fn convert_calls_to_text(message: &Message) -> Vec<Part> {
     let mut parts = Vec::with_capacity(message.parts.len());
     // Text parts are joined without a separator, so a line break must be part of the text.
     let mut needs_break = false;
@@ -74,7 +74,7 @@ fn call_text(tool_use: &ToolUse) -> String {
 }
 
 /// Returns the text of all tool results in a message, and their media.
-fn response_parts(message: &Message) -> Vec<Part> {
+fn tool_result_parts(message: &Message) -> Vec<Part> {
     let mut parts = Vec::new();
     for result in message.tool_results() {
         parts.push(Part::text(result_text(result)));

@@ -12,7 +12,7 @@ use switchboard_providers_common::tool_names::ToolNames;
 
 use crate::capabilities::ModelSeries;
 use crate::generate::wire::{
-    self, CallArguments, ComposedPart, FileData, FunctionCall, InlineData, PartData,
+    self, CallArguments, FileData, FunctionCall, InlineData, PartData, PartWithMetadata,
 };
 
 /// Key of the thought signature in a part's [`ProviderState`].
@@ -73,7 +73,7 @@ impl PartMapper<'_> {
         match part {
             Part::Text(text) => out.extend(self.map_answer_text(text)),
             Part::Reasoning(reasoning) => out.extend(self.map_reasoning(reasoning)),
-            Part::ToolUse(tool_use) => out.push(self.map_call(tool_use)),
+            Part::ToolUse(tool_use) => out.push(self.map_tool_call(tool_use)),
             Part::Opaque(opaque) => out.extend(self.map_opaque_part(opaque)),
             Part::Image(media) => out.push(self.map_image(media)),
             Part::Audio(media) => out.push(self.map_audio(media)),
@@ -97,7 +97,7 @@ impl PartMapper<'_> {
         if text.text.is_empty() && thought_signature.is_none() {
             return None;
         }
-        Some(wire::Part::Said(ComposedPart {
+        Some(wire::Part::Said(PartWithMetadata {
             data: PartData::Text(Cow::Borrowed(&text.text)),
             thought: false,
             thought_signature,
@@ -114,16 +114,16 @@ impl PartMapper<'_> {
         if reasoning.text.is_empty() && thought_signature.is_none() {
             return None;
         }
-        Some(wire::Part::Said(ComposedPart {
+        Some(wire::Part::Said(PartWithMetadata {
             data: PartData::Text(Cow::Borrowed(&reasoning.text)),
             thought: true,
             thought_signature,
         }))
     }
 
-    fn map_call<'a>(&mut self, tool_use: &'a ToolUse) -> wire::Part<'a> {
+    fn map_tool_call<'a>(&mut self, tool_use: &'a ToolUse) -> wire::Part<'a> {
         let thought_signature = self.replayable_signature(tool_use.provider_state.as_ref());
-        wire::Part::Said(ComposedPart {
+        wire::Part::Said(PartWithMetadata {
             data: PartData::FunctionCall(FunctionCall {
                 id: self.wire_call_id(tool_use),
                 name: self.names.wire_name(&tool_use.name),

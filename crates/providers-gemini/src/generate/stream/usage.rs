@@ -44,8 +44,8 @@ impl UsageReport {
 impl From<UsageReport> for Usage {
     fn from(report: UsageReport) -> Self {
         Self {
-            input_tokens: sum_known(report.prompt, report.tool_results),
-            output_tokens: sum_known(report.candidates, report.thoughts),
+            input_tokens: sum_token_counts(report.prompt, report.tool_results),
+            output_tokens: sum_token_counts(report.candidates, report.thoughts),
             cache_read_tokens: report.cached,
             reasoning_tokens: report.thoughts,
             ..Self::default()
@@ -53,7 +53,7 @@ impl From<UsageReport> for Usage {
     }
 }
 
-fn sum_known(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+fn sum_token_counts(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
         (a, b) => a.or(b),

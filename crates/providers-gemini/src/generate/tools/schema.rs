@@ -8,35 +8,35 @@ use switchboard_providers_common::schema::{
     Change, ChangeKind, Dialect, ToolSchema, ToolSchemas, compile, list_changes,
 };
 
-use crate::options::SchemaForm;
+use crate::options::SchemaLanguage;
 
 /// Returns the API's schema dialect for the configured schema language. The schema compiler
 /// converts schemas to this dialect.
-pub(crate) fn schema_dialect(form: SchemaForm) -> Dialect {
+pub(crate) fn schema_dialect(form: SchemaLanguage) -> Dialect {
     match form {
-        SchemaForm::JsonSchema => Dialect::GeminiJsonSchema,
-        SchemaForm::OpenApi => Dialect::GeminiOpenApi,
+        SchemaLanguage::JsonSchema => Dialect::GeminiJsonSchema,
+        SchemaLanguage::OpenApi => Dialect::GeminiOpenApi,
     }
 }
 
-/// Compiles the input schema of a tool for the API. With [`SchemaForm::OpenApi`], returns `None`
-/// for a tool without parameters.
+/// Compiles the input schema of a tool for the API. With [`SchemaLanguage::OpenApi`], returns
+/// `None` for a tool without parameters.
 ///
 /// Adds a warning if the API enforces less than the original schema. The warning omits constraints
 /// that were removed or became description text, because the program validates tool inputs before a
 /// call. A schema whose root is not an object is replaced, with a warning.
 pub(crate) fn compile_parameters(
     tool: &Arc<ToolDefinition>,
-    form: SchemaForm,
+    form: SchemaLanguage,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> Option<ToolSchema> {
     let mut compiled = schemas.compiled_schema(tool, schema_dialect(form));
     let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
     let other = compiled
-        .unenforced_changes()
+        .lossy_schema_changes()
         .filter(|change| !is_described(change));
-    warn_about_changes(
+    warn_schema_changes(
         &format!("the schema of tool `{}`", tool.name),
         other,
         warnings,
@@ -51,7 +51,7 @@ pub(crate) fn compile_parameters(
     }
     let properties = compiled.schema.get("properties").and_then(Value::as_object);
     let is_empty = properties.is_none_or(serde_json::Map::is_empty);
-    (form == SchemaForm::JsonSchema || !is_empty).then_some(compiled)
+    (form == SchemaLanguage::JsonSchema || !is_empty).then_some(compiled)
 }
 
 /// Returns whether a compiled schema accepts only objects.
@@ -65,7 +65,7 @@ fn accepts_only_objects(schema: &Value) -> bool {
 /// without a conversion to the original form.
 pub(crate) fn compile_answer_schema<'a>(
     schema: &'a Value,
-    form: SchemaForm,
+    form: SchemaLanguage,
     name: &str,
     warnings: &mut Vec<Warning>,
 ) -> Cow<'a, Value> {
@@ -77,11 +77,11 @@ pub(crate) fn compile_answer_schema<'a>(
         );
         other_form || change.kind.loses_enforcement()
     });
-    warn_about_changes(&format!("schema `{name}`"), differs, warnings);
+    warn_schema_changes(&format!("schema `{name}`"), differs, warnings);
     compiled.schema
 }
 
-fn warn_about_changes<'c>(
+fn warn_schema_changes<'c>(
     what: &str,
     changes: impl Iterator<Item = &'c Change>,
     warnings: &mut Vec<Warning>,
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn sent(schema: &Value, form: SchemaForm, warnings: &mut Vec<Warning>) -> Option<Value> {
+    fn sent(schema: &Value, form: SchemaLanguage, warnings: &mut Vec<Warning>) -> Option<Value> {
         let tool = Arc::new(ToolDefinition::new("t", "", schema.clone()));
         let sent = compile_parameters(&tool, form, &ToolSchemas::default(), warnings)?;
         Some(sent.schema.clone().into_owned())
@@ -111,10 +111,10 @@ mod tests {
             "properties": {"city": {"type": ["string", "null"]}},
         });
         let mut warnings = Vec::new();
-        let plain = sent(&schema, SchemaForm::JsonSchema, &mut warnings).unwrap();
+        let plain = sent(&schema, SchemaLanguage::JsonSchema, &mut warnings).unwrap();
         assert_eq!(plain["type"], "object");
         assert_eq!(plain.get("$schema"), None);
-        let old = sent(&schema, SchemaForm::OpenApi, &mut warnings).unwrap();
+        let old = sent(&schema, SchemaLanguage::OpenApi, &mut warnings).unwrap();
         assert_eq!(
             (&old["type"], &old["properties"]["city"]),
             (
@@ -134,8 +134,8 @@ mod tests {
         ] {
             let mut warnings = Vec::new();
             let mut sent = |form| sent(&schema, form, &mut warnings);
-            assert_eq!(sent(SchemaForm::OpenApi), None, "{schema}");
-            let plain = sent(SchemaForm::JsonSchema).unwrap();
+            assert_eq!(sent(SchemaLanguage::OpenApi), None, "{schema}");
+            let plain = sent(SchemaLanguage::JsonSchema).unwrap();
             assert_eq!(plain["type"], "object", "{schema}");
         }
     }
@@ -147,11 +147,11 @@ mod tests {
             json!({"type": "string"}),
             json!({"type": ["object", "array"], "properties": {"a": {"type": "string"}}}),
         ] {
-            for form in [SchemaForm::JsonSchema, SchemaForm::OpenApi] {
+            for form in [SchemaLanguage::JsonSchema, SchemaLanguage::OpenApi] {
                 let mut warnings = Vec::new();
                 let sent = sent(&schema, form, &mut warnings);
                 let expected = json!({"type": "object"});
-                let expected = Some(expected).filter(|_| form == SchemaForm::JsonSchema);
+                let expected = Some(expected).filter(|_| form == SchemaLanguage::JsonSchema);
                 assert_eq!(sent, expected, "{schema}");
                 assert!(
                     warnings
@@ -163,7 +163,7 @@ mod tests {
         }
         // An answer may be anything.
         let list = json!({"type": "array", "items": {"type": "string"}});
-        let sent = compile_answer_schema(&list, SchemaForm::JsonSchema, "a", &mut Vec::new());
+        let sent = compile_answer_schema(&list, SchemaLanguage::JsonSchema, "a", &mut Vec::new());
         assert_eq!(sent["type"], "array");
     }
 
@@ -173,9 +173,9 @@ mod tests {
             json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         let loose = json!({"type": "object", "properties": {"n": {"not": {"type": "string"}}}});
         let mut warnings = Vec::new();
-        compile_answer_schema(&exact, SchemaForm::JsonSchema, "exact", &mut warnings);
+        compile_answer_schema(&exact, SchemaLanguage::JsonSchema, "exact", &mut warnings);
         assert_eq!(warnings, []);
-        compile_answer_schema(&loose, SchemaForm::JsonSchema, "loose", &mut warnings);
+        compile_answer_schema(&loose, SchemaLanguage::JsonSchema, "loose", &mut warnings);
         assert_eq!(warnings.len(), 1);
         assert!(
             warnings[0].message.contains("`loose`"),

@@ -37,13 +37,13 @@ pub enum Part<'a> {
     /// A part of an earlier answer as the API's JSON, sent back unchanged or without its signature.
     Native(Cow<'a, Value>),
     /// A part that this crate builds from a part of a domain message.
-    Said(ComposedPart<'a>),
+    Said(PartWithMetadata<'a>),
 }
 
 impl<'a> Part<'a> {
     /// Creates a part that is not a thought and has no signature.
     pub(crate) fn from_data(data: PartData<'a>) -> Self {
-        Self::Said(ComposedPart {
+        Self::Said(PartWithMetadata {
             data,
             thought: false,
             thought_signature: None,
@@ -58,7 +58,7 @@ impl<'a> Part<'a> {
 /// The data of a part, with its thought flag and its signature.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ComposedPart<'a> {
+pub struct PartWithMetadata<'a> {
     #[serde(flatten)]
     pub data: PartData<'a>,
     /// Whether the data is a thought of the model.

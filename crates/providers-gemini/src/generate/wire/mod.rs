@@ -5,8 +5,8 @@ mod content;
 mod request;
 
 pub use content::{
-    CallArguments, ComposedPart, Content, FileData, FunctionCall, FunctionResponse,
-    FunctionResponseContent, FunctionResponsePart, InlineData, OutputOrError, Part, PartData,
+    CallArguments, Content, FileData, FunctionCall, FunctionResponse, FunctionResponseContent,
+    FunctionResponsePart, InlineData, OutputOrError, Part, PartData, PartWithMetadata,
 };
 pub use request::{
     Body, CallingMode, FunctionCallingConfig, FunctionDeclaration, GenerationConfig,

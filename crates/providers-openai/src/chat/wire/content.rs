@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use switchboard_providers_common::JoinedText;
 
-use crate::wire::media::DataUrl;
+use crate::wire::media::MediaUrl;
 
 /// Content of a user message.
 #[derive(Debug, Serialize)]
@@ -31,7 +31,7 @@ pub enum ContentPart<'a> {
 #[derive(Debug, Serialize)]
 pub struct ImageUrl<'a> {
     /// Address of the image, or its data as a `data:` URL.
-    pub url: DataUrl<'a>,
+    pub url: MediaUrl<'a>,
 }
 
 /// Audio in a user message.
@@ -49,5 +49,5 @@ pub struct FileData<'a> {
     /// File name of the document, which the API requires with `file_data`.
     pub filename: Cow<'a, str>,
     /// Document data as a `data:` URL.
-    pub file_data: DataUrl<'a>,
+    pub file_data: MediaUrl<'a>,
 }

@@ -15,8 +15,8 @@ pub use response::{Choice, Chunk, Content, Delta, FunctionDelta, ToolCallDelta, 
 pub use crate::{
     tools::provider_tools::DeclaredTools,
     wire::{
-        arguments::CallArguments,
-        media::DataUrl,
-        usage::{CacheWriteDetails, InputDetails, OutputDetails},
+        call_arguments::CallArguments,
+        media::MediaUrl,
+        usage::{CacheWriteDetails, InputTokenDetails, OutputTokenDetails},
     },
 };

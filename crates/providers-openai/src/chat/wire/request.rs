@@ -10,7 +10,7 @@ use switchboard_providers_common::{BodyFields, JoinedText, body_fields::none_if_
 use super::content::UserContent;
 use crate::{
     tools::{provider_tools::DeclaredTools, schema::SentSchema},
-    wire::arguments::CallArguments,
+    wire::call_arguments::CallArguments,
 };
 
 /// Request body of the Chat Completions API.
@@ -56,7 +56,7 @@ impl Serialize for Body<'_> {
         let mut fields = BodyFields::new(serializer, self.extra)?;
         fields.put_field("model", Some(self.model))?;
         fields.put_field("messages", Some(&self.messages))?;
-        fields.put_merged_list("tools", self.tools.non_empty())?;
+        fields.put_merged_list("tools", self.tools.non_empty_tools())?;
         fields.put_field("tool_choice", self.tool_choice.as_ref())?;
         fields.put_field("parallel_tool_calls", self.parallel_tool_calls)?;
         fields.put_field("response_format", self.response_format.as_ref())?;

@@ -10,7 +10,7 @@ use switchboard_providers_common::lenient::{
     deserialize_lenient_list, deserialize_lenient_object, deserialize_lenient_scalar,
 };
 
-use crate::wire::usage::{InputDetails, OutputDetails};
+use crate::wire::usage::{InputTokenDetails, OutputTokenDetails};
 
 /// A chunk of a stream. A response body that is not streamed is also read as a chunk: its choices
 /// contain `message` instead of `delta`.
@@ -19,10 +19,10 @@ use crate::wire::usage::{InputDetails, OutputDetails};
 pub struct Chunk<'a> {
     /// Id of the answer. Empty in Azure's first chunk.
     #[serde(borrow, deserialize_with = "deserialize_lenient_scalar")]
-    pub id: Option<ChunkText<'a>>,
+    pub id: Option<RepeatedChunkText<'a>>,
     /// Name of the model. Empty in Azure's first chunk.
     #[serde(borrow, deserialize_with = "deserialize_lenient_scalar")]
-    pub model: Option<ChunkText<'a>>,
+    pub model: Option<RepeatedChunkText<'a>>,
     /// Alternative answers. Empty in the chunk with the usage and in Azure's first chunk.
     #[serde(deserialize_with = "deserialize_lenient_list")]
     pub choices: Vec<Choice>,
@@ -33,14 +33,14 @@ pub struct Chunk<'a> {
     pub error: Option<Value>,
     /// Kind of the object. The value `error` marks vLLM's errors, which have no field `error`.
     #[serde(borrow, deserialize_with = "deserialize_lenient_scalar")]
-    pub object: Option<ChunkText<'a>>,
+    pub object: Option<RepeatedChunkText<'a>>,
 }
 
 /// Text that every chunk repeats, such as the answer's id. Borrowed from the JSON text, unless the
 /// string contains escape sequences.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub struct ChunkText<'a>(#[serde(borrow)] pub Cow<'a, str>);
+pub struct RepeatedChunkText<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
 /// One of the alternative answers. Large fields are boxed, because a chunk is created for every
 /// token.
@@ -136,10 +136,10 @@ pub struct UsageReport {
     pub total_tokens: Option<u64>,
     /// Breakdown of the prompt tokens: how many were read from and written to a cache.
     #[serde(deserialize_with = "deserialize_lenient_object")]
-    pub prompt_tokens_details: Option<InputDetails>,
+    pub prompt_tokens_details: Option<InputTokenDetails>,
     /// Breakdown of the answer tokens: how many were used for reasoning.
     #[serde(deserialize_with = "deserialize_lenient_object")]
-    pub completion_tokens_details: Option<OutputDetails>,
+    pub completion_tokens_details: Option<OutputTokenDetails>,
 }
 
 impl From<UsageReport> for Usage {
@@ -157,7 +157,7 @@ impl From<UsageReport> for Usage {
                 .map(|count| count.max(written.unwrap_or(count))),
             cache_read_tokens: prompt.cached_tokens,
             cache_write_tokens: prompt.cache_write_tokens,
-            cache_write_long_tokens: prompt.long_cache_writes(),
+            cache_write_long_tokens: prompt.long_cache_write_tokens(),
             reasoning_tokens: completion.reasoning_tokens,
             ..Self::default()
         }
@@ -167,7 +167,7 @@ impl From<UsageReport> for Usage {
 impl Content {
     /// Calls `each` for every piece of the content. The arguments of `each` are whether the piece
     /// is reasoning, and the text of the piece.
-    pub(crate) fn for_each_text(&self, mut each: impl FnMut(bool, &str)) {
+    pub(crate) fn for_each_text_piece(&self, mut each: impl FnMut(bool, &str)) {
         match &self.0 {
             Value::String(text) => each(false, text),
             Value::Array(pieces) => {

@@ -13,8 +13,8 @@ pub use response::{Event, IncompleteDetails, Response, UsageReport};
 pub use crate::{
     tools::provider_tools::DeclaredTools,
     wire::{
-        arguments::CallArguments,
-        media::DataUrl,
-        usage::{CacheWriteDetails, InputDetails, OutputDetails},
+        call_arguments::CallArguments,
+        media::MediaUrl,
+        usage::{CacheWriteDetails, InputTokenDetails, OutputTokenDetails},
     },
 };

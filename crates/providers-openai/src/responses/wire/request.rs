@@ -10,7 +10,7 @@ use switchboard_providers_common::{BodyFields, JoinedText, body_fields::none_if_
 use crate::{
     chat::wire::ResponseFormat,
     tools::{provider_tools::DeclaredTools, schema::SentSchema},
-    wire::{arguments::CallArguments, media::DataUrl},
+    wire::{call_arguments::CallArguments, media::MediaUrl},
 };
 
 /// Request body of the Responses API.
@@ -50,7 +50,7 @@ impl Serialize for Body<'_> {
         let mut fields = BodyFields::new(serializer, self.extra)?;
         fields.put_field("model", Some(self.model))?;
         fields.put_field("input", Some(&self.input))?;
-        fields.put_merged_list("tools", self.tools.non_empty())?;
+        fields.put_merged_list("tools", self.tools.non_empty_tools())?;
         fields.put_field("tool_choice", self.tool_choice.as_ref())?;
         fields.put_field("parallel_tool_calls", self.parallel_tool_calls)?;
         fields.put_merged_field("text", self.text.as_ref())?;
@@ -167,7 +167,7 @@ pub enum InputPart<'a> {
         /// require this field.
         detail: &'static str,
         /// Address of the image, or its data as a `data:` URL.
-        image_url: DataUrl<'a>,
+        image_url: MediaUrl<'a>,
     },
     /// A document, as data or as an address.
     InputFile {
@@ -176,7 +176,7 @@ pub enum InputPart<'a> {
         filename: Option<Cow<'a, str>>,
         /// Document data as a `data:` URL.
         #[serde(skip_serializing_if = "Option::is_none")]
-        file_data: Option<DataUrl<'a>>,
+        file_data: Option<MediaUrl<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         file_url: Option<&'a str>,
     },

@@ -7,7 +7,7 @@ use switchboard_providers_common::lenient::{
     deserialize_lenient_list, deserialize_lenient_object, deserialize_lenient_scalar,
 };
 
-use crate::wire::usage::{InputDetails, OutputDetails};
+use crate::wire::usage::{InputTokenDetails, OutputTokenDetails};
 
 /// An event of a streamed answer.
 #[derive(Debug, Default, Deserialize)]
@@ -58,7 +58,7 @@ pub struct Response {
     /// Status of the answer: `completed`, `incomplete`, `failed`, `cancelled`, `in_progress`, …
     #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub status: Option<String>,
-    #[serde(deserialize_with = "deserialize_some_list")]
+    #[serde(deserialize_with = "deserialize_optional_list")]
     pub output: Option<Vec<JsonObject>>,
     #[serde(deserialize_with = "deserialize_lenient_object")]
     pub usage: Option<UsageReport>,
@@ -87,13 +87,13 @@ pub struct UsageReport {
     pub input_tokens: Option<u64>,
     /// Breakdown of the input tokens: how many were read from and written to a cache.
     #[serde(deserialize_with = "deserialize_lenient_object")]
-    pub input_tokens_details: Option<InputDetails>,
+    pub input_tokens_details: Option<InputTokenDetails>,
     /// Number of output tokens, including reasoning.
     #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub output_tokens: Option<u64>,
     /// Breakdown of the output tokens: how many were used for reasoning.
     #[serde(deserialize_with = "deserialize_lenient_object")]
-    pub output_tokens_details: Option<OutputDetails>,
+    pub output_tokens_details: Option<OutputTokenDetails>,
     /// Number of calls of tools that the server ran. Only xAI sends it
     /// (docs.x.ai/developers/tools/tool-usage-details).
     #[serde(deserialize_with = "deserialize_lenient_scalar")]
@@ -109,14 +109,14 @@ impl From<UsageReport> for Usage {
             output_tokens: report.output_tokens,
             cache_read_tokens: input.cached_tokens,
             cache_write_tokens: input.cache_write_tokens,
-            cache_write_long_tokens: input.long_cache_writes(),
+            cache_write_long_tokens: input.long_cache_write_tokens(),
             reasoning_tokens: output.reasoning_tokens,
             server_tool_requests: report.num_server_side_tools_used,
         }
     }
 }
 
-fn deserialize_some_list<'de, D: serde::Deserializer<'de>>(
+fn deserialize_optional_list<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<JsonObject>>, D::Error> {
     deserialize_lenient_list(deserializer).map(Some)

@@ -10,7 +10,7 @@ pub(crate) use stream::AgUiStream;
 
 use super::{
     conversation::parse_session_id, response::paused_runs::PausedRuns,
-    runs::durable::DurableRequest,
+    runs::durable_request::DurableRequest,
 };
 use crate::{
     App, Problem,
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     let session = app.hub().stored_session_id(&principal, session).await?;
     let parsed = DurableRequest {
         session: session.clone(),
-        settings: input.parse_settings()?,
+        settings: input.parse_run_settings()?,
         decisions: input.parse_decisions()?,
         tools: input.tools.clone(),
         conversation: &input,

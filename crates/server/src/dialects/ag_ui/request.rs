@@ -15,7 +15,7 @@ use super::super::{
         self, ContentPart, Conversation, FileSource, FunctionCall, MessageContent,
         invalid_messages, unsupported_field,
     },
-    runs::durable::{ClientApprovalDecisions, ClientConversation, reject_nul_in_decision},
+    runs::durable_request::{ClientApprovalDecisions, ClientConversation, reject_nul_in_decision},
     tools::client_tools::DeclaredTool,
 };
 use crate::{Problem, RunSettings};
@@ -123,7 +123,7 @@ struct ApprovalPayload {
 impl AgUiRequest {
     /// Returns the settings of the run. Fails if the request field `state` is not empty, because
     /// the server does not support state that a client shares.
-    pub(crate) fn parse_settings(&self) -> Result<RunSettings, Problem> {
+    pub(crate) fn parse_run_settings(&self) -> Result<RunSettings, Problem> {
         let has_state = match &self.state {
             None | Some(Value::Null) => false,
             Some(Value::Object(state)) => !state.is_empty(),
@@ -164,7 +164,7 @@ impl AgUiRequest {
 
     /// Returns the values in the request field `context` as one text part, or `None` if there are
     /// none. The part is placed before the other parts of the new user message.
-    fn context_part(&self) -> Option<Part> {
+    fn build_context_part(&self) -> Option<Part> {
         if self.context.is_empty() {
             return None;
         }
@@ -185,7 +185,7 @@ impl ClientConversation for AgUiRequest {
             ));
         };
         let add = |message: &AgUiMessage, conversation: &mut _| {
-            message.add_to_conversation(conversation, self.context_part())
+            message.add_to_conversation(conversation, self.build_context_part())
         };
         Conversation::default().parse_client_messages([(index, last)], add)
     }
@@ -194,7 +194,7 @@ impl ClientConversation for AgUiRequest {
         let add = |message: &AgUiMessage, conversation: &mut _| {
             let last = self.messages.last();
             let is_last = last.is_some_and(|last| std::ptr::eq(last, message));
-            let context = is_last.then(|| self.context_part()).flatten();
+            let context = is_last.then(|| self.build_context_part()).flatten();
             message.add_to_conversation(conversation, context)
         };
         Conversation::default().parse_client_messages(self.messages.iter().enumerate(), add)
@@ -266,7 +266,7 @@ impl AgUiMessage {
                 }
                 conversation.push(Role::Assistant, parts)
             }
-            "tool" => conversation.push_result(self.to_tool_result()?),
+            "tool" => conversation.push_tool_result(self.to_tool_result()?),
             // Clients only display messages of these roles, so the model does not receive them.
             "activity" | "reasoning" => Ok(()),
             other => Err(format!("the role `{other}` is not supported")),

@@ -18,7 +18,7 @@ fn what_http_agent_posts_is_read() {
         "forwardedProps": {"model": "offline/planner"},
     }));
     assert_eq!(
-        input.parse_settings().unwrap().model.as_deref(),
+        input.parse_run_settings().unwrap().model.as_deref(),
         Some("offline/planner")
     );
     assert_eq!(input.parse_decisions().unwrap(), None);
@@ -37,7 +37,7 @@ fn what_else_the_agent_should_know_stands_before_the_question() {
 #[test]
 fn what_is_not_supported_is_refused_by_its_name() {
     let problem = input(json!({"state": {"a": 1}}))
-        .parse_settings()
+        .parse_run_settings()
         .unwrap_err();
     assert_eq!(
         (problem.status.as_u16(), problem.field.as_deref()),

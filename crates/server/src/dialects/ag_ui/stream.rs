@@ -16,10 +16,10 @@ use switchboard_orchestration::{
 };
 
 use super::super::{
-    encoder::EventEncoder,
-    response::failure::{self, RunFailure},
-    response::frames::{SseFrames, remove_null_fields},
-    sequencer::{self, AnswerPart, AnswerPartKind, ClientEvent, ToolCallView},
+    event_encoder::EventEncoder,
+    event_sequencer::{self, AnswerPart, AnswerPartKind, ClientEvent, ToolCallView},
+    response::run_failure::{self, RunFailure},
+    response::sse_frames::{SseFrames, remove_null_fields},
     tools::tool_output,
 };
 
@@ -155,7 +155,7 @@ impl EventEncoder for AgUiStream {
                 // `TOOL_CALL_RESULT` and `RUN_FINISHED` already contain this information.
                 RunEventKind::ToolFinished { .. } | RunEventKind::ModelCallFinished { .. } => {}
                 _ => {
-                    let (kind, value) = sequencer::event_to_json(event);
+                    let (kind, value) = event_sequencer::event_to_json(event);
                     self.write_custom_event(&kind, &value, out);
                 }
             },
@@ -164,12 +164,12 @@ impl EventEncoder for AgUiStream {
         }
     }
 
-    fn encode_resume(&mut self, out: &mut SseFrames) {
+    fn encode_run_resume(&mut self, out: &mut SseFrames) {
         self.usage.clear();
         self.write_run_started(out);
     }
 
-    fn encode_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
+    fn encode_run_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
         let of_server = waiting.iter().filter(|call| !call.is_client_tool());
         let interrupts: Vec<_> = of_server.map(|call| self.build_interrupt(call)).collect();
         let outcome = if interrupts.is_empty() {
@@ -182,8 +182,8 @@ impl EventEncoder for AgUiStream {
         self.write_run_finished(&Value::Null, &outcome, out);
     }
 
-    fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames) {
-        self.write_run_error(&RunFailure::run_interrupted(reason).code, reason, out);
+    fn encode_run_interruption(&mut self, reason: &str, out: &mut SseFrames) {
+        self.write_run_error(&RunFailure::from_interruption(reason).code, reason, out);
     }
 }
 
@@ -194,7 +194,7 @@ impl AgUiStream {
         if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
             event.extend(fields);
         }
-        out.push_data(&remove_null_fields(event));
+        out.push_unnamed_event(&remove_null_fields(event));
     }
 
     fn write_custom_event(&self, name: &str, value: &Value, out: &mut SseFrames) {
@@ -268,7 +268,7 @@ impl AgUiStream {
         let outcome = match report.outcome {
             RunOutcome::Failed => {
                 let (code, reason) = match &report.error {
-                    Some(error) => (failure::error_code(&error.kind), error.message.as_str()),
+                    Some(error) => (run_failure::error_code(&error.kind), error.message.as_str()),
                     None => ("internal".to_owned(), "the run failed"),
                 };
                 return self.write_run_error(&code, reason, out);

@@ -16,7 +16,7 @@ pub(crate) use stream::AiSdkStream;
 
 use super::{
     conversation::parse_session_id, response::paused_runs::PausedRuns,
-    response::run_response::RunResponse, runs::durable::DurableRequest,
+    response::run_response::RunResponse, runs::durable_request::DurableRequest,
 };
 use crate::{
     App, Problem, RunSettings,
@@ -129,7 +129,7 @@ pub(crate) async fn resume(
         Some(session),
         reader,
     );
-    let response = response.end_when_waiting().into_stream(encoder);
+    let response = response.end_when_run_waits().into_stream(encoder);
     Ok(add_protocol_header(response))
 }
 

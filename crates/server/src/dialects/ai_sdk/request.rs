@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::super::{
     conversation::{self, Conversation, invalid_messages},
-    runs::durable::{
+    runs::durable_request::{
         ClientApprovalDecisions, ClientConversation, RegenerationRequest, reject_nul_in_decision,
     },
 };
@@ -215,7 +215,7 @@ impl UiMessage {
                     conversation.push(Role::Assistant, parts)?;
                     for part in step {
                         if let Some(result) = part.to_tool_result() {
-                            conversation.push_result(result)?;
+                            conversation.push_tool_result(result)?;
                         }
                     }
                 }

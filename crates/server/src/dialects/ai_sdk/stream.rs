@@ -16,9 +16,9 @@ use switchboard_orchestration::{
 };
 
 use super::super::{
-    encoder::EventEncoder,
-    response::frames::{SseFrames, remove_null_fields},
-    sequencer::{self, AnswerPart, ClientEvent, ToolCallResult, ToolCallView},
+    event_encoder::EventEncoder,
+    event_sequencer::{self, AnswerPart, ClientEvent, ToolCallResult, ToolCallView},
+    response::sse_frames::{SseFrames, remove_null_fields},
     tools::tool_output,
 };
 
@@ -53,7 +53,7 @@ impl EventEncoder for AiSdkStream {
             ClientEvent::RunStarted { event, model } => {
                 self.run = event.run_id.to_string();
                 self.model = model.to_string();
-                return self.encode_resume(out);
+                return self.encode_run_resume(out);
             }
             ClientEvent::StepStarted { .. } => json!({"type": "start-step"}),
             ClientEvent::StepFinished { .. } => json!({"type": "finish-step"}),
@@ -112,29 +112,29 @@ impl EventEncoder for AiSdkStream {
             ClientEvent::Artifact(item) => json!({"type": "data-artifact", "data": item}),
             ClientEvent::RunFinished(report) => return self.write_run_end(report, out),
         };
-        out.push_data(&chunk);
+        out.push_unnamed_event(&chunk);
     }
 
-    fn encode_resume(&mut self, out: &mut SseFrames) {
+    fn encode_run_resume(&mut self, out: &mut SseFrames) {
         let metadata = self.message_metadata(None);
-        out.push_data(
+        out.push_unnamed_event(
             &json!({"type": "start", "messageId": self.run, "messageMetadata": metadata}),
         );
     }
 
-    fn encode_pause(&mut self, _: &[&ToolCallView], out: &mut SseFrames) {
+    fn encode_run_pause(&mut self, _: &[&ToolCallView], out: &mut SseFrames) {
         let metadata = self.message_metadata(None);
         let reason = "tool-calls";
-        out.push_data(
+        out.push_unnamed_event(
             &json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata}),
         );
-        out.push_text("[DONE]");
+        out.push_text_event("[DONE]");
     }
 
-    fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames) {
-        out.push_data(&json!({"type": "error", "errorText": reason}));
-        out.push_data(&json!({"type": "finish", "finishReason": "error"}));
-        out.push_text("[DONE]");
+    fn encode_run_interruption(&mut self, reason: &str, out: &mut SseFrames) {
+        out.push_unnamed_event(&json!({"type": "error", "errorText": reason}));
+        out.push_unnamed_event(&json!({"type": "finish", "finishReason": "error"}));
+        out.push_text_event("[DONE]");
     }
 }
 
@@ -160,17 +160,17 @@ impl AiSdkStream {
             let reason = finish_reason(report);
             let finish =
                 json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata});
-            out.push_data(&finish);
-            return out.push_text("[DONE]");
+            out.push_unnamed_event(&finish);
+            return out.push_text_event("[DONE]");
         }
         // The client stops reading at an error chunk, so the metadata must come before it.
-        out.push_data(&json!({"type": "message-metadata", "messageMetadata": metadata}));
+        out.push_unnamed_event(&json!({"type": "message-metadata", "messageMetadata": metadata}));
         if report.outcome == RunOutcome::Cancelled {
-            out.push_data(&json!({"type": "abort", "reason": "the run was cancelled"}));
-            return out.push_text("[DONE]");
+            out.push_unnamed_event(&json!({"type": "abort", "reason": "the run was cancelled"}));
+            return out.push_text_event("[DONE]");
         }
         let reason = report.error.as_ref().map(|error| error.message.as_str());
-        self.encode_interruption(reason.unwrap_or("the run failed"), out);
+        self.encode_run_interruption(reason.unwrap_or("the run failed"), out);
     }
 }
 
@@ -230,7 +230,7 @@ fn run_event_chunk(event: &RunEvent) -> Option<Value> {
         | RunEventKind::QuestionAnswered { .. } => false,
         _ => true,
     };
-    let (kind, value) = sequencer::event_to_json(event);
+    let (kind, value) = event_sequencer::event_to_json(event);
     let mut chunk = json!({"type": format!("data-{}", kind.replace('_', "-")), "data": value});
     if is_transient {
         chunk["transient"] = json!(true);

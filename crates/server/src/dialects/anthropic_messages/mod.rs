@@ -16,8 +16,8 @@ pub(crate) use stream::AnthropicMessagesStream;
 use stream::{error_body, error_kind, response_json};
 
 use super::{
-    response::{failure::RunFailure, paused_runs::PausedRuns},
-    runs::ephemeral::EphemeralRequest,
+    response::{paused_runs::PausedRuns, run_failure::RunFailure},
+    runs::ephemeral_request::EphemeralRequest,
 };
 use crate::{
     App, ModelInfo, Problem,
@@ -66,7 +66,7 @@ pub(crate) async fn messages(
     let encoder = |state| AnthropicMessagesStream::new(Some(model.clone()), state);
     let answer = |collected: &_, report: Option<&_>| response_json(collected, report, &model);
     Ok(response
-        .build_response(is_streamed, encoder, answer, failure_response)
+        .build_response(is_streamed, encoder, answer, run_failure_response)
         .await)
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn model_list_json<'m>(models: impl Iterator<Item = &'m ModelInfo>) -
     json!({"data": data, "has_more": false, "first_id": first, "last_id": last})
 }
 
-fn failure_response(failure: &RunFailure<'_>) -> Response {
+fn run_failure_response(failure: &RunFailure<'_>) -> Response {
     error_response(failure.status, failure.message)
 }
 

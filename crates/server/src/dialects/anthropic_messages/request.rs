@@ -16,7 +16,7 @@ use super::super::{
         self, ContentPart, Conversation, FileSource, MessageContent, invalid_messages,
         parse_reasoning_effort, reject_unsupported_fields, unsupported_field,
     },
-    runs::ephemeral::SwitchboardFields,
+    runs::ephemeral_request::SwitchboardFields,
     tools::client_tools::DeclaredTool,
 };
 use crate::{Parameters, Problem};
@@ -152,7 +152,7 @@ impl AnthropicMessagesRequest {
                 .and_then(|choice| choice.disable_parallel_tool_use)
                 .map(|disabled| !disabled),
             ..extension
-                .map(SwitchboardFields::to_parameters)
+                .map(SwitchboardFields::to_run_parameters)
                 .unwrap_or_default()
         };
         Ok(parameters)
@@ -278,7 +278,7 @@ impl AnthropicMessage {
                 // message with their calls.
                 for block in blocks {
                     if let Some(result) = block.to_tool_result()? {
-                        conversation.push_result(result)?;
+                        conversation.push_tool_result(result)?;
                     }
                 }
                 let others = blocks

@@ -13,12 +13,12 @@ use switchboard_domain::{FinishReason, Usage};
 use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport};
 
 use super::super::{
-    encoder::EventEncoder,
-    response::collected::{CollectedResponse, run_details_json},
-    response::failure::{self, RunFailure},
-    response::frames::{SseFrames, remove_null_fields},
-    response::state::ResponseState,
-    sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
+    event_encoder::EventEncoder,
+    event_sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
+    response::collected_response::{CollectedResponse, run_details_json},
+    response::response_state::ResponseState,
+    response::run_failure::{self, RunFailure},
+    response::sse_frames::{SseFrames, remove_null_fields},
 };
 
 /// Prefix of message ids in Anthropic's format. The run id follows it.
@@ -80,7 +80,7 @@ impl EventEncoder for AnthropicMessagesStream {
         }
     }
 
-    fn encode_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
+    fn encode_run_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
         for call in waiting.iter().filter(|call| call.is_client_tool()) {
             self.write_block_start(&tool_use_block(&self.state, call, &json!({})), out);
             let json = &call.client_input;
@@ -93,8 +93,8 @@ impl EventEncoder for AnthropicMessagesStream {
         self.write_message_end("tool_use", None, out);
     }
 
-    fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames) {
-        write_error(&RunFailure::run_interrupted(reason), out);
+    fn encode_run_interruption(&mut self, reason: &str, out: &mut SseFrames) {
+        write_error(&RunFailure::from_interruption(reason), out);
     }
 }
 
@@ -163,7 +163,7 @@ fn write_ping(event: &RunEvent, out: &mut SseFrames) {
 /// Returns Anthropic's stop reason of a run. Every limit that ended a run, except the context
 /// window, becomes `max_tokens`; the response field `switchboard` names the limit.
 fn stop_reason(report: &RunReport) -> &'static str {
-    if failure::is_refused_or_filtered(report) {
+    if run_failure::is_refused_or_filtered(report) {
         return "refusal";
     }
     match (report.outcome, &report.finish_reason) {
@@ -272,7 +272,7 @@ fn tool_use_block(state: &ResponseState, call: &ToolCallView, input: &Value) -> 
 fn stop_details(report: &RunReport) -> Option<Value> {
     let reason = &report.error.as_ref()?.message;
     let details = json!({"type": "refusal", "category": null, "explanation": reason});
-    failure::is_refused_or_filtered(report).then_some(details)
+    run_failure::is_refused_or_filtered(report).then_some(details)
 }
 
 /// Returns token counts in Anthropic's format. `input_tokens` excludes cached tokens. Anthropic

@@ -17,8 +17,8 @@ use stream::{completion_json, error_body, error_kind};
 
 use super::{
     anthropic_messages,
-    response::{failure::RunFailure, paused_runs::PausedRuns},
-    runs::ephemeral::EphemeralRequest,
+    response::{paused_runs::PausedRuns, run_failure::RunFailure},
+    runs::ephemeral_request::EphemeralRequest,
 };
 use crate::{
     App, ModelInfo, Problem,
@@ -72,7 +72,7 @@ pub(crate) async fn completions(
     let encoder = |state| OpenAiChatStream::new(Some(model.clone()), with_usage, state);
     let answer = |collected: &_, report: Option<&_>| completion_json(collected, report, &model);
     Ok(response
-        .build_response(is_streamed, encoder, answer, failure_response)
+        .build_response(is_streamed, encoder, answer, run_failure_response)
         .await)
 }
 
@@ -130,7 +130,7 @@ pub(crate) async fn model(
         Problem::not_found(format!(
             "the model `{id}` does not exist; GET /v1/models lists the models"
         ))
-        .with_field("model")
+        .with_invalid_field("model")
     })
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn problem_response(status: StatusCode, problem: &Problem) -> Respons
     error_response(status, &problem.detail, field, problem.kind)
 }
 
-fn failure_response(failure: &RunFailure<'_>) -> Response {
+fn run_failure_response(failure: &RunFailure<'_>) -> Response {
     error_response(failure.status, failure.message, None, &failure.code)
 }
 

@@ -14,7 +14,7 @@ use super::super::{
         self, ContentPart, Conversation, FunctionCall, MessageContent, parse_reasoning_effort,
         reject_unsupported_fields, unsupported_field,
     },
-    runs::ephemeral::SwitchboardFields,
+    runs::ephemeral_request::SwitchboardFields,
     tools::client_tools::DeclaredTool,
 };
 use crate::{Parameters, Problem};
@@ -176,7 +176,7 @@ impl OpenAiChatRequest {
                 Some(StopSequences::Several(texts)) => texts.clone(),
             },
             ..extension
-                .map(SwitchboardFields::to_parameters)
+                .map(SwitchboardFields::to_run_parameters)
                 .unwrap_or_default()
         };
         Ok(parameters)
@@ -223,7 +223,7 @@ impl OpenAiChatRequest {
         };
         let form = match format["type"].as_str() {
             Some("text") => return Ok(None),
-            Some("json_object") => AnswerSchema::for_any_object(),
+            Some("json_object") => AnswerSchema::new_any_object_schema(),
             Some("json_schema") => {
                 // The server validates every answer, so the schema's name and `strict` have no
                 // effect.
@@ -296,7 +296,7 @@ impl ChatMessage {
                     .as_deref()
                     .ok_or("a tool message needs `tool_call_id`")?;
                 let message = Message::new(Role::Tool, self.to_parts()?);
-                conversation.push_result(ToolResult::text(id, "", message.text()))
+                conversation.push_tool_result(ToolResult::text(id, "", message.text()))
             }
             other => Err(format!("the role `{other}` is not supported")),
         }

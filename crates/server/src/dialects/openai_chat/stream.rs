@@ -13,12 +13,12 @@ use switchboard_domain::{FinishReason, Usage};
 use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport};
 
 use super::super::{
-    encoder::EventEncoder,
-    response::collected::{CollectedResponse, run_details_json},
-    response::failure::RunFailure,
-    response::frames::{SseFrames, remove_null_fields},
-    response::state::ResponseState,
-    sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
+    event_encoder::EventEncoder,
+    event_sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
+    response::collected_response::{CollectedResponse, run_details_json},
+    response::response_state::ResponseState,
+    response::run_failure::RunFailure,
+    response::sse_frames::{SseFrames, remove_null_fields},
 };
 
 /// Prefix of completion ids in OpenAI's format. The run id follows it.
@@ -80,7 +80,7 @@ impl EventEncoder for OpenAiChatStream {
         }
     }
 
-    fn encode_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
+    fn encode_run_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
         let calls = waiting.iter().filter(|call| call.is_client_tool());
         for (index, call) in calls.enumerate() {
             let mut call = tool_call_json(&self.state, call);
@@ -90,8 +90,8 @@ impl EventEncoder for OpenAiChatStream {
         self.write_finish_chunk("tool_calls", self.state.response_usage(None), out);
     }
 
-    fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames) {
-        write_error(&RunFailure::run_interrupted(reason), out);
+    fn encode_run_interruption(&mut self, reason: &str, out: &mut SseFrames) {
+        write_error(&RunFailure::from_interruption(reason), out);
     }
 }
 
@@ -115,9 +115,9 @@ impl OpenAiChatStream {
         if self.with_usage {
             let mut chunk = self.chunk_json(&json!([]));
             chunk["usage"] = usage_counts(usage);
-            out.push_data(&chunk);
+            out.push_unnamed_event(&chunk);
         }
-        out.push_text("[DONE]");
+        out.push_text_event("[DONE]");
     }
 
     fn write_delta(&self, delta: &Value, out: &mut SseFrames) {
@@ -140,7 +140,7 @@ impl OpenAiChatStream {
         if let Some(event) = event {
             chunk["switchboard"] = json!(event);
         }
-        out.push_data(&chunk);
+        out.push_unnamed_event(&chunk);
     }
 
     fn chunk_json(&self, choices: &Value) -> Value {
@@ -156,8 +156,8 @@ impl OpenAiChatStream {
 
 fn write_error(failure: &RunFailure<'_>, out: &mut SseFrames) {
     let kind = error_kind(failure.status);
-    out.push_data(&error_body(kind, failure.message, None, &failure.code));
-    out.push_text("[DONE]");
+    out.push_unnamed_event(&error_body(kind, failure.message, None, &failure.code));
+    out.push_text_event("[DONE]");
 }
 
 /// Returns OpenAI's error type for an HTTP status, as in `_exceptions.py` of the package `openai`.

@@ -1,8 +1,8 @@
 //! Builds the bodies of HTTP responses from the events of runs.
 
-pub(crate) mod collected;
-pub(crate) mod failure;
-pub(crate) mod frames;
+pub(crate) mod collected_response;
 pub(crate) mod paused_runs;
+pub(crate) mod response_state;
+pub(crate) mod run_failure;
 pub(crate) mod run_response;
-pub(crate) mod state;
+pub(crate) mod sse_frames;

@@ -19,7 +19,7 @@ use crate::{
         conversation::unsupported_field,
         tools::client_tools::{CALL_ID_PREFIX, ClientTools},
     },
-    hub::{CancelOnDrop, EventReader, Hub},
+    hub::{CancelRunOnDrop, EventReader, RunHub},
 };
 
 /// Extracts the run id from a call id that this server sent to a client. Returns `None` for other
@@ -60,7 +60,7 @@ impl ClientToolResults {
 
 /// A run that waits for results of client tools or for an approval decision.
 pub(crate) struct PausedRun {
-    pub(crate) hub: Hub,
+    pub(crate) hub: RunHub,
     pub(crate) run: String,
     pub(crate) tools: Arc<ClientTools>,
     /// The sequence number of the last event that the client received.
@@ -69,7 +69,7 @@ pub(crate) struct PausedRun {
     /// id. Empty if the run waits only for an approval.
     pub(crate) calls: Vec<(String, String)>,
     /// A guard that cancels an ephemeral run when it is dropped. `None` for a durable run.
-    pub(crate) guard: Option<CancelOnDrop>,
+    pub(crate) guard: Option<CancelRunOnDrop>,
     pub(crate) owner: Principal,
     pub(crate) answer_form: Option<Arc<AnswerSchema>>,
 }
@@ -82,13 +82,13 @@ impl PausedRun {
             let Some((_, call)) = self.calls.iter().find(|(known, _)| *known == id) else {
                 continue;
             };
-            self.tools.add_result(call.clone(), output);
+            self.tools.add_tool_result(call.clone(), output);
             let allowed = ApprovalDecision::Allow {
                 input: None,
                 scope: ApprovalScope::Once,
             };
             self.hub
-                .decide_any_call(&self.owner, &self.run, call, allowed)
+                .decide_any_tool_call(&self.owner, &self.run, call, allowed)
                 .await
                 .map_err(to_no_waiting_run_error)?;
         }
@@ -119,7 +119,7 @@ pub(crate) fn no_waiting_run_error() -> Problem {
         "no run waits for these results: a run waits for a limited time and accepts its results \
          once; send the question again",
     )
-    .with_field("messages")
+    .with_invalid_field("messages")
 }
 
 fn to_no_waiting_run_error(problem: Problem) -> Problem {
@@ -150,7 +150,7 @@ impl PausedRuns {
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(call_timeout.mul_f32(0.9)).await;
-                let Some((hub, owner)) = paused_runs.find_approval_run(&run, since) else {
+                let Some((hub, owner)) = paused_runs.find_run_awaiting_approval(&run, since) else {
                     break;
                 };
                 // A run that has stopped loses its entry. If it is later resumed from the store, it
@@ -177,7 +177,7 @@ impl PausedRuns {
 
     /// Returns the hub and the owner of a paused run. Returns `None` unless the run's entry was
     /// inserted at the time `since` and the run is durable and waits only for approvals.
-    fn find_approval_run(&self, run: &str, since: Instant) -> Option<(Hub, Principal)> {
+    fn find_run_awaiting_approval(&self, run: &str, since: Instant) -> Option<(RunHub, Principal)> {
         let runs = self.lock_runs();
         let (inserted, paused) = runs.get(run)?;
         (*inserted == since && paused.waits_only_for_approval())

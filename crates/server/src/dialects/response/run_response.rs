@@ -15,18 +15,18 @@ use switchboard_orchestration::{RunEventKind, RunReport, strategy::formatter::An
 use crate::{
     App,
     dialects::{
-        encoder::{EventEncoder, SequencedEncoder},
+        event_encoder::{EventEncoder, SequencedEncoder},
         response::{
-            collected::CollectedResponse,
-            failure::RunFailure,
-            frames::SseFrames,
+            collected_response::CollectedResponse,
             paused_runs::{PausedRun, PausedRuns},
-            state::ResponseState,
+            response_state::ResponseState,
+            run_failure::RunFailure,
+            sse_frames::SseFrames,
         },
         tools::client_tools::ClientTools,
     },
     http::{run_headers::set_run_headers, sse},
-    hub::{CancelOnDrop, EventReader, LoggedEvent, StartedRun},
+    hub::{CancelRunOnDrop, EventReader, LoggedEvent, StartedRun},
 };
 
 /// The error message of a response that ends because the server stops during a durable run.
@@ -53,7 +53,7 @@ pub(crate) struct RunResponse {
     /// Ids of tool calls with a decision or result that the run has not applied yet.
     pub(crate) decided: HashSet<String>,
     /// A guard that cancels an ephemeral run when the response is dropped.
-    pub(crate) guard: Option<CancelOnDrop>,
+    pub(crate) guard: Option<CancelRunOnDrop>,
     /// The client's tools, and the collection that stores the run while it waits for the client.
     client: Option<(Arc<ClientTools>, PausedRuns)>,
     pub(crate) answer_form: Option<Arc<AnswerSchema>>,
@@ -109,9 +109,9 @@ impl RunResponse {
     /// Makes the response end when the run waits for an approval decision or a client's result,
     /// because both arrive with a new request.
     #[must_use]
-    pub(crate) fn end_when_waiting(mut self) -> Self {
+    pub(crate) fn end_when_run_waits(mut self) -> Self {
         self.ends_when_waiting = true;
-        self.end_reader_when_waiting();
+        self.end_reader_when_run_waits();
         self
     }
 
@@ -125,12 +125,12 @@ impl RunResponse {
     ) -> Self {
         if let Some(tools) = tools {
             self.client = Some((tools, paused_runs));
-            return self.end_when_waiting();
+            return self.end_when_run_waits();
         }
         self
     }
 
-    fn end_reader_when_waiting(&mut self) {
+    fn end_reader_when_run_waits(&mut self) {
         self.reader.ends_when_waiting |= self.ends_when_waiting && self.decided.is_empty();
     }
 
@@ -246,14 +246,14 @@ impl<E: EventEncoder> EncodedRunStream<E> {
             self.response.decided.remove(id);
         }
         self.encoder.encode_event(&event, &mut self.out);
-        self.response.end_reader_when_waiting();
+        self.response.end_reader_when_run_waits();
     }
 
     fn start_sending_events(&mut self) {
         if !std::mem::replace(&mut self.is_writing, true) {
-            self.encoder.encode_pause(&mut self.out);
+            self.encoder.encode_run_pause(&mut self.out);
             let _ = self.out.take_bytes();
-            self.encoder.encode_resume(&mut self.out);
+            self.encoder.encode_run_resume(&mut self.out);
         }
     }
 
@@ -263,10 +263,10 @@ impl<E: EventEncoder> EncodedRunStream<E> {
         if !response.reader.is_waiting {
             let is_durable = response.session.is_some();
             let reason = if is_durable { INTERRUPTED } else { LOST };
-            return self.encoder.encode_interruption(reason, &mut self.out);
+            return self.encoder.encode_run_interruption(reason, &mut self.out);
         }
         if self.encoder.waits_for_client_request() {
-            self.encoder.encode_pause(&mut self.out);
+            self.encoder.encode_run_pause(&mut self.out);
             return self.store_paused_run();
         }
         // Decisions arrive at `POST /runs/{id}/approvals/{call}`, so this response continues.
@@ -276,7 +276,7 @@ impl<E: EventEncoder> EncodedRunStream<E> {
             Ok(reader) => response.reader = reader,
             Err(problem) => self
                 .encoder
-                .encode_interruption(&problem.detail, &mut self.out),
+                .encode_run_interruption(&problem.detail, &mut self.out),
         }
     }
 

@@ -1,4 +1,4 @@
 //! Starts and resumes runs for requests in the client protocols (dialects).
 
-pub(crate) mod durable;
-pub(crate) mod ephemeral;
+pub(crate) mod durable_request;
+pub(crate) mod ephemeral_request;

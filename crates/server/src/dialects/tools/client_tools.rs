@@ -93,7 +93,7 @@ impl ClientTools {
     }
 
     /// Stores the client's result of a tool call. `call` is the run's id of the tool call.
-    pub(crate) fn add_result(&self, call: String, output: ToolOutput) {
+    pub(crate) fn add_tool_result(&self, call: String, output: ToolOutput) {
         self.lock_results().insert(call, output);
     }
 
@@ -159,7 +159,7 @@ mod tests {
     async fn a_call_takes_its_result_once() {
         let tools = ClientTools::from_definitions(Vec::new());
         let output = ToolOutput::text("17 degrees");
-        tools.add_result("a/b".to_owned(), output.clone());
+        tools.add_tool_result("a/b".to_owned(), output.clone());
         let call = |key: Option<&str>| {
             tools.call_tool(ToolCall {
                 name: "mine".to_owned(),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use switchboard_domain::{Media, MediaSource, ToolContent};
 
-use crate::dialects::response::frames::remove_null_fields;
+use crate::dialects::response::sse_frames::remove_null_fields;
 
 /// Converts a tool result to MCP's `CallToolResult`.
 pub(crate) fn to_mcp_result(content: &[ToolContent], structured: Option<&Value>) -> Value {

@@ -83,13 +83,14 @@ impl InstanceLocks for AdvisoryLocks {
     async fn acquire_new_lock(&self) -> Result<InstanceClaim, DatabaseError> {
         let claim = self
             .shared
-            .acquire_new_claim()
+            .acquire_new_advisory_lock()
             .await
             .map_err(database_error)?;
         let mut keeper = self.lock_keeper_task();
         if keeper.is_none() {
             let shared = Arc::clone(&self.shared);
-            *keeper = Some(tokio::spawn(async move { shared.keep_lock().await }).abort_handle());
+            *keeper =
+                Some(tokio::spawn(async move { shared.keep_lock_held().await }).abort_handle());
         }
         Ok(claim)
     }
@@ -145,7 +146,7 @@ impl Drop for AdvisoryLocks {
 }
 
 impl SharedLockState {
-    async fn acquire_new_claim(&self) -> Result<InstanceClaim, sqlx::Error> {
+    async fn acquire_new_advisory_lock(&self) -> Result<InstanceClaim, sqlx::Error> {
         let mut holder = self.holder.lock().await;
         // Closing the connection releases the old lock.
         *holder = None;
@@ -171,7 +172,7 @@ impl SharedLockState {
     /// If the connection is lost, acquires the same lock on a new connection. Meanwhile, another
     /// instance may find this instance dead and remove its row from `instances`. The writer thread
     /// detects the missing row in its next transaction.
-    async fn keep_lock(&self) {
+    async fn keep_lock_held(&self) {
         loop {
             let _ = timeout(CHECK_INTERVAL, self.check_soon.notified()).await;
             let mut holder = self.holder.lock().await;

@@ -29,7 +29,7 @@ impl PostgresConnection {
 
 #[async_trait]
 impl Connection for PostgresConnection {
-    fn kind(&self) -> DatabaseKind {
+    fn database_kind(&self) -> DatabaseKind {
         DatabaseKind::Postgres
     }
 
@@ -38,7 +38,7 @@ impl Connection for PostgresConnection {
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<u64, DatabaseError> {
-        let query = sqlx::query_with(sql, to_arguments(values)?);
+        let query = sqlx::query_with(sql, to_pg_arguments(values)?);
         let done = with_timeout(self.timeout, query.execute(&mut self.connection)).await?;
         Ok(done.rows_affected())
     }
@@ -48,7 +48,7 @@ impl Connection for PostgresConnection {
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError> {
-        let query = sqlx::query_with(sql, to_arguments(values)?);
+        let query = sqlx::query_with(sql, to_pg_arguments(values)?);
         let rows = with_timeout(self.timeout, query.fetch_all(&mut self.connection)).await?;
         rows.iter().map(convert_row).collect()
     }
@@ -85,7 +85,7 @@ pub(super) async fn with_timeout<T>(
     }
 }
 
-pub(super) fn to_arguments(values: Vec<Value>) -> Result<PgArguments, DatabaseError> {
+pub(super) fn to_pg_arguments(values: Vec<Value>) -> Result<PgArguments, DatabaseError> {
     let mut arguments = PgArguments::default();
     for value in values {
         value.check_storable()?;

@@ -14,10 +14,10 @@ use tokio::time::timeout;
 
 use self::{
     advisory_locks::AdvisoryLocks,
-    connection::{PostgresConnection, convert_row, database_error, to_arguments, with_timeout},
+    connection::{PostgresConnection, convert_row, database_error, to_pg_arguments, with_timeout},
 };
 use super::{Connection, Database, DatabaseError, FailureKind, InstanceLocks, Row, Value};
-use crate::error::OpenError;
+use crate::error::StoreOpenError;
 
 /// Maximum number of connections for reading. A server allows 100 connections by default for all
 /// its clients.
@@ -44,9 +44,9 @@ pub(crate) struct Postgres {
 
 /// The output omits the connection options, because the URL may contain a password.
 impl Postgres {
-    pub(super) fn new(url: &str, timeout: Duration) -> Result<Self, OpenError> {
+    pub(super) fn new(url: &str, timeout: Duration) -> Result<Self, StoreOpenError> {
         // The error of `sqlx` is dropped, because it may quote a part of the URL with a password.
-        let options = PgConnectOptions::from_str(url).map_err(|_| OpenError::InvalidUrl)?;
+        let options = PgConnectOptions::from_str(url).map_err(|_| StoreOpenError::InvalidUrl)?;
         let mut options = enable_certificate_check(options, url).disable_statement_logging();
         if options.get_application_name().is_none() {
             options = options.application_name("switchboard");
@@ -85,7 +85,7 @@ impl Database for Postgres {
         if values.iter().any(Value::contains_nul) {
             return Ok(Vec::new());
         }
-        let arguments = to_arguments(values)?;
+        let arguments = to_pg_arguments(values)?;
         let mut connection = self.readers.acquire().await.map_err(database_error)?;
         let fetching = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
         let rows = with_timeout(self.timeout, fetching).await;

@@ -91,7 +91,7 @@ impl SqliteConnection {
 
 #[async_trait]
 impl Connection for SqliteConnection {
-    fn kind(&self) -> DatabaseKind {
+    fn database_kind(&self) -> DatabaseKind {
         DatabaseKind::Sqlite
     }
 
@@ -131,7 +131,7 @@ impl Connection for SqliteConnection {
         self.run_batch("ROLLBACK")
     }
 
-    async fn shrink(&mut self) -> Result<(), DatabaseError> {
+    async fn shrink_file(&mut self) -> Result<(), DatabaseError> {
         // The pragma frees pages only while its result rows are read, so all rows are read.
         self.query("PRAGMA incremental_vacuum(8000)", &[])?;
         Ok(())

@@ -28,7 +28,7 @@ impl FileLocks {
         }
     }
 
-    fn create(&self, id: &str) -> io::Result<File> {
+    fn create_lock_file(&self, id: &str) -> io::Result<File> {
         create_private_folder(&self.folder)?;
         // The file is renamed only after it is locked, so that no other process finds it unlocked.
         let unnamed = self.folder.join(format!(".{id}"));
@@ -75,7 +75,7 @@ impl FileLocks {
 impl InstanceLocks for FileLocks {
     async fn acquire_new_lock(&self) -> Result<InstanceClaim, DatabaseError> {
         let id = Uuid::now_v7().to_string();
-        let file = self.create(&id).map_err(database_error)?;
+        let file = self.create_lock_file(&id).map_err(database_error)?;
         let before = self.own_lock().replace((id.clone(), file));
         if let Some((before, _)) = before {
             self.remove_stale_lock(&before);

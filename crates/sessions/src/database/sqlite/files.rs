@@ -6,15 +6,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::error::OpenError;
+use crate::error::StoreOpenError;
 
 /// Creates a missing file and its missing folders with access for the current user only.
 ///
 /// SQLite uses the mode of the file for its write-ahead log and shared-memory index too.
-pub(crate) fn create_private_file(path: &Path) -> Result<(), OpenError> {
+pub(crate) fn create_private_file(path: &Path) -> Result<(), StoreOpenError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
-        move |source| OpenError::File { path, source }
+        move |source| StoreOpenError::File { path, source }
     };
     let folder = path.parent();
     if let Some(folder) = folder.filter(|folder| !folder.as_os_str().is_empty()) {

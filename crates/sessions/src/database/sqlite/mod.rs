@@ -57,7 +57,7 @@ impl Sqlite {
             Durability::ProcessCrash => "NORMAL",
         };
         let pragmas = vec![
-            // `shrink` needs this setting, which works only in a new file and before WAL mode.
+            // `shrink_file` needs this setting, which works only in a new file and before WAL mode.
             ("auto_vacuum", "INCREMENTAL"),
             ("journal_mode", "WAL"),
             ("foreign_keys", "ON"),

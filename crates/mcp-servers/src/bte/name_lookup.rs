@@ -1,0 +1,173 @@
+//! The tool `lookup_name`, which finds the CURIEs of a name with a name resolver
+//! (<https://github.com/NCATSTranslator/NameResolution>, `GET /lookup`).
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    biolink::{is_curie, normalize_category},
+    client::ServiceClient,
+    trapi::parse_response_part,
+};
+use crate::{
+    graph::model::{normalize_name, strip_biolink},
+    text::{to_single_line, truncate},
+    tool::{BundledTool, ToolError, ToolOutput, ToolResult, default_number},
+};
+
+/// Maximum number of alternative names that the output lists for one match.
+const MAX_SYNONYMS: usize = 5;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The name, such as `MPO` or `type 2 diabetes`.
+    #[schemars(length(min = 1, max = 200))]
+    name: String,
+    /// Only things of this category, such as `biolink:Gene`.
+    category: Option<String>,
+    /// Only things of this organism, such as `NCBITaxon:9606` for humans, or of no organism.
+    taxon: Option<String>,
+    /// Maximum number of matches to list.
+    #[serde(default = "default_number::<5>")]
+    #[schemars(range(min = 1, max = 25))]
+    limit: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The matches, the best first.
+    matches: Vec<NameMatch>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct NameMatch {
+    /// The id of the match, for queries.
+    curie: String,
+    /// The display name of the match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    /// The most specific category of the match, such as `Gene`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    /// The organisms that the match belongs to.
+    taxa: Vec<String>,
+    /// At most five other names of the match.
+    synonyms: Vec<String>,
+}
+
+/// A match as the name resolver returns it.
+#[derive(Deserialize)]
+struct ResolverMatch {
+    curie: String,
+    label: Option<String>,
+    #[serde(default)]
+    types: Vec<String>,
+    #[serde(default)]
+    taxa: Vec<String>,
+    #[serde(default)]
+    synonyms: Vec<String>,
+}
+
+pub(super) fn lookup_name_tool(client: ServiceClient) -> BundledTool {
+    BundledTool::new(
+        "lookup_name",
+        "Look up a name",
+        "Finds the CURIEs of a gene, disease, drug or other thing by its name, such as \
+         NCBIGene:4353 for MPO. Use it before a query if the CURIE is not known. An invented \
+         CURIE finds nothing, or another thing.",
+        client,
+        run_tool,
+    )
+    .map_annotations(|it| it.open_world(true))
+}
+
+async fn run_tool(client: ServiceClient, input: Input) -> ToolResult<Output> {
+    let limit = input.limit.to_string();
+    let mut parameters = vec![
+        ("string", input.name.as_str()),
+        ("autocomplete", "false"),
+        ("limit", &limit),
+    ];
+    let category = input.category.as_deref().map(|given| {
+        normalize_category(given).ok_or_else(|| {
+            ToolError::from(format!(
+                "category is {:?}; it must have the form biolink:Gene.",
+                truncate(given, 60)
+            ))
+        })
+    });
+    let category = category.transpose()?;
+    if let Some(category) = &category {
+        parameters.push(("biolink_type", strip_biolink(category)));
+    }
+    if let Some(taxon) = &input.taxon {
+        if !is_curie(taxon) {
+            return Err(format!(
+                "taxon is {:?}; it must be a CURIE such as NCBITaxon:9606.",
+                truncate(taxon, 60)
+            )
+            .into());
+        }
+        parameters.push(("only_taxa", taxon));
+    }
+    let found: Vec<Value> = client.get_json("lookup", &parameters).await?;
+    let found = found.into_iter().filter_map(parse_response_part);
+    let found = found.filter(|found: &ResolverMatch| is_curie(&found.curie));
+    let matches: Vec<NameMatch> = found.take(input.limit).map(to_name_match).collect();
+    Ok(ToolOutput {
+        text: describe_matches(&input.name, &matches),
+        data: Output { matches },
+    })
+}
+
+fn to_name_match(found: ResolverMatch) -> NameMatch {
+    let label = found.label.as_deref().and_then(normalize_name);
+    let others = found.synonyms.iter().filter_map(|it| normalize_name(it));
+    NameMatch {
+        synonyms: others
+            .filter(|it| Some(it) != label.as_ref())
+            .take(MAX_SYNONYMS)
+            .collect(),
+        kind: found
+            .types
+            .first()
+            .map(|it| strip_biolink(it))
+            .and_then(normalize_name),
+        taxa: found
+            .taxa
+            .into_iter()
+            .filter(|it| is_curie(it))
+            .take(5)
+            .collect(),
+        curie: found.curie,
+        label,
+    }
+}
+
+fn describe_matches(name: &str, matches: &[NameMatch]) -> String {
+    let name = to_single_line(name);
+    if matches.is_empty() {
+        return format!("No match for {name}. Try another name, or omit category and taxon.");
+    }
+    let mut text = format!("Matches for {name}, the best first:");
+    for it in matches {
+        let _ = write!(text, "\n- {}", it.curie);
+        if let Some(label) = &it.label {
+            let _ = write!(text, ": {label}");
+        }
+        if let Some(kind) = &it.kind {
+            let _ = write!(text, " [{kind}]");
+        }
+        if !it.taxa.is_empty() {
+            let _ = write!(text, " of {}", it.taxa.join(", "));
+        }
+        if !it.synonyms.is_empty() {
+            let _ = write!(text, "; also called {}", it.synonyms.join(", "));
+        }
+    }
+    text
+}

@@ -1,0 +1,35 @@
+//! Conversion of the frames of a streamed answer into domain events.
+
+use switchboard_domain::{ModelError, ModelEvent};
+
+/// A state machine that converts the frames of one answer into domain events. It does no I/O.
+///
+/// It emits [`ModelEvent::Finished`] when the answer is complete; the stream then waits for no more
+/// frames. Its state contains only what the protocol needs, such as the open parts. The accumulator
+/// assembles the content.
+pub trait WireDecoder: Send {
+    /// Converts one frame into domain events and appends them to `events`.
+    ///
+    /// `name` is the SSE event name (empty if the event has none, and for NDJSON), `data` the
+    /// payload. If the provider reports an error in the frame, this error is returned, and no
+    /// further frame is decoded.
+    fn decode_frame(
+        &mut self,
+        name: &str,
+        data: &str,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError>;
+
+    /// Returns whether the last frame left the state of the decoder unchanged. If so, following
+    /// frames that differ from that frame only in their text are converted without the decoder. The
+    /// result is used only after a frame whose only event was a text or reasoning delta. Default:
+    /// `false`.
+    fn is_decoder_state_unchanged(&self) -> bool {
+        false
+    }
+
+    /// Ends the answer after the last frame. Appends the remaining events, or fails with
+    /// [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind::Interrupted) if the
+    /// answer is incomplete.
+    fn finish_decoding(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+}

@@ -1,0 +1,301 @@
+//! Durable runs of AI SDK and AG-UI clients. They belong to a session and continue without their
+//! client.
+
+use std::{collections::HashSet, sync::Arc};
+
+use axum::http::StatusCode;
+use switchboard_domain::{
+    ApprovalDecision, Message, Principal, Role, SessionId, ToolHost, ToolOutput,
+};
+
+use crate::{
+    App, Problem, RunSettings,
+    dialects::{
+        conversation::{invalid_messages, reject_nul_character},
+        response::{
+            paused_runs::{ClientToolResults, PausedRuns, no_waiting_run_error},
+            run_response::RunResponse,
+        },
+        tools::client_tools::{ClientTools, DeclaredTool},
+    },
+    hub::{ConversationInput, RunHub, RunStartRequest},
+};
+
+/// Approval decisions of a client about tool calls of one run.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ClientApprovalDecisions {
+    pub(crate) run: String,
+    /// The sequence number of the last event that the client received.
+    pub(crate) last_seen: u64,
+    /// Pairs of a tool call id and the approval decision about the tool call.
+    pub(crate) calls: Vec<(String, ApprovalDecision)>,
+}
+
+/// The messages of a client request. They may be only a part of the session's messages.
+pub(crate) trait ClientConversation {
+    /// Returns the new user message. The server calls this method if the session exists.
+    fn new_messages(&self) -> Result<Vec<Arc<Message>>, Problem>;
+
+    /// Returns all messages. The server calls this method if the session does not exist yet.
+    fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem>;
+
+    /// Returns the last question if the client requests another answer to it, otherwise `None`.
+    fn regeneration_request(&self) -> Result<Option<RegenerationRequest>, Problem> {
+        Ok(None)
+    }
+
+    /// Returns the results of client tools at the end of the messages, each with its call id.
+    fn client_tool_results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
+        Ok(Vec::new())
+    }
+}
+
+/// A question to which the client requests another answer.
+#[derive(Debug)]
+pub(crate) struct RegenerationRequest {
+    pub(crate) question: Arc<Message>,
+    /// The client's user messages before the question. `None` stands for an invalid message.
+    pub(crate) before: Vec<Option<Arc<Message>>>,
+}
+
+/// A parsed request of an AI SDK or AG-UI client, whose run is durable.
+pub(crate) struct DurableRequest<'t, T> {
+    pub(crate) session: SessionId,
+    pub(crate) settings: RunSettings,
+    pub(crate) decisions: Option<ClientApprovalDecisions>,
+    pub(crate) tools: Vec<DeclaredTool>,
+    pub(crate) conversation: &'t T,
+}
+
+impl<T: ClientConversation> DurableRequest<'_, T> {
+    /// Starts a run in the session, or resumes the run that waits for the decisions or results in
+    /// the request. The response ends when the run waits for a person or the client.
+    pub(crate) async fn start_or_resume_run(
+        self,
+        app: App,
+        principal: Principal,
+        paused_runs: PausedRuns,
+    ) -> Result<RunResponse, Problem> {
+        let is_known = app.hub().has_session(&principal, &self.session).await?;
+        let results = if is_known {
+            self.conversation.client_tool_results()?
+        } else {
+            // In a session that does not exist yet, no run waits. Tool results in the request
+            // belong to earlier answers.
+            Vec::new()
+        };
+        if self.decisions.is_some() || !results.is_empty() {
+            let (session, decisions) = (self.session, self.decisions);
+            return resume_waiting_run(app, principal, paused_runs, session, decisions, results)
+                .await;
+        }
+        self.settings.parameters.validate_parameters()?;
+        let regeneration = self.conversation.regeneration_request()?;
+        let messages = match &regeneration {
+            _ if !is_known => self.conversation.all_messages()?,
+            // To answer a question again, no message is added: the session contains the question.
+            Some(_) => Vec::new(),
+            // The client's copies of earlier messages are converted without reasoning, so the
+            // stored messages are used.
+            None => self.conversation.new_messages()?,
+        };
+        let tools = ClientTools::new(&app, self.tools).await?;
+        let keep = match regeneration.filter(|_| is_known) {
+            None => None,
+            Some(regeneration) => {
+                let sessions = app.hub().session_store();
+                let stored = sessions.load_messages(&principal, &self.session, 0).await?;
+                Some(regeneration.count_messages_to_keep(&stored)?)
+            }
+        };
+        cancel_open_run(&app, &principal, &self.session).await?;
+        let start = RunStartRequest {
+            principal: principal.clone(),
+            settings: self.settings,
+            conversation: ConversationInput::Session {
+                id: Some(self.session),
+                create: true,
+                keep,
+                messages,
+            },
+            client_tools: tools.clone().map(|tools| tools as Arc<dyn ToolHost>),
+            answer_form: None,
+        };
+        let started = app.hub().start_run(start).await?;
+        let response = RunResponse::from_started_run(app, principal, &started);
+        Ok(response
+            .end_when_run_waits()
+            .with_client_tools(tools, paused_runs))
+    }
+}
+
+impl RegenerationRequest {
+    /// Returns how many stored messages to keep: all up to and including the question.
+    ///
+    /// Later messages are deleted, so the question must be unambiguous. The client may send the
+    /// whole session or only its end.
+    fn count_messages_to_keep(&self, stored: &[Arc<Message>]) -> Result<u64, Problem> {
+        let questions: Vec<(u64, &Message)> = (1_u64..)
+            .zip(stored)
+            .filter(|(_, message)| message.role == Role::User)
+            .map(|(count, message)| (count, &**message))
+            .collect();
+        let is_same = |it: &&(u64, &Message)| *it.1 == *self.question;
+        let mut same = questions.iter().filter(is_same);
+        let found = match (same.next(), same.next()) {
+            (None, _) => return Err(question_not_found_error()),
+            (Some(only), None) => Some(only),
+            _ => {
+                let mut matches = questions
+                    .windows(self.before.len() + 1)
+                    .enumerate()
+                    .filter(|(_, window)| self.matches_stored_questions(window));
+                match (matches.next(), matches.next()) {
+                    // Only one sequence of stored questions equals the client's questions, and it
+                    // begins at the first question of the session. The question is therefore
+                    // unambiguous.
+                    (Some((0, window)), None) => window.last(),
+                    // Several sequences of stored questions equal the client's questions, so the
+                    // question is ambiguous.
+                    (Some((0, _)), Some(_)) => None,
+                    // The client may have sent only the end of the session. Then only the answer to
+                    // the last stored question can be replaced without losing other messages.
+                    _ => questions.last().filter(is_same),
+                }
+            }
+        };
+        found
+            .map(|(count, _)| *count)
+            .ok_or_else(ambiguous_question_error)
+    }
+
+    /// Returns whether the stored user messages in `window` equal the client's earlier user
+    /// messages, followed by the question.
+    fn matches_stored_questions(&self, window: &[(u64, &Message)]) -> bool {
+        let before = self.before.iter().map(Option::as_deref);
+        let all = before.chain([Some(&*self.question)]);
+        all.eq(window.iter().map(|(_, message)| Some(*message)))
+    }
+}
+
+fn question_not_found_error() -> Problem {
+    Problem::state_conflict(
+        "the message to answer again differs from the session's messages: read the session again, \
+         or send the question as a new message",
+    )
+    .with_invalid_field("messages")
+}
+
+fn ambiguous_question_error() -> Problem {
+    Problem::state_conflict(
+        "the message to answer again is in the session more than once: send all messages from the \
+         beginning of the session up to it, or send the question as a new message",
+    )
+    .with_invalid_field("messages")
+}
+
+/// Cancels the unfinished run of the session, because the client sent a new message.
+async fn cancel_open_run(
+    app: &App,
+    principal: &Principal,
+    session: &SessionId,
+) -> Result<(), Problem> {
+    if let Some(open) = app.hub().find_unfinished_run(principal, session).await? {
+        app.hub().cancel_run(principal, &open.id).await?;
+    }
+    Ok(())
+}
+
+/// Passes approval decisions and results of client tools to the run that waits for them. Returns a
+/// response with the events after the last one that the client received.
+async fn resume_waiting_run(
+    app: App,
+    principal: Principal,
+    paused_runs: PausedRuns,
+    session: SessionId,
+    decisions: Option<ClientApprovalDecisions>,
+    mut results: Vec<(String, ToolOutput)>,
+) -> Result<RunResponse, Problem> {
+    let hub = app.hub();
+    let run = match &decisions {
+        Some(decisions) => decisions.run.clone(),
+        None => match hub.find_unfinished_run(&principal, &session).await? {
+            Some(open) => open.id,
+            None => return Err(no_waiting_run_error()),
+        },
+    };
+    // The event number from the client is limited to the number of the run's last event.
+    let last = hub.run_view(&principal, &run).await?.run.last_event;
+    let last_seen = decisions.as_ref().map_or(last, |it| it.last_seen.min(last));
+    let (tools, calls) = paused_runs.client_tools_and_calls(&principal, &run).unzip();
+    // Only results of waiting client tools are new. The client repeats results of server tools.
+    results.retain(|(id, _)| calls.iter().flatten().any(|call| call == id));
+    for (id, output) in &results {
+        reject_nul_character(output).map_err(|why| {
+            invalid_messages(format!("the result of the tool call `{id}`: {why}"))
+        })?;
+    }
+    let results = ClientToolResults {
+        run: run.clone(),
+        results,
+    };
+    // The delivery runs in a task, so that it continues if the client disconnects. After a partial
+    // delivery, the run would continue to wait.
+    let input = deliver_results_and_decisions(
+        hub.clone(),
+        principal.clone(),
+        paused_runs.clone(),
+        results,
+        decisions,
+    );
+    let delivered = tokio::spawn(input).await;
+    let (paused_at, decided) = delivered.map_err(|_| Problem::internal_error())??;
+    let reader = hub.event_reader(&principal, &run, 0).await?;
+    let mut response = RunResponse::new(app, principal, run.as_str().into(), Some(session), reader);
+    response.last_seen = paused_at.unwrap_or(last_seen);
+    response.decided = decided;
+    Ok(response
+        .end_when_run_waits()
+        .with_client_tools(tools, paused_runs))
+}
+
+/// Delivers the client's tool results and then its approval decisions to a run. Returns two values.
+/// The first is the number of the last event that the client received, or `None` if the client sent
+/// decisions. The second is the set of ids of the tool calls that got a result or a decision.
+async fn deliver_results_and_decisions(
+    hub: RunHub,
+    principal: Principal,
+    paused_runs: PausedRuns,
+    results: ClientToolResults,
+    decisions: Option<ClientApprovalDecisions>,
+) -> Result<(Option<u64>, HashSet<String>), Problem> {
+    let run = results.run.clone();
+    let mut decided = HashSet::new();
+    let mut paused_at = None;
+    // If the client sends only approval decisions, the run remains in `paused_runs`.
+    if decisions.is_none() || !results.results.is_empty() {
+        let paused = paused_runs.take_paused_run(&principal, &results)?;
+        paused_at = decisions.is_none().then_some(paused.last_seen);
+        paused.deliver_results(results).await?;
+        decided.extend(paused.calls.into_iter().map(|(_, call)| call));
+    }
+    for (call, decision) in decisions.into_iter().flat_map(|it| it.calls) {
+        match hub.decide_call(&principal, &run, &call, decision).await {
+            Ok(_) => drop(decided.insert(call)),
+            // Another client decided first, or the run already continued. This is not an error,
+            // because the response contains the events of the run.
+            Err(problem) if problem.status == StatusCode::CONFLICT => {}
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok((paused_at, decided))
+}
+
+/// Rejects an approval decision that contains the character U+0000, which the store cannot keep.
+/// The error message begins with `field`.
+pub(crate) fn reject_nul_in_decision(
+    field: &str,
+    decision: &ApprovalDecision,
+) -> Result<(), String> {
+    reject_nul_character(decision).map_err(|why| format!("{field}: {why}"))
+}
