@@ -46,7 +46,7 @@ impl SlashCommand {
             Self::Model => "[PROVIDER/MODEL]",
             Self::Tools => "[SERVER]",
             Self::Recipe => "[NAME|FILE|off]",
-            Self::Approve => "[ask|all|none]",
+            Self::Approve => "[ask|all|none|later]",
             Self::Save => "[FILE.md|FILE.json]",
             Self::Resume => "[ID|NUMBER]",
             _ => "",

@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     knowledge_graph::{GraphSize, KnowledgeGraph, UpsertOutcome},
-    model::{Edge, Node},
+    model::{Edge, MAX_DATA, Node},
 };
 use crate::{
     error::ServerError,
@@ -237,7 +237,7 @@ fn save_node(transaction: &Transaction<'_>, number: i64, node: &Node) -> Result<
          ON CONFLICT (conversation, id) DO UPDATE \
          SET label = excluded.label, type = excluded.type, data = excluded.data",
     )?;
-    let data = to_json(&node.data)?;
+    let data = serialize_data(&node.id, &node.data)?;
     save.execute(params![number, node.id, node.label, node.kind, data])?;
     Ok(())
 }
@@ -250,7 +250,7 @@ fn save_edge(transaction: &Transaction<'_>, number: i64, edge: &Edge) -> Result<
          ON CONFLICT (conversation, id) DO UPDATE SET source = excluded.source, \
          target = excluded.target, label = excluded.label, data = excluded.data",
     )?;
-    let data = to_json(&edge.data)?;
+    let data = serialize_data(edge.id.as_deref().unwrap_or_default(), &edge.data)?;
     save.execute(params![
         number,
         edge.id,
@@ -316,8 +316,19 @@ impl UpsertCounts {
     }
 }
 
-fn to_json(data: &impl Serialize) -> Result<String, ToolError> {
-    serde_json::to_string(data).map_err(|error| ToolError::Refused(error.to_string()))
+/// Serializes the data of a node or edge. Returns an error if merging made it too large.
+fn serialize_data(id: &str, data: &impl Serialize) -> Result<String, ToolError> {
+    let json =
+        serde_json::to_string(data).map_err(|error| ToolError::Refused(error.to_string()))?;
+    if json.len() > MAX_DATA {
+        return Err(format!(
+            "Nothing was added. The data of {id} would have {} bytes as JSON together with its \
+             old data; at most {MAX_DATA} are possible.",
+            json.len()
+        )
+        .into());
+    }
+    Ok(json)
 }
 
 /// Parses the database column `data`. Returns an empty value for invalid text, which another

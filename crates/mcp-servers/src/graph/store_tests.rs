@@ -56,6 +56,22 @@ async fn a_full_graph_accepts_existing_nodes_and_no_new_ones() {
 }
 
 #[tokio::test]
+async fn merged_data_has_the_limit_of_new_data() {
+    let store = GraphStore::open(None).await.unwrap();
+    let with = |key: &str| {
+        let mut node = node("a");
+        let text = "x".repeat(MAX_DATA / 2);
+        node.data.other.insert(key.to_owned(), text.into());
+        vec![node]
+    };
+    upsert(&store, with("old"), vec![]).await.unwrap();
+    let text = upsert(&store, with("new"), vec![]).await.unwrap_err();
+    assert!(text.contains("The data of a would have 32"), "{text}");
+    let graph = store.load_graph("default").await.unwrap();
+    assert!(!graph.nodes["a"].data.other.contains_key("new"));
+}
+
+#[tokio::test]
 async fn an_edge_with_unknown_nodes_prevents_the_whole_call() {
     let store = GraphStore::open(None).await.unwrap();
     let nodes = vec![node("a"), node("b")];

@@ -82,7 +82,9 @@ pub(crate) fn suggest_completions(
                     recipes.push(("off", None));
                     recipes
                 }
-                "approve" => vec![("ask", None), ("all", None), ("none", None)],
+                "approve" => ["ask", "all", "none", "later"]
+                    .map(|it| (it, None))
+                    .to_vec(),
                 "resume" => {
                     let sessions = known.sessions.iter();
                     sessions
@@ -180,6 +182,7 @@ mod tests {
         assert_eq!(values("/tools w", &known), ["workspace"]);
         assert_eq!(values("/recipe ", &known), ["research", "off"]);
         assert_eq!(values("/approve a", &known), ["ask", "all"]);
+        assert_eq!(values("/approve l", &known), ["later"]);
         assert_eq!(values("/resume 01", &known), ["0199-a"]);
         assert_eq!(values("call get_c", &known), ["get_customer"]);
         assert_eq!(values("a", &known), [""; 0]);
