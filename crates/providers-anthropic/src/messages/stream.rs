@@ -498,6 +498,15 @@ impl WireDecoder for MessagesDecoder {
         let message = "the stream ended without `message_stop`";
         Err(interrupted_error(&self.model.provider, message))
     }
+
+    fn emit_buffered_output(&mut self, events: &mut Vec<ModelEvent>) {
+        for block in self.open.values_mut() {
+            if let OpenBlock::ToolUse { part, restorer, .. } = block {
+                let (index, json) = (*part, restorer.take_raw_buffer());
+                events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
+            }
+        }
+    }
 }
 
 fn finish_reason(stop_reason: &str) -> FinishReason {

@@ -1,9 +1,12 @@
 //! Mapping cases of answers that other libraries handle wrongly and that have no stored transcript.
 
-use switchboard_domain::{ChatResponse, ModelErrorKind};
+use std::sync::Arc;
+
+use switchboard_domain::{ChatResponse, ModelErrorKind, ToolDefinition};
+use switchboard_providers_common::schema::Dialect;
 
 use super::{
-    tests::{assemble, inputs, of},
+    tests::{assemble, decoder, inputs, of},
     *,
 };
 
@@ -108,6 +111,32 @@ fn case_20_a_call_before_a_refusal_is_not_complete() {
     assert_eq!(response.finish, FinishReason::Refusal);
     assert_eq!(inputs(&response), [None]);
     assert_eq!(response.message.text(), "No. (policy: cyber)");
+}
+
+#[test]
+fn an_interrupted_answer_keeps_the_buffered_input_of_a_call() {
+    // The optional property is required and nullable in a strict schema, so the decoder buffers
+    // the input until it can remove a null.
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let mut mapping = ToolMapping::default();
+    let tool = Arc::new(ToolDefinition::new("f", "", schema));
+    mapping.add_tool(&tool, Dialect::AnthropicStrict);
+    let mut decoder = decoder().with_tool_mapping(mapping);
+    let mut events = Vec::new();
+    let input = r#"{"a": "half"#;
+    for event in [
+        start(&json!({})),
+        call(0, "1", &json!({})),
+        arguments(0, input),
+    ] {
+        let decoded = decoder.decode_frame("", &event.to_string(), &mut events);
+        decoded.unwrap();
+    }
+    decoder.emit_buffered_output(&mut events);
+    let Some(ModelEvent::ToolInputDelta { json, .. }) = events.last() else {
+        panic!("{events:?}");
+    };
+    assert_eq!(json, input);
 }
 
 #[test]

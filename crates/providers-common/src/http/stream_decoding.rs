@@ -141,6 +141,9 @@ impl<R: FrameReader, D: WireDecoder> DecodedEvents<R, D> {
             Ok(false) => self.decoder.finish_decoding(&mut self.decoded),
             Err(error) => Err(error),
         };
+        if result.is_err() {
+            self.decoder.emit_buffered_output(&mut self.decoded);
+        }
         for event in self.decoded.drain(..) {
             let rest = match self.events.back_mut() {
                 Some(last) => last.append_delta(event),

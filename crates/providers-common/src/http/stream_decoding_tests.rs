@@ -17,6 +17,8 @@ use super::*;
 struct Words {
     /// What to do at the end.
     at_end: Option<&'static str>,
+    /// The text that is still buffered when the answer is interrupted.
+    buffered: Option<&'static str>,
     ended: Arc<AtomicBool>,
 }
 
@@ -58,6 +60,10 @@ impl WireDecoder for Words {
             Some(word) => self.decode_frame("", word, events),
             None => Ok(()),
         }
+    }
+
+    fn emit_buffered_output(&mut self, events: &mut Vec<ModelEvent>) {
+        events.extend(self.buffered.map(text));
     }
 }
 
@@ -160,6 +166,27 @@ async fn buffered_text_is_emitted_at_the_end() {
     };
     let all = decoded(pieces(&["+", "a"]), decoder).await;
     assert_eq!(all, ["+", "a", "finished"]);
+}
+
+#[tokio::test]
+async fn buffered_text_is_emitted_before_every_error() {
+    let mut broken = pieces(&["+", "a"]);
+    broken.push(cut());
+    for (frames, rest) in [
+        (broken, "interrupted: cut"),
+        (pieces(&["+", "a", "bad"]), "protocol: bad frame"),
+        (pieces(&["+", "a"]), "protocol: not done"),
+    ] {
+        let decoder = Words {
+            at_end: Some("object"),
+            buffered: Some(" b"),
+            ..Words::default()
+        };
+        let all = decoded(frames, decoder).await;
+        let text = all[1..all.len() - 1].concat();
+        assert!(text.starts_with('a') && text.ends_with(" b"), "{all:?}");
+        assert_eq!(all.last().unwrap(), rest);
+    }
 }
 
 #[tokio::test]

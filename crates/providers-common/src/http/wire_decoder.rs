@@ -32,4 +32,8 @@ pub trait WireDecoder: Send {
     /// [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind::Interrupted) if the
     /// answer is incomplete.
     fn finish_decoding(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+
+    /// Emits text and tool inputs that the decoder still buffers. It is called when the answer is
+    /// interrupted, so that the report of the run contains them. Default: nothing is buffered.
+    fn emit_buffered_output(&mut self, _events: &mut Vec<ModelEvent>) {}
 }

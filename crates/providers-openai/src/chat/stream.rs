@@ -299,18 +299,13 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Emits the texts and call inputs that are still buffered when the answer is interrupted.
-    fn emit_buffered_text(&mut self, events: &mut Vec<ModelEvent>) {
-        let rest = self.text.zip(self.text_restorer.take_raw_buffer());
-        events.extend(rest.map(|(index, text)| ModelEvent::TextDelta { index, text }));
-        self.calls.emit_buffered_inputs(events);
-    }
-
     fn in_band_error(&self, error: ApiError) -> ModelError {
         ERRORS.in_band_error(&self.model.provider, error)
     }
+}
 
-    fn read_frame(
+impl WireDecoder for ChatDecoder {
+    fn decode_frame(
         &mut self,
         name: &str,
         data: &str,
@@ -343,18 +338,6 @@ impl ChatDecoder {
         self.read_chunk(chunk, events);
         Ok(())
     }
-}
-
-impl WireDecoder for ChatDecoder {
-    fn decode_frame(
-        &mut self,
-        name: &str,
-        data: &str,
-        events: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
-        let read = self.read_frame(name, data, events);
-        read.inspect_err(|_| self.emit_buffered_text(events))
-    }
 
     fn is_decoder_state_unchanged(&self) -> bool {
         // Later text frames may bypass the decoder only if they do not change its state. They
@@ -371,8 +354,13 @@ impl WireDecoder for ChatDecoder {
         if self.done {
             return Ok(());
         }
-        let finished = self.finish_answer(events);
-        finished.inspect_err(|_| self.emit_buffered_text(events))
+        self.finish_answer(events)
+    }
+
+    fn emit_buffered_output(&mut self, events: &mut Vec<ModelEvent>) {
+        let rest = self.text.zip(self.text_restorer.take_raw_buffer());
+        events.extend(rest.map(|(index, text)| ModelEvent::TextDelta { index, text }));
+        self.calls.emit_buffered_inputs(events);
     }
 }
 

@@ -236,27 +236,6 @@ impl WireDecoder for ResponsesDecoder {
         data: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        let read = self.read_frame(name, data, events);
-        read.inspect_err(|_| self.items.emit_buffered_text(events))
-    }
-
-    fn finish_decoding(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.done {
-            return Ok(());
-        }
-        self.items.emit_buffered_text(events);
-        let message = "the stream ended without `response.completed`";
-        Err(interrupted_error(&self.provider, message))
-    }
-}
-
-impl ResponsesDecoder {
-    fn read_frame(
-        &mut self,
-        name: &str,
-        data: &str,
-        events: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
         let data = data.trim();
         if self.done || data.is_empty() {
             return Ok(());
@@ -293,6 +272,18 @@ impl ResponsesDecoder {
             }
         }
         self.read_event(&kind, event, events)
+    }
+
+    fn finish_decoding(&mut self, _events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.done {
+            return Ok(());
+        }
+        let message = "the stream ended without `response.completed`";
+        Err(interrupted_error(&self.provider, message))
+    }
+
+    fn emit_buffered_output(&mut self, events: &mut Vec<ModelEvent>) {
+        self.items.emit_buffered_text(events);
     }
 }
 

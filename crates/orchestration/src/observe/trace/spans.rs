@@ -6,8 +6,8 @@
 use std::{sync::Once, time::Instant};
 
 use switchboard_domain::{
-    ChatRequest, ChatResponse, FinishReason, JsonObject, ModelError, ModelId, ToolCallError,
-    ToolChoice, ToolChoiceOutcome, ToolOutput, Usage,
+    ChatRequest, ChatResponse, Delivery, FinishReason, JsonObject, ModelError, ModelId,
+    ToolCallError, ToolChoice, ToolChoiceOutcome, ToolOutput, Usage,
 };
 use tracing::{Span, Value, field::Empty};
 
@@ -152,7 +152,7 @@ impl ChatTrace {
             gen_ai.operation.name = "chat",
             gen_ai.provider.name = otel_provider_name(&model.provider),
             gen_ai.request.model = model.name.as_ref(),
-            gen_ai.request.stream = true,
+            gen_ai.request.stream = request.delivery != Delivery::Whole,
             gen_ai.request.max_tokens = request.max_output_tokens,
             gen_ai.request.temperature = request.sampling.temperature,
             gen_ai.conversation.id = session_id,
