@@ -191,7 +191,7 @@ impl McpHost {
         let snapshot = found.snapshot();
         let Some(resolved) = snapshot.tools.find_by_original_name(tool) else {
             if !snapshot.state.takes_calls() {
-                return Err(found.unavailable_error(&snapshot));
+                return Err(found.unavailable_error(snapshot.unavailable_reason()));
             }
             let tools = snapshot.tools.model_tools();
             return Err(ToolCallError::UnknownTool {
@@ -427,7 +427,8 @@ impl McpHost {
         }
         let mut unavailable = owners.iter().filter_map(|server| {
             let snapshot = server.snapshot();
-            (!snapshot.state.takes_calls()).then(|| server.unavailable_error(&snapshot))
+            (!snapshot.state.takes_calls())
+                .then(|| server.unavailable_error(snapshot.unavailable_reason()))
         });
         match (self.find_tool(name), unavailable.next()) {
             (Some(found), _) => Ok(found),

@@ -23,11 +23,6 @@ use crate::{
     routes,
 };
 
-/// Returns the routes that are in the OpenAPI document.
-fn documented_routes() -> OpenApiRouter<App> {
-    protected_routes().merge(public_routes())
-}
-
 fn protected_routes() -> OpenApiRouter<App> {
     routes::protected_routes().merge(dialects::routes())
 }
@@ -81,7 +76,8 @@ pub(crate) fn build_router(app: &App, bound: IpAddr) -> Router {
 )]
 async fn openapi(State(app): State<App>, request: Request) -> Response {
     let document = app.openapi_document().get_or_init(|| {
-        let document = document::complete_document(documented_routes().into_openapi());
+        let documented = protected_routes().merge(public_routes());
+        let document = document::complete_document(documented.into_openapi());
         serde_json::to_string(&document).unwrap_or_default()
     });
     let content_type = HeaderValue::from_static("application/json");

@@ -16,8 +16,8 @@ use crate::{
     write::{
         queue::WriteError,
         transaction::{
-            EventRow, Transaction, no_such_run_error, run_conflict, session_busy_error,
-            session_conflict,
+            EventRow, INSERT_RUN_MESSAGES, Transaction, no_such_run_error, run_conflict,
+            session_busy_error, session_conflict,
         },
     },
 };
@@ -174,7 +174,8 @@ impl RunStore for Store {
             };
             let key = row.read_int(0)?;
             tx.connection.execute(TRUNCATE, values![key, from]).await?;
-            tx.insert_run_messages(key, from, &messages).await?;
+            tx.insert_messages_in_batches(&INSERT_RUN_MESSAGES, key, from, &messages)
+                .await?;
             let values = values![key, &tx.now.text];
             tx.connection.execute(TOUCH, values).await?;
             Ok(())
@@ -258,10 +259,8 @@ impl RunStore for Store {
             let outcome = outcome.as_deref();
             let values = values![&run, own_id, run_state_name(state), outcome, &now.text];
             let Some(row) = tx.connection.query_row(RELEASE, values).await? else {
-                return Err(tx
-                    .explain_refused_write(&run, "it was released")
-                    .await?
-                    .into());
+                let refused = tx.explain_refused_write(&run, "it was released").await?;
+                return Err(refused.into());
             };
             let (key, session) = (row.read_int(0)?, row.read_int(1)?);
             let new = messages.len() as u64;

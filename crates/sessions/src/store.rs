@@ -137,7 +137,7 @@ impl Store {
 /// Opens a connection for writing. Creates the tables in a new database, and checks their version
 /// in an existing one.
 async fn connect(database: &dyn Database) -> Result<Box<dyn Connection>, StoreOpenError> {
-    let mut connection = database.connect().await.map_err(to_open_error)?;
+    let mut connection = database.connect().await?;
     schema::prepare_tables(&mut *connection).await?;
     Ok(connection)
 }

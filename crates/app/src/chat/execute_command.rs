@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, fmt::Write as _, io::Write as _, sync::PoisonEr
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum as _;
 use futures_util::StreamExt as _;
-use switchboard_domain::SessionStore as _;
+use switchboard_domain::{SessionStore as _, similar_names::list_available_names};
+use switchboard_orchestration::ApprovalPolicy;
 
 use super::{
     Chat, ChatFlow,
@@ -13,11 +14,7 @@ use super::{
     slash_commands::{SlashCommand, help_text},
     transcript,
 };
-use switchboard_domain::similar_names::list_available_names;
-use switchboard_orchestration::ApprovalPolicy;
-
 use crate::{
-    models::Readiness,
     run_session::{
         arguments::Approve,
         failure::{Code, Failure},
@@ -108,10 +105,7 @@ impl Chat<'_> {
         let providers = &self.context.providers;
         let mut models = Vec::new();
         for provider in providers.iter() {
-            if matches!(
-                providers.check_readiness(provider),
-                Readiness::KeyMissing(_)
-            ) {
+            if !providers.has_access(provider) {
                 continue;
             }
             let names = provider.known_models().into_iter();
@@ -129,13 +123,7 @@ impl Chat<'_> {
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         names.models = models;
         names.tools = catalog.tools.iter().map(|it| it.name.clone()).collect();
-        names.servers = self
-            .resources
-            .host
-            .server_statuses()
-            .into_iter()
-            .map(|it| it.name)
-            .collect();
+        names.servers = self.server_names().collect();
         names.recipes = entries.into_iter().map(|it| it.name).collect();
         names.sessions = sessions
             .into_iter()
@@ -144,6 +132,11 @@ impl Chat<'_> {
         names
             .folder
             .clone_from(&self.context.environment.working_dir);
+    }
+
+    fn server_names(&self) -> impl Iterator<Item = String> {
+        let statuses = self.resources.host.server_statuses().into_iter();
+        statuses.map(|status| status.name)
     }
 
     /// Prints the state changes of MCP servers since the previous call of this function.
@@ -184,16 +177,10 @@ impl Chat<'_> {
 
     async fn print_tools(&self, server: Option<&str>) -> Result<(), Failure> {
         let catalog = self.list_available_tools().await;
-        let servers = self
-            .resources
-            .host
-            .server_statuses()
-            .into_iter()
-            .map(|it| it.name);
         // A replay starts no servers, so the recorded tools provide the server names.
         let origins = catalog.tools.iter().filter_map(|tool| tool.origin.as_ref());
-        let servers = servers.chain(origins.map(|origin| origin.server.clone()));
-        let servers: BTreeSet<String> = servers.collect();
+        let recorded = origins.map(|origin| origin.server.clone());
+        let servers: BTreeSet<String> = self.server_names().chain(recorded).collect();
         if let Some(name) = server.filter(|name| !servers.contains(*name)) {
             let known: Vec<&str> = servers.iter().map(String::as_str).collect();
             let hint = list_available_names(name, &known);
@@ -224,8 +211,7 @@ impl Chat<'_> {
     fn print_recipes(&self) -> Result<(), Failure> {
         let entries =
             recipes::list_recipes(&self.context.environment).map_err(Failure::runtime_error)?;
-        let configured = self.context.config.recipe.as_deref();
-        let current = self.args.recipe.as_deref().or(configured);
+        let current = self.args.recipe_name(&self.context);
         let mut rows = Vec::new();
         for entry in entries {
             let recipe = match entry.recipe {

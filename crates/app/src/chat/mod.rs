@@ -114,10 +114,8 @@ pub(crate) async fn run_chat(
     }
     let mut plan = args.agent.plan_agent(&context).await?;
     terminal_run::print_chosen_model(&plan.chosen);
-    let conversations =
-        SavedConversations::open_conversations(&context.config, &context.environment)
-            .await
-            .map_err(Failure::usage_error)?;
+    let opened = SavedConversations::open_conversations(&context).await;
+    let conversations = opened.map_err(Failure::usage_error)?;
     let begun = plan.start_recording(&args.recording, &mut context);
     let recording = context.recording.clone();
     let result = async {

@@ -223,7 +223,7 @@ impl Chat<'_> {
         let (Some(begun), Some(options)) = (begun, options) else {
             return Err(ask_again("its parameters are unknown"));
         };
-        if begun.recipe != self.args.recipe_name(&self.context) {
+        if begun.recipe.as_deref() != self.args.recipe_name(&self.context) {
             let followed = begun.recipe.map_or_else(
                 || "no recipe".to_owned(),
                 |name| format!("the recipe {}", to_one_line(&name, 80)),

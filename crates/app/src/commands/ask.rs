@@ -10,8 +10,7 @@ use switchboard_domain::Session;
 use crate::{
     config::environment::Environment,
     run_session::{
-        agent::AgentPlan,
-        agent::ConversationArgs,
+        agent::{AgentPlan, ConversationArgs},
         context::Context,
         conversations::{SavedConversations, check_session_id},
         failure::{Code, Failure},
@@ -64,10 +63,8 @@ async fn answer_question(
         let start = RunSource::Question(question);
         return execute_run(plan, args.output, context, interrupts, start).await;
     }
-    let conversations =
-        SavedConversations::open_conversations(&context.config, &context.environment)
-            .await
-            .map_err(Failure::usage_error)?;
+    let opened = SavedConversations::open_conversations(context).await;
+    let conversations = opened.map_err(Failure::usage_error)?;
     let result =
         match find_or_create_session(&conversations, args.session.as_deref(), &question).await {
             Ok(session) => {

@@ -1,7 +1,6 @@
 //! Command `serve`: runs the HTTP server with the web page.
 
 use std::{
-    io::Write as _,
     net::SocketAddr,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -17,22 +16,19 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::run_session::{
-    agent::AgentArgs,
-    arguments::GlobalArgs,
-    context::{self, Context},
-    failure::{Code, Failure},
-    interrupts::Interrupts,
-    servers::status::warn_of_changed_tools,
-};
 use crate::{
     config::environment::Environment,
     models::current_model::CurrentModelSampler,
     observe,
     run_session::{
+        agent::AgentArgs,
+        arguments::GlobalArgs,
+        context::{self, Context},
+        failure::{Code, Failure},
+        interrupts::Interrupts,
         recording::{RecordingArgs, RecordingMode},
         run_resources::RunResources,
-        servers::Servers,
+        servers::{Servers, status::warn_of_changed_tools},
     },
     serve::{AppEngine, EngineParts},
     storage::sessions::OpenSessionStore,
@@ -114,7 +110,8 @@ pub(crate) async fn execute(
             player.count_unused_responses()
         ));
     }
-    print_address(address);
+    // Other programs read the port from this line.
+    terminal::print_line(format_args!("listening on http://{address}"));
     let asked_to_stop = Arc::new(OnceLock::new());
     let shutdown = Shutdown {
         first: {
@@ -184,10 +181,4 @@ async fn close_server(
         );
         engine.parts.host.kill_servers().await;
     }
-}
-
-/// Prints the server's address as one line, from which other programs read the port.
-fn print_address(address: SocketAddr) {
-    // An error is ignored, because a closed standard error must not stop the server.
-    let _ = writeln!(anstream::stderr(), "listening on http://{address}");
 }

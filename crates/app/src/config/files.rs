@@ -9,11 +9,11 @@ use secrecy::SecretString;
 use serde_json::Value;
 use switchboard_mcp_client::config::ServerConfig;
 
-use super::environment::Environment;
 use super::{
     Config, ConfigError,
     document_to_config::{config_from_value, remove_providers_and_servers},
     env_file,
+    environment::Environment,
     error::Problem,
     variable_expansion::{self, VariableScope},
 };
@@ -126,10 +126,9 @@ pub(crate) fn parse_servers(
     value: &mut Value,
     environment: &Environment,
 ) -> Result<Vec<ServerConfig>, Problem> {
-    let used = variable_expansion::expand_all_strings(
-        value,
-        VariableScope::from_environment(environment),
-    )?;
+    let scope = VariableScope::from_environment(environment);
+    let mut used = Vec::new();
+    variable_expansion::expand_strings(value, false, scope, &mut used)?;
     let mut servers = switchboard_mcp_client::config::parse_mcp_servers(value)?;
     for server in &mut servers {
         server.secrets.extend(used.iter().cloned());

@@ -9,8 +9,7 @@ use serde_json::Value;
 use switchboard_mcp_client::config::{mark_server_unusable, other_host_servers_mut};
 use switchboard_orchestration::tools::arguments::ContextTemplate;
 
-use super::environment::Environment;
-use super::error::Problem;
+use super::{environment::Environment, error::Problem};
 
 /// Environment variables whose values are not redacted, because folders and user names are not
 /// secret.
@@ -119,17 +118,6 @@ pub(super) fn insert_mcp_json_servers(document: &mut Value, servers: Vec<Value>)
     }
 }
 
-/// Expands the variables in all strings of `value`, except in keys. Returns the values of the
-/// variables, which may be secrets.
-pub(super) fn expand_all_strings(
-    value: &mut Value,
-    scope: VariableScope<'_>,
-) -> Result<Vec<SecretString>, Problem> {
-    let mut used = Vec::new();
-    expand_strings(value, false, scope, &mut used)?;
-    Ok(used)
-}
-
 /// Expands the variables in a configuration file and returns their values, which may be secrets. In
 /// the section `context`, placeholders such as `${session.id}` are kept, because each run fills
 /// them.
@@ -144,7 +132,9 @@ pub(super) fn expand_config_strings(
     Ok(used)
 }
 
-fn expand_strings(
+/// Expands the variables in all strings of `value`, except in keys. Adds the values of the
+/// variables, which may be secrets, to `used`.
+pub(super) fn expand_strings(
     value: &mut Value,
     is_template: bool,
     scope: VariableScope<'_>,

@@ -96,14 +96,9 @@ impl Evaluator<'_> {
         settings: &Conversation<'_>,
         recording: &RecordingMode,
     ) -> Result<Arc<dyn ChatModel>, String> {
-        let found = match recording {
-            RecordingMode::Replay(player) => player.replay_model(settings.model),
-            RecordingMode::Off | RecordingMode::Recording(_) => {
-                let model = self.models.get(settings.model);
-                model.map(|model| recording.wrap_model(Arc::clone(model)))
-            }
-        };
-        found.ok_or_else(|| format!("unknown model {}", settings.model))
+        let found = self.models.get(settings.model);
+        let model = found.ok_or_else(|| format!("unknown model {}", settings.model))?;
+        Ok(recording.wrap_model(Arc::clone(model)))
     }
 
     /// Returns the tools of a conversation: the tools that the scenario declares, or the tools of

@@ -24,7 +24,6 @@ use switchboard_domain::similar_names::list_available_names;
 
 use crate::{
     config,
-    observe::list_server_secrets,
     run_session::{
         context::{self, Context, context_values},
         failure::Failure,
@@ -39,7 +38,7 @@ pub(crate) struct SuiteServerSettings {
     /// Servers that the suite declares. `None` uses the servers of the configuration.
     declared: Option<Map<String, Value>>,
     files: BTreeMap<String, String>,
-    origin: Arc<SuiteOrigin>,
+    pub(crate) origin: SuiteOrigin,
 }
 
 /// Started MCP servers and their temporary files. Dropping the value deletes the files.
@@ -102,16 +101,12 @@ impl Drop for StartedServers {
 }
 
 impl SuiteServerSettings {
-    pub(crate) fn from_suite(suite: &Suite, origin: Arc<SuiteOrigin>) -> Self {
+    pub(crate) fn from_suite(suite: &Suite, origin: SuiteOrigin) -> Self {
         Self {
             declared: suite.mcp_servers.clone(),
             files: suite.files.clone(),
             origin,
         }
-    }
-
-    pub(crate) fn suite_origin(&self) -> &SuiteOrigin {
-        &self.origin
     }
 
     /// Checks that every server that a scenario names is declared or configured. Starts no server.
@@ -149,11 +144,7 @@ impl SuiteServerSettings {
             .map(|(name, entry)| read_server_config(name, entry, ".", "switchboard", context));
         let servers = read.flatten().flatten();
         servers
-            .flat_map(|server| {
-                list_server_secrets(&server)
-                    .map(SecretString::from)
-                    .collect::<Vec<_>>()
-            })
+            .flat_map(|server| server.values_to_redact())
             .collect()
     }
 

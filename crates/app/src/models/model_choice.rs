@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use switchboard_domain::ChatModel;
-use switchboard_domain::similar_names::list_available_names;
+use switchboard_domain::{ChatModel, similar_names::list_available_names};
 use switchboard_providers_offline::DemoModel;
 
 use super::{Provider, Providers, Readiness};

@@ -81,7 +81,8 @@ impl Providers {
             })
     }
 
-    fn has_access(&self, provider: &Provider) -> bool {
+    /// Returns whether no API key is missing for the provider.
+    pub(crate) fn has_access(&self, provider: &Provider) -> bool {
         !matches!(self.check_readiness(provider), Readiness::KeyMissing(_))
     }
 

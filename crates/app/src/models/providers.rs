@@ -296,16 +296,11 @@ impl Provider {
         (!(serves_chat_only && entry.responses_only)).then_some(entry.name)
     }
 
-    /// Returns the names of models that messages suggest to users, with the default model first.
+    /// Returns the names of the recommended models of the vendor, with the default model first.
     fn suggested_models(&self) -> Vec<String> {
-        match (self.catalogue_vendor(), self.runs_in_process()) {
-            (Some(vendor), _) => catalog::featured_models(vendor)
-                .into_iter()
-                .map(|model| model.name.to_owned())
-                .collect(),
-            (None, true) => vec![offline::MODEL.to_owned()],
-            (None, false) => Vec::new(),
-        }
+        let vendor = self.catalogue_vendor().into_iter();
+        let models = vendor.flat_map(catalog::featured_models);
+        models.map(|model| model.name.to_owned()).collect()
     }
 
     fn model_capabilities(&self, model: &str) -> ModelCapabilities {

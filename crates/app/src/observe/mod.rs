@@ -21,7 +21,7 @@ use tracing_subscriber::{
 };
 
 pub(crate) use audit::{AuditLog, AuditRecorder, build_cost_function};
-pub(crate) use secrets::{build_redactor, list_server_secrets};
+pub(crate) use secrets::build_redactor;
 
 use crate::{
     config::{Config, environment::Environment},

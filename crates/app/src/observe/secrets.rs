@@ -43,14 +43,9 @@ fn collect_known_secrets(config: &Config, environment: &Environment) -> Vec<Stri
         .chain(config.context_secrets())
         .chain(config.sessions.database_address_secrets());
     secrets.for_each(|secret| add(secret.expose_secret()));
-    known.extend(servers().flat_map(list_server_secrets));
+    let hidden = servers().flat_map(ServerConfig::values_to_redact);
+    known.extend(hidden.map(|value| value.expose_secret().to_owned()));
     known
-}
-
-/// Returns the secret values in the settings of an MCP server.
-pub(crate) fn list_server_secrets(server: &ServerConfig) -> impl Iterator<Item = String> {
-    let hidden = server.values_to_redact().into_iter();
-    hidden.map(|value| value.expose_secret().to_owned())
 }
 
 #[cfg(test)]

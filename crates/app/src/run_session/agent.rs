@@ -20,8 +20,7 @@ use switchboard_orchestration::{
 
 use super::{
     arguments::{Approve, GlobalArgs},
-    context::Context,
-    context::context_values,
+    context::{Context, context_values},
     failure::Failure,
     recording::{RecordingArgs, RecordingMode},
     run_resources::RunResources,
@@ -275,8 +274,7 @@ impl AgentArgs {
     /// Chooses the models, reads the recipe and resolves the options. This happens before servers
     /// start, so that errors appear early.
     pub(crate) async fn plan_agent(&self, context: &Context) -> Result<AgentPlan, Failure> {
-        let config = &context.config;
-        let named = self.recipe.as_deref().or(config.recipe.as_deref());
+        let named = self.recipe_name(context);
         let recipe = named.map(|name| load_recipe(name, context)).transpose()?;
         let of_recipe = recipe.as_ref().and_then(|recipe| recipe.model.as_deref());
         let named = self.model.as_deref().or(of_recipe);
@@ -307,15 +305,15 @@ impl AgentArgs {
     }
 
     /// Returns the recipe name from the option `--recipe`, or else from the configuration.
-    pub(crate) fn recipe_name(&self, context: &Context) -> Option<String> {
-        let named = self.recipe.as_ref().or(context.config.recipe.as_ref());
-        named.cloned()
+    pub(crate) fn recipe_name<'a>(&'a self, context: &'a Context) -> Option<&'a str> {
+        let configured = context.config.recipe.as_deref();
+        self.recipe.as_deref().or(configured)
     }
 
     /// Returns the parameters that are stored with a run, for the case that it is resumed.
     pub(crate) fn run_parameters(&self, context: &Context, agent: &Agent) -> RunParameters {
         let mut run_parameters = RunParameters::from_agent(agent);
-        run_parameters.recipe = self.recipe_name(context);
+        run_parameters.recipe = self.recipe_name(context).map(str::to_owned);
         run_parameters.without_tools = self.no_tools;
         run_parameters
     }

@@ -3,7 +3,7 @@
 pub(crate) mod context_values;
 
 use anyhow::anyhow;
-use switchboard_domain::redact::Redactor;
+use switchboard_domain::{redact::Redactor, similar_names::list_available_names};
 use switchboard_mcp_client::{McpHost, ServerStatus};
 use switchboard_orchestration::MonotonicClock;
 
@@ -14,8 +14,6 @@ use super::{
     recording::{RecordingArgs, RecordingMode},
     servers::{Servers, program_path},
 };
-use switchboard_domain::similar_names::list_available_names;
-
 use crate::{
     config::{self, Config, ConfigSources, environment::Environment},
     models::{ChosenModel, Providers},
@@ -164,15 +162,11 @@ pub(crate) fn keep_only_named_server(servers: &mut Servers, name: &str) -> Resul
 /// the last output of the server.
 pub(crate) fn check_server_ready(host: &McpHost, name: &str) -> Result<(), Failure> {
     let mut statuses = host.server_statuses().into_iter();
-    match statuses.find(|status| status.name == name && !status.state.takes_calls()) {
-        Some(status) => Err(Failure::runtime_error(server_not_ready_error(&status))),
-        None => Ok(()),
-    }
-}
-
-/// Returns the error for a server that does not accept calls, with its last output.
-fn server_not_ready_error(status: &ServerStatus) -> anyhow::Error {
-    let (name, state) = (&status.name, status.state.as_str());
+    let is_not_ready = |it: &ServerStatus| it.name == name && !it.state.takes_calls();
+    let Some(status) = statuses.find(is_not_ready) else {
+        return Ok(());
+    };
+    let state = status.state.as_str();
     let mut text = format!("server `{name}` is {state} ({})", status.transport);
     if let Some(reason) = &status.reason {
         text.push_str(": ");
@@ -182,5 +176,5 @@ fn server_not_ready_error(status: &ServerStatus) -> anyhow::Error {
         text.push_str("\nits last words:\n  ");
         text.push_str(&status.stderr_tail.join("\n  "));
     }
-    anyhow!("{text}")
+    Err(Failure::runtime_error(anyhow!("{text}")))
 }

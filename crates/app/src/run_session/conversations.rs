@@ -16,7 +16,6 @@ use uuid::Uuid;
 
 use super::{agent::AgentArgs, context::Context};
 use crate::{
-    config::{Config, environment::Environment},
     storage::sessions::{OpenSessionStore, SessionsError},
     terminal::to_one_line,
 };
@@ -35,13 +34,9 @@ pub(crate) struct SavedConversations {
 }
 
 impl SavedConversations {
-    pub(crate) async fn open_conversations(
-        config: &Config,
-        environment: &Environment,
-    ) -> Result<Self, SessionsError> {
-        Ok(Self::from_sessions(
-            OpenSessionStore::open_and_prune(config, environment).await?,
-        ))
+    pub(crate) async fn open_conversations(context: &Context) -> Result<Self, SessionsError> {
+        let opened = OpenSessionStore::open_and_prune(&context.config, &context.environment);
+        Ok(Self::from_sessions(opened.await?))
     }
 
     pub(crate) fn from_sessions(sessions: OpenSessionStore) -> Self {

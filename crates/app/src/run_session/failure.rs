@@ -20,6 +20,13 @@ pub enum Code {
     Interrupted = 130,
 }
 
+impl Code {
+    /// Returns [`Code::Failed`] if `failed`, or else [`Code::Success`].
+    pub(crate) fn failed_if(failed: bool) -> Self {
+        if failed { Self::Failed } else { Self::Success }
+    }
+}
+
 impl From<Code> for ExitCode {
     fn from(code: Code) -> Self {
         Self::from(code as u8)

@@ -10,8 +10,7 @@ use super::{
     context::{self, Context},
     failure::Failure,
     interrupts::Interrupts,
-    servers::Servers,
-    servers::status::warn_of_changed_tools,
+    servers::{Servers, status::warn_of_changed_tools},
     unmatched_rules,
 };
 use crate::{

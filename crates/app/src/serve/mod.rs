@@ -20,7 +20,6 @@ use switchboard_server::{
 };
 
 use crate::{
-    models::Readiness,
     observe::AuditLog,
     run_session::{
         agent::AgentArgs, context::Context, recording::RecordingMode,
@@ -147,10 +146,7 @@ impl Engine for AppEngine {
         let providers = &self.parts.context.providers;
         let mut models = Vec::new();
         for provider in providers.iter() {
-            let ready = !matches!(
-                providers.check_readiness(provider),
-                Readiness::KeyMissing(_)
-            );
+            let ready = providers.has_access(provider);
             for (name, capabilities) in provider.known_models() {
                 let entry = provider.find_catalogue_entry(&name);
                 let prices = entry.as_ref().map(|entry| &entry.prices);
@@ -275,9 +271,9 @@ impl Engine for AppEngine {
             .parts
             .audit
             .create_run_recorder(session.map(str::to_owned), Some(principal.clone()));
-        Some(Box::new(RunObserver::new(
+        Some(Box::new(RunObserver {
             recorder,
-            Arc::clone(&self.parts.decisions),
-        )))
+            decisions: Arc::clone(&self.parts.decisions),
+        }))
     }
 }

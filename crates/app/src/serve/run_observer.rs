@@ -11,17 +11,8 @@ use crate::{observe::AuditRecorder, storage::approval_decisions::SavedDecisions}
 
 /// Observer of one run: writes its events to the audit and saves new approval decisions.
 pub(super) struct RunObserver {
-    recorder: AuditRecorder,
-    decisions: Arc<SavedDecisions>,
-}
-
-impl RunObserver {
-    pub(super) fn new(recorder: AuditRecorder, decisions: Arc<SavedDecisions>) -> Self {
-        Self {
-            recorder,
-            decisions,
-        }
-    }
+    pub(super) recorder: AuditRecorder,
+    pub(super) decisions: Arc<SavedDecisions>,
 }
 
 #[async_trait]

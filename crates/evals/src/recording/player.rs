@@ -422,6 +422,9 @@ impl ChatModel for ReplayedModel {
         let response = self.player.take_model_response(&self.id, request)?;
         let (call, _) = &*response;
         let end = match call.end.clone() {
+            Some(EarlyEndReason::Error(error)) if call.events.is_empty() => {
+                return Err(ModelError::from(*error));
+            }
             Some(EarlyEndReason::Error(error)) => Some(ModelError::from(*error)),
             Some(EarlyEndReason::Dropped) => Some(ModelError::new(
                 &*self.id.provider,
@@ -430,19 +433,10 @@ impl ChatModel for ReplayedModel {
             )),
             None => None,
         };
-        match end {
-            Some(error) if call.events.is_empty() && is_failed_call(call) => Err(error),
-            end => {
-                let events: Vec<_> = call.events.iter().cloned().map(Ok).collect();
-                let events = events.into_iter().chain(end.map(Err));
-                Ok(Box::pin(stream::iter(events)))
-            }
-        }
+        let events: Vec<_> = call.events.iter().cloned().map(Ok).collect();
+        let events = events.into_iter().chain(end.map(Err));
+        Ok(Box::pin(stream::iter(events)))
     }
-}
-
-fn is_failed_call(call: &ModelCall) -> bool {
-    matches!(call.end, Some(EarlyEndReason::Error(_)))
 }
 
 #[async_trait]

@@ -365,20 +365,9 @@ impl ToolHost for RecordingToolHost {
             input: Some(input),
         };
         let result = self.host.call_tool(call).await;
-        let hidden = &recorder.hidden;
         pending.record_call(match &result {
-            Ok(output) => {
-                let mut output = output.clone();
-                hidden.redact_output(&mut output);
-                RecordedToolResult::Output(output)
-            }
-            Err(error) => {
-                let mut error = error.clone();
-                if let Some(text) = error_text_mut(&mut error) {
-                    *text = hidden.redact_text(text).into_owned();
-                }
-                RecordedToolResult::Error(error)
-            }
+            Ok(output) => RecordedToolResult::Output(output.clone()),
+            Err(error) => RecordedToolResult::Error(error.clone()),
         });
         result
     }
@@ -414,18 +403,20 @@ impl ToolCallRecordingGuard {
         let Some(input) = self.input.take() else {
             return;
         };
+        let hidden = &self.recorder.hidden;
         self.recorder.write_or_store_error(|writer, redaction| {
             let input = match redaction.redact_value(&Value::Object(input)) {
                 Value::Object(input) => input,
                 _ => JsonObject::new(),
             };
             let result = match result {
-                RecordedToolResult::Output(output) => {
+                RecordedToolResult::Output(mut output) => {
+                    hidden.redact_output(&mut output);
                     RecordedToolResult::Output(redaction.redact_item(&output)?)
                 }
                 RecordedToolResult::Error(mut error) => {
                     if let Some(text) = error_text_mut(&mut error) {
-                        *text = redaction.redact_text(text);
+                        *text = redaction.redact_text(&hidden.redact_text(text));
                     }
                     RecordedToolResult::Error(error)
                 }

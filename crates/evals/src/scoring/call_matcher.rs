@@ -91,7 +91,7 @@ impl<'a> CallMatcher<'a> {
         let mut worst = (MatchResult::Yes, None);
         for (name, matcher) in &self.arguments {
             let found = input.get(*name);
-            let result = match_argument(matcher, found, is_redacted);
+            let result = matcher.match_argument(found, is_redacted);
             if result < worst.0 {
                 let expected = readable_argument(&self.call.input[*name]);
                 let reason = match found {
@@ -111,18 +111,6 @@ impl<'a> CallMatcher<'a> {
             worst = (MatchResult::No, Some(format!("`{name}` is not expected")));
         }
         worst
-    }
-}
-
-fn match_argument(matcher: &Matcher, argument: Option<&Value>, is_redacted: bool) -> MatchResult {
-    // In a redacted call, the text `[redacted]` replaces a secret and may match any text. In other
-    // calls, the model itself wrote this text, so it is compared like any other text.
-    if is_redacted {
-        matcher.match_redacted_argument(argument)
-    } else if matcher.matches(argument) {
-        MatchResult::Yes
-    } else {
-        MatchResult::No
     }
 }
 

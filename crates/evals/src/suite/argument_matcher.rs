@@ -158,30 +158,19 @@ impl Matcher {
             Self::Exactly(expected) => {
                 argument.unwrap_or(&Value::Null) == expected || values_match(argument, expected)
             }
-            Self::Unordered(expected) => match present {
-                Some(Value::Array(items)) => {
-                    items.len() == expected.len() && matches_in_any_order(expected, items)
-                }
-                _ => false,
-            },
+            Self::Unordered(expected) => present.and_then(Value::as_array).is_some_and(|items| {
+                items.len() == expected.len() && matches_in_any_order(expected, items)
+            }),
             Self::Bfcl(parameter) => parameter.matches(argument),
             Self::Value(expected) => values_match(argument, expected),
-            Self::List(expected) => match present {
-                Some(Value::Array(items)) => {
-                    items.len() == expected.len()
-                        && expected
-                            .iter()
-                            .zip(items)
-                            .all(|(one, item)| one.matches(Some(item)))
-                }
-                _ => false,
-            },
-            Self::Fields(expected) => match present {
-                Some(Value::Object(fields)) => expected
-                    .iter()
-                    .all(|(name, one)| one.matches(fields.get(name))),
-                _ => false,
-            },
+            Self::List(expected) => present.and_then(Value::as_array).is_some_and(|items| {
+                let mut pairs = expected.iter().zip(items);
+                items.len() == expected.len() && pairs.all(|(one, item)| one.matches(Some(item)))
+            }),
+            Self::Fields(expected) => present.and_then(Value::as_object).is_some_and(|fields| {
+                let mut expected = expected.iter();
+                expected.all(|(name, one)| one.matches(fields.get(name)))
+            }),
         }
     }
 }

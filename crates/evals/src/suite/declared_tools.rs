@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{DeclaredTool, Scenario, ScoringRules, SuiteError, tool_pattern::ToolNames};
+use super::{
+    DeclaredTool, Scenario, ScoringRules, SuiteError, suite_error, tool_pattern::ToolNames,
+};
 
 /// Server name of the tools that a scenario declares, in patterns, expected calls and reports. No
 /// MCP server has these tools.
@@ -86,8 +88,4 @@ impl DeclaredTool {
             Some(_) => suite_error(format!("{place}.required"), "must be a list of names"),
         }
     }
-}
-
-fn suite_error(place: String, reason: impl Into<String>) -> Result<(), SuiteError> {
-    Err(SuiteError::invalid_value(place, reason))
 }

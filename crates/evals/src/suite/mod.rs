@@ -243,6 +243,10 @@ impl SuiteError {
     }
 }
 
+fn suite_error(place: String, reason: impl Into<String>) -> Result<(), SuiteError> {
+    Err(SuiteError::invalid_value(place, reason))
+}
+
 impl Suite {
     /// Parses and validates a suite.
     ///
@@ -266,15 +270,14 @@ impl Suite {
     /// Validates a suite that was built in code or deserialized directly.
     /// [`parse_suite`](Self::parse_suite) also does this.
     pub fn validate_suite(&self) -> Result<(), SuiteError> {
-        let wrong = |place: String, reason: &str| Err(SuiteError::invalid_value(place, reason));
         if self.scenarios.is_empty() {
-            return wrong(
+            return suite_error(
                 "scenarios".to_owned(),
                 "the suite has no scenario: add one with a name and turns",
             );
         }
         if self.repetitions == 0 || self.repetitions > MAX_REPETITIONS {
-            return wrong("repetitions".to_owned(), "must be from 1 to 1000");
+            return suite_error("repetitions".to_owned(), "must be from 1 to 1000");
         }
         let Thresholds {
             passed,
@@ -289,14 +292,14 @@ impl Suite {
             ("unnecessary", unnecessary),
         ] {
             if share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-                return wrong(format!("thresholds.{name}"), "must be a share from 0 to 1");
+                return suite_error(format!("thresholds.{name}"), "must be a share from 0 to 1");
             }
         }
         for name in self.files.keys() {
             let mut parts = Path::new(name).components();
             let is_inside = parts.all(|part| matches!(part, Component::Normal(_)));
             if name.is_empty() || !is_inside || name.contains('\\') {
-                return wrong(
+                return suite_error(
                     format!("files.{name}"),
                     "must be a relative path without `..`, with `/` as separator",
                 );
@@ -306,19 +309,19 @@ impl Suite {
         for (at, scenario) in self.scenarios.iter().enumerate() {
             let place = format!("scenarios[{at}]");
             if scenario.name.trim().is_empty() {
-                return wrong(format!("{place}.name"), "must not be empty");
+                return suite_error(format!("{place}.name"), "must not be empty");
             }
             if !names.insert(scenario.name.as_str()) {
-                return wrong(format!("{place}.name"), "another scenario has this name");
+                return suite_error(format!("{place}.name"), "another scenario has this name");
             }
             if scenario.fresh_servers && !scenario.tools.is_empty() {
-                return wrong(
+                return suite_error(
                     format!("{place}.fresh_servers"),
                     "declared `tools` replace all servers: remove one of the two fields",
                 );
             }
             if scenario.turns.is_empty() {
-                return wrong(
+                return suite_error(
                     format!("{place}.turns"),
                     "the scenario has no turn: add one with `say`",
                 );
@@ -335,20 +338,14 @@ impl Suite {
 impl Turn {
     fn validate_turn(&self, place: &str) -> Result<(), SuiteError> {
         if self.say.trim().is_empty() {
-            return Err(SuiteError::invalid_value(
-                format!("{place}.say"),
-                "must not be empty",
-            ));
+            return suite_error(format!("{place}.say"), "must not be empty");
         }
         for (at, call) in self.calls.iter().flatten().enumerate() {
             call.validate_call(&format!("{place}.calls[{at}]"))?;
         }
         for (at, pattern) in self.forbidden.iter().enumerate() {
             if let Some(problem) = ToolPattern::pattern_problem(pattern) {
-                return Err(SuiteError::invalid_value(
-                    format!("{place}.forbidden[{at}]"),
-                    problem,
-                ));
+                return suite_error(format!("{place}.forbidden[{at}]"), problem);
             }
         }
         let checked = self.answer.validate_fields();
@@ -370,10 +367,7 @@ impl ExpectedCall {
 
     fn validate_call(&self, place: &str) -> Result<(), SuiteError> {
         if self.tool.trim().is_empty() {
-            return Err(SuiteError::invalid_value(
-                format!("{place}.tool"),
-                "must not be empty",
-            ));
+            return suite_error(format!("{place}.tool"), "must not be empty");
         }
         for (name, wanted) in &self.input {
             Matcher::parse_matcher(wanted).map_err(|reason| {
@@ -385,7 +379,7 @@ impl ExpectedCall {
             if other.optional || !other.or.is_empty() {
                 let reason =
                     "an alternative cannot have `optional` or `or`: set them on the call itself";
-                return Err(SuiteError::invalid_value(place, reason));
+                return suite_error(place, reason);
             }
             other.validate_call(&place)?;
         }

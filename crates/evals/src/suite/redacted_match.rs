@@ -19,12 +19,18 @@ pub(crate) enum MatchResult {
 }
 
 impl Matcher {
-    /// Compares an argument of a recorded call, which may be redacted, with this matcher. For a
-    /// redacted argument, plain values and `Exactly` return `No` if the text outside the redacted
-    /// parts differs, or else `Unknown`. `Any` returns `Yes`, and `Absent` returns `No`. Objects
-    /// and lists of the same length are compared item by item. All other matchers return `Unknown`.
-    pub(crate) fn match_redacted_argument(&self, argument: Option<&Value>) -> MatchResult {
-        let Some(found) = argument.filter(|it| is_redacted(it)) else {
+    /// Compares an argument with this matcher. If `may_be_redacted`, the text `[redacted]` replaces
+    /// a secret and may match any text. Otherwise the model itself wrote this text, so it is
+    /// compared like any other text. For a redacted argument, plain values and `Exactly` return
+    /// `No` if the text outside the redacted parts differs, or else `Unknown`. `Any` returns `Yes`,
+    /// and `Absent` returns `No`. Objects and lists of the same length are compared item by item.
+    /// All other matchers return `Unknown`.
+    pub(crate) fn match_argument(
+        &self,
+        argument: Option<&Value>,
+        may_be_redacted: bool,
+    ) -> MatchResult {
+        let Some(found) = argument.filter(|it| may_be_redacted && is_redacted(it)) else {
             return if self.matches(argument) {
                 MatchResult::Yes
             } else {
@@ -36,13 +42,12 @@ impl Matcher {
             (Self::Absent, _) => MatchResult::No,
             (Self::Fields(expected), Value::Object(fields)) => {
                 let results = expected.iter();
-                let results =
-                    results.map(|(name, one)| one.match_redacted_argument(fields.get(name)));
+                let results = results.map(|(name, one)| one.match_argument(fields.get(name), true));
                 results.min().unwrap_or(MatchResult::Yes)
             }
             (Self::List(expected), Value::Array(items)) if expected.len() == items.len() => {
                 let pairs = expected.iter().zip(items);
-                let results = pairs.map(|(one, item)| one.match_redacted_argument(Some(item)));
+                let results = pairs.map(|(one, item)| one.match_argument(Some(item), true));
                 results.min().unwrap_or(MatchResult::Yes)
             }
             (Self::Value(expected) | Self::Exactly(expected), found)

@@ -12,7 +12,7 @@ use crate::auth::{
     error::AuthError,
     oauth_http_client::{OAuthHttpClient, bad_response},
 };
-use crate::config::login::AuthConfig;
+use crate::config::{login::AuthConfig, redaction::redact_url};
 use crate::primitives::error::shorten;
 
 const RESOURCE: &str = "protected-resource metadata";
@@ -281,12 +281,7 @@ fn validate_resource(url: &Url, found: Option<String>) -> Result<String, AuthErr
 /// Returns the server's URL without user info, query and fragment, as a resource identifier (RFC
 /// 8707, section 2).
 pub(super) fn resource_identifier(url: &Url) -> String {
-    let mut url = url.clone();
-    url.set_fragment(None);
-    url.set_query(None);
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    let text = url.to_string();
+    let text = redact_url(url.as_str());
     if url.path() == "/" {
         text.trim_end_matches('/').to_owned()
     } else {

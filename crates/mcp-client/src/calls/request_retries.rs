@@ -88,10 +88,7 @@ pub(crate) async fn send_with_retries(
     server: &Server,
     call: &mut CallRequest,
 ) -> Result<ServerResult, ToolCallError> {
-    let unavailable = |reason: String| ToolCallError::Unavailable {
-        server: server.config.name.clone(),
-        reason: server.redact(reason),
-    };
+    let unavailable = |reason: String| server.unavailable_error(server.redact(reason));
     let name = call.name.clone();
     let circuits = call.is_tool_call.then_some(&server.circuits);
     // An open circuit breaker rejects the call here, so that the call does not first wait until
@@ -237,12 +234,9 @@ async fn acquire_call_permit<'a>(
         calls => format!("{calls} calls"),
     };
     let waited = deadline.idle_limit();
-    Err(ToolCallError::Unavailable {
-        server: server.config.name.clone(),
-        reason: format!(
-            "it accepts {limit} at a time, and the earlier ones did not end within {waited:?}"
-        ),
-    })
+    Err(server.unavailable_error(format!(
+        "it accepts {limit} at a time, and the earlier ones did not end within {waited:?}"
+    )))
 }
 
 /// Returns the outcomes of a failed call for the circuit breakers: first for the breaker of the
@@ -294,10 +288,8 @@ pub(crate) async fn wait_for_connection(
     deadline.record_activity();
     connection.unwrap_or_else(|_| {
         let reason = server.snapshot().unavailable_reason();
-        Err(ToolCallError::Unavailable {
-            server: server.config.name.clone(),
-            reason: format!("not ready within {:?}: {reason}", deadline.idle_limit()),
-        })
+        let limit = deadline.idle_limit();
+        Err(server.unavailable_error(format!("not ready within {limit:?}: {reason}")))
     })
 }
 
@@ -318,7 +310,7 @@ async fn usable_connection(
             }
             Some(connection) => return Ok(connection.clone()),
             None if snapshot.state == ServerState::Starting => {}
-            None => return Err(server.unavailable_error(&snapshot)),
+            None => return Err(server.unavailable_error(snapshot.unavailable_reason())),
         }
     }
 }

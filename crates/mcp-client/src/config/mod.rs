@@ -315,12 +315,10 @@ pub fn parse_config_document(document: &Value) -> Result<Vec<ServerConfig>, Conf
 
 fn check_unique_names(servers: Vec<ServerConfig>) -> Result<Vec<ServerConfig>, ConfigError> {
     let mut names = HashSet::new();
-    for server in &servers {
-        if !names.insert(server.name.as_str()) {
-            return Err(ConfigError::DuplicateName {
-                name: server.name.clone(),
-            });
-        }
+    if let Some(duplicate) = servers.iter().find(|server| !names.insert(&server.name)) {
+        return Err(ConfigError::DuplicateName {
+            name: duplicate.name.clone(),
+        });
     }
     Ok(servers)
 }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolCallError, ToolDefinition, ToolOutput};
@@ -11,7 +10,7 @@ use switchboard_domain::{JsonObject, ToolCallError, ToolDefinition, ToolOutput};
 use crate::{
     features::{
         feature_client::{Capability, FeatureClient, FeatureError, ItemList},
-        resources::{ResourceBody, is_app_media_type, is_app_uri},
+        resources::{is_app_media_type, is_app_uri},
     },
     host::McpHost,
     tools::visibility::APP_MEDIA_TYPE,
@@ -105,13 +104,7 @@ impl McpHost {
             is_app_uri(&content.uri) && content.media_type.as_deref().is_some_and(is_app_media_type)
         });
         let page = page.ok_or_else(|| invalid(format!("has no `{uri}` of {APP_MEDIA_TYPE}")))?;
-        let html = match page.body {
-            ResourceBody::Text(text) => Some(text),
-            ResourceBody::Blob(blob) => {
-                let bytes = BASE64_STANDARD.decode(blob).ok();
-                bytes.and_then(|bytes| String::from_utf8(bytes).ok())
-            }
-        };
+        let html = page.to_bytes().and_then(|it| String::from_utf8(it).ok());
         let html = html.ok_or_else(|| invalid(format!("has a page `{uri}` that is not UTF-8")))?;
         let mut meta = page.meta;
         Ok(AppPage {

@@ -219,11 +219,9 @@ impl Server {
         Some(snapshot.clone())
     }
 
-    pub(crate) fn unavailable_error(&self, snapshot: &ServerSnapshot) -> ToolCallError {
-        ToolCallError::Unavailable {
-            server: self.config.name.clone(),
-            reason: snapshot.unavailable_reason(),
-        }
+    pub(crate) fn unavailable_error(&self, reason: String) -> ToolCallError {
+        let server = self.config.name.clone();
+        ToolCallError::Unavailable { server, reason }
     }
 
     /// Returns an error if the server is marked as `required` and has no connection.

@@ -122,13 +122,7 @@ pub(crate) async fn collect_pages<T, E: fmt::Display, F: Future<Output = Result<
             freshness
         } else {
             let both = list.freshness.zip(freshness);
-            both.map(|(earlier, this)| {
-                if this.ttl < earlier.ttl {
-                    this
-                } else {
-                    earlier
-                }
-            })
+            both.and_then(|(earlier, this)| [earlier, this].into_iter().min_by_key(|it| it.ttl))
         };
         let Some(next) = page.get("nextCursor").and_then(Value::as_str) else {
             return Ok(list);

@@ -129,8 +129,8 @@ fn an_interrupted_answer_keeps_the_buffered_input_of_a_call() {
         call(0, "1", &json!({})),
         arguments(0, input),
     ] {
-        let decoded = decoder.decode_frame("", &event.to_string(), &mut events);
-        decoded.unwrap();
+        let frame = event.to_string();
+        decoder.decode_frame("", &frame, &mut events).unwrap();
     }
     decoder.emit_buffered_output(&mut events);
     let Some(ModelEvent::ToolInputDelta { json, .. }) = events.last() else {

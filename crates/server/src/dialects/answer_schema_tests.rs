@@ -40,7 +40,7 @@ fn in_form() -> ResponseState {
 
 fn whole(events: &[RunEvent], terms: ResponseState) -> CollectedResponse {
     let mut whole = SequencedEncoder::new(CollectedResponse::new(terms));
-    let mut out = SseFrames::new();
+    let mut out = SseFrames::default();
     for event in events {
         whole.encode_event(event, &mut out);
     }

@@ -60,12 +60,7 @@ impl Conversation {
     pub(crate) fn push_tool_result(&mut self, mut result: ToolResult) -> Result<(), String> {
         reject_nul_character(&result)?;
         let id = &result.tool_use_id;
-        let calls = self
-            .messages
-            .last()
-            .into_iter()
-            .flat_map(Message::tool_uses);
-        let Some(call) = calls.into_iter().find(|call| call.id == *id) else {
+        let Some(call) = self.last_tool_uses().find(|call| call.id == *id) else {
             return Err(format!(
                 "the result of the tool call `{id}` does not follow a message with that call"
             ));
@@ -78,17 +73,18 @@ impl Conversation {
         Ok(())
     }
 
+    /// Returns the tool calls of the last message.
+    fn last_tool_uses(&self) -> impl Iterator<Item = &ToolUse> {
+        let last = self.messages.last().into_iter();
+        last.flat_map(Message::tool_uses)
+    }
+
     /// Adds the collected tool results as one message, in the order of the tool calls. Fails if a
     /// tool call of the last message has no result.
     fn add_tool_result_message(&mut self) -> Result<(), String> {
         let mut results = std::mem::take(&mut self.results);
         let mut ordered = Vec::new();
-        for call in self
-            .messages
-            .last()
-            .into_iter()
-            .flat_map(Message::tool_uses)
-        {
+        for call in self.last_tool_uses() {
             let id = &call.id;
             let found = results.iter().position(|it| it.tool_use_id == *id);
             let missing = || format!("the tool call `{id}` has no result in the messages after it");

@@ -314,7 +314,7 @@ impl EventSequencer {
         } else {
             id.to_owned()
         };
-        let call = ToolCallView {
+        self.calls.push_mut(ToolCallView {
             id: client_id,
             tool_use_id: id.to_owned(),
             name: name.to_owned(),
@@ -324,10 +324,7 @@ impl EventSequencer {
             needed_decision: false,
             client_input: String::new(),
             stage: CallStage::Streaming,
-        };
-        let index = self.calls.len();
-        self.calls.push(call);
-        &mut self.calls[index]
+        })
     }
 
     fn emit_planned_tool_call(

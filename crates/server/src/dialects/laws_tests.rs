@@ -28,7 +28,7 @@ use scripted_runs::{End, Piece, Script, Turn, crashed};
 /// The whole of a run in one response.
 fn told(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
     let mut encoder = SequencedEncoder::new(encoder);
-    let mut out = SseFrames::new();
+    let mut out = SseFrames::default();
     for event in events {
         encoder.encode_event(event, &mut out);
     }
@@ -49,7 +49,7 @@ fn told_in_pieces<P: EventEncoder>(
             .position(|event| matches!(event.kind, RunEventKind::RunParked { .. }));
         let end = parked.map_or(events.len(), |at| seen + at + 1);
         let mut encoder = SequencedEncoder::new(encoder());
-        let mut out = SseFrames::new();
+        let mut out = SseFrames::default();
         for event in &events[..seen] {
             encoder.encode_event(event, &mut out);
         }
@@ -76,7 +76,7 @@ fn told_in_pieces<P: EventEncoder>(
 /// A response that ends before the run does.
 fn broken(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
     let mut encoder = SequencedEncoder::new(encoder);
-    let mut out = SseFrames::new();
+    let mut out = SseFrames::default();
     for event in events {
         encoder.encode_event(event, &mut out);
     }
@@ -318,7 +318,7 @@ fn one_run_in_every_dialect() {
 /// The bytes of a response.
 fn body(encoder: impl EventEncoder, events: &[RunEvent]) -> String {
     let mut encoder = SequencedEncoder::new(encoder);
-    let mut out = SseFrames::new();
+    let mut out = SseFrames::default();
     for event in events {
         encoder.encode_event(event, &mut out);
     }
@@ -348,7 +348,7 @@ fn after(seen: u64) -> ResponseState {
 /// A response that ends where the client is to make a call.
 fn first(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
     let mut encoder = SequencedEncoder::new(encoder);
-    let mut out = SseFrames::new();
+    let mut out = SseFrames::default();
     for event in events {
         encoder.encode_event(event, &mut out);
     }
@@ -419,7 +419,7 @@ fn a_call_of_the_client_ends_its_response() {
     );
 
     let mut whole = SequencedEncoder::new(CollectedResponse::default());
-    let mut out = SseFrames::new();
+    let mut out = SseFrames::default();
     for event in before {
         whole.encode_event(event, &mut out);
     }

@@ -248,7 +248,7 @@ impl RunHub {
 
     /// Returns the number of active runs, and how many of them wait for a person.
     pub(crate) fn count_active_runs(&self) -> (usize, usize) {
-        let active = self.lock_active_runs();
+        let active = lock_mutex(&self.shared.active);
         let waiting = active
             .values()
             .filter(|run| matches!(run.log.run_status(), RunStatus::AwaitingInput(_)));
@@ -271,11 +271,11 @@ impl RunHub {
             () = tokio::time::sleep(self.options().run_drain_time()) => {}
             () = abort => {}
         }
-        let runs = self.lock_active_runs().len();
+        let runs = lock_mutex(&self.shared.active).len();
         tracing::warn!(runs, "active runs are interrupted; they can be resumed");
         self.shared.abort.cancel();
         if timeout_at(limit, self.shared.tasks.wait()).await.is_err() {
-            let runs = self.lock_active_runs().len();
+            let runs = lock_mutex(&self.shared.active).len();
             tracing::error!(
                 runs,
                 "runs were not released in time, because the store did not respond"
@@ -285,19 +285,15 @@ impl RunHub {
 
     /// Ends the waiting for approval decisions in all active runs, so that waiting runs are stored.
     fn end_all_approval_waits(&self) {
-        for run in self.lock_active_runs().values() {
+        for run in lock_mutex(&self.shared.active).values() {
             run.approvals.end_approval_wait();
         }
-    }
-
-    fn lock_active_runs(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<ActiveRun>>> {
-        lock_mutex(&self.shared.active)
     }
 
     /// Returns the run with the id `run` if this process executes it and it belongs to `owner`.
     /// Otherwise returns `None`.
     fn find_active_run(&self, owner: &Principal, run: &str) -> Option<Arc<ActiveRun>> {
-        let active = self.lock_active_runs();
+        let active = lock_mutex(&self.shared.active);
         active.get(run).filter(|it| it.owner == *owner).cloned()
     }
 
@@ -348,13 +344,14 @@ pub(crate) fn is_valid_id(text: &str) -> bool {
     (1..=MAX_ID_LENGTH).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks a mutex, even if another thread panicked while it held the lock.
+pub(crate) fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs an operation in its own task, so that the operation completes even if the client
 /// disconnects. Otherwise, a partly resumed run could remain without a task that executes it.
-async fn spawn_and_await<T: Send + 'static>(
+pub(crate) async fn spawn_and_await<T: Send + 'static>(
     operation: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
     tokio::spawn(operation)

@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     pin::pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
     time::Duration,
 };
 
@@ -12,7 +12,7 @@ use switchboard_domain::{ApprovalDecision, ApprovalRequest, Approver};
 use switchboard_orchestration::RunEventKind;
 use tokio::sync::Notify;
 
-use super::CLIENT_SERVER;
+use super::{CLIENT_SERVER, lock_mutex};
 
 /// A store for approval decisions of clients. Clients may send decisions in any order, even before
 /// the run requests them.
@@ -63,7 +63,7 @@ impl PendingApprovals {
     /// Stores a client's decision about a tool call. Returns `false` if the call does not need a
     /// decision or already has one.
     pub(super) fn submit_decision(&self, call: &str, decision: ApprovalDecision) -> bool {
-        let mut state = self.lock_state();
+        let mut state = lock_mutex(&self.state);
         if !state.undecided.contains(call) || state.decisions.contains_key(call) {
             return false;
         }
@@ -76,12 +76,12 @@ impl PendingApprovals {
     /// Returns whether the client executes the tool call. Only the client's result decides about
     /// such a call.
     pub(super) fn is_client_tool_call(&self, call: &str) -> bool {
-        self.lock_state().client_calls.contains(call)
+        lock_mutex(&self.state).client_calls.contains(call)
     }
 
     /// Returns the approval requests that wait for a decision of a client.
     pub(super) fn undecided_requests(&self) -> Vec<ApprovalRequest> {
-        let state = self.lock_state();
+        let state = lock_mutex(&self.state);
         let is_undecided = |request: &&ApprovalRequest| {
             let id = &request.tool_use.id;
             state.undecided.contains(id) && !state.decisions.contains_key(id)
@@ -92,7 +92,7 @@ impl PendingApprovals {
 
     /// Returns the approval requests that the run is waiting for, or none if it does not wait.
     pub(super) fn awaited_approval_requests(&self) -> Vec<ApprovalRequest> {
-        let state = self.lock_state();
+        let state = lock_mutex(&self.state);
         if state.is_waiting {
             state.requests.clone()
         } else {
@@ -102,7 +102,7 @@ impl PendingApprovals {
 
     /// Ends the current and all future waiting: calls without a decision get the default decision.
     pub(super) fn end_approval_wait(&self) {
-        self.lock_state().is_closed = true;
+        lock_mutex(&self.state).is_closed = true;
         self.changed.notify_waiters();
     }
 
@@ -112,15 +112,15 @@ impl PendingApprovals {
             RunEventKind::ToolPlanned { id, server, .. }
                 if server.as_deref() == Some(CLIENT_SERVER) =>
             {
-                self.lock_state().client_calls.insert(id.clone());
+                lock_mutex(&self.state).client_calls.insert(id.clone());
             }
             RunEventKind::ToolAwaitingApproval { id } => {
-                self.lock_state().undecided.insert(id.clone());
+                lock_mutex(&self.state).undecided.insert(id.clone());
             }
             RunEventKind::ToolApproved { id, .. }
             | RunEventKind::ToolDenied { id, .. }
             | RunEventKind::ToolFinished { id, .. } => {
-                let mut state = self.lock_state();
+                let mut state = lock_mutex(&self.state);
                 state.undecided.remove(id);
                 state.decisions.remove(id);
                 if matches!(event, RunEventKind::ToolFinished { .. }) {
@@ -137,7 +137,7 @@ impl PendingApprovals {
         &self,
         calls: impl Iterator<Item = &'c str>,
     ) -> Option<(usize, ApprovalDecision)> {
-        let decisions = &mut self.lock_state().decisions;
+        let decisions = &mut lock_mutex(&self.state).decisions;
         let mut calls = calls.enumerate();
         calls.find_map(|(position, call)| Some((position, decisions.remove(call)?)))
     }
@@ -158,10 +158,6 @@ impl PendingApprovals {
     fn default_decision(&self) -> (usize, ApprovalDecision) {
         (0, self.default.clone())
     }
-
-    fn lock_state(&self) -> MutexGuard<'_, ApprovalState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A guard that resets `is_waiting` when the run stops waiting.
@@ -169,7 +165,7 @@ struct ApprovalWaitGuard<'a>(&'a PendingApprovals);
 
 impl Drop for ApprovalWaitGuard<'_> {
     fn drop(&mut self) {
-        self.0.lock_state().is_waiting = false;
+        lock_mutex(&self.0.state).is_waiting = false;
     }
 }
 
@@ -183,13 +179,14 @@ impl Approver for PendingApprovals {
         let decision = || {
             let calls = requests.iter().map(|it| it.tool_use.id.as_str());
             let found = self.take_decision(calls);
-            found.or_else(|| self.lock_state().is_closed.then(|| self.default_decision()))
+            let is_closed = || lock_mutex(&self.state).is_closed;
+            found.or_else(|| is_closed().then(|| self.default_decision()))
         };
         if let Some(decision) = decision() {
             return decision;
         }
         {
-            let mut state = self.lock_state();
+            let mut state = lock_mutex(&self.state);
             let ids = requests.iter().map(|request| request.tool_use.id.clone());
             state.undecided.extend(ids);
             state.requests = requests.to_vec();

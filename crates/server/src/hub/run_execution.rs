@@ -86,8 +86,7 @@ impl RunHub {
         slots: RunSlots,
     ) {
         let hub = self.clone();
-        self.lock_active_runs()
-            .insert(active.id(), Arc::clone(&active));
+        lock_mutex(&self.shared.active).insert(active.id(), Arc::clone(&active));
         if active.is_durable {
             self.notify_session_change(&active.record.session);
         }
@@ -105,7 +104,7 @@ impl RunHub {
             // is released first.
             execution.release_lease().await;
             // Readers that start after the status is published must not find this log.
-            hub.lock_active_runs().remove(active.record.id.as_str());
+            lock_mutex(&hub.shared.active).remove(active.record.id.as_str());
             drop(slots);
             if !active.is_durable {
                 // An ephemeral run has no session, so its decisions are stored under its run id.

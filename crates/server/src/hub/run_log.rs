@@ -2,12 +2,14 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use switchboard_domain::{ApprovalRequest, StoredEvent};
 use switchboard_orchestration::{RunEvent, RunEventKind, RunReport, persistence::PersistedEvent};
 use tokio::sync::watch;
+
+use super::lock_mutex;
 
 /// A run event for readers, with its JSON text. Clones are cheap.
 #[derive(Debug, Clone)]
@@ -147,7 +149,7 @@ impl RunLog {
     }
 
     pub(super) fn push(&self, event: LoggedEvent) {
-        let mut state = self.lock_state();
+        let mut state = lock_mutex(&self.state);
         state.next = event.seq + 1;
         state.bytes += event.memory_size();
         state.events.push_back(event);
@@ -165,17 +167,17 @@ impl RunLog {
     }
 
     pub(super) fn set_status(&self, status: RunStatus) {
-        self.lock_state().status = status;
+        lock_mutex(&self.state).status = status;
         self.changes.send_replace(());
     }
 
     pub(crate) fn run_status(&self) -> RunStatus {
-        self.lock_state().status.clone()
+        lock_mutex(&self.state).status.clone()
     }
 
     /// Returns the sequence number of the last event, or 0 if the run has no event.
     pub(crate) fn last_seq(&self) -> u64 {
-        self.lock_state().next - 1
+        lock_mutex(&self.state).next - 1
     }
 
     /// Returns a receiver that is notified of new events and status changes.
@@ -184,7 +186,7 @@ impl RunLog {
     }
 
     pub(super) fn read_events_after(&self, seq: u64) -> LogReadResult {
-        let state = self.lock_state();
+        let state = lock_mutex(&self.state);
         // A client may send the largest `u64` as `seq`, so that `seq + 1` could overflow.
         let wanted = seq.saturating_add(1);
         if wanted >= state.next {
@@ -201,7 +203,7 @@ impl RunLog {
 
     /// Returns whether a tool call got a decision or a result after the event numbered `seq`.
     pub(super) fn has_decision_or_result_after(&self, seq: u64, call: &str) -> bool {
-        let state = self.lock_state();
+        let state = lock_mutex(&self.state);
         let newer = state.events.iter().rev().take_while(|it| it.seq > seq);
         let mut newer = newer.filter_map(|it| it.event.as_deref());
         newer.any(|event| match &event.kind {
@@ -210,10 +212,6 @@ impl RunLog {
             | RunEventKind::ToolFinished { id, .. } => id == call,
             _ => false,
         })
-    }
-
-    fn lock_state(&self) -> MutexGuard<'_, RunLogState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

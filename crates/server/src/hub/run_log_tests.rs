@@ -97,7 +97,7 @@ proptest! {
         for (seq, length) in (1..).zip(&lengths) {
             log.push(event(seq, &"x".repeat(*length)));
         }
-        let state = log.lock_state();
+        let state = lock_mutex(&log.state);
         let bytes: usize = state.events.iter().map(LoggedEvent::memory_size).sum();
         prop_assert_eq!(bytes, state.bytes);
         prop_assert!(bytes <= max_bytes || state.events.len() == 1);

@@ -33,7 +33,7 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
      require-trusted-types-for 'script'; trusted-types dompurify";
 
 /// Content security policy of a frame with HTML of a model or MCP server. Its scripts run in a
-/// separate origin without access to this page or the network. [`network_policy`] restricts WebRTC
+/// separate origin without access to this page or the network. [`common_headers`] restricts WebRTC
 /// and link elements.
 const FOREIGN_POLICY: &str = "sandbox allow-scripts; default-src 'none'; \
      script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; \
@@ -155,11 +155,16 @@ fn has_current_version(request: &HeaderMap, tag: &str) -> bool {
 
 /// Returns the headers for caching and isolation of a file.
 fn common_headers(path: &str) -> HeaderMap {
-    let policy = match path {
-        "index.html" => PAGE_POLICY,
-        "frames/foreign.html" => FOREIGN_POLICY,
-        "frames/drawing.html" => DRAWING_POLICY,
-        _ => FILE_POLICY,
+    // The second value is the network access of a sandboxed frame (WICG Connection Allowlists), for
+    // browsers that support it. It blocks what a content policy does not cover: WebRTC,
+    // preconnections and DNS prefetch, also in nested frames. In other browsers the frames remove
+    // WebRTC and all `link` elements, and every response disables DNS prefetch
+    // (`X-DNS-Prefetch-Control`).
+    let (policy, network) = match path {
+        "index.html" => (PAGE_POLICY, None),
+        "frames/foreign.html" => (FOREIGN_POLICY, Some("()")),
+        "frames/drawing.html" => (DRAWING_POLICY, Some("(response-origin)")),
+        _ => (FILE_POLICY, None),
     };
     let headers = [
         // Browsers revalidate each file, so that they never mix files of two versions.
@@ -177,23 +182,10 @@ fn common_headers(path: &str) -> HeaderMap {
              display-capture=()",
         ),
     ];
-    let network = network_policy(path)
-        .map(|origins| (HeaderName::from_static("connection-allowlist"), origins));
+    let network = network.map(|origins| (HeaderName::from_static("connection-allowlist"), origins));
     let headers = headers.into_iter().chain(network);
     let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value)));
     headers.collect()
-}
-
-/// Returns the network access of a sandboxed frame (WICG Connection Allowlists), for browsers that
-/// support it. It blocks what a content policy does not cover: WebRTC, preconnections and DNS
-/// prefetch, also in nested frames. In other browsers the frames remove WebRTC and all `link`
-/// elements, and every response disables DNS prefetch (`X-DNS-Prefetch-Control`).
-fn network_policy(path: &str) -> Option<&'static str> {
-    match path {
-        "frames/foreign.html" => Some("()"),
-        "frames/drawing.html" => Some("(response-origin)"),
-        _ => None,
-    }
 }
 
 fn media_type(path: &str) -> &'static str {

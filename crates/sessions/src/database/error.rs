@@ -50,10 +50,6 @@ impl DatabaseError {
         )
     }
 
-    pub(crate) fn is_kind(&self, kind: FailureKind) -> bool {
-        self.kind == kind
-    }
-
     /// Converts the failure of a read to the error that callers of the store receive: `Unavailable`
     /// if a later attempt may succeed, otherwise `Unreadable` or `Storage`. `operation` completes
     /// "failed to …" in its message.

@@ -10,7 +10,11 @@ pub(crate) mod schema;
 pub(crate) mod sqlite;
 mod value;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 
@@ -159,6 +163,11 @@ pub(crate) struct InstanceClaim {
     pub(crate) id: String,
     /// Number of the PostgreSQL advisory lock. It is 0 for SQLite.
     pub(crate) lock_key: i64,
+}
+
+/// Locks a mutex, even if another thread panicked while it held the lock.
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Creates the database object for the location in `options`. Does not connect.

@@ -14,11 +14,11 @@ const CREATE_VERSION: &str = "CREATE TABLE store_version (version BIGINT NOT NUL
 ///
 /// Changes nothing if the check fails. Two processes may call this at the same time.
 pub(crate) async fn prepare_tables(connection: &mut dyn Connection) -> Result<(), StoreOpenError> {
-    connection.begin().await.map_err(to_open_error)?;
+    connection.begin().await?;
     let result = create_or_check_tables(connection).await;
     let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    let ended = connection.execute_batch(end).await.map_err(to_open_error);
-    result.and(ended)
+    let ended = connection.execute_batch(end).await;
+    result.and(ended.map_err(StoreOpenError::from))
 }
 
 async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), StoreOpenError> {
@@ -27,23 +27,12 @@ async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), S
         // Only one process at a time prepares a database. The others wait for this advisory lock,
         // whose number is arbitrary.
         let lock = "SELECT pg_advisory_xact_lock(6007394287342)";
-        connection
-            .execute_batch(lock)
-            .await
-            .map_err(to_open_error)?;
+        connection.execute_batch(lock).await?;
     }
-    if has_table(connection, "store_version")
-        .await
-        .map_err(to_open_error)?
-    {
+    if has_table(connection, "store_version").await? {
         let read = "SELECT version FROM store_version";
-        let row = connection
-            .query_row(read, values![])
-            .await
-            .map_err(to_open_error)?;
-        let found = row
-            .map_or(Ok(0), |row| row.read_int(0))
-            .map_err(to_open_error)?;
+        let row = connection.query_row(read, values![]).await?;
+        let found = row.map_or(Ok(0), |row| row.read_int(0))?;
         return match found {
             VERSION => Ok(()),
             _ => Err(StoreOpenError::UnknownVersion {
@@ -52,13 +41,10 @@ async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), S
             }),
         };
     }
-    if has_table(connection, "switchboard_schema")
-        .await
-        .map_err(to_open_error)?
-    {
+    if has_table(connection, "switchboard_schema").await? {
         return Err(StoreOpenError::EarlierForm);
     }
-    create_tables(connection).await.map_err(to_open_error)
+    Ok(create_tables(connection).await?)
 }
 
 async fn create_tables(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
@@ -87,8 +73,9 @@ async fn has_table(connection: &mut dyn Connection, name: &str) -> Result<bool, 
     Ok(connection.query_row(find, values![name]).await?.is_some())
 }
 
-fn to_open_error(source: DatabaseError) -> StoreOpenError {
-    StoreOpenError::Database {
-        source: source.into(),
+impl From<DatabaseError> for StoreOpenError {
+    fn from(error: DatabaseError) -> Self {
+        let source = error.into();
+        Self::Database { source }
     }
 }

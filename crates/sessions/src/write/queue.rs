@@ -140,7 +140,7 @@ where
             Err(WriteError::Failed(error)) => {
                 let error = Arc::new(error);
                 match undo_write(tx.connection).await {
-                    Err(lost) if lost.is_kind(FailureKind::ConnectionLost) => {
+                    Err(lost) if lost.kind == FailureKind::ConnectionLost => {
                         return Err(lost.into());
                     }
                     // The savepoint does not exist any more: on a full disk, for example, SQLite
@@ -148,7 +148,7 @@ where
                     Err(_) => return Err(error),
                     Ok(()) => {}
                 }
-                let may_pass = error.is_kind(FailureKind::Locked);
+                let may_pass = error.kind == FailureKind::Locked;
                 BatchFailure { error, may_pass }.into_store_error(self.operation)
             }
             Err(WriteError::Refused(refused)) => {
@@ -177,7 +177,7 @@ where
 /// Returns whether an error fails the whole transaction, so that all of its writes must be
 /// performed again.
 fn is_transaction_failure(error: &DatabaseError) -> bool {
-    error.is_kind(FailureKind::ConnectionLost) || error.is_kind(FailureKind::Conflict)
+    error.kind == FailureKind::ConnectionLost || error.kind == FailureKind::Conflict
 }
 
 async fn undo_write(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
@@ -285,7 +285,7 @@ impl WriterThread {
             let Err(error) = attempt else {
                 break None;
             };
-            let lost = error.is_kind(FailureKind::ConnectionLost);
+            let lost = error.kind == FailureKind::ConnectionLost;
             let rolled_back = match &mut self.connection {
                 Some(connection) if !lost => connection.roll_back().await.is_ok(),
                 _ => false,
@@ -304,9 +304,9 @@ impl WriterThread {
                 }
                 return;
             }
-            let conflict = error.is_kind(FailureKind::Conflict);
+            let conflict = error.kind == FailureKind::Conflict;
             let may_retry = match self.phase {
-                TransactionPhase::Begin => lost || error.is_kind(FailureKind::Overloaded),
+                TransactionPhase::Begin => lost || error.kind == FailureKind::Overloaded,
                 TransactionPhase::Write => lost || conflict,
                 // After a lost connection, it is unknown whether the commit succeeded, so the
                 // writes are not repeated.
@@ -317,7 +317,7 @@ impl WriterThread {
             else {
                 // If another writer held a lock for too long, the transaction was rolled back, so
                 // the caller may repeat the writes.
-                let may_pass = error.is_kind(FailureKind::Locked)
+                let may_pass = error.kind == FailureKind::Locked
                     || (may_retry && self.phase == TransactionPhase::Begin);
                 break Some(BatchFailure { error, may_pass });
             };

@@ -265,17 +265,11 @@ impl EvalArgs {
         if names.is_empty() {
             names = suite.models.iter().map(ToString::to_string).collect();
         }
-        if names.is_empty() {
-            match recording {
-                RecordingMode::Replay(player) => {
-                    names = player
-                        .recorded_models()
-                        .iter()
-                        .map(ToString::to_string)
-                        .collect();
-                }
-                RecordingMode::Off | RecordingMode::Recording(_) => {}
-            }
+        if names.is_empty()
+            && let RecordingMode::Replay(player) = recording
+        {
+            let recorded = player.recorded_models();
+            names = recorded.iter().map(ToString::to_string).collect();
         }
         let mut names: Vec<Option<&str>> = names.iter().map(|it| Some(it.as_str())).collect();
         if names.is_empty() {

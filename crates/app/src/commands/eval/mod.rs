@@ -14,12 +14,6 @@ use switchboard_evals::{
 };
 use switchboard_orchestration::recipe::Recipe;
 
-use crate::run_session::{
-    agent,
-    context::{self, Context},
-    failure::{Code, Failure},
-    interrupts::Interrupts,
-};
 use crate::{
     config::{environment::Environment, remove_os_error_code},
     eval::{
@@ -30,7 +24,10 @@ use crate::{
     },
     observe::{AuditLog, build_redactor},
     run_session::{
-        context::context_values,
+        agent,
+        context::{self, Context, context_values},
+        failure::{Code, Failure},
+        interrupts::Interrupts,
         recording::{RecordingMode, program_name_and_version},
         servers::Servers,
     },
@@ -59,7 +56,7 @@ pub(crate) async fn execute(
     let mut context =
         Context::load_context_for_recording(&args.global, &args.recording, environment)?;
     let (suite, origin) = args.read_suite(&context)?;
-    let blueprint = SuiteServerSettings::from_suite(&suite, Arc::new(origin));
+    let blueprint = SuiteServerSettings::from_suite(&suite, origin);
     // The secrets of the suite's servers are collected first, because the audit and the recording
     // must redact them from their first line on.
     let given = blueprint.server_secrets(&context);
@@ -71,7 +68,7 @@ pub(crate) async fn execute(
     let recipes = read_recipes(
         &suite,
         args.run.recipe.as_deref(),
-        blueprint.suite_origin(),
+        &blueprint.origin,
         &context,
     )?;
     let injected = if replay.is_replay() {

@@ -62,11 +62,7 @@ impl EvalArgs {
                 bad = terminal::BAD
             ));
         }
-        Ok(if missed.is_empty() {
-            Code::Success
-        } else {
-            Code::Failed
-        })
+        Ok(Code::failed_if(!missed.is_empty()))
     }
 
     /// Lists the results that are worse than in the earlier report. A result that exists only in

@@ -16,8 +16,7 @@ use crate::{
         context::{Context, keep_only_named_server},
         failure::{Code, Failure},
         interrupts::Interrupts,
-        servers::Servers,
-        servers::status::format_server_statuses,
+        servers::{Servers, status::format_server_statuses},
     },
     terminal::{
         STRONG,
@@ -96,11 +95,7 @@ fn list_servers(host: &McpHost, form: ListFormat) -> Result<Code, Failure> {
     })?;
     let mut statuses = statuses.iter();
     let is_missing = statuses.any(|status| status.required && !status.state.takes_calls());
-    Ok(if is_missing {
-        Code::Failed
-    } else {
-        Code::Success
-    })
+    Ok(Code::failed_if(is_missing))
 }
 
 async fn log_in(servers: &Servers, name: &str) -> Result<String, AuthError> {

@@ -131,11 +131,7 @@ async fn call_tool(
         other => Failure::runtime_error(other),
     })?;
     write_tool_output(&output, form)?;
-    Ok(if output.is_error {
-        Code::Failed
-    } else {
-        Code::Success
-    })
+    Ok(Code::failed_if(output.is_error))
 }
 
 fn unknown_tool_failure(server: &str, tool: &str, known: &[&str]) -> Failure {

@@ -5,8 +5,7 @@ use std::path::Path;
 use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
 use switchboard_orchestration::tools::arguments::{ContextInjection, ContextTemplate};
 
-use crate::config::Config;
-use crate::run_session::servers::program_path;
+use crate::{config::Config, run_session::servers::program_path};
 
 /// Name of the tool argument through which bundled servers receive the conversation id.
 const DATABASE_CONTEXT: &str = "databaseContext";

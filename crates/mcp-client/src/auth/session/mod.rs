@@ -3,7 +3,7 @@
 
 mod stored_logins;
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
@@ -172,15 +172,11 @@ impl Session {
             .await
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, TokenState> {
-        lock_mutex(&self.known)
-    }
-
     /// Returns the login with the current tokens, if any. The first call loads the login from the
     /// token store.
     async fn current_login(&self) -> Option<StoredLogin> {
         {
-            let known = self.lock_state();
+            let known = lock_mutex(&self.known);
             if known.is_loaded {
                 return known.current.clone();
             }
@@ -194,7 +190,7 @@ impl Session {
                 return None;
             }
         };
-        let mut known = self.lock_state();
+        let mut known = lock_mutex(&self.known);
         if !known.is_loaded {
             known.is_loaded = true;
             known.current = stored;
@@ -210,7 +206,7 @@ impl Session {
         origin: Option<TokenOrigin>,
     ) -> Option<SecretString> {
         let token = current.access_token().cloned();
-        let mut known = self.lock_state();
+        let mut known = lock_mutex(&self.known);
         known.is_loaded = true;
         known.declined = false;
         let unproven = known.unproven.take();
@@ -255,7 +251,7 @@ impl Session {
     /// Records that the server accepted a token. If the server rejects the token later, the session
     /// first tries to renew it.
     pub(crate) fn record_accepted_token(&self, token: &SecretString) {
-        let mut known = self.lock_state();
+        let mut known = lock_mutex(&self.known);
         if let Some((unproven, _)) = &known.unproven
             && is_same_token(Some(unproven), Some(token))
         {
@@ -300,14 +296,14 @@ impl Session {
         }
         match refusal {
             TokenRejection::Unauthorized(challenge) => {
-                if let Some((found, scopes)) = &self.lock_state().needs_person
+                if let Some((found, scopes)) = &lock_mutex(&self.known).needs_person
                     && *found >= begun
                 {
                     return Err(self.needs_login_error(scopes));
                 }
                 let new = self.handle_unauthorized(used, stored, challenge).await;
                 if let Err(AuthError::NeedsLogin { scopes, .. }) = &new {
-                    self.lock_state().needs_person = Some((Instant::now(), scopes.clone()));
+                    lock_mutex(&self.known).needs_person = Some((Instant::now(), scopes.clone()));
                 }
                 new
             }
@@ -325,7 +321,7 @@ impl Session {
         challenge: &BearerChallenge,
     ) -> Result<Option<SecretString>, AuthError> {
         let unproven = {
-            let known = self.lock_state();
+            let known = lock_mutex(&self.known);
             let unproven = known.unproven.as_ref();
             unproven
                 .filter(|(token, _)| is_same_token(Some(token), used))
@@ -410,12 +406,12 @@ impl Session {
             .options
             .on_url
             .as_deref()
-            .filter(|_| !self.lock_state().declined);
+            .filter(|_| !lock_mutex(&self.known).declined);
         let current = self
             .login_and_store(discovered, before, challenged, on_url)
             .await;
         if let Err(AuthError::Refused { what: LOGIN, .. } | AuthError::TimedOut { .. }) = &current {
-            self.lock_state().declined = true;
+            lock_mutex(&self.known).declined = true;
         }
         let token = self.set_current_login(current?, Some(TokenOrigin::Login));
         token.ok_or_else(|| self.needs_login_error(challenged))

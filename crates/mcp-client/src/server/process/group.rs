@@ -1,7 +1,7 @@
 //! Process group of a stdio server, by which the server and its descendants are ended together.
 
 #[cfg(unix)]
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use tokio::process::Child;
 
@@ -34,7 +34,7 @@ impl ProcessGroup {
     pub(super) fn set_leader(&self, child: &Child) {
         let pid = child.id().and_then(|id| i32::try_from(id).ok());
         let pid = pid.and_then(rustix::process::Pid::from_raw);
-        *self.lock_leader() = pid;
+        *lock_mutex(&self.leader) = pid;
         if let Some(pid) = pid {
             self.watchdog.watch_group(pid);
         }
@@ -42,19 +42,19 @@ impl ProcessGroup {
 
     /// Clears the id of the process group after its end, because the id may be reused.
     pub(super) fn clear_leader(&self) {
-        if let Some(pid) = self.lock_leader().take() {
+        if let Some(pid) = lock_mutex(&self.leader).take() {
             self.watchdog.unwatch_group(pid);
         }
     }
 
     /// Returns the process id of the server, which leads the group. Returns `None` after its end.
     pub(crate) fn pid(&self) -> Option<u32> {
-        let leader = (*self.lock_leader())?;
+        let leader = (*lock_mutex(&self.leader))?;
         u32::try_from(leader.as_raw_nonzero().get()).ok()
     }
 
     pub(super) fn is_alive(&self) -> bool {
-        self.lock_leader()
+        lock_mutex(&self.leader)
             .is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok())
     }
 
@@ -68,14 +68,10 @@ impl ProcessGroup {
     }
 
     fn send_signal(&self, signal: rustix::process::Signal) {
-        if let Some(pid) = *self.lock_leader() {
+        if let Some(pid) = *lock_mutex(&self.leader) {
             // Sending a signal fails if the group has already ended, which is the intended result.
             let _ = rustix::process::kill_process_group(pid, signal);
         }
-    }
-
-    fn lock_leader(&self) -> MutexGuard<'_, Option<rustix::process::Pid>> {
-        lock_mutex(&self.leader)
     }
 }
 

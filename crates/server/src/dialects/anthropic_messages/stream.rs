@@ -166,16 +166,12 @@ fn stop_reason(report: &RunReport) -> &'static str {
     if run_failure::is_refused_or_filtered(report) {
         return "refusal";
     }
-    match (report.outcome, &report.finish_reason) {
-        (Outcome::Limited, _)
-            if report
-                .error
-                .as_ref()
-                .is_some_and(|error| error.kind == RunErrorKind::ContextOverflow) =>
-        {
+    let error = report.error.as_ref().map(|error| &error.kind);
+    match (report.outcome, &report.finish_reason, error) {
+        (Outcome::Limited, _, Some(RunErrorKind::ContextOverflow)) => {
             "model_context_window_exceeded"
         }
-        (Outcome::Limited, _) | (_, Some(FinishReason::Length)) => "max_tokens",
+        (Outcome::Limited, ..) | (_, Some(FinishReason::Length), _) => "max_tokens",
         _ => "end_turn",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -16,10 +16,10 @@ use uuid::Uuid;
 use crate::{
     Problem,
     dialects::{
-        conversation::unsupported_field,
+        conversation::invalid_messages,
         tools::client_tools::{CALL_ID_PREFIX, ClientTools},
     },
-    hub::{CancelRunOnDrop, EventReader, RunHub},
+    hub::{CancelRunOnDrop, EventReader, RunHub, lock_mutex},
 };
 
 /// Extracts the run id from a call id that this server sent to a client. Returns `None` for other
@@ -145,7 +145,7 @@ impl PausedRuns {
         let since = Instant::now();
         // The new entry replaces an older entry of this run. The time-out task of the older entry
         // then finds another `since` and ends without cancelling the run.
-        self.lock_runs().insert(run.clone(), (since, paused));
+        lock_mutex(&self.runs).insert(run.clone(), (since, paused));
         let paused_runs = self.clone();
         tokio::spawn(async move {
             loop {
@@ -168,7 +168,7 @@ impl PausedRuns {
 
     /// Removes a run if its entry was inserted at the time `since` and not replaced later.
     fn remove(&self, run: &str, since: Instant) -> Option<PausedRun> {
-        let mut runs = self.lock_runs();
+        let mut runs = lock_mutex(&self.runs);
         if runs.get(run)?.0 != since {
             return None;
         }
@@ -178,7 +178,7 @@ impl PausedRuns {
     /// Returns the hub and the owner of a paused run. Returns `None` unless the run's entry was
     /// inserted at the time `since` and the run is durable and waits only for approvals.
     fn find_run_awaiting_approval(&self, run: &str, since: Instant) -> Option<(RunHub, Principal)> {
-        let runs = self.lock_runs();
+        let runs = lock_mutex(&self.runs);
         let (inserted, paused) = runs.get(run)?;
         (*inserted == since && paused.waits_only_for_approval())
             .then(|| (paused.hub.clone(), paused.owner.clone()))
@@ -209,7 +209,7 @@ impl PausedRuns {
         principal: &Principal,
         results: &ClientToolResults,
     ) -> Result<PausedRun, Problem> {
-        let mut runs = self.lock_runs();
+        let mut runs = lock_mutex(&self.runs);
         let found = runs
             .get(&results.run)
             .filter(|(_, paused)| paused.owner == *principal && !paused.calls.is_empty());
@@ -218,10 +218,9 @@ impl PausedRuns {
         };
         let has = |id: &String| results.results.iter().any(|(known, _)| known == id);
         if let Some((missing, _)) = paused.calls.iter().find(|(id, _)| !has(id)) {
-            return Err(unsupported_field(
-                "messages",
-                &format!("the tool call `{missing}` has no result"),
-            ));
+            return Err(invalid_messages(format!(
+                "the tool call `{missing}` has no result"
+            )));
         }
         let taken = runs.remove(&results.run);
         taken
@@ -236,14 +235,10 @@ impl PausedRuns {
         principal: &Principal,
         run: &str,
     ) -> Option<(Arc<ClientTools>, Vec<String>)> {
-        let runs = self.lock_runs();
+        let runs = lock_mutex(&self.runs);
         let (_, paused) = runs.get(run).filter(|(_, it)| it.owner == *principal)?;
         let ids = paused.calls.iter().map(|(id, _)| id.clone());
         Some((Arc::clone(&paused.tools), ids.collect()))
-    }
-
-    fn lock_runs(&self) -> MutexGuard<'_, HashMap<String, (Instant, PausedRun)>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

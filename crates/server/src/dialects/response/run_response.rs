@@ -200,7 +200,7 @@ impl<E: EventEncoder> EncodedRunStream<E> {
         Self {
             encoder: SequencedEncoder::new(encoder),
             is_writing: response.last_seen == 0,
-            out: SseFrames::new(),
+            out: SseFrames::default(),
             response,
         }
     }

@@ -14,10 +14,6 @@ pub(crate) struct SseFrames {
 }
 
 impl SseFrames {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Appends a server-sent event without a name.
     pub(crate) fn push_unnamed_event(&mut self, value: &impl Serialize) {
         self.push_frame(None, value);
@@ -76,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_line_break_in_a_value_does_not_end_its_frame() {
-        let mut frames = SseFrames::new();
+        let mut frames = SseFrames::default();
         frames.push_unnamed_event(&json!({"text": "a\n\nb\r\ndata: c"}));
         frames.push_named_event("ping", &json!({}));
         frames.push_text_event("[DONE]");

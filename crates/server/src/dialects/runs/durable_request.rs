@@ -18,7 +18,7 @@ use crate::{
         },
         tools::client_tools::{ClientTools, DeclaredTool},
     },
-    hub::{ConversationInput, RunHub, RunStartRequest},
+    hub::{ConversationInput, RunHub, RunStartRequest, spawn_and_await},
 };
 
 /// Approval decisions of a client about tool calls of one run.
@@ -108,7 +108,11 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
                 Some(regeneration.count_messages_to_keep(&stored)?)
             }
         };
-        cancel_open_run(&app, &principal, &self.session).await?;
+        // The client sent a new message, so the unfinished run of the session is cancelled.
+        let hub = app.hub();
+        if let Some(open) = hub.find_unfinished_run(&principal, &self.session).await? {
+            hub.cancel_run(&principal, &open.id).await?;
+        }
         let start = RunStartRequest {
             principal: principal.clone(),
             settings: self.settings,
@@ -121,7 +125,7 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
             client_tools: tools.clone().map(|tools| tools as Arc<dyn ToolHost>),
             answer_form: None,
         };
-        let started = app.hub().start_run(start).await?;
+        let started = hub.start_run(start).await?;
         let response = RunResponse::from_started_run(app, principal, &started);
         Ok(response
             .end_when_run_waits()
@@ -194,18 +198,6 @@ fn ambiguous_question_error() -> Problem {
     .with_invalid_field("messages")
 }
 
-/// Cancels the unfinished run of the session, because the client sent a new message.
-async fn cancel_open_run(
-    app: &App,
-    principal: &Principal,
-    session: &SessionId,
-) -> Result<(), Problem> {
-    if let Some(open) = app.hub().find_unfinished_run(principal, session).await? {
-        app.hub().cancel_run(principal, &open.id).await?;
-    }
-    Ok(())
-}
-
 /// Passes approval decisions and results of client tools to the run that waits for them. Returns a
 /// response with the events after the last one that the client received.
 async fn resume_waiting_run(
@@ -248,8 +240,7 @@ async fn resume_waiting_run(
         results,
         decisions,
     );
-    let delivered = tokio::spawn(input).await;
-    let (paused_at, decided) = delivered.map_err(|_| Problem::internal_error())??;
+    let (paused_at, decided) = spawn_and_await(input).await?;
     let reader = hub.event_reader(&principal, &run, 0).await?;
     let mut response = RunResponse::new(app, principal, run.as_str().into(), Some(session), reader);
     response.last_seen = paused_at.unwrap_or(last_seen);

@@ -8,10 +8,14 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use crate::{App, Problem, dialects::conversation::unsupported_field, hub::CLIENT_SERVER};
+use crate::{
+    App, Problem,
+    dialects::conversation::unsupported_field,
+    hub::{CLIENT_SERVER, lock_mutex},
+};
 use async_trait::async_trait;
 use futures_util::stream;
 use serde::Deserialize;
@@ -94,11 +98,7 @@ impl ClientTools {
 
     /// Stores the client's result of a tool call. `call` is the run's id of the tool call.
     pub(crate) fn add_tool_result(&self, call: String, output: ToolOutput) {
-        self.lock_results().insert(call, output);
-    }
-
-    fn lock_results(&self) -> MutexGuard<'_, HashMap<String, ToolOutput>> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_mutex(&self.results).insert(call, output);
     }
 }
 
@@ -115,7 +115,7 @@ impl ToolHost for ClientTools {
         // The idempotency key is `RUN/STEP/CALL`. The call id at its end may contain slashes.
         let key = call.idempotency_key.as_deref().unwrap_or_default();
         let id = key.splitn(3, '/').nth(2).unwrap_or_default();
-        self.lock_results()
+        lock_mutex(&self.results)
             .remove(id)
             .ok_or_else(|| ToolCallError::Refused {
                 server: CLIENT_SERVER.to_owned(),

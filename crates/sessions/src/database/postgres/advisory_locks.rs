@@ -1,7 +1,7 @@
 //! Instance locks as PostgreSQL advisory locks. Each has a connection, which ends with the process.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -18,7 +18,9 @@ use tokio::{
 use uuid::Uuid;
 
 use super::connection::database_error;
-use crate::database::{Connection, Database, DatabaseError, InstanceClaim, InstanceLocks, values};
+use crate::database::{
+    Connection, Database, DatabaseError, InstanceClaim, InstanceLocks, lock_mutex, values,
+};
 
 /// Interval between two checks that the connection that holds the advisory lock still works.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -72,10 +74,6 @@ impl AdvisoryLocks {
             keeper: Mutex::new(None),
         }
     }
-
-    fn lock_keeper_task(&self) -> MutexGuard<'_, Option<AbortHandle>> {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
@@ -86,7 +84,7 @@ impl InstanceLocks for AdvisoryLocks {
             .acquire_new_advisory_lock()
             .await
             .map_err(database_error)?;
-        let mut keeper = self.lock_keeper_task();
+        let mut keeper = lock_mutex(&self.keeper);
         if keeper.is_none() {
             let shared = Arc::clone(&self.shared);
             *keeper =
@@ -96,10 +94,8 @@ impl InstanceLocks for AdvisoryLocks {
     }
 
     fn own_id(&self) -> Option<String> {
-        self.shared
-            .lock_claim_mutex()
-            .as_ref()
-            .map(|claim| claim.id.clone())
+        let claim = lock_mutex(&self.shared.claim);
+        claim.as_ref().map(|claim| claim.id.clone())
     }
 
     async fn is_dead(&self, database: &dyn Database, id: &str) -> Result<bool, DatabaseError> {
@@ -127,10 +123,10 @@ impl InstanceLocks for AdvisoryLocks {
     }
 
     fn release_lock(&self) {
-        if let Some(keeper) = self.lock_keeper_task().take() {
+        if let Some(keeper) = lock_mutex(&self.keeper).take() {
             keeper.abort();
         }
-        *self.shared.lock_claim_mutex() = None;
+        *lock_mutex(&self.shared.claim) = None;
         // `try_lock` fails if the aborted task still uses the connection. Then the connection is
         // closed when the task and this value have been dropped.
         if let Ok(mut holder) = self.shared.holder.try_lock() {
@@ -160,7 +156,7 @@ impl SharedLockState {
                     id: id.to_string(),
                     lock_key,
                 };
-                *self.lock_claim_mutex() = Some(claim.clone());
+                *lock_mutex(&self.claim) = Some(claim.clone());
                 *holder = Some(connection);
                 return Ok(claim);
             }
@@ -183,7 +179,7 @@ impl SharedLockState {
                 }
             }
             *holder = None;
-            let lock_key = self.lock_claim_mutex().as_ref().map(|claim| claim.lock_key);
+            let lock_key = lock_mutex(&self.claim).as_ref().map(|claim| claim.lock_key);
             let Some(lock_key) = lock_key else { continue };
             // `relock` fails until the server has detected the loss of the old connection, which
             // holds the lock until then.
@@ -202,10 +198,6 @@ impl SharedLockState {
         let options = self.options.clone().options(KEEPALIVES);
         // The future is boxed, because it is large and part of the future of every transaction.
         Box::pin(options.connect()).await
-    }
-
-    fn lock_claim_mutex(&self) -> MutexGuard<'_, Option<InstanceClaim>> {
-        self.claim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

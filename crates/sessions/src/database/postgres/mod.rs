@@ -89,7 +89,7 @@ impl Database for Postgres {
         let mut connection = self.readers.acquire().await.map_err(database_error)?;
         let fetching = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
         let rows = with_timeout(self.timeout, fetching).await;
-        if matches!(&rows, Err(error) if error.is_kind(FailureKind::ConnectionLost)) {
+        if matches!(&rows, Err(error) if error.kind == FailureKind::ConnectionLost) {
             // The lost connection is removed from the pool, so that no other read uses it.
             drop(connection.detach());
         }

@@ -4,7 +4,7 @@ use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io,
     path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
 };
 
 use async_trait::async_trait;
@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use super::files::{create_private_folder, set_private_mode};
 use crate::database::{
-    Connection, Database, DatabaseError, FailureKind, InstanceClaim, InstanceLocks, values,
+    Connection, Database, DatabaseError, FailureKind, InstanceClaim, InstanceLocks, lock_mutex,
+    values,
 };
 
 pub(super) struct FileLocks {
@@ -45,7 +46,7 @@ impl FileLocks {
     }
 
     fn is_unlocked(&self, id: &str) -> io::Result<bool> {
-        if self.own_lock().as_ref().is_some_and(|(own, _)| own == id) {
+        if self.own_id().as_deref() == Some(id) {
             return Ok(false);
         }
         let file = match File::open(self.lock_path(id)) {
@@ -65,10 +66,6 @@ impl FileLocks {
     fn lock_path(&self, id: &str) -> PathBuf {
         self.folder.join(id)
     }
-
-    fn own_lock(&self) -> MutexGuard<'_, Option<(String, File)>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
@@ -76,7 +73,7 @@ impl InstanceLocks for FileLocks {
     async fn acquire_new_lock(&self) -> Result<InstanceClaim, DatabaseError> {
         let id = Uuid::now_v7().to_string();
         let file = self.create_lock_file(&id).map_err(database_error)?;
-        let before = self.own_lock().replace((id.clone(), file));
+        let before = lock_mutex(&self.own).replace((id.clone(), file));
         if let Some((before, _)) = before {
             self.remove_stale_lock(&before);
         }
@@ -84,7 +81,7 @@ impl InstanceLocks for FileLocks {
     }
 
     fn own_id(&self) -> Option<String> {
-        self.own_lock().as_ref().map(|(id, _)| id.clone())
+        lock_mutex(&self.own).as_ref().map(|(id, _)| id.clone())
     }
 
     async fn is_dead(&self, _database: &dyn Database, id: &str) -> Result<bool, DatabaseError> {
@@ -127,7 +124,7 @@ impl InstanceLocks for FileLocks {
     }
 
     fn release_lock(&self) {
-        *self.own_lock() = None;
+        *lock_mutex(&self.own) = None;
     }
 }
 

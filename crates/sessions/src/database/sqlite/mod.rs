@@ -4,11 +4,7 @@ mod connection;
 mod file_locks;
 mod files;
 
-use std::{
-    path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Mutex, time::Duration};
 
 use async_trait::async_trait;
 use tokio::{
@@ -18,7 +14,9 @@ use tokio::{
 };
 
 use self::{connection::SqliteConnection, file_locks::FileLocks};
-use super::{Connection, Database, DatabaseError, FailureKind, InstanceLocks, Row, Value};
+use super::{
+    Connection, Database, DatabaseError, FailureKind, InstanceLocks, Row, Value, lock_mutex,
+};
 use crate::options::{DEFAULT_TIMEOUT, Durability};
 
 pub(crate) use files::create_private_file;
@@ -81,12 +79,6 @@ impl Sqlite {
         self
     }
 
-    fn idle_readers(&self) -> MutexGuard<'_, Vec<SqliteConnection>> {
-        self.idle_readers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Opens a read-only connection.
     async fn open_reader(&self) -> Result<SqliteConnection, DatabaseError> {
         let path = self.path.clone();
@@ -103,7 +95,7 @@ impl Database for Sqlite {
         loop {
             let opened = SqliteConnection::open(&self.path, &self.pragmas, BUSY_TIMEOUT);
             match opened {
-                Err(error) if error.is_kind(FailureKind::Locked) && Instant::now() < deadline => {
+                Err(error) if error.kind == FailureKind::Locked && Instant::now() < deadline => {
                     sleep(OPEN_INTERVAL).await;
                 }
                 opened => return Ok(Box::new(opened?)),
@@ -125,14 +117,14 @@ impl Database for Sqlite {
             return Err(DatabaseError::new(FailureKind::Overloaded, cause));
         };
         let _permit = permit.map_err(|_| DatabaseError::other_failure("the store is closed"))?;
-        let idle = self.idle_readers().pop();
+        let idle = lock_mutex(&self.idle_readers).pop();
         let mut reader = match idle {
             Some(reader) => reader,
             None => self.open_reader().await?,
         };
         let read = move || Ok((reader.query(sql, &values), reader));
         let (rows, reader) = run_blocking(read).await?;
-        self.idle_readers().push(reader);
+        lock_mutex(&self.idle_readers).push(reader);
         rows
     }
 
@@ -149,7 +141,7 @@ impl Database for Sqlite {
     async fn close(&self) {
         self.reader_permits.close();
         // A connection in use returns to `idle_readers` later and closes with the store.
-        self.idle_readers().clear();
+        lock_mutex(&self.idle_readers).clear();
     }
 
     fn transaction_timeout(&self) -> Duration {
