@@ -31,6 +31,10 @@ pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 /// Maximum time from sending a GET request to the first byte of its response.
 const GET_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Time after which an unused connection is closed. Common load balancers close it after 60 s, and
+/// a request at that moment would fail.
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
+
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// An HTTP client for one provider. Clones share the connections.
@@ -274,6 +278,7 @@ impl HttpTransport {
 fn client_builder(config: &TransportConfig) -> reqwest::ClientBuilder {
     let builder = Client::builder()
         .connect_timeout(config.connect_timeout)
+        .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
         .user_agent(&config.user_agent)
         .redirect(reqwest::redirect::Policy::none());
     if config.system_proxy {
