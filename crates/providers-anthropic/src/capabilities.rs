@@ -1,4 +1,5 @@
-//! Looks up the capabilities of Claude models in the table of [`rules`](mod@crate::rules).
+//! Looks up the capabilities of Claude models in the table of
+//! [`model_rules`](mod@crate::model_rules).
 
 use switchboard_domain::ModelCapabilities;
 

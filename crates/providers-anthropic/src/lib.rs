@@ -8,7 +8,7 @@
 //! | [`messages`] | the mapping, without I/O |
 //! | [`options`] | [`MessagesOptions`]: options of the mapping |
 //! | [`server_tool`] | [`ServerTool`]: tools that the API runs on its own servers |
-//! | [`rules`](mod@rules) | the features of each Claude model, in one table |
+//! | [`model_rules`](mod@model_rules) | the features of each Claude model, in one table |
 //! | [`capabilities`](mod@capabilities) | the same features as [`ModelCapabilities`] |
 //!
 //! [`ModelCapabilities`]: switchboard_domain::ModelCapabilities

@@ -1,7 +1,7 @@
 //! Tools that the API runs on its own servers.
 //!
 //! Source: the types of the official SDK (anthropic 2.11.0). The web search version of each model
-//! is in [`rules`](mod@crate::rules).
+//! is in [`model_rules`](mod@crate::model_rules).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

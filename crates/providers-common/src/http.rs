@@ -4,11 +4,11 @@
 //! |---|---|
 //! | [`transport`] | [`HttpTransport`](transport::HttpTransport): the HTTP client of a provider |
 //! | [`retry`] | [`stream_with_retry`](retry::stream_with_retry): repeats a failed request |
-//! | [`classify`] | [`ErrorClassifier`](error_classifier::ErrorClassifier): errors of failed answers |
+//! | [`error_classifier`] | [`ErrorClassifier`](error_classifier::ErrorClassifier): error kinds |
 //! | [`byte_stream`] | [`ByteStream`](byte_stream::ByteStream): a body as it arrives |
 //! | `sse`, `ndjson` | a body split into frames |
 //! | `text_fast_path` | fast reading of frames that differ only in their text |
-//! | [`decoder`] | [`WireDecoder`](wire_decoder::WireDecoder): frames become events |
+//! | [`wire_decoder`] | [`WireDecoder`](wire_decoder::WireDecoder): frames become events |
 //! | [`stream_decoding`] | a body and a decoder become a model's stream |
 
 pub mod byte_stream;

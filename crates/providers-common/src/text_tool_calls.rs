@@ -6,10 +6,10 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `form` | [`TextCallFormat`], [`TextCallFormats`] |
+//! | `call_format` | [`TextCallFormat`], [`TextCallFormats`] |
 //! | `events` | [`TextCallConverter`]: converts an answer's events |
 //! | `scan`, `markdown` | splits a text into text and calls; skips examples |
-//! | `forms` | a parser per form |
+//! | `format_parsers` | a parser per form |
 //! | `cursor`, `json_calls`, `literal` | shared parsers of marks, calls as JSON, and values |
 //! | [`prompted`] | tools for models without tool support |
 //!

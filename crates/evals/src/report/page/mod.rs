@@ -1,6 +1,6 @@
 //! Renders a report as one self-contained HTML page. The page loads nothing from the network: its
 //! style and script are embedded, and its security policy forbids all others. Only the filter for
-//! runs needs the script. All text of models, tools and reports is escaped, see `escape`.
+//! runs needs the script. All text of models, tools and reports is escaped, see `html_escape`.
 
 mod chart;
 mod html_escape;
