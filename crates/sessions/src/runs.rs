@@ -16,8 +16,8 @@ use crate::{
     write::{
         queue::WriteError,
         transaction::{
-            EventRow, INSERT_RUN_MESSAGES, Transaction, no_such_run_error, run_conflict,
-            session_busy_error, session_conflict,
+            EventRow, Transaction, no_such_run_error, run_conflict, session_busy_error,
+            session_conflict,
         },
     },
 };
@@ -174,8 +174,7 @@ impl RunStore for Store {
             };
             let key = row.read_int(0)?;
             tx.connection.execute(TRUNCATE, values![key, from]).await?;
-            tx.insert_messages_in_batches(&INSERT_RUN_MESSAGES, key, from, &messages)
-                .await?;
+            tx.insert_run_messages(key, from, &messages).await?;
             let values = values![key, &tx.now.text];
             tx.connection.execute(TOUCH, values).await?;
             Ok(())

@@ -47,10 +47,10 @@ pub(crate) struct LockedSession {
 
 /// INSERT statements for rows of (key, position, message), each with its number of rows. They are
 /// sorted by that number, the largest first, so that many messages need few statements.
-pub(crate) type MessageInserts = LazyLock<[(usize, String); 4]>;
+type MessageInserts = LazyLock<[(usize, String); 4]>;
 
 static INSERT_MESSAGES: MessageInserts = LazyLock::new(|| message_insert_sql("messages (session"));
-pub(crate) static INSERT_RUN_MESSAGES: MessageInserts =
+static INSERT_RUN_MESSAGES: MessageInserts =
     LazyLock::new(|| message_insert_sql("run_messages (run"));
 
 fn message_insert_sql(table_and_key: &str) -> [(usize, String); 4] {
@@ -225,9 +225,18 @@ impl Transaction<'_> {
             .await
     }
 
-    /// Inserts messages of a session or of a run, from position `from` on. `key` is the row key of
-    /// the session or run.
-    pub(crate) async fn insert_messages_in_batches(
+    /// Inserts messages into the conversation of a run, from position `from` on.
+    pub(crate) async fn insert_run_messages(
+        &mut self,
+        run: i64,
+        from: u64,
+        messages: &[String],
+    ) -> Result<(), DatabaseError> {
+        self.insert_messages_in_batches(&INSERT_RUN_MESSAGES, run, from, messages)
+            .await
+    }
+
+    async fn insert_messages_in_batches(
         &mut self,
         inserts: &'static MessageInserts,
         key: i64,
