@@ -63,8 +63,8 @@ impl From<&str> for ToolError {
     }
 }
 
-/// Returns the default value `N` of a numeric argument, as in `serde(default =
-/// "default_number::<25>")`.
+/// Returns the default value `N` of a numeric argument. In `serde(default)` it is written as
+/// `default_number::<25>`.
 pub(crate) fn default_number<const N: usize>() -> usize {
     N
 }
