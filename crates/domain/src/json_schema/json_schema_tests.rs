@@ -43,6 +43,16 @@ fn refuses_schemas_that_multiply_with_every_reference() {
 }
 
 #[test]
+fn refuses_to_copy_a_large_value_into_many_errors() {
+    let schema = json!({"anyOf": vec![json!({"type": "string"}); 200]});
+    let validator = SchemaValidator::compile(&schema).unwrap();
+    let value = json!(vec![1; 20_000]);
+    assert_eq!(validator.is_valid(&value), Ok(false));
+    let refusal = validator.list_errors(&value).unwrap_err();
+    assert_eq!(refusal.max, MAX_ERROR_STEPS);
+}
+
+#[test]
 fn refuses_comparisons_that_take_too_long() {
     let many: Vec<Value> = (0..20_000)
         .map(|n| json!({"n": n, "text": "x".repeat(50)}))

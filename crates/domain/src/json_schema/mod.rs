@@ -131,7 +131,7 @@ impl SchemaValidator {
         self.check_step_limit(value)?;
         let steps = validation_cost::count_error_listing_steps(&self.schema, value, MAX_VISITS);
         if steps.is_none_or(|steps| steps > MAX_ERROR_STEPS) {
-            let max = MAX_ERROR_STEPS;
+            let max = steps.map_or(MAX_VISITS, |_| MAX_ERROR_STEPS);
             return if self.validator.is_valid(value) {
                 Ok(Vec::new())
             } else {

@@ -42,6 +42,7 @@ fn request() -> ChatRequest {
         tools: vec![Arc::new(ToolDefinition::new("add", "", json!({})))],
         tool_choice: ToolChoice::Only(vec!["add".into()]),
         max_output_tokens: Some(100),
+        delivery: Delivery::Whole,
         ..ChatRequest::default()
     }
 }
@@ -115,6 +116,7 @@ fn runs_and_calls_are_spans_of_the_conventions() {
         ("gen_ai.response.model", "flash-001"),
         ("gen_ai.response.finish_reasons", "tool_use"),
         ("gen_ai.request.max_tokens", "100"),
+        ("gen_ai.request.stream", "false"),
         ("gen_ai.usage.cache_read.input_tokens", "3"),
         ("switchboard.tool_choice.asked", "only add"),
         ("switchboard.tool_choice.outcome", "relaxed: no"),
