@@ -1,10 +1,12 @@
-"""The verdicts of the Berkeley Function Calling Leaderboard's own checker, to compare ours with.
+"""Prints the verdicts of the checker of the Berkeley Function Calling Leaderboard.
 
-Reads one case a line from standard input: {"category", "function", "answer", "calls": [[name, text]]}, where `text` is
-what a model wrote as the input of its call. Writes one word a line: `right`, `wrong` or `crash`.
+Reads one JSON case per line from standard input:
+{"category", "function", "answer", "calls": [[name, text]]}. `text` is the tool input as the model
+wrote it. Writes `right`, `wrong` or `crash` per line.
 
-Needs the package `bfcl-eval` and none of the packages that it depends on: the checker asks its table of models for one
-thing only, whether a model's API takes dots in names. Ours sees the original names, so the answer is "it does".
+Needs the package `bfcl-eval` without its dependencies. The checker uses its model table only to
+find out whether the API of a model allows dots in names. Our scorer compares the original names,
+so `Models` reports for every model that dots are allowed.
 """
 
 import json
@@ -12,7 +14,7 @@ import sys
 import types
 
 
-def stand_in(name, **members):
+def register_stub_module(name, **members):
     module = types.ModuleType(name)
     vars(module).update(members)
     sys.modules[name] = module
@@ -23,41 +25,45 @@ class Models(dict):
         return types.SimpleNamespace(underscore_to_dot=False)
 
 
-stand_in("bfcl_eval.constants.model_config", MODEL_CONFIG_MAPPING=Models())
-# Texts in Java and JavaScript, which need parsers of these languages.
+register_stub_module("bfcl_eval.constants.model_config", MODEL_CONFIG_MAPPING=Models())
+# The converters for Java and JavaScript need parsers for these languages, which are not installed.
 for language in ("java", "js"):
     converter = f"{language}_type_converter"
-    stand_in(f"bfcl_eval.eval_checker.ast_eval.type_convertor.{converter}", **{converter: None})
+    register_stub_module(
+        f"bfcl_eval.eval_checker.ast_eval.type_convertor.{converter}", **{converter: None}
+    )
 
 from bfcl_eval.constants.enums import Language  # noqa: E402
 from bfcl_eval.eval_checker.ast_eval.ast_checker import ast_checker  # noqa: E402
 
 
-def decoded(calls):
-    """As the handlers of models with function calling decode an answer; None if there is none to judge."""
+def decode(calls):
+    """Decodes calls like the handlers of the benchmark. Returns None without valid calls."""
     try:
-        found = [{name: json.loads(text)} for name, text in calls]
+        decoded = [{name: json.loads(text)} for name, text in calls]
     except ValueError:
         return None
-    # What is no call with named arguments, and an answer without a call, is a text to the benchmark.
-    if not found or not all(isinstance(arguments, dict) for one in found for arguments in one.values()):
+    # The benchmark treats an answer as text if it has no calls or a call without named arguments.
+    if not decoded or not all(
+        isinstance(arguments, dict) for call in decoded for arguments in call.values()
+    ):
         return None
-    return found
+    return decoded
 
 
 def verdict(case):
-    found = decoded(case["calls"])
+    calls = decode(case["calls"])
     if "irrelevance" in case["category"]:
-        return "right" if found is None else "wrong"
-    if found is None:
+        return "right" if calls is None else "wrong"
+    if calls is None:
         return "wrong"
     try:
-        checked = ast_checker(
-            case["function"], found, case["answer"], Language.PYTHON, case["category"], "any"
+        result = ast_checker(
+            case["function"], calls, case["answer"], Language.PYTHON, case["category"], "any"
         )
     except Exception:
         return "crash"
-    return "right" if checked["valid"] else "wrong"
+    return "right" if result["valid"] else "wrong"
 
 
 for line in sys.stdin:

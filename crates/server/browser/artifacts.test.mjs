@@ -1,26 +1,26 @@
-// What answers hold beyond text, how text grows, and whether everybody can use it.
+// Tests of artifacts, incremental text rendering and accessibility.
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { Gate, Model } from "./model.mjs";
-import { Program, choose, config, fine, finished, open, send, startBrowser, violations } from "./stage.mjs";
+import { Gate, ScriptedModel } from "./model.mjs";
+import { Program, axeViolations, checkAndClose, config, open, runFinished, sendMessage, startBrowser } from "./stage.mjs";
 
-/** The head of a tool's card, which opens it. */
-const CARD = ".tool > details > summary";
+/** Header of a tool card. A click on it toggles the card. */
+const CARD_HEADER = ".tool > details > summary";
 const SCRIPTED = "scripted/scripted";
 const text = (content) => ({ type: "text", content });
 const artifact = (artifactType, title, content, language) => ({ type: "artifact", artifactType, title, content, ...(language ? { language } : {}) });
-const waitText = (locator, wanted) => locator.filter({ hasText: wanted }).first().waitFor();
+const waitForText = (locator, expected) => locator.filter({ hasText: expected }).first().waitFor();
 
-const PAGE = `<h1>A page</h1><p id="said"></p><a href="https://tracker.example/">out</a><script>
-  const say = (words) => { document.getElementById("said").textContent += words + ". "; };
-  say("script ran");
-  try { parent.document.title = "taken over"; } catch { say("no parent"); }
-  try { localStorage.getItem("x"); } catch { say("no storage"); }
-  fetch("https://tracker.example/x").then(() => say("network"), () => say("no network"));
+const HOSTILE_PAGE = `<h1>A page</h1><p id="said"></p><a href="https://tracker.example/">out</a><script>
+  const log = (text) => { document.getElementById("said").textContent += text + ". "; };
+  log("script ran");
+  try { parent.document.title = "taken over"; } catch { log("no parent"); }
+  try { localStorage.getItem("x"); } catch { log("no storage"); }
+  fetch("https://tracker.example/x").then(() => log("network"), () => log("no network"));
   new Image().src = "https://tracker.example/pixel.png";
-  try { top.location = "https://tracker.example/top"; } catch { say("no top"); }
+  try { top.location = "https://tracker.example/top"; } catch { log("no top"); }
 </script>`;
 
 const ITEMS = [
@@ -31,19 +31,19 @@ const ITEMS = [
   artifact("table", "As Markdown", "| a | b |\n|---|--:|\n| 1 | 2 |"),
   artifact("code", "limit.rs", "pub fn limit() -> u32 {\n    3\n}", "rust"),
   artifact("text/markdown", "Notes", "## Notes\n\n- one\n- two"),
-  artifact("html", "A page", PAGE),
+  artifact("html", "A page", HOSTILE_PAGE),
   artifact("image/svg+xml", "A square", "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"40\" height=\"40\"><script>window.harmed = 1</script><rect width=\"40\" height=\"40\"/></svg>"),
   artifact("json", "Data", "{\"a\": [1, 2]}"),
   artifact("chart", "Not a chart", "{\"what\": \"ever\"}"),
 ];
 
-describe("artifacts, text and access", { concurrency: false }, () => {
+describe("artifacts, text and accessibility", { concurrency: false }, () => {
   let model;
   let program;
   let browser;
 
   before(async () => {
-    model = await new Model().start();
+    model = await new ScriptedModel().start();
     program = new Program(config(model, { model: SCRIPTED }));
     mkdirSync(join(program.folder, "recipes"));
     writeFileSync(join(program.folder, "recipes", "forms.yaml"), "name: forms\ndescription: Answers in texts and artifacts.\nstrategy: gather-format\n");
@@ -61,74 +61,74 @@ describe("artifacts, text and access", { concurrency: false }, () => {
     return open(browser, program.url, options);
   };
 
-  /** A page with an answer in all its kinds. */
-  async function withArtifacts(page, items = ITEMS) {
-    model.say(["I know enough."], [{ form: items }]);
+  /** Sends a question that is answered with the given items. */
+  async function showArtifacts(page, items = ITEMS) {
+    model.enqueue(["I know enough."], [{ form: items }]);
     await page.selectOption("#recipe", "forms");
-    await send(page, "Show me everything");
-    await finished(page);
+    await sendMessage(page, "Show me everything");
+    await runFinished(page);
   }
 
-  test("each kind of artifact is shown as what it is", async () => {
+  test("each artifact type is rendered", async () => {
     const page = await visit();
-    // What the page in the frame tries is refused by its policy, and the browser says so.
-    page.expected.push(/tracker\.example/, /Content Security Policy/, /Unsafe attempt to initiate navigation/);
-    await withArtifacts(page);
-    const of = (title) => page.locator(".artifact", { has: page.locator("figcaption strong", { hasText: title }) });
+    // The browser reports that the frame's policy blocks the attempts of the hostile page.
+    page.expectedProblems.push(/tracker\.example/, /Content Security Policy/, /Unsafe attempt to initiate navigation/);
+    await showArtifacts(page);
+    const artifactOf = (title) => page.locator(".artifact", { has: page.locator("figcaption strong", { hasText: title }) });
     assert.equal(await page.locator(".artifact").count(), ITEMS.length - 1);
     assert.match(await page.locator(".run > .text").first().innerText(), /Here is what was found\./);
     for (const title of ["How a ticket goes", "Value by month"]) {
-      const picture = of(title).locator(".drawing img");
+      const picture = artifactOf(title).locator(".drawing img");
       await picture.waitFor();
       await picture.evaluate((it) => it.decode());
       assert.ok(await picture.evaluate((it) => it.naturalWidth > 100 && it.naturalHeight > 30), title);
       assert.match(await picture.getAttribute("alt"), new RegExp(title));
     }
-    assert.match(await of("Value by month").locator("img").getAttribute("alt"), /2025: Jan 12, Feb 19/);
-    assert.deepEqual(await of("Customers").locator("td").allInnerTexts(), ["El-Amin, Noor", "530.19", "Juno", "120.50"]);
-    assert.deepEqual(await of("As Markdown").locator("td").allInnerTexts(), ["1", "2"]);
-    await of("limit.rs").locator(".hljs-keyword").first().waitFor();
-    assert.equal(await of("Notes").locator("li").count(), 2);
-    assert.ok(await of("A square").locator("img").evaluate(async (it) => { await it.decode(); return it.naturalWidth === 40; }));
-    await waitText(of("Not a chart"), "form of this chart is not known");
+    assert.match(await artifactOf("Value by month").locator("img").getAttribute("alt"), /2025: Jan 12, Feb 19/);
+    assert.deepEqual(await artifactOf("Customers").locator("td").allInnerTexts(), ["El-Amin, Noor", "530.19", "Juno", "120.50"]);
+    assert.deepEqual(await artifactOf("As Markdown").locator("td").allInnerTexts(), ["1", "2"]);
+    await artifactOf("limit.rs").locator(".hljs-keyword").first().waitFor();
+    assert.equal(await artifactOf("Notes").locator("li").count(), 2);
+    assert.ok(await artifactOf("A square").locator("img").evaluate(async (it) => { await it.decode(); return it.naturalWidth === 40; }));
+    await waitForText(artifactOf("Not a chart"), "Unsupported chart format");
 
     const frame = page.frameLocator('iframe[title="A page"]');
-    await waitText(frame.locator("#said"), "no network");
-    const said = await frame.locator("#said").innerText();
-    for (const words of ["script ran", "no parent", "no storage", "no network"]) assert.match(said, new RegExp(words));
+    await waitForText(frame.locator("#said"), "no network");
+    const log = await frame.locator("#said").innerText();
+    for (const entry of ["script ran", "no parent", "no storage", "no network"]) assert.match(log, new RegExp(entry));
     const attributes = await page.locator('iframe[title="A page"]').evaluate((it) => [it.getAttribute("sandbox"), it.src]);
     assert.deepEqual(attributes, ["allow-scripts", `${program.url}/assets/frames/foreign.html`]);
     assert.equal(new URL(page.url()).host, new URL(program.url).host);
     assert.equal(await page.evaluate(() => window.harmed), undefined);
 
-    await of("How a ticket goes").getByRole("button", { name: "Source" }).click();
-    assert.match(await of("How a ticket goes").locator("pre").innerText(), /flowchart LR/);
-    const [saved] = await Promise.all([page.waitForEvent("download"), of("limit.rs").getByRole("button", { name: "Save" }).click()]);
-    assert.equal(saved.suggestedFilename(), "limit.rs");
-    // Requests that the policy refused never left.
-    page.strangers = page.strangers.filter((it) => !it.includes("tracker.example"));
+    await artifactOf("How a ticket goes").getByRole("button", { name: "Source" }).click();
+    assert.match(await artifactOf("How a ticket goes").locator("pre").innerText(), /flowchart LR/);
+    const [download] = await Promise.all([page.waitForEvent("download"), artifactOf("limit.rs").getByRole("button", { name: "Download" }).click()]);
+    assert.equal(download.suggestedFilename(), "limit.rs");
+    // Playwright reports these requests although the policy blocked them.
+    page.foreignRequests = page.foreignRequests.filter((it) => !it.includes("tracker.example"));
     await page.reload();
     await page.locator(".artifact").nth(ITEMS.length - 2).waitFor();
-    page.strangers = page.strangers.filter((it) => !it.includes("tracker.example"));
-    await fine(page);
+    page.foreignRequests = page.foreignRequests.filter((it) => !it.includes("tracker.example"));
+    await checkAndClose(page);
   });
 
-  test("a diagram in an answer is drawn, and one that cannot be is shown as it is written", async () => {
+  test("a Mermaid diagram in an answer is drawn, and an invalid one is shown as source", async () => {
     const page = await visit();
-    model.say(["Look:\n\n```mermaid\nflowchart TD\n  A --> B\n```\n\nAnd:\n\n```mermaid\nno such thing [\n```\n"]);
-    await send(page, "Draw");
-    await finished(page);
+    model.enqueue(["Look:\n\n```mermaid\nflowchart TD\n  A --> B\n```\n\nAnd:\n\n```mermaid\nno such thing [\n```\n"]);
+    await sendMessage(page, "Draw");
+    await runFinished(page);
     const picture = page.locator(".artifact .drawing img");
     await picture.waitFor();
-    // The words on its lines can be read: the picture's ground is behind them.
+    // Labels on edges have an outline, so that they are readable on top of the lines.
     assert.match(decodeURIComponent(await picture.getAttribute("src")), /\.edgeLabel text\s*\{[^}]*paint-order:\s*stroke/);
-    await waitText(page.locator(".artifact .warning"), "It cannot be drawn");
+    await waitForText(page.locator(".artifact .warning"), "Couldn't render");
     assert.match(await page.locator(".artifact").nth(1).locator("pre").innerText(), /no such thing/);
     assert.equal(await page.locator(".run > .text").count(), 2);
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("text that grows comes to the same as the whole, and what stands is not drawn again", async () => {
+  test("incremental rendering gives the same result as rendering the complete text", async () => {
     const page = await visit();
     const cases = [
       "# A\n\nText *with* `code`.\n\n- one\n- two\n  - three\n\n1. x\n2. y\n\n> quote\n\n---\n\nEnd",
@@ -138,222 +138,221 @@ describe("artifacts, text and access", { concurrency: false }, () => {
       "- a\n\n  para\n\n- b\n\n      code\n\ntext with <b>markup</b> &amp; more\n\n<details><summary>s</summary>\n\nx\n\n</details>\n",
       "Ünïcödé 🎉 \n\n\n\n**a\n\nb**\n\n\\*not\\*\r\n\r\nwindows",
     ];
-    const differences = await page.evaluate(async (all) => {
-      const { Growing } = await import("/assets/js/text.js");
+    const differences = await page.evaluate(async (sources) => {
+      const { IncrementalRenderer } = await import("/assets/js/text.js");
       const found = [];
-      const plain = (element) => {
+      const withoutHighlighting = (element) => {
         for (const code of element.querySelectorAll("code.hljs")) code.replaceWith(Object.assign(document.createElement("code"), { textContent: code.textContent }));
         return element.innerHTML;
       };
-      for (const source of all) {
-        const whole = document.createElement("div");
-        new Growing(whole).update(source, false);
+      for (const source of sources) {
+        const complete = document.createElement("div");
+        new IncrementalRenderer(complete).update(source, false);
         for (const step of [1, 3, 17]) {
-          const grown = document.createElement("div");
-          const growing = new Growing(grown);
-          for (let end = 0; end <= source.length; end += step) growing.update(source.slice(0, end), true);
-          growing.update(source, false);
-          if (plain(grown) !== plain(whole)) found.push({ source, step, grown: plain(grown), whole: plain(whole) });
+          const incremental = document.createElement("div");
+          const renderer = new IncrementalRenderer(incremental);
+          for (let end = 0; end <= source.length; end += step) renderer.update(source.slice(0, end), true);
+          renderer.update(source, false);
+          const [actual, expected] = [withoutHighlighting(incremental), withoutHighlighting(complete)];
+          if (actual !== expected) found.push({ source, step, actual, expected });
         }
       }
       return found;
     }, cases);
     assert.deepEqual(differences, []);
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("a text shows no less than it says, whatever it is made of, and stops the page for no time", async () => {
+  test("deeply nested Markdown is shown in full and does not block the page", async () => {
     const page = await visit();
-    const many = (piece, count = 30_000) => piece.repeat(count);
+    const repeat = (piece, count = 30_000) => piece.repeat(count);
     const cases = {
-      "quotes in quotes": `${many(">")} the end`,
-      "lists in lists": `${many("- ")} the end`,
-      "both": `${many("> - ")} the end`,
-      "emphasis": `${many("*a")} the end`,
-      "mixed emphasis": `${many("*a_")} the end`,
-      "links in links": `${many("[a](")} the end`,
-      "code": `${many("`a``")} the end`,
-      "tags": `${many("<b>")} the end`,
-      "tags with lines": `${many("<div>\n")} the end`,
-      "tags with blocks": `${many("<div>\n\n")} the end`,
-      "tags that do not end": `${many("<b a=\"")} the end`,
+      "quotes in quotes": `${repeat(">")} the end`,
+      "lists in lists": `${repeat("- ")} the end`,
+      "both": `${repeat("> - ")} the end`,
+      "emphasis": `${repeat("*a")} the end`,
+      "mixed emphasis": `${repeat("*a_")} the end`,
+      "links in links": `${repeat("[a](")} the end`,
+      "code": `${repeat("`a``")} the end`,
+      "tags": `${repeat("<b>")} the end`,
+      "tags with lines": `${repeat("<div>\n")} the end`,
+      "tags with blocks": `${repeat("<div>\n\n")} the end`,
+      "tags that do not end": `${repeat("<b a=\"")} the end`,
     };
-    const found = await page.evaluate(async (all) => {
-      const { Growing } = await import("/assets/js/text.js");
-      const bad = [];
-      for (const [name, source] of Object.entries(all)) {
-        const place = document.createElement("div");
-        document.body.append(place);
-        const growing = new Growing(place);
-        const begun = performance.now();
-        growing.update(source, false);
-        const took = Math.round(performance.now() - begun);
-        if (took > 3_000 || !place.textContent.trimEnd().endsWith("the end")) bad.push({ name, took, end: place.textContent.slice(-40) });
-        // While it comes in pieces, no picture takes long either.
-        const grown = new Growing(document.createElement("div"));
-        for (let part = 1; part <= 10; part += 1) grown.update(source.slice(0, (source.length * part) / 10), true);
-        grown.update(source, false);
-        if (grown.element.textContent !== place.textContent) bad.push({ name, grown: grown.element.textContent.slice(-40) });
-        place.remove();
+    const failures = await page.evaluate(async (sources) => {
+      const { IncrementalRenderer } = await import("/assets/js/text.js");
+      const failures = [];
+      for (const [name, source] of Object.entries(sources)) {
+        const container = document.createElement("div");
+        document.body.append(container);
+        const renderer = new IncrementalRenderer(container);
+        const start = performance.now();
+        renderer.update(source, false);
+        const duration = Math.round(performance.now() - start);
+        if (duration > 3_000 || !container.textContent.trimEnd().endsWith("the end")) failures.push({ name, duration, end: container.textContent.slice(-40) });
+        // Incremental rendering must give the same text.
+        const incremental = new IncrementalRenderer(document.createElement("div"));
+        for (let part = 1; part <= 10; part += 1) incremental.update(source.slice(0, (source.length * part) / 10), true);
+        incremental.update(source, false);
+        if (incremental.element.textContent !== container.textContent) failures.push({ name, incremental: incremental.element.textContent.slice(-40) });
+        container.remove();
       }
-      return bad;
+      return failures;
     }, cases);
-    assert.deepEqual(found, []);
+    assert.deepEqual(failures, []);
 
     const shown = await page.evaluate(async (sources) => {
-      const { markdown } = await import("/assets/js/markdown.js");
+      const { renderMarkdown } = await import("/assets/js/markdown.js");
       return sources.map((source) => {
-        const place = document.createElement("div");
-        place.append(markdown(source));
-        return place.textContent.trim();
+        const container = document.createElement("div");
+        container.append(renderMarkdown(source));
+        return container.textContent.trim();
       });
     }, ["Put it into the <script> tag, then load again.", "A Vec<String> or a Map<K, V> of <T>.", "said <title>so</title> and <!-- not hidden --> and <textarea>more",
       "<kbd>a<b c</kbd> d", "<div title=\"\n\nafter", "<section>\n  <em>one</em>\n</section>\n\nafter", "a <b>bold</b> <i class=x>word</i> <br/> <unknown-tag/>", "1 < 2 && 3 > 2"]);
     assert.deepEqual(shown, ["Put it into the <script> tag, then load again.", "A Vec<String> or a Map<K, V> of <T>.", "said <title>so</title> and <!-- not hidden --> and <textarea>more",
       "a<b c d", "<div title=\"after", "htmlCopy<section>\n  <em>one</em>\n</section>after", "a bold word  <unknown-tag/>", "1 < 2 && 3 > 2"]);
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("a long answer stays smooth: no block is drawn twice, and no picture takes long", async () => {
+  test("a long answer renders without redrawing complete blocks and without long tasks", async () => {
     const block = (at) => `## Part ${at}\n\nA paragraph with **some** words, \`code\` and [a link](https://example.com/${at}).\n\n- one\n- two\n\n`;
     const parts = Array.from({ length: 400 }, (_, at) => block(at));
     const code = `\`\`\`text\n${"a line of a long block of code\n".repeat(1500)}\`\`\`\n\nThe end.`;
     const gate = new Gate();
     const page = await visit();
-    model.say([parts[0], gate, parts.slice(1).join(""), code]);
-    await send(page, "Write a book");
-    await waitText(page.locator(".text"), "Part 0");
+    model.enqueue([parts[0], gate, parts.slice(1).join(""), code]);
+    await sendMessage(page, "Write a book");
+    await waitForText(page.locator(".text"), "Part 0");
     await page.evaluate(() => {
-      const place = document.querySelector(".text");
-      place.firstElementChild.mark = true;
-      window.counts = { removed: 0, long: [] };
-      new MutationObserver((all) => { for (const { removedNodes } of all) window.counts.removed += removedNodes.length; }).observe(place, { childList: true });
-      const took = (entries) => window.counts.long.push(...entries.map((it) => it.duration));
-      const observer = new PerformanceObserver((list) => took(list.getEntries()));
+      const answer = document.querySelector(".text");
+      answer.firstElementChild.marker = true;
+      window.counts = { removed: 0, longTasks: [] };
+      new MutationObserver((mutations) => { for (const { removedNodes } of mutations) window.counts.removed += removedNodes.length; }).observe(answer, { childList: true });
+      const record = (entries) => window.counts.longTasks.push(...entries.map((it) => it.duration));
+      const observer = new PerformanceObserver((list) => record(list.getEntries()));
       observer.observe({ type: "longtask" });
-      // What it was not told yet.
-      window.counts.rest = () => took(observer.takeRecords());
+      window.counts.recordPending = () => record(observer.takeRecords());
     });
     gate.open();
     await page.locator('.run[data-state="finished"]').waitFor({ timeout: 60_000 });
-    const { removed, long, mark, headings, lines } = await page.evaluate(() => {
-      const place = document.querySelector(".text");
-      window.counts.rest();
-      const { removed, long } = window.counts;
-      return { removed, long, mark: place.firstElementChild.mark, headings: place.querySelectorAll("h3").length, lines: place.querySelector("pre").textContent.split("\n").length };
+    const { removed, longTasks, marker, headings, lines } = await page.evaluate(() => {
+      const answer = document.querySelector(".text");
+      window.counts.recordPending();
+      const { removed, longTasks } = window.counts;
+      return { removed, longTasks, marker: answer.firstElementChild.marker, headings: answer.querySelectorAll("h3").length, lines: answer.querySelector("pre").textContent.split("\n").length };
     });
-    assert.equal(mark, true, "the first block is still the same one");
+    assert.equal(marker, true, "the element of the first block was not replaced");
     assert.equal(headings, 400);
     assert.equal(lines, 1500);
-    // Each picture takes back at most the blocks that were not complete.
-    console.log(`long answer: ${removed} nodes taken back, longest task ${Math.round(Math.max(0, ...long))} ms`);
-    assert.ok(removed < 4_000, `${removed} nodes were taken back`);
-    assert.ok(Math.max(0, ...long) < 1_000, `tasks of ${long.map(Math.round)} ms`);
-    await fine(page);
+    // Each update may replace only incomplete blocks.
+    console.log(`long answer: ${removed} nodes removed, longest task ${Math.round(Math.max(0, ...longTasks))} ms`);
+    assert.ok(removed < 4_000, `${removed} nodes were removed`);
+    assert.ok(Math.max(0, ...longTasks) < 1_000, `tasks of ${longTasks.map(Math.round)} ms`);
+    await checkAndClose(page);
   });
 
-  test("events are read however they are cut", async () => {
+  test("the event parser accepts chunks of any size", async () => {
     const page = await visit();
-    const wrong = await page.evaluate(async () => {
-      const { Lines } = await import("/assets/js/events.js");
+    const result = await page.evaluate(async () => {
+      const { EventStreamParser } = await import("/assets/js/events.js");
       const stream = ": hello\r\nid: 1\r\nevent: a\r\ndata: {\"x\":\r\ndata: 1}\r\n\r\nid:2\ndata:two\n\n: alive\n\nid: 3\ndata: drei – ünï\n\n";
-      const expected = JSON.stringify(new Lines().take(stream));
-      const bad = [];
+      const expected = JSON.stringify(new EventStreamParser().push(stream));
+      const failures = [];
       for (let step = 1; step < stream.length; step += 1) {
-        const lines = new Lines();
+        const parser = new EventStreamParser();
         const events = [];
-        for (let at = 0; at < stream.length; at += step) events.push(...lines.take(stream.slice(at, at + step)));
-        if (JSON.stringify(events) !== expected) bad.push([step, events]);
+        for (let at = 0; at < stream.length; at += step) events.push(...parser.push(stream.slice(at, at + step)));
+        if (JSON.stringify(events) !== expected) failures.push([step, events]);
       }
-      return { bad, expected };
+      return { failures, expected };
     });
-    assert.deepEqual(wrong.bad, []);
-    assert.deepEqual(JSON.parse(wrong.expected).map((it) => it.id), ["1", "2", "3"]);
-    await fine(page);
+    assert.deepEqual(result.failures, []);
+    assert.deepEqual(JSON.parse(result.expected).map((it) => it.id), ["1", "2", "3"]);
+    await checkAndClose(page);
   });
 
-  test("a run is the same live, replayed, and from the messages of its session", async () => {
+  test("a run looks the same from its events, from repeated events and from stored messages", async () => {
     const page = await visit();
-    model.say([{ call: { id: "a", name: "customer-service__calculate_account_value", input: { customer_id: 42 } } }], ["It is **530.19 EUR**.\n\n", "```mermaid\nflowchart TD\n  A --> B\n```"]);
-    await send(page, "What is it worth?");
-    await finished(page);
-    const seen = await page.evaluate(async (session) => {
-      const { Run, runOfMessages } = await import("/assets/js/run.js");
+    model.enqueue([{ call: { id: "a", name: "customer-service__calculate_account_value", input: { customer_id: 42 } } }], ["It is **530.19 EUR**.\n\n", "```mermaid\nflowchart TD\n  A --> B\n```"]);
+    await sendMessage(page, "What is it worth?");
+    await runFinished(page);
+    const results = await page.evaluate(async (session) => {
+      const { Run, runFromMessages } = await import("/assets/js/run.js");
       const { messages, runs: [{ id }] } = await (await fetch(`/sessions/${session}`)).json();
       const events = (await (await fetch(`/runs/${id}/events?after=0`)).text()).split("\n").filter((line) => line.startsWith("data:")).map((line) => JSON.parse(line.slice(5)));
-      const plain = (run) => run.pieces.filter((it) => it.kind !== "note").map(({ kind, text, tool, status, input, result, artifact }) => ({ kind, text, tool, status, input, said: result?.content, artifact }));
-      const replay = (all) => {
+      const comparable = (run) => run.items.filter((it) => it.kind !== "note").map(({ kind, text, tool, status, input, result, artifact }) => ({ kind, text, tool, status, input, content: result?.content, artifact }));
+      const replay = (events) => {
         const run = new Run(id);
-        for (const event of all) run.take(event);
-        return { state: run.state, pieces: plain(run) };
+        for (const event of events) run.applyEvent(event);
+        return { state: run.state, items: comparable(run) };
       };
-      const twice = events.flatMap((event, at) => [...events.slice(Math.max(0, at - 5), at), event]);
-      const stored = plain(runOfMessages(id, messages.slice(1)));
-      return { count: events.length, once: replay(events), twice: replay(twice), stored };
+      const repeated = events.flatMap((event, index) => [...events.slice(Math.max(0, index - 5), index), event]);
+      const stored = comparable(runFromMessages(id, messages.slice(1)));
+      return { count: events.length, once: replay(events), repeated: replay(repeated), stored };
     }, decodeURIComponent(new URL(page.url()).hash.slice(4)));
-    assert.ok(seen.count > 10, `${seen.count} events`);
-    assert.equal(seen.once.state, "finished");
-    assert.deepEqual(seen.once.pieces.map((it) => it.kind), ["tool", "text", "artifact"]);
-    assert.deepEqual(seen.twice, seen.once);
-    const named = (pieces) => pieces.map(({ tool, ...rest }) => ({ ...rest, tool: tool?.replace(/^.*__/, "") }));
-    assert.deepEqual(named(seen.stored), named(seen.once.pieces));
-    await fine(page);
+    assert.ok(results.count > 10, `${results.count} events`);
+    assert.equal(results.once.state, "finished");
+    assert.deepEqual(results.once.items.map((it) => it.kind), ["tool", "text", "artifact"]);
+    assert.deepEqual(results.repeated, results.once);
+    const withShortToolNames = (items) => items.map(({ tool, ...rest }) => ({ ...rest, tool: tool?.replace(/^.*__/, "") }));
+    assert.deepEqual(withShortToolNames(results.stored), withShortToolNames(results.once.items));
+    await checkAndClose(page);
   });
 
-  test("everything is done with the keyboard", async () => {
+  test("a message can be sent and a call allowed with the keyboard alone", async () => {
     const page = await visit();
-    const inField = () => page.waitForFunction(() => document.activeElement?.id === "message");
-    await inField();
-    const back = async (there) => {
+    const waitForFieldFocus = () => page.waitForFunction(() => document.activeElement?.id === "message");
+    await waitForFieldFocus();
+    const tabBackTo = async (isReached) => {
       for (let presses = 0; presses < 30; presses += 1) {
         await page.keyboard.press("Shift+Tab");
-        if (await page.evaluate(there)) return;
+        if (await page.evaluate(isReached)) return;
       }
-      assert.fail("it cannot be reached with the keyboard");
+      assert.fail("the element cannot be reached with the keyboard");
     };
-    await back(() => document.activeElement?.className === "skip");
-    assert.ok(await page.locator(".skip").evaluate((it) => it.getBoundingClientRect().top >= 0), "the link is seen when it has the focus");
+    await tabBackTo(() => document.activeElement?.className === "skip");
+    assert.ok(await page.locator(".skip").evaluate((it) => it.getBoundingClientRect().top >= 0), "the skip link is visible while focused");
     await page.keyboard.press("Enter");
-    // The link leads to the field.
-    await inField();
+    await waitForFieldFocus();
     await page.keyboard.type("one");
     await page.keyboard.press("Shift+Enter");
     await page.keyboard.type("two");
     assert.equal(await page.inputValue("#message"), "one\ntwo");
     assert.equal(await page.locator(".turn").count(), 0);
-    model.say([{ call: { id: "t", name: "customer-service__create_support_ticket", input: { customer_id: 42, subject: "x", priority: "low" } } }], ["All done."]);
+    model.enqueue([{ call: { id: "t", name: "customer-service__create_support_ticket", input: { customer_id: 42, subject: "x", priority: "low" } } }], ["All done."]);
     await page.keyboard.press("Enter");
     await page.locator(".approval").waitFor();
-    await waitText(page.locator("#urgent"), "may create_support_ticket run?");
-    // Backwards from the field to the buttons of the question.
-    await back(() => document.activeElement?.textContent === "Allow");
+    await waitForText(page.locator("#urgent"), "Approval needed for create_support_ticket.");
+    // The buttons of the approval come before the field.
+    await tabBackTo(() => document.activeElement?.textContent === "Allow");
     await page.keyboard.press("Enter");
-    await finished(page);
-    // The focus is back in the field, once the server took the word.
-    await inField();
-    await waitText(page.locator("#said"), "The answer is complete. All done.");
-    await fine(page);
+    await runFinished(page);
+    // The focus returns to the field once the server has accepted the decision.
+    await waitForFieldFocus();
+    await waitForText(page.locator("#said"), "The answer is complete. All done.");
+    await checkAndClose(page);
   });
 
-  test("the words of an answer are not read out one by one", async () => {
+  test("live regions do not announce each streamed piece of an answer", async () => {
     const gate = new Gate();
     const page = await visit();
-    model.say(["word ".repeat(200), gate, "end"]);
+    model.enqueue(["word ".repeat(200), gate, "end"]);
     await page.evaluate(() => {
-      window.told = [];
-      for (const place of document.querySelectorAll('[aria-live="polite"], [role="alert"], [role="status"]')) {
-        new MutationObserver(() => { if (place.textContent) window.told.push(place.textContent); }).observe(place, { childList: true, characterData: true, subtree: true });
+      window.announcements = [];
+      for (const region of document.querySelectorAll('[aria-live="polite"], [role="alert"], [role="status"]')) {
+        new MutationObserver(() => { if (region.textContent) window.announcements.push(region.textContent); }).observe(region, { childList: true, characterData: true, subtree: true });
       }
     });
-    await send(page, "Many words");
-    await waitText(page.locator(".text"), "word word");
+    await sendMessage(page, "Many words");
+    await waitForText(page.locator(".text"), "word word");
     gate.open();
-    await finished(page);
-    await waitText(page.locator("#said"), "The answer is complete.");
-    const told = await page.evaluate(() => window.told);
-    assert.ok(told.length <= 3, JSON.stringify(told));
+    await runFinished(page);
+    await waitForText(page.locator("#said"), "The answer is complete.");
+    const announcements = await page.evaluate(() => window.announcements);
+    assert.ok(announcements.length <= 3, JSON.stringify(announcements));
     assert.equal(await page.locator('[role="log"]').getAttribute("aria-live"), "off");
-    await fine(page);
+    await checkAndClose(page);
   });
 
   for (const [name, options] of [
@@ -362,68 +361,68 @@ describe("artifacts, text and access", { concurrency: false }, () => {
     ["on a phone, light", { colorScheme: "light", viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }],
     ["on a phone, dark", { colorScheme: "dark", viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }],
   ]) {
-    test(`axe finds nothing: ${name}`, async () => {
+    test(`axe reports no violations: ${name}`, async () => {
       const page = await visit(options);
-      page.expected.push(/tracker\.example/, /Content Security Policy/, /Unsafe attempt to initiate navigation/);
-      const check = async (what) => {
-        assert.deepEqual(await violations(page), [], what);
-        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${what}: nothing sticks out`);
+      page.expectedProblems.push(/tracker\.example/, /Content Security Policy/, /Unsafe attempt to initiate navigation/);
+      const check = async (view) => {
+        assert.deepEqual(await axeViolations(page), [], view);
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${view}: no horizontal overflow`);
       };
       await page.locator(".welcome").waitFor();
       await check("welcome");
-      await withArtifacts(page);
+      await showArtifacts(page);
       await page.locator(".drawing img").nth(1).waitFor();
       await page.locator(".artifact .hljs-keyword").first().waitFor();
       await check("artifacts");
       await page.selectOption("#recipe", "");
-      model.say([{ call: { id: "t", name: "customer-service__create_support_ticket", input: { customer_id: 42, subject: "x", priority: "low" } } }],
+      model.enqueue([{ call: { id: "t", name: "customer-service__create_support_ticket", input: { customer_id: 42, subject: "x", priority: "low" } } }],
         ["# Title\n\nText with `code`, [a link](https://example.com) and\n\n- [x] a list\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quote\n\n```python\ndef f(x):\n    return \"y\"  # note\n```\n"]);
-      await send(page, "Make a ticket");
+      await sendMessage(page, "Make a ticket");
       await page.locator(".approval").waitFor();
       await check("approval");
       await page.locator(".approval").getByRole("button", { name: "Edit" }).click();
-      await page.getByLabel("Input, as JSON").fill("{");
+      await page.getByLabel("Input (JSON)").fill("{");
       await check("edit");
-      await page.getByLabel("Input, as JSON").fill('{"customer_id": 42, "subject": "y"}');
-      await page.getByRole("button", { name: "Allow edited" }).click();
-      await finished(page, 2);
-      await page.locator(CARD).first().click();
+      await page.getByLabel("Input (JSON)").fill('{"customer_id": 42, "subject": "y"}');
+      await page.getByRole("button", { name: "Allow with changes" }).click();
+      await runFinished(page, 2);
+      await page.locator(CARD_HEADER).first().click();
       await page.locator(".text .hljs-string").first().waitFor();
       await check("answer");
-      model.say([{ call: { id: "b", name: "things__book_seat", input: {} } }], ["Booked."]);
-      await send(page, "Book a seat");
+      model.enqueue([{ call: { id: "b", name: "things__book_seat", input: {} } }], ["Booked."]);
+      await sendMessage(page, "Book a seat");
       await page.locator(".question form").waitFor();
       await page.getByRole("button", { name: "Answer", exact: true }).click();
       await check("question");
-      await page.getByRole("button", { name: "Dismiss" }).click();
-      await finished(page, 3);
+      await page.getByRole("button", { name: "Not now" }).click();
+      await runFinished(page, 3);
       await page.getByRole("button", { name: /^Servers:/ }).click();
-      await waitText(page.locator('.server[data-server="broken"]'), "the disk is full");
+      await waitForText(page.locator('.server[data-server="broken"]'), "the disk is full");
       await check("servers");
       await page.keyboard.press("Escape");
       if (options.viewport) await page.getByRole("button", { name: "Conversations" }).click();
       await page.locator(".sessions .current").getByRole("button", { name: /^Delete/ }).click();
       await page.locator("dialog").waitFor();
       await check("dialog");
-      page.strangers = page.strangers.filter((it) => !it.includes("tracker.example"));
-      await fine(page);
+      page.foreignRequests = page.foreignRequests.filter((it) => !it.includes("tracker.example"));
+      await checkAndClose(page);
     });
   }
 
-  test("the switch of colours goes round and is remembered", async () => {
+  test("the theme button cycles through the themes, and the choice is remembered", async () => {
     const page = await visit({ colorScheme: "light" });
-    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    const light = await ground();
-    const button = page.getByRole("button", { name: /^Colours:/ });
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const light = await background();
+    const button = page.getByRole("button", { name: /^Theme:/ });
     await button.click();
-    assert.equal(await ground(), light);
+    assert.equal(await background(), light);
     await button.click();
     await page.waitForFunction((before) => getComputedStyle(document.body).backgroundColor !== before, light);
-    const dark = await ground();
+    const dark = await background();
     await page.reload();
-    assert.equal(await ground(), dark);
-    await page.getByRole("button", { name: /^Colours: dark/ }).click();
+    assert.equal(await background(), dark);
+    await page.getByRole("button", { name: /^Theme: dark/ }).click();
     await page.waitForFunction((before) => getComputedStyle(document.body).backgroundColor === before, light);
-    await fine(page);
+    await checkAndClose(page);
   });
 });

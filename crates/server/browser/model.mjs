@@ -1,7 +1,8 @@
-// A model server on loopback in the words of Chat Completions. It says what the test wants, and waits where the test wants.
+// A scripted model server on loopback for the Chat Completions protocol. Tests queue its answers
+// and can pause it in the middle of one.
 import http from "node:http";
 
-/** Something that is waited for until it is opened. */
+/** Blocks `wait` until `open` is called. `reached` resolves at the first call of `wait`. */
 export class Gate {
   constructor() {
     this.reached = new Promise((resolve) => { this.arrive = resolve; });
@@ -15,20 +16,25 @@ export class Gate {
 }
 
 /**
- * An answer is a list of steps: a string is said in small pieces, `{call: {id, name, input, gate}}` calls a tool and
- * waits in the middle of its input where there is a gate, a `Gate` alone is waited for, and
- * `{form: [items]}` is the answer in the form of texts and artifacts, however the program asks for that. A function makes a step of the
- * request.
+ * Answers each request with the next queued answer. An answer is a list of steps:
+ *
+ * - A string is streamed in small pieces.
+ * - `{call: {id, name, input, gate}}` calls a tool. The optional gate pauses in the middle of its
+ *   input.
+ * - A `Gate` pauses until it is opened.
+ * - `{form: [items]}` answers with texts and artifacts, as a call of `response_formatter` if the
+ *   request offers this tool, else as JSON text.
+ * - A function receives the request and returns a step.
  */
-export class Model {
+export class ScriptedModel {
   answers = [];
   requests = [];
 
   async start() {
     this.server = http.createServer((request, response) => {
-      this.#take(request, response).catch((error) => {
+      this.#handle(request, response).catch((error) => {
         response.destroy();
-        // The client went away, which some tests want.
+        // Some tests make the client disconnect.
         if (error?.code !== "ECONNRESET" && error?.code !== "ERR_STREAM_DESTROYED") console.error("model:", error);
       });
     });
@@ -40,7 +46,7 @@ export class Model {
     return `http://127.0.0.1:${this.server.address().port}/v1`;
   }
 
-  say(...answers) {
+  enqueue(...answers) {
     this.answers.push(...answers);
   }
 
@@ -49,9 +55,9 @@ export class Model {
     this.server.close();
   }
 
-  async #take(request, response) {
+  async #handle(request, response) {
     let text = "";
-    for await (const piece of request) text += piece;
+    for await (const chunk of request) text += chunk;
     if (!request.url.endsWith("/chat/completions")) {
       response.writeHead(404).end();
       return;
@@ -62,31 +68,31 @@ export class Model {
     if (!body.stream) throw new Error("the page's runs are streamed");
     response.writeHead(200, { "content-type": "text/event-stream" });
     const send = (chunk) => response.write(`data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "scripted", ...chunk })}\n\n`);
-    const delta = (said, finish_reason = null) => send({ choices: [{ index: 0, delta: said, finish_reason }] });
-    delta({ role: "assistant", content: "" });
-    let calls = 0;
-    const call = async ({ id, name, input, gate }) => {
-      const written = JSON.stringify(input);
-      const middle = Math.ceil(written.length / 2);
-      const index = calls;
-      calls += 1;
-      delta({ tool_calls: [{ index, id, type: "function", function: { name, arguments: written.slice(0, middle) } }] });
+    const sendDelta = (delta, finish_reason = null) => send({ choices: [{ index: 0, delta, finish_reason }] });
+    sendDelta({ role: "assistant", content: "" });
+    let callCount = 0;
+    const sendCall = async ({ id, name, input, gate }) => {
+      const json = JSON.stringify(input);
+      const middle = Math.ceil(json.length / 2);
+      const index = callCount;
+      callCount += 1;
+      sendDelta({ tool_calls: [{ index, id, type: "function", function: { name, arguments: json.slice(0, middle) } }] });
       await gate?.wait();
-      delta({ tool_calls: [{ index, function: { arguments: written.slice(middle) } }] });
+      sendDelta({ tool_calls: [{ index, function: { arguments: json.slice(middle) } }] });
     };
-    for (const said of answer) {
-      const step = typeof said === "function" ? said(body) : said;
+    for (const item of answer) {
+      const step = typeof item === "function" ? item(body) : item;
       if (step instanceof Gate) await step.wait();
-      else if (typeof step === "string") for (const piece of step.match(/[\s\S]{1,9}/g) ?? []) delta({ content: piece });
-      else if (step.call) await call(step.call);
+      else if (typeof step === "string") for (const piece of step.match(/[\s\S]{1,9}/g) ?? []) sendDelta({ content: piece });
+      else if (step.call) await sendCall(step.call);
       else if (step.form) {
         const value = { conversation: step.form };
         const tool = body.tools?.find((it) => it.function.name === "response_formatter");
-        if (tool) await call({ id: "call_form", name: "response_formatter", input: value });
-        else delta({ content: JSON.stringify(value) });
+        if (tool) await sendCall({ id: "call_form", name: "response_formatter", input: value });
+        else sendDelta({ content: JSON.stringify(value) });
       }
     }
-    delta({}, calls ? "tool_calls" : "stop");
+    sendDelta({}, callCount ? "tool_calls" : "stop");
     send({ choices: [], usage: { prompt_tokens: 1200, completion_tokens: 340, total_tokens: 1540 } });
     response.end("data: [DONE]\n\n");
   }

@@ -1,20 +1,22 @@
-// The page over the real server, in a real browser.
+// Tests of the page in a real browser, with the real server.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { Gate, Model } from "./model.mjs";
-import { Program, choose, config, fine, finished, open, send, startBrowser, violations } from "./stage.mjs";
+import { Gate, ScriptedModel } from "./model.mjs";
+import {
+  Program, axeViolations, checkAndClose, config, open, runFinished, selectModel, sendMessage, startBrowser,
+} from "./stage.mjs";
 
-const ACCOUNT = "What is the account value of customer 42?";
-const TICKET = 'Create a support ticket for customer 42 with high priority and the subject "printer is broken"';
-/** The head of a tool's card, which opens it. */
-const CARD = ".tool > details > summary";
+const ACCOUNT_QUESTION = "What is the account value of customer 42?";
+const TICKET_REQUEST = 'Create a support ticket for customer 42 with high priority and the subject "printer is broken"';
+/** Header of a tool card. A click on it toggles the card. */
+const CARD_HEADER = ".tool > details > summary";
 const SCRIPTED = "scripted/scripted";
 
 const text = (page, selector) => page.locator(selector).innerText();
-const waitText = (locator, wanted) => locator.filter({ hasText: wanted }).first().waitFor();
+const waitForText = (locator, expected) => locator.filter({ hasText: expected }).first().waitFor();
 
 describe("the page", { concurrency: false }, () => {
   let model;
@@ -22,7 +24,7 @@ describe("the page", { concurrency: false }, () => {
   let browser;
 
   before(async () => {
-    model = await new Model().start();
+    model = await new ScriptedModel().start();
     program = await new Program(config(model)).start();
     browser = await startBrowser();
   });
@@ -37,249 +39,249 @@ describe("the page", { concurrency: false }, () => {
     return open(browser, program.url, options);
   };
 
-  test("the first view is under 300 KB as it is sent, and is not sent twice", async () => {
+  test("the first view transfers less than 300 KB and is cached for a reload", async () => {
     const context = await browser.newContext();
     const page = await context.newPage();
-    const wire = await context.newCDPSession(page);
-    const sent = new Map();
-    await wire.send("Network.enable");
-    wire.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => sent.set(requestId, encodedDataLength));
+    const devtools = await context.newCDPSession(page);
+    const transferred = new Map();
+    await devtools.send("Network.enable");
+    devtools.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => transferred.set(requestId, encodedDataLength));
     await page.goto(`${program.url}/`, { waitUntil: "networkidle" });
     await page.locator(".welcome").waitFor();
-    const total = [...sent.values()].reduce((sum, length) => sum + length, 0);
-    assert.ok(sent.size > 20, `${sent.size} files`);
-    assert.ok(total > 50_000 && total < 300_000, `${total} bytes in ${sent.size} files`);
-    console.log(`first view: ${total} bytes in ${sent.size} files`);
-    sent.clear();
+    const total = [...transferred.values()].reduce((sum, length) => sum + length, 0);
+    assert.ok(transferred.size > 20, `${transferred.size} files`);
+    assert.ok(total > 50_000 && total < 300_000, `${total} bytes in ${transferred.size} files`);
+    console.log(`first view: ${total} bytes in ${transferred.size} files`);
+    transferred.clear();
     await page.reload({ waitUntil: "networkidle" });
-    const again = [...sent.values()].reduce((sum, length) => sum + length, 0);
-    assert.ok(again < total / 3, `${again} bytes the second time`);
+    const reloadTotal = [...transferred.values()].reduce((sum, length) => sum + length, 0);
+    assert.ok(reloadTotal < total / 3, `${reloadTotal} bytes at the reload`);
     await context.close();
   });
 
-  test("the page works below a path of another server", async () => {
-    const other = createServer((asked, answer) => {
-      if (!asked.url.startsWith("/tools/")) {
-        answer.writeHead(404).end();
+  test("the page works behind a proxy under a path prefix", async () => {
+    const proxy = createServer((incoming, outgoing) => {
+      if (!incoming.url.startsWith("/tools/")) {
+        outgoing.writeHead(404).end();
         return;
       }
-      const { method, headers, url } = asked;
-      const passed = request({ host: "127.0.0.1", port: program.port, method, headers, path: url.slice("/tools".length) }, (got) => {
-        answer.writeHead(got.statusCode, got.headers);
-        got.pipe(answer);
+      const { method, headers, url } = incoming;
+      const forwarded = request({ host: "127.0.0.1", port: program.port, method, headers, path: url.slice("/tools".length) }, (response) => {
+        outgoing.writeHead(response.statusCode, response.headers);
+        response.pipe(outgoing);
       });
-      passed.on("error", () => answer.destroy());
-      answer.on("close", () => passed.destroy());
-      asked.pipe(passed);
+      forwarded.on("error", () => outgoing.destroy());
+      outgoing.on("close", () => forwarded.destroy());
+      incoming.pipe(forwarded);
     });
-    await new Promise((resolve) => { other.listen(0, "127.0.0.1", resolve); });
+    await new Promise((resolve) => { proxy.listen(0, "127.0.0.1", resolve); });
     try {
       model.answers.length = 0;
-      const page = await open(browser, `http://127.0.0.1:${other.address().port}/tools`);
-      await choose(page, SCRIPTED);
-      model.say(["```mermaid\nflowchart TD\n  A --> B\n```"]);
-      await send(page, "Draw");
-      await finished(page);
-      // The frame that draws has loaded its library.
+      const page = await open(browser, `http://127.0.0.1:${proxy.address().port}/tools`);
+      await selectModel(page, SCRIPTED);
+      model.enqueue(["```mermaid\nflowchart TD\n  A --> B\n```"]);
+      await sendMessage(page, "Draw");
+      await runFinished(page);
+      // The drawing frame must load its library below the prefix too.
       await page.locator(".artifact .drawing img").waitFor();
-      await fine(page);
+      await checkAndClose(page);
     } finally {
-      other.closeAllConnections();
-      other.close();
+      proxy.closeAllConnections();
+      proxy.close();
     }
   });
 
-  test("a question is answered with a tool, whose card shows input, result and time", async () => {
+  test("a tool card shows the input, result and duration of a call", async () => {
     const page = await visit();
-    await waitText(page.locator(".welcome"), "tools");
-    await page.getByRole("button", { name: ACCOUNT }).click();
-    await finished(page);
+    await waitForText(page.locator(".welcome"), "tools");
+    await page.getByRole("button", { name: ACCOUNT_QUESTION }).click();
+    await runFinished(page);
     const card = page.locator(".tool");
     assert.equal(await card.count(), 1);
     assert.equal(await card.getAttribute("data-status"), "done");
-    assert.match(await page.locator(CARD).innerText(), /calculate_account_value[\s\S]*customer-service[\s\S]*done · (under 1|\d+) ms/);
-    await page.locator(CARD).click();
+    assert.match(await page.locator(CARD_HEADER).innerText(), /calculate_account_value[\s\S]*customer-service[\s\S]*done · (under 1|\d+) ms/);
+    await page.locator(CARD_HEADER).click();
     assert.match(await text(page, ".tool-body"), /"customer_id": 42[\s\S]*530\.19 EUR/);
     assert.match(await text(page, ".text"), /The account value is 530\.19 EUR\./);
     assert.match(await text(page, ".footer"), /offline\/planner · 2 steps/);
-    await waitText(page.locator(".sessions .current"), "account value");
+    await waitForText(page.locator(".sessions .current"), "account value");
     await page.waitForFunction(() => /account value.* – Switchboard/.test(document.title));
     // A second question goes into the same conversation.
-    await send(page, TICKET.replace("Create", "Please create"));
+    await sendMessage(page, TICKET_REQUEST.replace("Create", "Please create"));
     await page.locator(".approval").waitFor();
     await page.getByRole("button", { name: "Allow" }).click();
-    await finished(page, 2);
+    await runFinished(page, 2);
     assert.equal(await page.locator(".sessions .current").count(), 1);
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("a call is approved with an edit, which must fit the tool", async () => {
+  test("an edited input must match the tool's schema before the call can be allowed", async () => {
     const page = await visit();
-    await send(page, TICKET);
+    await sendMessage(page, TICKET_REQUEST);
     const form = page.locator(".approval");
     await form.waitFor();
-    assert.match(await form.innerText(), /create_support_ticket[\s\S]*customer-service/);
+    assert.match(await form.innerText(), /customer-service[\s\S]*create_support_ticket/);
     await form.getByRole("button", { name: "Edit" }).click();
-    const field = form.getByLabel("Input, as JSON");
+    const field = form.getByLabel("Input (JSON)");
     await page.waitForFunction(() => document.activeElement?.classList.contains("json"));
-    const before = JSON.parse(await field.inputValue());
-    assert.equal(before.priority, "high");
-    for (const [wrong, said] of [
-      ['{"customer_id": 42', /not JSON.*line 1/],
+    const original = JSON.parse(await field.inputValue());
+    assert.equal(original.priority, "high");
+    for (const [invalidInput, error] of [
+      ['{"customer_id": 42', /Invalid JSON.*line 1/],
       ["[1]", /must be a JSON object/],
-      [JSON.stringify({ ...before, priority: "now" }), /“priority” must be one of/],
-      [JSON.stringify({ ...before, extra: 1 }), /“extra” is not known/],
+      [JSON.stringify({ ...original, priority: "now" }), /“priority” must be one of/],
+      [JSON.stringify({ ...original, extra: 1 }), /“extra” is not a parameter/],
     ]) {
-      await field.fill(wrong);
-      assert.match(await form.locator(".error").first().innerText(), said);
-      assert.ok(await form.getByRole("button", { name: /Allow/ }).isDisabled(), wrong);
+      await field.fill(invalidInput);
+      assert.match(await form.locator(".error").first().innerText(), error);
+      assert.ok(await form.getByRole("button", { name: /Allow/ }).isDisabled(), invalidInput);
     }
-    await field.fill(JSON.stringify({ ...before, subject: "The printer hums", priority: "low" }));
-    await form.getByRole("button", { name: "Allow edited" }).click();
-    await finished(page);
-    await page.locator(CARD).first().click();
-    assert.match(await text(page, ".tool-body"), /with an edited input[\s\S]*low priority: The printer hums/);
-    await fine(page);
+    await field.fill(JSON.stringify({ ...original, subject: "The printer hums", priority: "low" }));
+    await form.getByRole("button", { name: "Allow with changes" }).click();
+    await runFinished(page);
+    await page.locator(CARD_HEADER).first().click();
+    assert.match(await text(page, ".tool-body"), /input edited[\s\S]*low priority: The printer hums/);
+    await checkAndClose(page);
   });
 
-  test("a call is denied with a reason, which the model reads", async () => {
+  test("the reason for denying a call is sent to the model", async () => {
     const page = await visit();
-    await send(page, TICKET);
+    await sendMessage(page, TICKET_REQUEST);
     await page.locator(".approval").waitFor();
     await page.getByRole("button", { name: "Deny" }).click();
-    await page.getByLabel("Why not? The model reads this.").fill("There is a ticket already.");
+    await page.getByLabel("Reason (sent to the model)").fill("There is a ticket already.");
     await page.keyboard.press("Enter");
-    await finished(page);
+    await runFinished(page);
     assert.equal(await page.locator(".tool").getAttribute("data-status"), "denied");
-    await page.locator(CARD).first().click();
+    await page.locator(CARD_HEADER).first().click();
     assert.match(await text(page, ".tool-body"), /There is a ticket already\./);
     const id = decodeURIComponent(new URL(page.url()).hash.slice(4));
     const { messages } = await (await fetch(`${program.url}/sessions/${id}`)).json();
     const results = messages.filter((it) => it.role === "tool");
     assert.match(JSON.stringify(results), /There is a ticket already\./);
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("an answer holds for the session", async () => {
+  test("an approval decision can be remembered for the session", async () => {
     const page = await visit();
-    await send(page, TICKET);
+    await sendMessage(page, TICKET_REQUEST);
     await page.locator(".approval").waitFor();
-    await page.getByLabel("For how long the answer holds").selectOption("session");
+    await page.getByLabel("Remember this decision").selectOption("session");
     await page.getByRole("button", { name: "Allow" }).click();
-    await finished(page);
-    await send(page, 'Create a support ticket for customer 7 with low priority and the subject "screen is dark"');
-    await finished(page, 2);
-    await page.locator(CARD).nth(1).click();
-    assert.match(await page.locator(".tool-body").nth(1).innerText(), /Allowed by an earlier answer/);
-    await fine(page);
+    await runFinished(page);
+    await sendMessage(page, 'Create a support ticket for customer 7 with low priority and the subject "screen is dark"');
+    await runFinished(page, 2);
+    await page.locator(CARD_HEADER).nth(1).click();
+    assert.match(await page.locator(".tool-body").nth(1).innerText(), /Allowed for this session \(remembered\)/);
+    await checkAndClose(page);
   });
 
-  test("a page that is loaded again in mid-run goes on with it", async () => {
+  test("a reloaded page resumes the running answer", async () => {
     const gate = new Gate();
     const page = await visit();
-    model.say(["The first half, ", "and more. ", gate, "The second half."]);
-    await choose(page, SCRIPTED);
-    await send(page, "Say something long");
+    model.enqueue(["The first half, ", "and more. ", gate, "The second half."]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "Say something long");
     await gate.reached;
-    await waitText(page.locator(".text"), "and more.");
+    await waitForText(page.locator(".text"), "and more.");
     await page.reload();
-    await waitText(page.locator(".text"), "The first half, and more.");
+    await waitForText(page.locator(".text"), "The first half, and more.");
     assert.equal(await page.locator('.run[data-state="running"]').count(), 1);
-    assert.equal(await page.locator(".asked-by-person").count(), 1);
+    assert.equal(await page.locator(".user-message").count(), 1);
     gate.open();
-    await finished(page);
+    await runFinished(page);
     assert.equal((await text(page, ".text")).trim(), "The first half, and more. The second half.");
     await page.reload();
-    await finished(page);
+    await runFinished(page);
     assert.equal((await text(page, ".text")).trim(), "The first half, and more. The second half.");
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("two pages show the same conversation, whoever asks", async () => {
+  test("two open pages of a conversation stay in sync", async () => {
     const page = await visit();
-    await send(page, ACCOUNT);
-    await finished(page);
-    const other = await open(browser, program.url);
-    await other.goto(page.url());
-    await finished(other);
-    await send(page, "Which customers joined most recently?");
-    await finished(page, 2);
-    await finished(other, 2);
-    await waitText(other.locator(".asked-by-person"), "joined most recently");
-    await fine(other);
-    await fine(page);
+    await sendMessage(page, ACCOUNT_QUESTION);
+    await runFinished(page);
+    const secondPage = await open(browser, program.url);
+    await secondPage.goto(page.url());
+    await runFinished(secondPage);
+    await sendMessage(page, "Which customers joined most recently?");
+    await runFinished(page, 2);
+    await runFinished(secondPage, 2);
+    await waitForText(secondPage.locator(".user-message"), "joined most recently");
+    await checkAndClose(secondPage);
+    await checkAndClose(page);
   });
 
   test("Escape stops the run", async () => {
     const gate = new Gate();
     const page = await visit();
-    model.say(["It begins ", gate, "and never ends."]);
-    await choose(page, SCRIPTED);
-    await send(page, "Go on for ever");
-    await waitText(page.locator(".text"), "It begins");
+    model.enqueue(["It begins ", gate, "and never ends."]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "Go on for ever");
+    await waitForText(page.locator(".text"), "It begins");
     await page.keyboard.press("Escape");
-    await finished(page);
-    await waitText(page.locator(".run .note"), "Stopped.");
+    await runFinished(page);
+    await waitForText(page.locator(".run .note"), "Stopped.");
     assert.match(await text(page, ".text"), /It begins/);
     // The field is ready for the next question.
     assert.ok(await page.evaluate(() => document.activeElement?.id === "message"));
     gate.open();
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("Escape closes the field that has the focus, and does not stop the run", async () => {
+  test("Escape closes a focused input field without stopping the run", async () => {
     const page = await visit();
-    await send(page, TICKET);
+    await sendMessage(page, TICKET_REQUEST);
     const form = page.locator(".approval");
     await form.waitFor();
-    const running = async () => {
+    const assertRunning = async () => {
       assert.equal(await page.locator(".approval").count(), 1);
       assert.equal(await page.locator(".run .note", { hasText: "Stopped." }).count(), 0);
     };
     await form.getByRole("button", { name: "Edit" }).click();
-    const input = form.getByLabel("Input, as JSON");
+    const input = form.getByLabel("Input (JSON)");
     await page.waitForFunction(() => document.activeElement?.classList.contains("json"));
     await input.press("Escape");
     await input.waitFor({ state: "detached" });
-    await running();
+    await assertRunning();
     await form.getByRole("button", { name: "Deny" }).click();
-    const reason = form.getByLabel("Why not? The model reads this.");
+    const reason = form.getByLabel("Reason (sent to the model)");
     await reason.press("Escape");
     await reason.waitFor({ state: "detached" });
-    await running();
-    // A button, a search and a choice have the focus, and nothing to close.
-    for (const place of [form.getByRole("button", { name: "Deny" }), page.getByLabel("Search conversations"), page.locator("select#model")]) {
-      await place.focus();
+    await assertRunning();
+    // These elements have nothing to close.
+    for (const element of [form.getByRole("button", { name: "Deny" }), page.getByLabel("Search conversations"), page.locator("select#model")]) {
+      await element.focus();
       await page.keyboard.press("Escape");
-      await running();
+      await assertRunning();
     }
     await form.getByRole("button", { name: "Allow" }).click();
-    await finished(page);
+    await runFinished(page);
     assert.equal(await page.locator(".tool").getAttribute("data-status"), "done");
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("what is typed stays when the lists of the server come meanwhile", async () => {
+  test("a model name being typed survives the arrival of the recipe list", async () => {
     const context = await browser.newContext();
     const page = await context.newPage();
-    let come;
-    const here = new Promise((resolve) => { come = resolve; });
+    let sendRecipes;
+    const recipesReleased = new Promise((resolve) => { sendRecipes = resolve; });
     await page.route("**/recipes", async (route) => {
-      await here;
+      await recipesReleased;
       await route.continue();
     });
     await page.goto(`${program.url}/`);
-    await page.selectOption("#model", { label: "Another one…" });
+    await page.selectOption("#model", { label: "Other model…" });
     await page.fill("input#model", SCRIPTED);
-    await page.evaluate(() => { window.drawn = document.querySelector("#recipe").options.length; });
-    come();
-    await page.waitForFunction(() => document.querySelector("#recipe").options.length > window.drawn);
+    await page.evaluate(() => { window.optionCount = document.querySelector("#recipe").options.length; });
+    sendRecipes();
+    await page.waitForFunction(() => document.querySelector("#recipe").options.length > window.optionCount);
     assert.equal(await page.inputValue("input#model"), SCRIPTED);
     await page.press("input#model", "Enter");
     await page.locator("select#model").waitFor();
     assert.equal(await page.inputValue("select#model"), SCRIPTED);
-    // Escape leaves the choice as it was.
-    await page.selectOption("#model", { label: "Another one…" });
+    // Escape keeps the previous selection.
+    await page.selectOption("#model", { label: "Other model…" });
     await page.fill("input#model", "no/such");
     await page.press("input#model", "Escape");
     await page.locator("select#model").waitFor();
@@ -287,65 +289,65 @@ describe("the page", { concurrency: false }, () => {
     await context.close();
   });
 
-  test("a tool shows how far it is, and the server how it is", async () => {
+  test("the progress of a tool and the state of each server are shown", async () => {
     const page = await visit();
     const file = join(program.folder, "go-on");
     const gate = new Gate();
-    model.say([{ call: { id: "w", name: "things__wait", input: { file }, gate } }], ["Done."]);
-    await choose(page, SCRIPTED);
-    await send(page, "Wait for the file");
-    await waitText(page.locator('.tool[data-status="writing"] .tool-brief'), '{"file":"');
-    assert.match(await text(page, ".tool-state"), /is being written/);
+    model.enqueue([{ call: { id: "w", name: "things__wait", input: { file }, gate } }], ["Done."]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "Wait for the file");
+    await waitForText(page.locator('.tool[data-status="writing"] .tool-brief'), '{"file":"');
+    assert.match(await text(page, ".tool-state"), /preparing/);
     gate.open();
-    await waitText(page.locator(".tool .progress"), "one of four");
+    await waitForText(page.locator(".tool .progress"), "one of four");
     assert.equal(await page.locator(".tool").getAttribute("data-status"), "running");
-    await waitText(page.locator(".working"), "Waiting for wait");
+    await waitForText(page.locator(".working"), "Running wait…");
     writeFileSync(file, "");
-    await finished(page);
+    await runFinished(page);
     assert.equal(await page.locator(".tool").getAttribute("data-status"), "done");
 
     await page.getByRole("button", { name: /^Servers:/ }).click();
     const broken = page.locator('.server[data-server="broken"]');
-    await waitText(broken, "the disk is full");
+    await waitForText(broken, "the disk is full");
     assert.notEqual(await broken.getAttribute("data-state"), "ready");
     await page.locator('.server[data-server="customer-service"][data-state="ready"]').waitFor();
-    await waitText(page.locator('.server[data-server="things"]'), "5 tools");
+    await waitForText(page.locator('.server[data-server="things"]'), "5 tools");
     await page.keyboard.press("Escape");
     await page.locator(".panel").waitFor({ state: "detached" });
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("what a server asks is a form, whose answer reaches it", async () => {
+  test("the form of an elicitation is validated, and its answer is sent to the server", async () => {
     const page = await visit();
-    model.say([{ call: { id: "b", name: "things__book_seat", input: {} } }], ["Booked."]);
-    await choose(page, SCRIPTED);
-    await send(page, "Book a seat");
+    model.enqueue([{ call: { id: "b", name: "things__book_seat", input: {} } }], ["Booked."]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "Book a seat");
     const form = page.locator(".question form");
     await form.waitFor();
-    assert.match(await text(page, ".question"), /The server things asks[\s\S]*Which seat do you want\? <b>Tell me\.<\/b>/);
+    assert.match(await text(page, ".question"), /things needs information[\s\S]*Which seat do you want\? <b>Tell me\.<\/b>/);
     await form.getByRole("button", { name: "Answer" }).click();
-    assert.deepEqual(await form.locator(".error").allInnerTexts(), ["This is needed.", "This is needed."]);
+    assert.deepEqual(await form.locator(".error").allInnerTexts(), ["This field is required.", "This field is required."]);
     assert.ok(await page.evaluate(() => document.activeElement?.dataset.field === "name"));
     await form.getByLabel("Name").fill("N");
     await form.getByLabel("Row").fill("99");
     await form.getByLabel("Side").selectOption({ label: "aisle" });
     await form.getByRole("button", { name: "Answer" }).click();
-    assert.deepEqual(await form.locator(".error").allInnerTexts(), ["It must have at least 2 characters.", "It must be at most 40."]);
+    assert.deepEqual(await form.locator(".error").allInnerTexts(), ["The value must have at least 2 characters.", "The value must be at most 40."]);
     await form.getByLabel("Name").fill("Noor");
     await form.getByLabel("Row").fill("7");
     await form.getByRole("button", { name: "Answer" }).click();
-    await finished(page);
-    await page.locator(CARD).first().click();
-    const told = /The answer was (\{.*\})\./s.exec(await page.locator(".tool-body").innerText());
-    assert.deepEqual(JSON.parse(told[1]), { action: "accept", content: { name: "Noor", row: 7, side: "aisle", vegetarian: true } });
-    await fine(page);
+    await runFinished(page);
+    await page.locator(CARD_HEADER).first().click();
+    const answer = /The answer was (\{.*\})\./s.exec(await page.locator(".tool-body").innerText());
+    assert.deepEqual(JSON.parse(answer[1]), { action: "accept", content: { name: "Noor", row: 7, side: "aisle", vegetarian: true } });
+    await checkAndClose(page);
   });
 
-  test("an address that a server wants opened is shown by its host, with a warning", async () => {
+  test("a URL elicitation shows the host of its link and a warning", async () => {
     const page = await visit();
-    model.say([{ call: { id: "l", name: "things__log_in", input: {} } }], ["Not logged in."]);
-    await choose(page, SCRIPTED);
-    await send(page, "Log in");
+    model.enqueue([{ call: { id: "l", name: "things__log_in", input: {} } }], ["Not logged in."]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "Log in");
     const question = page.locator(".question");
     await question.locator(".host").waitFor();
     assert.equal(await question.locator(".host").innerText(), "login.example.com");
@@ -355,35 +357,36 @@ describe("the page", { concurrency: false }, () => {
     assert.match(await link.getAttribute("rel"), /noopener noreferrer/);
     assert.equal(await link.getAttribute("target"), "_blank");
     await question.getByRole("button", { name: "Decline" }).click();
-    await finished(page);
-    await page.locator(CARD).first().click();
+    await runFinished(page);
+    await page.locator(CARD_HEADER).first().click();
     assert.match(await page.locator(".tool-body").innerText(), /"action":"decline"/);
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("the page of a tool is shown in a frame of its own, and is told the result", async () => {
+  test("an MCP app is shown in a sandboxed frame and receives the tool result", async () => {
     const page = await visit();
-    model.say([{ call: { id: "c", name: "things__card", input: { words: "hello, page" } } }], ["There it is."]);
-    await choose(page, SCRIPTED);
-    await send(page, "Show the card");
-    await finished(page);
+    model.enqueue([{ call: { id: "c", name: "things__card", input: { words: "hello, page" } } }], ["There it is."]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "Show the card");
+    await runFinished(page);
     const frame = page.locator(".tool iframe");
-    await waitText(page.frameLocator(".tool iframe").locator("#said"), "result: hello, page");
+    await waitForText(page.frameLocator(".tool iframe").locator("#said"), "result: hello, page");
     assert.equal(await frame.getAttribute("sandbox"), "allow-scripts");
     assert.equal(await page.frameLocator(".tool iframe").locator("body").evaluate(() => document.title), "kept out");
     for (const [query, status] of [["", 400], ["?server=no&uri=ui://things/card", 404], ["?server=things&uri=file:///etc/passwd", 404]]) {
       const response = await fetch(`${program.url}/mcp/apps/page${query}`);
       assert.deepEqual([response.status, response.headers.get("content-type")], [status, "application/problem+json"], query);
     }
-    assert.deepEqual(await violations(page), []);
-    await fine(page);
+    assert.deepEqual(await axeViolations(page), []);
+    await checkAndClose(page);
   });
 
-  test("nothing that a model or a tool writes runs, loads or looks like the page", async () => {
+  test("content from models and tools cannot run scripts, load resources or imitate the page", async () => {
     const page = await visit();
-    // Newer Chromiums say so of handlers in the inert document in which the sanitizer reads; nothing of them runs, see below.
-    page.expected.push(/Executing inline event handler violates .* The action has been blocked\./);
-    const harm = [
+    // Recent versions of Chromium report the inline handlers in the sanitizer's inert document. The
+    // assertions below show that they do not run.
+    page.expectedProblems.push(/Executing inline event handler violates .* The action has been blocked\./);
+    const hostileAnswer = [
       "<script>window.harmed = 'answer'</script>",
       "<img src=x onerror=\"window.harmed='answer'\">",
       "<svg onload=\"window.harmed='answer'\"></svg><iframe src=\"javascript:parent.harmed='answer'\"></iframe>",
@@ -394,15 +397,15 @@ describe("the page", { concurrency: false }, () => {
       "```html\n<script>window.harmed = 'code'</script>\n```",
       "| a |\n|---|\n| <img src=x onerror=\"window.harmed='cell'\"> |",
     ].join("\n\n");
-    model.say([{ call: { id: "h", name: "things__harm", input: { "<b>": "<script>window.harmed='input'</script>" } } }], [harm]);
-    await choose(page, SCRIPTED);
-    await send(page, "<img src=x onerror=\"window.harmed='title'\">");
-    await finished(page);
-    await page.locator(CARD).first().click();
+    model.enqueue([{ call: { id: "h", name: "things__harm", input: { "<b>": "<script>window.harmed='input'</script>" } } }], [hostileAnswer]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "<img src=x onerror=\"window.harmed='title'\">");
+    await runFinished(page);
+    await page.locator(CARD_HEADER).first().click();
     await page.locator(".tool .inner summary").click();
     const frame = page.frameLocator(".tool iframe");
-    // The page that came with the result is told of it, in its frame.
-    await waitText(frame.locator("#said"), "result: <script>");
+    // The page embedded in the result receives the result in its frame.
+    await waitForText(frame.locator("#said"), "result: <script>");
     await page.getByRole("button", { name: /^Servers:/ }).click();
     await page.locator('.server[data-server="things"] summary').first().click();
     await page.keyboard.press("Escape");
@@ -411,20 +414,20 @@ describe("the page", { concurrency: false }, () => {
     const answer = page.locator(".run .text");
     assert.deepEqual(await answer.evaluate((it) => [...it.querySelectorAll("script, iframe, form, button:not(.code-head button), svg, [style], [onload], [onerror], .approval, #message")].map((node) => node.outerHTML)), []);
     const links = await answer.locator("a").evaluateAll((all) => all.map((it) => [it.textContent, it.getAttribute("href"), it.target, it.rel]));
-    assert.deepEqual(links.map(([words, target]) => [words, target]), [
-      ["a", null], ["b", null], ["c", "https://example.com/c"], ["pixel (image, not loaded: tracker.example)", "https://tracker.example/pixel.png"],
+    assert.deepEqual(links.map(([label, href]) => [label, href]), [
+      ["a", null], ["b", null], ["c", "https://example.com/c"], ["pixel (external image not loaded: tracker.example)", "https://tracker.example/pixel.png"],
     ]);
-    for (const [, target, where, rel] of links) if (target) assert.deepEqual([where, rel], ["_blank", "noopener noreferrer nofollow"]);
-    // The image of the tool is an image: its script is not run, and it is shown.
+    for (const [, href, target, rel] of links) if (href) assert.deepEqual([target, rel], ["_blank", "noopener noreferrer nofollow"]);
+    // The tool's SVG is shown as an image, which does not run its script.
     assert.equal(await page.locator(".tool .picture").evaluate((it) => it.decode().then(() => it.naturalWidth)), 80);
     assert.deepEqual(await page.locator(".tool a").count(), 0);
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("what is not markup by the sanitizer is refused by the browser itself", async () => {
+  test("the browser rejects markup that did not pass the sanitizer", async () => {
     const page = await visit();
-    page.expected.push(/TrustedHTML|Trusted Type/i);
-    const refused = await page.evaluate(() => {
+    page.expectedProblems.push(/TrustedHTML|Trusted Type/i);
+    const isRejected = await page.evaluate(() => {
       try {
         document.createElement("div").innerHTML = "<b>x</b>";
         return false;
@@ -432,91 +435,91 @@ describe("the page", { concurrency: false }, () => {
         return true;
       }
     });
-    assert.ok(refused);
-    await fine(page);
+    assert.ok(isRejected);
+    await checkAndClose(page);
   });
 
-  test("a run whose server was killed is found again and goes on", async () => {
-    const own = await new Program(config(model)).start();
+  test("an interrupted run can be continued after the server is killed and restarted", async () => {
+    const ownProgram = await new Program(config(model)).start();
     try {
       const gate = new Gate();
-      model.say([{ call: { id: "a", name: "customer-service__calculate_account_value", input: { customer_id: 42 } } }], ["Half of ", gate, "lost"]);
-      const page = await open(browser, own.url);
-      page.expected.push(/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|Failed to load resource/);
-      await choose(page, SCRIPTED);
-      await send(page, ACCOUNT);
-      await waitText(page.locator(".text"), "Half of");
-      await own.kill();
-      await waitText(page.locator(".line-state"), "The connection is lost.");
+      model.enqueue([{ call: { id: "a", name: "customer-service__calculate_account_value", input: { customer_id: 42 } } }], ["Half of ", gate, "lost"]);
+      const page = await open(browser, ownProgram.url);
+      page.expectedProblems.push(/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|Failed to load resource/);
+      await selectModel(page, SCRIPTED);
+      await sendMessage(page, ACCOUNT_QUESTION);
+      await waitForText(page.locator(".text"), "Half of");
+      await ownProgram.kill();
+      await waitForText(page.locator(".connection-state"), "Connection lost.");
       gate.open();
-      await own.start();
-      await page.getByRole("button", { name: "Try now" }).click({ timeout: 5_000 }).catch(() => {});
-      await page.locator(".line-state").waitFor({ state: "detached" });
-      await waitText(page.locator(".run .note"), "This run was interrupted.");
+      await ownProgram.start();
+      await page.getByRole("button", { name: "Reconnect now" }).click({ timeout: 5_000 }).catch(() => {});
+      await page.locator(".connection-state").waitFor({ state: "detached" });
+      await waitForText(page.locator(".run .note"), "This run was interrupted.");
       await page.reload();
-      await waitText(page.locator(".run .note"), "This run was interrupted.");
-      model.say(["The whole answer."]);
+      await waitForText(page.locator(".run .note"), "This run was interrupted.");
+      model.enqueue(["The whole answer."]);
       await page.getByRole("button", { name: "Continue" }).click();
-      await finished(page);
+      await runFinished(page);
       assert.equal((await text(page, ".text")).trim(), "The whole answer.");
       assert.equal(await page.locator(".tool").count(), 1);
-      await fine(page);
+      await checkAndClose(page);
     } finally {
-      await own.stop();
+      await ownProgram.stop();
     }
   });
 
-  test("a server with a token is asked with one", async () => {
+  test("the page asks for the server's token, and a link cannot replace the stored token", async () => {
     const token = "a-token-for-the-browser-tests";
-    const own = await new Program(config(model, { mcp_servers: {}, serve: { tokens: [token] } })).start();
+    const ownProgram = await new Program(config(model, { mcp_servers: {}, serve: { tokens: [token] } })).start();
     try {
-      const page = await open(browser, own.url);
-      page.expected.push(/401/);
+      const page = await open(browser, ownProgram.url);
+      page.expectedProblems.push(/401/);
       await page.locator("#token").fill("a-token-that-is-wrong");
-      await page.getByRole("button", { name: "Use it" }).click();
-      await waitText(page.locator("#token-error"), "did not take that token");
+      await page.getByRole("button", { name: "Continue" }).click();
+      await waitForText(page.locator("#token-error"), "token is not valid");
       await page.locator("#token").fill(token);
-      await page.getByRole("button", { name: "Use it" }).click();
+      await page.getByRole("button", { name: "Continue" }).click();
       await page.locator("#token").waitFor({ state: "detached" });
-      await send(page, "Hello");
-      await finished(page);
-      // An address brings no token along: whoever follows a link stays who they are.
-      const kept = () => page.evaluate(() => sessionStorage.getItem("switchboard.token"));
-      const address = page.url();
-      await page.goto(`${own.url}/#token=a-token-of-somebody-else`);
+      await sendMessage(page, "Hello");
+      await runFinished(page);
+      // The page ignores tokens in links, so that a link cannot change the user's identity.
+      const storedToken = () => page.evaluate(() => sessionStorage.getItem("switchboard.token"));
+      const conversation = page.url();
+      await page.goto(`${ownProgram.url}/#token=a-token-of-somebody-else`);
       await page.locator(".welcome").waitFor();
-      assert.equal(await kept(), token);
-      await page.goto(address);
-      await finished(page);
-      assert.equal(await kept(), token);
-      await fine(page);
+      assert.equal(await storedToken(), token);
+      await page.goto(conversation);
+      await runFinished(page);
+      assert.equal(await storedToken(), token);
+      await checkAndClose(page);
     } finally {
-      await own.stop();
+      await ownProgram.stop();
     }
   });
 
-  test("an address that was written badly says so, and harms nothing", async () => {
+  test("a malformed URL fragment does not break the page", async () => {
     const page = await visit();
-    page.expected.push(/404|422/);
+    page.expectedProblems.push(/404|422/);
     await page.goto(`${program.url}/#/s/%`);
-    await waitText(page.locator(".note"), "There is no such conversation");
+    await waitForText(page.locator(".note"), "Conversation not found");
     await page.reload();
-    await waitText(page.locator(".note"), "There is no such conversation");
+    await waitForText(page.locator(".note"), "Conversation not found");
     await page.goto(`${program.url}/#token=%`);
     await page.locator(".welcome").waitFor();
     await page.reload();
     await page.locator(".welcome").waitFor();
-    await send(page, ACCOUNT);
-    await finished(page);
-    await fine(page);
+    await sendMessage(page, ACCOUNT_QUESTION);
+    await runFinished(page);
+    await checkAndClose(page);
   });
 
-  /** A conversation that another program has through `/api/chat`, with all of its messages each time. */
-  const chat = (messages = []) => {
+  /** A conversation of another client of `/api/chat`. Each request contains all of its messages. */
+  const externalChat = (messages = []) => {
     const id = crypto.randomUUID();
-    const say = (role, words) => messages.push({ id: String(messages.length), role, parts: [{ type: "text", text: words }] });
-    const ask = async (answer, trigger) => {
-      model.say([answer]);
+    const addMessage = (role, content) => messages.push({ id: String(messages.length), role, parts: [{ type: "text", text: content }] });
+    const post = async (answer, trigger) => {
+      model.enqueue([answer]);
       const response = await fetch(`${program.url}/api/chat`, {
         method: "POST", headers: { "content-type": "application/json" },
         body: JSON.stringify({ id, messages, trigger, model: SCRIPTED }),
@@ -525,224 +528,225 @@ describe("the page", { concurrency: false }, () => {
       await response.text();
     };
     return {
-      id, say,
-      ask: (words, answer) => {
-        say("user", words);
-        return ask(answer, "submit-message");
+      id, addMessage,
+      ask: (question, answer) => {
+        addMessage("user", question);
+        return post(answer, "submit-message");
       },
-      again: (answer) => ask(answer, "regenerate-message"),
+      regenerate: (answer) => post(answer, "regenerate-message"),
     };
   };
-  /** Opens a conversation, and waits for the words of its last answer. */
-  const show = async (page, { id }, last) => {
+  /** Opens a conversation and waits for its last answer. */
+  const showChat = async (page, { id }, lastAnswer) => {
     await page.goto(`${program.url}/#/s/${id}`);
-    await waitText(page.locator(".turn:last-child .text"), last);
+    await waitForText(page.locator(".turn:last-child .text"), lastAnswer);
   };
-  const turns = (page) => page.locator(".turn").evaluateAll((all) => all.map((turn) => [turn.querySelector(".asked-by-person")?.textContent, ...[...turn.querySelectorAll(".text")].map((it) => it.textContent.trim())]));
+  const turns = (page) => page.locator(".turn").evaluateAll((all) => all.map((turn) => [turn.querySelector(".user-message")?.textContent, ...[...turn.querySelectorAll(".text")].map((it) => it.textContent.trim())]));
 
-  test("each answer stands under its question, also where another program had one answered again", async () => {
+  test("each answer is shown under its question when another client regenerates answers", async () => {
     const page = await visit();
-    const other = chat();
-    await other.ask("First?", "One.");
-    await other.ask("Second?", "Two.");
-    await other.again("Two, again.");
-    await other.ask("Third?", "Three.");
-    await other.again("Three, again.");
-    await show(page, other, "Three, again.");
+    const client = externalChat();
+    await client.ask("First?", "One.");
+    await client.ask("Second?", "Two.");
+    await client.regenerate("Two, again.");
+    await client.ask("Third?", "Three.");
+    await client.regenerate("Three, again.");
+    await showChat(page, client, "Three, again.");
     assert.deepEqual(await turns(page), [["You: First?", "One."], ["You: Second?", "Two, again."], ["You: Third?", "Three, again."]]);
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("an answer that was set aside is not shown, neither later nor at once", async () => {
+  test("a superseded answer is not shown, neither after loading nor in an open page", async () => {
     const page = await visit();
-    const other = chat();
-    await other.ask("Only one?", "The first answer.");
-    await other.again("The second answer.");
-    await show(page, other, "The second answer.");
+    const client = externalChat();
+    await client.ask("Only one?", "The first answer.");
+    await client.regenerate("The second answer.");
+    await showChat(page, client, "The second answer.");
     assert.deepEqual(await turns(page), [["You: Only one?", "The second answer."]]);
-    // While the page is open.
-    await other.again("The third answer.");
-    await waitText(page.locator(".turn:only-child .text"), "The third answer.");
+    // Regenerate while the page is open.
+    await client.regenerate("The third answer.");
+    await waitForText(page.locator(".turn:only-child .text"), "The third answer.");
     assert.deepEqual(await turns(page), [["You: Only one?", "The third answer."]]);
-    await other.ask("One more?", "The fourth answer.");
-    await waitText(page.locator(".turn:last-child .text"), "The fourth answer.");
-    await waitText(page.locator(".turn:last-child"), "One more?");
+    await client.ask("One more?", "The fourth answer.");
+    await waitForText(page.locator(".turn:last-child .text"), "The fourth answer.");
+    await waitForText(page.locator(".turn:last-child"), "One more?");
     assert.deepEqual(await turns(page), [["You: Only one?", "The third answer."], ["You: One more?", "The fourth answer."]]);
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("what a program brought with it stays under its question where another answer was set aside", async () => {
+  test("an imported answer stays under its question when another answer is superseded", async () => {
     const page = await visit();
-    const other = chat();
-    other.say("user", "First?");
-    other.say("assistant", "The program's own answer.");
-    await other.ask("Second?", "Set aside.");
-    await other.again("Two, again.");
-    other.say("assistant", "Two, again.");
-    // As many runs as questions.
-    await show(page, other, "Two, again.");
+    const client = externalChat();
+    client.addMessage("user", "First?");
+    client.addMessage("assistant", "The program's own answer.");
+    await client.ask("Second?", "Set aside.");
+    await client.regenerate("Two, again.");
+    client.addMessage("assistant", "Two, again.");
+    // The number of runs equals the number of questions here.
+    await showChat(page, client, "Two, again.");
     assert.deepEqual(await turns(page), [["You: First?", "The program's own answer."], ["You: Second?", "Two, again."]]);
-    await other.ask("Third?", "Three.");
+    await client.ask("Third?", "Three.");
     await page.reload();
-    await waitText(page.locator(".turn:last-child .text"), "Three.");
+    await waitForText(page.locator(".turn:last-child .text"), "Three.");
     assert.deepEqual(await turns(page), [["You: First?", "The program's own answer."], ["You: Second?", "Two, again."], ["You: Third?", "Three."]]);
-    // What turned out to be the answer is shown as it was, and the other from its messages.
+    // The second answer is rendered from its run, the imported one from its message.
     await page.locator(".turn:nth-child(2) .run[data-run]").waitFor();
     await page.locator(".turn:nth-child(1) .run:not([data-run])").waitFor();
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("an answer is copied as the model wrote it, over a plain connection as well", async () => {
+  test("an answer is copied as Markdown, with and without the clipboard API", async () => {
     const page = await visit();
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     const clipboard = () => page.evaluate(() => navigator.clipboard.readText());
-    model.say(["It is **bold**.\n\n", "- one\n- two\n"]);
-    await choose(page, SCRIPTED);
-    await send(page, "Say it");
-    await finished(page);
-    const copy = page.getByRole("button", { name: "Copy the answer" });
+    model.enqueue(["It is **bold**.\n\n", "- one\n- two\n"]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "Say it");
+    await runFinished(page);
+    const copy = page.getByRole("button", { name: "Copy answer" });
     await copy.click();
-    await waitText(copy, "Copied");
+    await waitForText(copy, "Copied");
     assert.equal(await clipboard(), "It is **bold**.\n\n- one\n- two");
-    // What a page has that did not come over a connection that is private.
     await page.evaluate(() => navigator.clipboard.writeText("something else"));
+    // The clipboard API is not available to a page from an insecure origin.
     await page.evaluate(() => { navigator.clipboard.writeText = () => Promise.reject(new Error("not here")); });
     await copy.click();
-    await waitText(copy, "Copied");
+    await waitForText(copy, "Copied");
     assert.equal(await clipboard(), "It is **bold**.\n\n- one\n- two");
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("what the matter is with a server is said once, and what the server did not take is not shown twice", async () => {
+  test("a server warning is shown once, and a rejected message is not shown twice", async () => {
     const page = await visit();
-    page.expected.push(/422/);
-    await send(page, ACCOUNT);
-    await finished(page);
-    await waitText(page.locator(".run .note"), "the disk is full");
-    await send(page, "Which customers joined most recently?");
-    await finished(page, 2);
+    page.expectedProblems.push(/422/);
+    await sendMessage(page, ACCOUNT_QUESTION);
+    await runFinished(page);
+    await waitForText(page.locator(".run .note"), "the disk is full");
+    await sendMessage(page, "Which customers joined most recently?");
+    await runFinished(page, 2);
     assert.equal(await page.locator(".run .note", { hasText: "the disk is full" }).count(), 1);
-    await choose(page, "nobody/none");
-    await send(page, "Who are you?");
-    await waitText(page.locator(".turn > .note"), "there is no provider");
-    // The question is in the field again, and there after the page was loaded again.
+    await selectModel(page, "nobody/none");
+    await sendMessage(page, "Who are you?");
+    await waitForText(page.locator(".turn > .note"), "unknown provider");
+    // The question returns to the input field and survives a reload.
     await page.waitForFunction(() => document.getElementById("message").value === "Who are you?");
     await page.press("#message", "Enter");
     await page.waitForFunction(() => document.querySelectorAll(".turn > .note").length === 1 && document.getElementById("message").value !== "");
     await page.reload();
-    await finished(page, 2);
+    await runFinished(page, 2);
     assert.equal(await page.inputValue("#message"), "Who are you?");
     await page.selectOption("select#model", "");
     await page.press("#message", "Enter");
-    await finished(page, 3);
-    assert.equal(await page.locator(".asked-by-person").count(), 3);
+    await runFinished(page, 3);
+    assert.equal(await page.locator(".user-message").count(), 3);
     assert.equal(await page.inputValue("#message"), "");
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("the title of the page says when somebody's word is needed", async () => {
+  test("the page title shows that an approval is pending", async () => {
     const page = await visit();
-    await send(page, TICKET);
+    await sendMessage(page, TICKET_REQUEST);
     await page.locator(".approval").waitFor();
-    await page.waitForFunction(() => document.title.startsWith("Your word is needed – "));
+    await page.waitForFunction(() => document.title.startsWith("Approval needed – "));
     await page.getByRole("button", { name: "Allow" }).click();
-    await finished(page);
+    await runFinished(page);
     await page.waitForFunction(() => !document.title.includes("needed"));
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("the end of an answer stays in view, unless one goes up", async () => {
+  test("the transcript follows the end of an answer until the user scrolls up", async () => {
     const page = await visit();
-    model.say([`${"A paragraph.\n\n".repeat(60)}The end.`]);
-    await choose(page, SCRIPTED);
-    await send(page, "Write a lot");
-    await finished(page);
-    const atEnd = () => page.waitForFunction(() => {
+    model.enqueue([`${"A paragraph.\n\n".repeat(60)}The end.`]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "Write a lot");
+    await runFinished(page);
+    const waitForEnd = () => page.waitForFunction(() => {
       const box = document.querySelector(".scroll");
       return box.scrollHeight - box.scrollTop - box.clientHeight < 2;
     });
-    await atEnd();
-    // More comes after the page's own step to the end was painted, and before the browser's word of it.
+    await waitForEnd();
+    // Content arrives after the page's own scroll to the end is painted and before the browser
+    // fires the scroll event for it.
     await page.evaluate(() => new Promise((resolve) => {
       const box = document.querySelector(".scroll");
-      const more = document.createElement("p");
-      more.style.height = "1200px";
+      const paragraph = document.createElement("p");
+      paragraph.style.height = "1200px";
       box.scrollTop -= 60;
       box.addEventListener("scroll", () => {
         box.scrollTop = box.scrollHeight;
         box.addEventListener("scroll", () => requestAnimationFrame(resolve), { once: true });
-        setTimeout(() => document.querySelector(".run .text").append(more));
+        setTimeout(() => document.querySelector(".run .text").append(paragraph));
       }, { once: true });
     }));
-    await atEnd();
+    await waitForEnd();
     assert.equal(await page.locator(".to-end").count(), 0);
     await page.locator(".scroll").evaluate((box) => { box.scrollTop = 100; });
     await page.locator(".to-end").click();
-    await atEnd();
+    await waitForEnd();
     await page.locator(".to-end").waitFor({ state: "detached" });
-    await fine(page);
+    await checkAndClose(page);
   });
 
-  test("what one opens stays where it is", async () => {
+  test("opening a tool card does not move it", async () => {
     const page = await visit({ viewport: { width: 1200, height: 420 } });
-    model.say([{ call: { id: "a", name: "customer-service__calculate_account_value", input: { customer_id: 42 } } }], ["Done."]);
-    await choose(page, SCRIPTED);
-    await send(page, "What is it worth?");
-    await finished(page);
-    const card = page.locator(CARD);
+    model.enqueue([{ call: { id: "a", name: "customer-service__calculate_account_value", input: { customer_id: 42 } } }], ["Done."]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "What is it worth?");
+    await runFinished(page);
+    const card = page.locator(CARD_HEADER);
     await card.scrollIntoViewIfNeeded();
-    const top = () => card.evaluate((it) => it.getBoundingClientRect().top);
-    const before = await top();
+    const cardTop = () => card.evaluate((it) => it.getBoundingClientRect().top);
+    const topBefore = await cardTop();
     await card.click();
-    // The page knows of what grew: it offers the way to the end, and has not gone there.
+    // The button shows that the page has handled the growth. The page itself must not scroll.
     await page.locator(".to-end").waitFor();
-    assert.ok(Math.abs(await top() - before) < 2, `${before} ${await top()}`);
-    await fine(page);
+    assert.ok(Math.abs(await cardTop() - topBefore) < 2, `${topBefore} ${await cardTop()}`);
+    await checkAndClose(page);
   });
 
-  test("older conversations are listed when they are wanted", async () => {
-    const own = await new Program(config(model, { mcp_servers: {} })).start();
+  test("older conversations are loaded on demand", async () => {
+    const ownProgram = await new Program(config(model, { mcp_servers: {} })).start();
     try {
-      const make = (at) => fetch(`${own.url}/sessions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ title: `Number ${at}` }) });
-      for (let at = 0; at < 201; at += 1) assert.equal((await make(at)).status, 201);
-      const page = await open(browser, own.url);
+      const create = (number) => fetch(`${ownProgram.url}/sessions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ title: `Number ${number}` }) });
+      for (let number = 0; number < 201; number += 1) assert.equal((await create(number)).status, 201);
+      const page = await open(browser, ownProgram.url);
       await page.waitForFunction(() => document.querySelectorAll(".sessions li").length === 200);
-      await page.getByRole("button", { name: "Older ones as well" }).click();
+      await page.getByRole("button", { name: "Load older conversations" }).click();
       await page.waitForFunction(() => document.querySelectorAll(".sessions li").length === 201);
-      assert.equal(await page.getByRole("button", { name: "Older ones as well" }).count(), 0);
-      await fine(page);
+      assert.equal(await page.getByRole("button", { name: "Load older conversations" }).count(), 0);
+      await checkAndClose(page);
     } finally {
-      await own.stop();
+      await ownProgram.stop();
     }
   });
 
-  test("conversations are searched, renamed and deleted", async () => {
+  test("conversations can be searched, renamed and deleted", async () => {
     const page = await visit();
-    await send(page, "What is the account value of customer 7?");
-    await finished(page);
+    await sendMessage(page, "What is the account value of customer 7?");
+    await runFinished(page);
     const current = page.locator(".sessions .current");
     await current.waitFor();
     await current.getByRole("button", { name: /^Rename/ }).click();
     await page.locator("#rename-field").fill("About <b>seven</b>");
     await page.keyboard.press("Enter");
-    await waitText(page.locator(".sessions .current"), "About <b>seven</b>");
+    await waitForText(page.locator(".sessions .current"), "About <b>seven</b>");
     await page.reload();
-    await waitText(page.locator(".header h1"), "About <b>seven</b>");
+    await waitForText(page.locator(".header h1"), "About <b>seven</b>");
     const search = page.getByLabel("Search conversations");
     await search.fill("SEVEN about");
     await page.waitForFunction(() => document.querySelectorAll(".sessions li").length === 1);
     await search.fill("nothing has these words");
-    await waitText(page.locator(".sidebar"), "None with these words.");
+    await waitForText(page.locator(".sidebar"), "No matches");
     await search.fill("");
     await page.locator(".sessions .current").getByRole("button", { name: /^Delete/ }).click();
-    await page.getByRole("button", { name: "Keep it" }).click();
+    await page.getByRole("button", { name: "Cancel" }).click();
     await page.locator(".sessions .current").getByRole("button", { name: /^Delete/ }).click();
     await page.locator("dialog").getByRole("button", { name: "Delete" }).click();
     await page.locator(".welcome").waitFor();
     assert.equal(await page.locator(".sessions li", { hasText: "seven" }).count(), 0);
-    page.expected.push(/404/);
+    page.expectedProblems.push(/404/);
     await page.goBack();
-    await waitText(page.locator(".note"), "There is no such conversation");
-    await fine(page);
+    await waitForText(page.locator(".note"), "Conversation not found");
+    await checkAndClose(page);
   });
 });

@@ -1,4 +1,4 @@
-// What the tests need: the real program with its server, a browser, and pages that tell when something went wrong in them.
+// Test helpers: the real program, the browser, and pages that record their errors.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, mkdirSync, readFileSync, writeFileSync, rmSync, openSync } from "node:fs";
@@ -16,7 +16,7 @@ const load = createRequire(join(PACKAGES, "package.json"));
 const { chromium } = load("playwright-core");
 const AXE = readFileSync(load.resolve("axe-core/axe.min.js"), "utf8");
 
-/** Without these, Chromium looks for its maker's hosts at every start. */
+/** Most of these flags keep Chromium from contacting its vendor's hosts at startup. */
 const FLAGS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
   "--disable-default-apps", "--disable-extensions", "--no-default-browser-check"];
 
@@ -28,7 +28,7 @@ async function freePort() {
   return port;
 }
 
-/** `switchboard serve` in a folder of its own. */
+/** A `switchboard serve` process with its own temporary folder. */
 export class Program {
   constructor(config) {
     this.folder = mkdtempSync(join(tmpdir(), "switchboard-browser-"));
@@ -40,22 +40,23 @@ export class Program {
     this.port ??= await freePort();
     const log = openSync(join(this.folder, "log.txt"), "a");
     const { PATH, SystemRoot } = process.env;
-    const at = (name) => join(this.folder, name);
+    const path = (name) => join(this.folder, name);
     this.child = spawn(PROGRAM, ["serve", "--bind", `127.0.0.1:${this.port}`], {
       cwd: this.folder, stdio: ["ignore", log, log],
-      env: { PATH, ...(SystemRoot ? { SystemRoot } : {}), HOME: at("home"), XDG_DATA_HOME: at("data"), XDG_CONFIG_HOME: at("config"), XDG_STATE_HOME: at("state"), XDG_CACHE_HOME: at("cache") },
+      env: { PATH, ...(SystemRoot ? { SystemRoot } : {}), HOME: path("home"), XDG_DATA_HOME: path("data"), XDG_CONFIG_HOME: path("config"), XDG_STATE_HOME: path("state"), XDG_CACHE_HOME: path("cache") },
     });
-    this.ended = new Promise((resolve) => { this.child.once("exit", resolve); });
-    let over = false;
-    this.ended.then(() => { over = true; });
-    const until = Date.now() + 60_000;
+    this.exited = new Promise((resolve) => { this.child.once("exit", resolve); });
+    let hasExited = false;
+    this.exited.then(() => { hasExited = true; });
+    const deadline = Date.now() + 60_000;
     for (;;) {
-      if (over || Date.now() > until) throw new Error(`the server did not start:\n${this.log()}`);
+      if (hasExited || Date.now() > deadline) throw new Error(`the server did not start:\n${this.log()}`);
       try {
         const response = await fetch(`${this.url}/healthz`);
         if (response.ok) return this;
       } catch {
-        // Not yet; a refused connection comes back at once, so that a moment is left to the program.
+        // The server does not listen yet. A refused connection fails immediately, so pause before
+        // the next attempt.
         await new Promise((resolve) => { setTimeout(resolve, 50); });
       }
     }
@@ -69,21 +70,21 @@ export class Program {
     return readFileSync(join(this.folder, "log.txt"), "utf8");
   }
 
-  /** As a crash does it. */
+  /** Simulates a crash. */
   async kill() {
     this.child.kill("SIGKILL");
-    await this.ended;
+    await this.exited;
   }
 
   async stop() {
     this.child.kill("SIGTERM");
-    await this.ended;
+    await this.exited;
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
 
-/** The bundled server, the one of the tests, and a model that says what it is told to. */
-export function config(model, change = {}) {
+/** Returns a configuration with the scripted model and a bundled, a test and a broken server. */
+export function config(model, overrides = {}) {
   const things = fileURLToPath(new URL("things.mjs", import.meta.url));
   return {
     model: "offline/planner",
@@ -95,18 +96,21 @@ export function config(model, change = {}) {
       things: { command: process.execPath, args: [things] },
       broken: { command: process.execPath, args: ["-e", "console.error('the disk is full'); process.exit(3)"] },
     },
-    ...change,
+    ...overrides,
   };
 }
 
-export async function startBrowser(more = []) {
-  const flags = [...FLAGS, ...more];
+export async function startBrowser(extraFlags = []) {
+  const flags = [...FLAGS, ...extraFlags];
   const root = process.getuid?.() === 0;
   return chromium.launch({ executablePath: CHROMIUM, args: root ? [...flags, "--no-sandbox"] : flags });
 }
 
-/** A browser with a profile on the disk. Only there does Chromium connect to hosts in advance. It has one context. */
-export function startProfile() {
+/**
+ * Starts a browser with a profile on disk. It supports one context. Chromium preconnects to hosts
+ * only with such a profile.
+ */
+export function startPersistentBrowser() {
   const folder = mkdtempSync(join(tmpdir(), "switchboard-profile-"));
   const root = process.getuid?.() === 0;
   const args = root ? [...FLAGS, "--no-sandbox"] : FLAGS;
@@ -117,16 +121,17 @@ export function startProfile() {
 }
 
 /**
- * A page in a browser of its own, so to speak. `page.problems` is what it complained of; `fine` checks that there is nothing, and that
- * it asked nobody but its own server.
+ * Opens the page in a new browser context. `page.problems` collects errors, warnings and dialogs.
+ * `page.foreignRequests` collects the URLs of requests to other hosts. `checkAndClose` asserts that
+ * both are empty, except for problems that match `page.expectedProblems`.
  */
 export async function open(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 820 }, reducedMotion: "reduce", ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);
   page.problems = [];
-  page.expected = [];
-  page.strangers = [];
+  page.expectedProblems = [];
+  page.foreignRequests = [];
   page.on("console", (message) => {
     if (message.type() === "error" || message.type() === "warning") page.problems.push(`${message.type()}: ${message.text()}`);
   });
@@ -137,43 +142,43 @@ export async function open(browser, url, options = {}) {
   });
   context.on("request", (request) => {
     const target = request.url();
-    if (!target.startsWith(`${url}/`) && !/^(?:data|blob|about):/.test(target)) page.strangers.push(target);
+    if (!target.startsWith(`${url}/`) && !/^(?:data|blob|about):/.test(target)) page.foreignRequests.push(target);
   });
   await page.goto(`${url}/`);
   await page.locator("#message").waitFor();
   return page;
 }
 
-/** Nothing went wrong in the page, but for what the test said it expects. */
-export async function fine(page) {
-  const problems = page.problems.filter((problem) => !page.expected.some((it) => it.test(problem)));
-  assert.deepEqual(problems, [], "what the page complained of");
-  assert.deepEqual(page.strangers, [], "hosts that the page asked");
+/** Asserts that the page had no unexpected problems or foreign requests, and closes it. */
+export async function checkAndClose(page) {
+  const problems = page.problems.filter((problem) => !page.expectedProblems.some((it) => it.test(problem)));
+  assert.deepEqual(problems, [], "problems of the page");
+  assert.deepEqual(page.foreignRequests, [], "requests to other hosts");
   await page.context().close();
 }
 
-export async function send(page, text) {
+export async function sendMessage(page, text) {
   await page.fill("#message", text);
   await page.press("#message", "Enter");
 }
 
-/** Waits for the end of the last run. */
-export async function finished(page, runs = 1) {
+/** Waits until the page shows `runs` finished runs. */
+export async function runFinished(page, runs = 1) {
   await page.locator('.run[data-state="finished"]').nth(runs - 1).waitFor();
 }
 
-/** Chooses a model that the server does not list. */
-export async function choose(page, model) {
-  await page.selectOption("#model", { label: "Another one…" });
+/** Selects a model that the server does not list. */
+export async function selectModel(page, model) {
+  await page.selectOption("#model", { label: "Other model…" });
   await page.fill("input#model", model);
   await page.press("input#model", "Enter");
   await page.locator("select#model").waitFor();
 }
 
-/** What axe finds against WCAG 2.2 AA and its own good practice. */
-export async function violations(page) {
-  // The page's policy lets no script in from outside, so that axe comes by the way of the test's own tools.
+/** Returns axe's violations of WCAG 2.2 AA and of its best practices. */
+export async function axeViolations(page) {
+  // The page's policy blocks injected script elements. `evaluate` is not subject to it.
   await page.evaluate(AXE);
-  const { violations: found } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"], iframes: false }));
-  return found.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.target.join(" ")} (${node.failureSummary?.replace(/\s+/g, " ")})`).join(" | ")}`);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"], iframes: false }));
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.target.join(" ")} (${node.failureSummary?.replace(/\s+/g, " ")})`).join(" | ")}`);
 }

@@ -1,7 +1,7 @@
-"""A small MCP server, upon the framework and over the transport named on the command line.
+"""A small MCP server. Usage: notes.py FRAMEWORK TRANSPORT
 
-`fastmcp` is FastMCP 4, which speaks 2026-07-28; `mcp` is the SDK before it. Over `http` it prints its
-port when it listens.
+FRAMEWORK is `fastmcp` for FastMCP 4, which supports protocol 2026-07-28, or `mcp` for the older SDK.
+TRANSPORT is `stdio` or `http`. With `http`, the server prints its port once it listens.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ else:
 
 server = FastMCP("notes")
 notes: dict[str, str] = {}
-given_up = asyncio.Event()
+wait_cancelled = asyncio.Event()
 
 
 class Colour(BaseModel):
@@ -29,14 +29,14 @@ class Colour(BaseModel):
 
 @server.tool()
 async def put(name: str, text: str) -> str:
-    """Keeps a note."""
+    """Stores a note."""
     notes[name] = text
     return f"{name} is kept"
 
 
 @server.tool()
 async def get(name: str) -> str:
-    """Gives a note back."""
+    """Returns a note."""
     if name not in notes:
         raise ToolError(f"there is no note {name}")
     return notes[name]
@@ -44,7 +44,7 @@ async def get(name: str) -> str:
 
 @server.tool()
 async def count(to: int, ctx: Context) -> int:
-    """Counts, and tells how far it is."""
+    """Counts and reports its progress."""
     for number in range(1, to + 1):
         await ctx.report_progress(number, to)
     return to
@@ -52,25 +52,25 @@ async def count(to: int, ctx: Context) -> int:
 
 @server.tool()
 async def wait(ctx: Context) -> str:
-    """Takes for ever, unless the call is cancelled."""
+    """Runs until the call is cancelled."""
     try:
         await ctx.report_progress(1, 2)
         await asyncio.Event().wait()
     finally:
-        given_up.set()
+        wait_cancelled.set()
     return "never"
 
 
 @server.tool()
 async def was_given_up() -> bool:
-    """Answers when `wait` has been cancelled."""
-    await given_up.wait()
+    """Returns once `wait` has been cancelled."""
+    await wait_cancelled.wait()
     return True
 
 
 @server.tool()
 async def ask(ctx: Context) -> str:
-    """Asks the person for a colour."""
+    """Asks the user for a colour."""
     answer = await ctx.elicit("Which colour?", Colour)
     return f"{answer.action} {answer.data.colour}" if answer.action == "accept" else answer.action
 

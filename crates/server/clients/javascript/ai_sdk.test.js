@@ -1,4 +1,4 @@
-// The AI SDK's chat, as `useChat` of `@ai-sdk/react` has it, pointed at a Switchboard server.
+// Tests of the AI SDK's `Chat`, the class behind `useChat`, against a Switchboard server.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,19 +12,19 @@ import {
   readUIMessageStream,
 } from "ai";
 
-import { ASKING, CHANGE, FREE, QUESTION, VALUE, headers } from "./server.js";
+import { ACCOUNT_QUESTION, ACCOUNT_VALUE, APPROVAL_URL, AUTO_APPROVE_URL, TICKET_REQUEST, headers } from "./server.js";
 
-const transport = (address) => new DefaultChatTransport({ api: `${address}/api/chat`, headers });
+const createTransport = (serverUrl) => new DefaultChatTransport({ api: `${serverUrl}/api/chat`, headers });
 
-function chat(address, options = {}) {
+function createChat(serverUrl, options = {}) {
   const errors = [];
-  const made = new Chat({
+  const chat = new Chat({
     id: generateId(),
-    transport: transport(address),
+    transport: createTransport(serverUrl),
     onError: (error) => errors.push(error),
     ...options,
   });
-  return Object.assign(made, { errors });
+  return Object.assign(chat, { errors });
 }
 
 const text = (message) =>
@@ -32,32 +32,32 @@ const text = (message) =>
     .filter((part) => part.type === "text")
     .map((part) => part.text)
     .join("\n");
-const tools = (message) => message.parts.filter(isToolUIPart);
+const toolParts = (message) => message.parts.filter(isToolUIPart);
 
-test("a question that needs a tool is answered", async () => {
-  const talk = chat(FREE);
-  await talk.sendMessage({ text: QUESTION });
-  assert.deepEqual(talk.errors, []);
-  assert.equal(talk.status, "ready");
-  const [question, answer] = talk.messages;
+test("a question is answered with a tool call", async () => {
+  const chat = createChat(AUTO_APPROVE_URL);
+  await chat.sendMessage({ text: ACCOUNT_QUESTION });
+  assert.deepEqual(chat.errors, []);
+  assert.equal(chat.status, "ready");
+  const [question, answer] = chat.messages;
   assert.equal(question.role, "user");
-  assert.ok(text(answer).includes(VALUE), text(answer));
-  const [call] = tools(answer);
+  assert.ok(text(answer).includes(ACCOUNT_VALUE), text(answer));
+  const [call] = toolParts(answer);
   assert.equal(call.type, "dynamic-tool");
   assert.equal(call.state, "output-available");
   assert.equal(call.toolMetadata.server, "customer-service");
   assert.ok(Array.isArray(call.output.content));
   assert.equal(answer.metadata.outcome, "completed");
-  assert.equal(answer.metadata.sessionId, talk.id);
+  assert.equal(answer.metadata.sessionId, chat.id);
 });
 
-test("the protocol's name and version are in the headers", async () => {
-  const response = await fetch(`${FREE}/api/chat`, {
+test("the response has the header of the stream protocol", async () => {
+  const response = await fetch(`${AUTO_APPROVE_URL}/api/chat`, {
     method: "POST",
     headers: { ...headers, "content-type": "application/json" },
     body: JSON.stringify({
       id: generateId(),
-      messages: [{ id: "1", role: "user", parts: [{ type: "text", text: QUESTION }] }],
+      messages: [{ id: "1", role: "user", parts: [{ type: "text", text: ACCOUNT_QUESTION }] }],
       trigger: "submit-message",
     }),
   });
@@ -66,30 +66,30 @@ test("the protocol's name and version are in the headers", async () => {
   assert.ok((await response.text()).endsWith("data: [DONE]\n\n"));
 });
 
-test("the chat goes on, and an answer is given anew", async () => {
-  const talk = chat(FREE);
-  await talk.sendMessage({ text: QUESTION });
-  await talk.sendMessage({ text: "What is the account value of customer 7?" });
-  assert.deepEqual(talk.errors, []);
-  assert.equal(talk.messages.length, 4);
-  assert.notEqual(talk.messages[1].id, talk.messages[3].id);
-  const before = talk.messages[3].id;
-  await talk.regenerate();
-  assert.deepEqual(talk.errors, []);
-  assert.equal(talk.messages.length, 4);
-  assert.notEqual(talk.messages[3].id, before);
-  // The new answer has the place of the first one in the session too.
-  const response = await fetch(`${FREE}/sessions/${talk.id}`, { headers });
+test("a chat continues, and its last answer can be regenerated", async () => {
+  const chat = createChat(AUTO_APPROVE_URL);
+  await chat.sendMessage({ text: ACCOUNT_QUESTION });
+  await chat.sendMessage({ text: "What is the account value of customer 7?" });
+  assert.deepEqual(chat.errors, []);
+  assert.equal(chat.messages.length, 4);
+  assert.notEqual(chat.messages[1].id, chat.messages[3].id);
+  const firstAnswerId = chat.messages[3].id;
+  await chat.regenerate();
+  assert.deepEqual(chat.errors, []);
+  assert.equal(chat.messages.length, 4);
+  assert.notEqual(chat.messages[3].id, firstAnswerId);
+  // The new answer replaces the first one in the stored session too.
+  const response = await fetch(`${AUTO_APPROVE_URL}/sessions/${chat.id}`, { headers });
   const { messages } = await response.json();
   assert.equal(messages.filter((message) => message.role === "user").length, 2);
-  assert.equal(messages.filter((message) => message.role === "assistant").length, 4, "a call and an answer each");
-  assert.equal(tools(talk.messages[3])[0].input.customer_id ?? Object.values(tools(talk.messages[3])[0].input)[0], 7);
+  assert.equal(messages.filter((message) => message.role === "assistant").length, 4, "one call and one answer for each question");
+  assert.equal(toolParts(chat.messages[3])[0].input.customer_id ?? Object.values(toolParts(chat.messages[3])[0].input)[0], 7);
 });
 
-test("the stream's own reader takes it", async () => {
-  const stream = await transport(FREE).sendMessages({
+test("readUIMessageStream reads the stream", async () => {
+  const stream = await createTransport(AUTO_APPROVE_URL).sendMessages({
     chatId: generateId(),
-    messages: [{ id: "1", role: "user", parts: [{ type: "text", text: QUESTION }] }],
+    messages: [{ id: "1", role: "user", parts: [{ type: "text", text: ACCOUNT_QUESTION }] }],
     trigger: "submit-message",
   });
   let last;
@@ -99,89 +99,90 @@ test("the stream's own reader takes it", async () => {
     states += 1;
   }
   assert.ok(states > 3);
-  assert.ok(text(last).includes(VALUE));
+  assert.ok(text(last).includes(ACCOUNT_VALUE));
 });
 
-/** Asks for what needs a word, says it, and waits for what comes of it. */
-async function decided(talk, word) {
-  await talk.sendMessage({ text: CHANGE });
-  assert.deepEqual(talk.errors, []);
-  const [call] = tools(talk.lastMessage);
+/** Requests a call that needs approval, sends the decision and waits for the resumed answer. */
+async function decide(chat, decision) {
+  await chat.sendMessage({ text: TICKET_REQUEST });
+  assert.deepEqual(chat.errors, []);
+  const [call] = toolParts(chat.lastMessage);
   assert.equal(call.state, "approval-requested");
-  const settled = new Promise((resolve) => {
-    // Called once more when the answer to the word was read.
-    talk.settled = resolve;
+  const resumed = new Promise((resolve) => {
+    chat.onResumed = resolve;
   });
-  await talk.addToolApprovalResponse({ id: call.approval.id, ...word });
-  await settled;
-  assert.deepEqual(talk.errors, []);
-  assert.equal(talk.messages.length, 2, "it is the same message that goes on");
-  return talk.lastMessage;
+  await chat.addToolApprovalResponse({ id: call.approval.id, ...decision });
+  await resumed;
+  assert.deepEqual(chat.errors, []);
+  assert.equal(chat.messages.length, 2, "the answer continues in the same message");
+  return chat.lastMessage;
 }
 
-function asking() {
-  let finished = 0;
-  const talk = chat(ASKING, {
+/** Returns a chat that sends approval decisions automatically. */
+function approvalChat() {
+  let finishCount = 0;
+  const chat = createChat(APPROVAL_URL, {
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
     onFinish: () => {
-      finished += 1;
-      if (finished === 2) talk.settled();
+      // The first answer ends at the approval request.
+      finishCount += 1;
+      if (finishCount === 2) chat.onResumed();
     },
   });
-  return talk;
+  return chat;
 }
 
-test("a call runs once it is approved", async () => {
-  const answer = await decided(asking(), { approved: true });
-  const [call] = tools(answer);
+test("an approved call runs", async () => {
+  const answer = await decide(approvalChat(), { approved: true });
+  const [call] = toolParts(answer);
   assert.equal(call.state, "output-available", JSON.stringify(call));
   assert.equal(call.approval.approved, true);
   assert.equal(answer.metadata.outcome, "completed");
   assert.notEqual(text(answer), "");
 });
 
-test("a call that is declined does not run", async () => {
-  const answer = await decided(asking(), { approved: false, reason: "not today" });
-  assert.equal(tools(answer)[0].state, "output-denied");
+test("a denied call does not run", async () => {
+  const answer = await decide(approvalChat(), { approved: false, reason: "not today" });
+  assert.equal(toolParts(answer)[0].state, "output-denied");
 });
 
-test("somebody who comes back sees the run that waits, and can go on with it", async () => {
-  const first = asking();
-  await first.sendMessage({ text: CHANGE });
-  const second = chat(ASKING, { id: first.id, messages: [first.messages[0]] });
+test("a second client can resume a run that waits for approval", async () => {
+  const first = approvalChat();
+  await first.sendMessage({ text: TICKET_REQUEST });
+  const second = createChat(APPROVAL_URL, { id: first.id, messages: [first.messages[0]] });
   await second.resumeStream();
   assert.deepEqual(second.errors, []);
-  const [call] = tools(second.lastMessage);
+  const [call] = toolParts(second.lastMessage);
   assert.equal(call.state, "approval-requested");
   await second.addToolApprovalResponse({ id: call.approval.id, approved: true });
   await second.sendMessage();
   assert.deepEqual(second.errors, []);
-  assert.equal(tools(second.lastMessage)[0].state, "output-available");
+  assert.equal(toolParts(second.lastMessage)[0].state, "output-available");
 });
 
-test("nothing is under way in a chat that nobody began", async () => {
-  assert.equal(await transport(FREE).reconnectToStream({ chatId: generateId() }), null);
+test("an unknown chat has no stream to reconnect to", async () => {
+  assert.equal(await createTransport(AUTO_APPROVE_URL).reconnectToStream({ chatId: generateId() }), null);
 });
 
-test("something new said to a run that waits ends it", async () => {
-  const talk = chat(ASKING);
-  await talk.sendMessage({ text: CHANGE });
-  assert.equal(tools(talk.lastMessage)[0].state, "approval-requested");
-  await talk.sendMessage({ text: QUESTION });
-  assert.deepEqual(talk.errors, []);
-  assert.ok(text(talk.lastMessage).includes(VALUE));
+test("a new message ends a run that waits for approval", async () => {
+  const chat = createChat(APPROVAL_URL);
+  await chat.sendMessage({ text: TICKET_REQUEST });
+  assert.equal(toolParts(chat.lastMessage)[0].state, "approval-requested");
+  await chat.sendMessage({ text: ACCOUNT_QUESTION });
+  assert.deepEqual(chat.errors, []);
+  assert.ok(text(chat.lastMessage).includes(ACCOUNT_VALUE));
 });
 
-test("an error says what to do", async () => {
-  const talk = chat(FREE, {
+test("an unknown provider is reported as a problem with status 422", async () => {
+  const chat = createChat(AUTO_APPROVE_URL, {
     transport: new DefaultChatTransport({
-      api: `${FREE}/api/chat`,
+      api: `${AUTO_APPROVE_URL}/api/chat`,
       headers,
       body: { model: "nobody/knows-it" },
     }),
   });
-  await talk.sendMessage({ text: QUESTION });
-  assert.equal(talk.status, "error");
-  const problem = JSON.parse(talk.errors[0].message);
+  await chat.sendMessage({ text: ACCOUNT_QUESTION });
+  assert.equal(chat.status, "error");
+  const problem = JSON.parse(chat.errors[0].message);
   assert.equal(problem.status, 422);
 });

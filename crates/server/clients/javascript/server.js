@@ -1,18 +1,19 @@
-// The servers that the tests talk to: `cargo xtask clients` starts them and says where they are.
+// The servers under test. `cargo xtask clients` starts them and passes their URLs as environment
+// variables.
 
-function needed(name) {
+function requiredVariable(name) {
   const value = process.env[name];
   if (!value) throw new Error(`${name} is not set: run \`cargo xtask clients\``);
   return value;
 }
 
-// Nothing needs a person's word here.
-export const FREE = needed("SWITCHBOARD_URL");
-// Here tools that change something do.
-export const ASKING = needed("SWITCHBOARD_ASKING_URL");
-export const headers = { Authorization: `Bearer ${needed("SWITCHBOARD_TOKEN")}` };
+// Allows all tool calls.
+export const AUTO_APPROVE_URL = requiredVariable("SWITCHBOARD_URL");
+// Requires approval for tools that change data.
+export const APPROVAL_URL = requiredVariable("SWITCHBOARD_ASKING_URL");
+export const headers = { Authorization: `Bearer ${requiredVariable("SWITCHBOARD_TOKEN")}` };
 
-export const QUESTION = "What is the account value of customer 42?";
-// What the bundled customer-service server says of customer 42.
-export const VALUE = "530.19";
-export const CHANGE = 'Create a support ticket for customer 42 with the subject "The invoice is wrong"';
+export const ACCOUNT_QUESTION = "What is the account value of customer 42?";
+// Result of the bundled customer-service server for ACCOUNT_QUESTION.
+export const ACCOUNT_VALUE = "530.19";
+export const TICKET_REQUEST = 'Create a support ticket for customer 42 with the subject "The invoice is wrong"';

@@ -1,16 +1,16 @@
-"""A scripted model behind the Chat Completions protocol, for answers that a test has to fix."""
+"""A scripted model server for the Chat Completions protocol."""
 
 import json
 import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Where the server SCRIPTED of the module `server` expects the model.
+# The server at SCRIPTED_URL expects the model on this port.
 PORT = int(os.environ["SWITCHBOARD_SCRIPTED_PORT"])
 
 
 class ScriptedModel:
-    """Answers each request with the next answer: a text, or a list of calls (name, arguments)."""
+    """Answers each request with the next answer: a text, or a list of (tool name, arguments)."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -26,7 +26,7 @@ class ScriptedModel:
                 status = 200 if model.answers else 500
                 body, content_type = b"{}", "application/json"
                 if model.answers:
-                    body, content_type = response(request, model.answers.pop(0))
+                    body, content_type = render_response(request, model.answers.pop(0))
                 self.send_response(status)
                 self.send_header("Content-Type", content_type)
                 self.send_header("Content-Length", str(len(body)))
@@ -47,7 +47,7 @@ class ScriptedModel:
         self.server.server_close()
 
 
-def response(request: dict, answer) -> tuple[bytes, str]:
+def render_response(request: dict, answer) -> tuple[bytes, str]:
     """Returns the body and the content type of an answer, streamed if the request asks for it."""
     message = {"role": "assistant"}
     if isinstance(answer, str):

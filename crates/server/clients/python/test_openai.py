@@ -1,4 +1,4 @@
-"""The package `openai`, pointed at a Switchboard server."""
+"""Tests of the package `openai` against a Switchboard server."""
 
 import asyncio
 import copy
@@ -9,26 +9,35 @@ import openai
 from pydantic import BaseModel
 
 from scripted_model import ScriptedModel
-from server import ASKING, CHANGE, FREE, QUESTION, SCRIPTED, TOKEN, VALUE, decide
+from server import (
+    ACCOUNT_QUESTION,
+    ACCOUNT_VALUE,
+    APPROVAL_URL,
+    AUTO_APPROVE_URL,
+    SCRIPTED_URL,
+    TICKET_REQUEST,
+    TOKEN,
+    decide,
+)
 
-MESSAGES = [{"role": "user", "content": QUESTION}]
+MESSAGES = [{"role": "user", "content": ACCOUNT_QUESTION}]
 
 
-def client(address: str = FREE, key: str = TOKEN) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{address}/v1", api_key=key, max_retries=0)
+def client(server_url: str = AUTO_APPROVE_URL, key: str = TOKEN) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{server_url}/v1", api_key=key, max_retries=0)
 
 
 class Answers(unittest.TestCase):
-    def test_a_whole_answer_says_what_the_tools_did(self):
+    def test_an_answer_lists_its_tool_calls(self):
         answer = client().chat.completions.create(model="default", messages=MESSAGES)
         choice = answer.choices[0]
         self.assertEqual(choice.finish_reason, "stop")
-        self.assertIn(VALUE, choice.message.content)
+        self.assertIn(ACCOUNT_VALUE, choice.message.content)
         [call] = answer.switchboard["tool_calls"]
         self.assertEqual(call["server"], "customer-service")
         self.assertFalse(call["is_error"])
 
-    def test_a_stream_is_the_same_answer(self):
+    def test_a_stream_ends_with_the_same_answer(self):
         whole = client().chat.completions.create(model="default", messages=MESSAGES)
         stream = client().chat.completions.create(
             model="default",
@@ -36,38 +45,40 @@ class Answers(unittest.TestCase):
             stream=True,
             stream_options={"include_usage": True},
         )
-        text, reasons, events = "", [], []
+        text, finish_reasons, events = "", [], []
         for chunk in stream:
             events.append(getattr(chunk, "switchboard", None))
             for choice in chunk.choices:
                 text += choice.delta.content or ""
-                reasons.append(choice.finish_reason)
+                finish_reasons.append(choice.finish_reason)
         self.assertTrue(text.endswith(whole.choices[0].message.content), text)
-        self.assertEqual([reason for reason in reasons if reason], ["stop"])
+        self.assertEqual([reason for reason in finish_reasons if reason], ["stop"])
         kinds = [event["type"] for event in events if event]
         self.assertIn("tool_started", kinds)
         self.assertIn("tool_finished", kinds)
 
-    def test_the_streaming_helper_collects_it(self):
+    def test_the_streaming_helper_collects_the_answer(self):
         with client().chat.completions.stream(model="default", messages=MESSAGES) as stream:
             deltas = [event.delta for event in stream if event.type == "content.delta"]
             final = stream.get_final_completion()
         self.assertGreater(len(deltas), 1)
         self.assertEqual("".join(deltas), final.choices[0].message.content)
-        self.assertIn(VALUE, final.choices[0].message.content)
+        self.assertIn(ACCOUNT_VALUE, final.choices[0].message.content)
 
-    def test_the_asynchronous_client_streams_it_too(self):
+    def test_the_async_client_streams_an_answer(self):
         async def ask() -> str:
-            remote = openai.AsyncOpenAI(base_url=f"{FREE}/v1", api_key=TOKEN, max_retries=0)
-            async with remote:
-                stream = await remote.chat.completions.create(
+            async_client = openai.AsyncOpenAI(
+                base_url=f"{AUTO_APPROVE_URL}/v1", api_key=TOKEN, max_retries=0
+            )
+            async with async_client:
+                stream = await async_client.chat.completions.create(
                     model="offline/planner", messages=MESSAGES, stream=True
                 )
                 return "".join([c.choices[0].delta.content or "" async for c in stream if c.choices])
 
-        self.assertIn(VALUE, asyncio.run(ask()))
+        self.assertIn(ACCOUNT_VALUE, asyncio.run(ask()))
 
-    def test_a_conversation_goes_on_as_the_client_tells_it(self):
+    def test_a_conversation_continues_from_the_messages_of_the_client(self):
         first = client().chat.completions.create(model="default", messages=MESSAGES)
         messages = [
             {"role": "system", "content": "You answer for a shop."},
@@ -81,7 +92,7 @@ class Answers(unittest.TestCase):
 
 
 class Models(unittest.TestCase):
-    def test_the_list_and_one_of_it(self):
+    def test_models_are_listed_and_retrieved(self):
         models = client().models.list()
         self.assertIn("offline/planner", [model.id for model in models])
         model = client().models.retrieve("offline/planner")
@@ -89,36 +100,36 @@ class Models(unittest.TestCase):
 
 
 class Approvals(unittest.TestCase):
-    def ask(self, word: dict) -> tuple[str, dict]:
-        """Streams an answer for which a tool needs a word; what it says, and the call's last event."""
-        stream = client(ASKING).chat.completions.create(
-            model="default", messages=[{"role": "user", "content": CHANGE}], stream=True
+    def ask(self, decision: dict) -> tuple[str, dict]:
+        """Sends the decision for one call. Returns the streamed text and the call's last event."""
+        stream = client(APPROVAL_URL).chat.completions.create(
+            model="default", messages=[{"role": "user", "content": TICKET_REQUEST}], stream=True
         )
-        text, asked, last = "", 0, {}
+        text, approval_requests, last_event = "", 0, {}
         for chunk in stream:
             text += chunk.choices[0].delta.content or ""
             event = getattr(chunk, "switchboard", None) or {}
             if event.get("type") == "tool_awaiting_approval":
-                asked += 1
-                decide(event["run_id"], event["id"], word)
+                approval_requests += 1
+                decide(event["run_id"], event["id"], decision)
             if event.get("type") == "tool_finished":
-                last = event
-        self.assertEqual(asked, 1)
-        return text, last
+                last_event = event
+        self.assertEqual(approval_requests, 1)
+        return text, last_event
 
-    def test_a_call_waits_for_a_word_while_the_stream_stays_open(self):
-        text, last = self.ask({"decision": "allow"})
-        self.assertFalse(last["is_error"], last)
+    def test_the_stream_stays_open_while_a_call_waits_for_approval(self):
+        text, event = self.ask({"decision": "allow"})
+        self.assertFalse(event["is_error"], event)
         self.assertNotEqual(text, "")
 
-    def test_a_call_that_is_declined_does_not_run(self):
-        _, last = self.ask({"decision": "deny", "reason": "not today"})
-        self.assertEqual(last["failure"], "denied")
-        self.assertIn("not today", last["content"][0]["text"])
+    def test_a_denied_call_does_not_run(self):
+        _, event = self.ask({"decision": "deny", "reason": "not today"})
+        self.assertEqual(event["failure"], "denied")
+        self.assertIn("not today", event["content"][0]["text"])
 
 
 class ClientTools(unittest.TestCase):
-    """A tool that runs at the client: its call ends the response, and the run goes on with its result."""
+    """A client tool call ends the response. The request with its result continues the run."""
 
     QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
     TOOLS = [
@@ -136,12 +147,12 @@ class ClientTools(unittest.TestCase):
         }
     ]
 
-    def ask(self, messages: list, address: str = FREE, **more):
-        return client(address).chat.completions.create(
-            model="default", messages=messages, tools=self.TOOLS, **more
+    def ask(self, messages: list, server_url: str = AUTO_APPROVE_URL, **options):
+        return client(server_url).chat.completions.create(
+            model="default", messages=messages, tools=self.TOOLS, **options
         )
 
-    def test_a_call_and_its_result(self):
+    def test_a_result_completes_the_answer(self):
         first = self.ask(self.QUESTION)
         [choice] = first.choices
         self.assertEqual(choice.finish_reason, "tool_calls")
@@ -153,14 +164,16 @@ class ClientTools(unittest.TestCase):
         self.assertEqual(second.choices[0].finish_reason, "stop")
         self.assertIn("17 degrees", second.choices[0].message.content)
         self.assertNotEqual(first.id, second.id)
-        # It waited once. Whoever asks on has a conversation that is over.
+        # The server accepts the result only once. A later question continues the conversation.
         with self.assertRaises(openai.ConflictError):
             self.ask([*self.QUESTION, choice.message, result])
-        more = [*self.QUESTION, choice.message, result, second.choices[0].message, *MESSAGES]
-        self.assertIn(VALUE, self.ask(more).choices[0].message.content)
+        messages = [*self.QUESTION, choice.message, result, second.choices[0].message, *MESSAGES]
+        self.assertIn(ACCOUNT_VALUE, self.ask(messages).choices[0].message.content)
 
-    def test_the_same_in_streams(self):
-        with client().chat.completions.stream(model="default", messages=self.QUESTION, tools=self.TOOLS) as stream:
+    def test_a_result_completes_the_answer_in_streams(self):
+        with client().chat.completions.stream(
+            model="default", messages=self.QUESTION, tools=self.TOOLS
+        ) as stream:
             first = stream.get_final_completion()
         [choice] = first.choices
         self.assertEqual(choice.finish_reason, "tool_calls")
@@ -181,29 +194,30 @@ class ClientTools(unittest.TestCase):
         self.assertEqual(chunks[0].choices[0].delta.role, "assistant")
         self.assertIn("17 degrees", "".join(chunk.choices[0].delta.content or "" for chunk in chunks))
 
-    def test_beside_a_tool_of_the_server_nothing_is_done_twice(self):
-        question = [{"role": "user", "content": f"{CHANGE}. What is the weather in Paris?"}]
+    def test_server_and_client_calls_of_one_step_run_once(self):
+        question = [{"role": "user", "content": f"{TICKET_REQUEST}. What is the weather in Paris?"}]
         ticket = {"customer_id": 42, "subject": "The invoice is wrong"}
         calls = [("customer-service__create_support_ticket", ticket), ("get_weather", {"city": "Paris"})]
         with ScriptedModel(calls, "It has 17 degrees.") as model:
-            [choice] = self.ask(question, SCRIPTED).choices
+            [choice] = self.ask(question, SCRIPTED_URL).choices
             [call] = choice.message.tool_calls
             result = {"role": "tool", "tool_call_id": call.id, "content": "17 degrees and rain"}
-            answer = self.ask([*question, choice.message, result], SCRIPTED)
+            answer = self.ask([*question, choice.message, result], SCRIPTED_URL)
         self.assertIn("17 degrees", answer.choices[0].message.content)
         # The model received each result once, in the order of its calls.
-        results = [it["content"] for it in model.requests[-1]["messages"] if it["role"] == "tool"]
+        messages = model.requests[-1]["messages"]
+        results = [message["content"] for message in messages if message["role"] == "tool"]
         self.assertEqual(len(results), 2)
         self.assertIn("Ticket", results[0])
         self.assertEqual(results[1], "17 degrees and rain")
-        made = [call["tool"] for call in answer.switchboard["tool_calls"]]
-        self.assertEqual(sorted(made), ["create_support_ticket", "get_weather"])
+        tools = [call["tool"] for call in answer.switchboard["tool_calls"]]
+        self.assertEqual(sorted(tools), ["create_support_ticket", "get_weather"])
 
-    def test_the_tools_of_the_server_are_there_too(self):
+    def test_server_tools_stay_available(self):
         answer = self.ask(MESSAGES)
-        self.assertIn(VALUE, answer.choices[0].message.content)
+        self.assertIn(ACCOUNT_VALUE, answer.choices[0].message.content)
 
-    def test_a_name_that_the_server_has_itself_is_refused(self):
+    def test_the_name_of_a_server_tool_is_rejected(self):
         tool = {"name": "customer-service__calculate_account_value", "parameters": {"type": "object"}}
         with self.assertRaises(openai.BadRequestError) as caught:
             client().chat.completions.create(
@@ -220,74 +234,82 @@ class Account(BaseModel):
     currency: str
 
 
-class Forms(unittest.TestCase):
-    """Answers in a form that the client asks for."""
-
-    def check(self, account: Account) -> None:
+class StructuredOutput(unittest.TestCase):
+    def assert_account(self, account: Account) -> None:
         self.assertEqual((account.customer_id, account.currency), (42, "EUR"))
-        self.assertEqual((account.account_value, account.account_value_cents), (VALUE, 53019))
+        self.assertEqual((account.account_value, account.account_value_cents), (ACCOUNT_VALUE, 53019))
         self.assertNotEqual(account.customer_name, "")
 
-    def test_an_answer_is_parsed(self):
+    def test_an_answer_matches_the_schema(self):
         answer = client().chat.completions.parse(
             model="default", messages=MESSAGES, response_format=Account
         )
         [choice] = answer.choices
         self.assertEqual(choice.finish_reason, "stop")
-        self.check(choice.message.parsed)
+        self.assert_account(choice.message.parsed)
 
-    def test_the_same_in_a_stream(self):
+    def test_a_streamed_answer_matches_the_schema(self):
         with client().chat.completions.stream(
             model="default", messages=MESSAGES, response_format=Account
         ) as stream:
             final = stream.get_final_completion()
-        self.check(final.choices[0].message.parsed)
+        self.assert_account(final.choices[0].message.parsed)
 
-    def test_any_json_object(self):
+    def test_an_answer_is_a_json_object(self):
         answer = client().chat.completions.create(
             model="default", messages=MESSAGES, response_format={"type": "json_object"}
         )
         self.assertIsInstance(json.loads(answer.choices[0].message.content), dict)
 
-    def test_beside_a_tool_of_the_client(self):
+    def test_structured_output_works_with_a_client_tool(self):
         class Weather(BaseModel):
             summary: str
 
-        # The SDK parses the arguments of strict tools only, and takes no others.
+        # The SDK's `parse` accepts only strict tools.
         tools = copy.deepcopy(ClientTools.TOOLS)
         tools[0]["function"]["strict"] = True
-        ask = {"model": "default", "tools": tools, "response_format": Weather}
-        form = json.dumps({"summary": "17 degrees and rain"})
-        with ScriptedModel([("get_weather", {"city": "Paris"})], form) as model:
-            first = client(SCRIPTED).chat.completions.parse(messages=ClientTools.QUESTION, **ask)
+        options = {"model": "default", "tools": tools, "response_format": Weather}
+        answer = json.dumps({"summary": "17 degrees and rain"})
+        with ScriptedModel([("get_weather", {"city": "Paris"})], answer) as model:
+            first = client(SCRIPTED_URL).chat.completions.parse(
+                messages=ClientTools.QUESTION, **options
+            )
             [call] = first.choices[0].message.tool_calls
-            said = {"role": "assistant", "tool_calls": [call.model_dump(include={"id", "type", "function"})]}
-            said["tool_calls"][0]["function"].pop("parsed_arguments", None)
+            call_dict = call.model_dump(include={"id", "type", "function"})
+            call_dict["function"].pop("parsed_arguments", None)
+            message = {"role": "assistant", "tool_calls": [call_dict]}
             result = {"role": "tool", "tool_call_id": call.id, "content": "17 degrees and rain"}
-            second = client(SCRIPTED).chat.completions.parse(messages=[*ClientTools.QUESTION, said, result], **ask)
+            second = client(SCRIPTED_URL).chat.completions.parse(
+                messages=[*ClientTools.QUESTION, message, result], **options
+            )
         self.assertIn("17 degrees and rain", json.dumps(model.requests[1]["messages"]))
         self.assertIn("17 degrees", second.choices[0].message.parsed.summary)
 
-    def test_what_is_no_schema_is_refused(self):
-        wrong = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "no such type"}}}
+    def test_an_invalid_schema_is_rejected(self):
+        invalid_format = {
+            "type": "json_schema",
+            "json_schema": {"name": "x", "schema": {"type": "no such type"}},
+        }
         with self.assertRaises(openai.BadRequestError) as caught:
-            client().chat.completions.create(model="default", messages=MESSAGES, response_format=wrong)
+            client().chat.completions.create(
+                model="default", messages=MESSAGES, response_format=invalid_format
+            )
         self.assertEqual(caught.exception.param, "response_format")
 
 
 class Errors(unittest.TestCase):
-    def test_a_parameter_that_is_not_supported_is_named(self):
+    def test_an_unsupported_parameter_is_named(self):
         with self.assertRaises(openai.BadRequestError) as caught:
             client().chat.completions.create(model="default", messages=MESSAGES, n=2)
         self.assertEqual(caught.exception.param, "n")
         self.assertEqual(caught.exception.type, "invalid_request_error")
 
-    def test_a_model_that_is_not_there(self):
+    def test_an_unknown_model_is_rejected(self):
         with self.assertRaises(openai.NotFoundError) as caught:
             client().chat.completions.create(model="no-such-model", messages=MESSAGES)
         self.assertEqual(caught.exception.param, "model")
 
-    def test_a_character_that_cannot_be_stored(self):
+    def test_a_null_character_is_rejected(self):
         with self.assertRaises(openai.BadRequestError) as caught:
             client().chat.completions.create(
                 model="default", messages=[{"role": "user", "content": "a\0b"}]
@@ -295,11 +317,11 @@ class Errors(unittest.TestCase):
         self.assertEqual(caught.exception.param, "messages")
         self.assertIn("U+0000", str(caught.exception))
 
-    def test_a_body_that_does_not_fit(self):
+    def test_a_parameter_of_the_wrong_type_is_rejected(self):
         with self.assertRaises(openai.BadRequestError):
             client().chat.completions.create(model="default", messages=MESSAGES, temperature="hot")
 
-    def test_a_wrong_key(self):
+    def test_an_invalid_key_is_rejected(self):
         with self.assertRaises(openai.AuthenticationError):
             client(key="not-the-token-of-anybody").models.list()
 

@@ -1,23 +1,24 @@
-// Makes a picture of a diagram or a chart. Runs in a frame with an origin of its own: what is read here was written by a model, and
-// only a picture leaves.
+// Renders diagrams and charts as images. Runs in a sandboxed frame with an opaque origin, because
+// the input was written by a model. Only images leave the frame.
 (() => {
-  // Not every browser knows a policy that stops WebRTC (page.rs), so that its names are taken away.
-  for (let place = window; place; place = Object.getPrototypeOf(place)) {
-    for (const name of Object.getOwnPropertyNames(place)) if (name.includes("RTC")) delete place[name];
+  // Deletes the WebRTC interfaces, because not all browsers support the policies in page.rs that
+  // block WebRTC.
+  for (let object = window; object; object = Object.getPrototypeOf(object)) {
+    for (const name of Object.getOwnPropertyNames(object)) if (name.includes("RTC")) delete object[name];
   }
   const loaded = new Map();
-  // The page may be below any path.
-  const here = document.currentScript.src;
+  // URLs are relative to this script, because the server can have any base path.
+  const scriptUrl = document.currentScript.src;
 
   function load(name) {
     if (!loaded.has(name)) {
       loaded.set(name, new Promise((resolve, reject) => {
         const script = document.createElement("script");
-        script.src = new URL(`../vendor/${name}.js`, here).href;
+        script.src = new URL(`../vendor/${name}.js`, scriptUrl).href;
         script.onload = resolve;
         script.onerror = () => {
           loaded.delete(name);
-          reject(new Error("The library for this kind of picture could not be loaded."));
+          reject(new Error("the rendering library could not be loaded"));
         };
         document.head.append(script);
       }));
@@ -27,7 +28,7 @@
 
   const font = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 
-  async function mermaidPicture(text, dark, number) {
+  async function renderMermaid(text, dark, number) {
     await load("mermaid");
     const mermaid = globalThis.mermaid;
     const colours = dark
@@ -36,7 +37,7 @@
     mermaid.initialize({
       startOnLoad: false, securityLevel: "strict", theme: "base", darkMode: dark, htmlLabels: false, flowchart: { htmlLabels: false },
       themeVariables: { ...colours, fontFamily: font, fontSize: "14px" }, fontFamily: font, suppressErrorRendering: true, maxTextSize: 100_000,
-      // The words on a line have the ground of the picture behind them.
+      // Outlines edge labels in the background colour, so that they stay readable on the line.
       themeCSS: `.edgeLabel text { paint-order: stroke; stroke: ${colours.background}; stroke-width: 6px; stroke-linejoin: round; }`,
     });
     const { svg } = await mermaid.render(`drawing${number}`, text);
@@ -49,7 +50,7 @@
     return { picture, width, height };
   }
 
-  async function chartPicture(config, dark, width) {
+  async function renderChart(config, dark, width) {
     await load("chart");
     const { Chart } = globalThis;
     const height = Math.round(Math.min(340, Math.max(220, width * 0.42)));
@@ -73,16 +74,16 @@
     }
   }
 
-  let before = Promise.resolve();
+  let queue = Promise.resolve();
   addEventListener("message", (event) => {
     if (event.source !== parent) return;
     const { number, kind, text, config, dark, width } = event.data ?? {};
     if (typeof number !== "number") return;
-    // One after the other: the libraries have one state for all.
-    before = before.then(async () => {
+    // Handle requests one at a time, because the libraries have global state.
+    queue = queue.then(async () => {
       try {
-        const made = kind === "chart" ? await chartPicture(config, dark, width) : await mermaidPicture(text, dark, number);
-        parent.postMessage({ switchboard: "picture", number, ...made }, "*");
+        const image = kind === "chart" ? await renderChart(config, dark, width) : await renderMermaid(text, dark, number);
+        parent.postMessage({ switchboard: "picture", number, ...image }, "*");
       } catch (error) {
         parent.postMessage({ switchboard: "picture", number, error: String(error?.message ?? error).slice(0, 500) }, "*");
       }

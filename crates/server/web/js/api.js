@@ -1,51 +1,52 @@
-// The server: requests with the token, and its refusals as errors with words for a person.
+// HTTP client of the server API. Adds the access token, and converts failures to readable errors.
 import { Model } from "./view.js";
 
-const TOKEN = "switchboard.token";
+const TOKEN_KEY = "switchboard.token";
 
-/** Where the server is: two folders above this file, wherever its routes are nested. */
-const ROOT = new URL("../../", import.meta.url);
+/** Base URL of the server: two folders above this file, so routes may be nested at any path. */
+const BASE_URL = new URL("../../", import.meta.url);
 
-/** The address of a path of the server, such as "/chat". */
-export const at = (path) => new URL(`.${path}`, ROOT).href;
+/** Returns the URL of a server path, such as "/chat". */
+export const urlOf = (path) => new URL(`.${path}`, BASE_URL).href;
 
-/** Whether a token is needed, and the one that is used. Kept for this tab only. */
+/** The access token, stored for this tab only. `tokenRequired` shows the token dialog. */
 class Access extends Model {
-  wanted = false;
-  refused = false;
+  tokenRequired = false;
+  tokenRejected = false;
 
   constructor() {
     super();
     try {
-      this.token = sessionStorage.getItem(TOKEN) ?? "";
+      this.token = sessionStorage.getItem(TOKEN_KEY) ?? "";
     } catch {
       this.token = "";
     }
   }
 
-  use(token) {
+  setToken(token) {
     this.token = token.trim();
-    this.wanted = false;
-    this.refused = false;
+    this.tokenRequired = false;
+    this.tokenRejected = false;
     try {
-      sessionStorage.setItem(TOKEN, this.token);
+      sessionStorage.setItem(TOKEN_KEY, this.token);
     } catch {
-      // It holds until the page is loaded again.
+      // Storage is unavailable: the token is lost on reload.
     }
-    this.touch();
+    this.notify();
   }
 
-  want() {
-    this.refused = this.token !== "";
-    this.wanted = true;
-    this.touch();
+  /** Shows the token dialog, with an error if the server rejected the current token. */
+  requestToken() {
+    this.tokenRejected = this.token !== "";
+    this.tokenRequired = true;
+    this.notify();
   }
 }
 
 export const access = new Access();
 
-/** What the server refused, or that it could not be reached (`status` 0). */
-export class Refused extends Error {
+/** An HTTP error response. `status` is 0 if the server is unreachable. */
+export class ApiError extends Error {
   constructor(status, title, detail) {
     super(detail || title);
     this.status = status;
@@ -53,61 +54,63 @@ export class Refused extends Error {
   }
 }
 
-async function refusal(response) {
+/** Converts an error response to an `ApiError`. */
+async function apiErrorFrom(response) {
   let problem = {};
   try {
     problem = await response.json();
   } catch {
-    // Somebody between us and the server answered.
+    // Not a problem document: the response may come from a proxy.
   }
-  const title = problem.title ?? `The server answered ${response.status}.`;
-  return new Refused(response.status, title, problem.detail ?? title);
+  const title = problem.title ?? `The server responded with status ${response.status}.`;
+  return new ApiError(response.status, title, problem.detail ?? title);
 }
 
-/** A request; throws `Refused` for everything but 2xx. */
-export async function ask(path, { method = "GET", body, signal, accept = "application/json", headers = {} } = {}) {
-  const sent = { accept, ...headers };
-  if (access.token) sent.authorization = `Bearer ${access.token}`;
-  if (body !== undefined) sent["content-type"] = "application/json";
+/** Sends a request. Throws an `ApiError` unless the status is 2xx. */
+export async function request(path, { method = "GET", body, signal, accept = "application/json", headers = {} } = {}) {
+  const allHeaders = { accept, ...headers };
+  if (access.token) allHeaders.authorization = `Bearer ${access.token}`;
+  if (body !== undefined) allHeaders["content-type"] = "application/json";
   let response;
   try {
-    response = await fetch(at(path), {
-      method, signal, headers: sent,
+    response = await fetch(urlOf(path), {
+      method, signal, headers: allHeaders,
       body: body === undefined ? undefined : JSON.stringify(body),
       credentials: "same-origin", cache: "no-store", redirect: "error",
     });
   } catch (error) {
     if (error?.name === "AbortError") throw error;
-    throw new Refused(0, "The server does not answer.", "The server does not answer. Is it running?");
+    throw new ApiError(0, "Can't reach the server.", "Can't reach the server. Is it still running?");
   }
-  if (response.status === 401) access.want();
-  if (!response.ok) throw await refusal(response);
+  if (response.status === 401) access.requestToken();
+  if (!response.ok) throw await apiErrorFrom(response);
   return response;
 }
 
-async function json(path, options) {
-  const response = await ask(path, options);
+/** Sends a request and parses its JSON response. An empty response gives `{}`. */
+async function requestJson(path, options) {
+  const response = await request(path, options);
   const text = await response.text();
   return text ? JSON.parse(text) : {};
 }
 
-const id = encodeURIComponent;
+const encode = encodeURIComponent;
 
 export const api = {
-  start: (body) => json("/chat", { method: "POST", body: { ...body, background: true } }),
-  sessions: (limit) => json(`/sessions?limit=${limit}`),
-  session: (session) => json(`/sessions/${id(session)}`),
-  forget: (session) => json(`/sessions/${id(session)}`, { method: "DELETE" }),
-  rename: (session, title) => json(`/sessions/${id(session)}`, { method: "PATCH", body: { title } }),
-  run: (run) => json(`/runs/${id(run)}`),
-  decide: (run, call, body) => json(`/runs/${id(run)}/approvals/${id(call)}`, { method: "POST", body }),
-  answer: (run, question, body) => json(`/runs/${id(run)}/questions/${id(question)}`, { method: "POST", body }),
-  cancel: (run) => json(`/runs/${id(run)}/cancel`, { method: "POST" }),
-  resume: (run) => json(`/runs/${id(run)}/continue`, { method: "POST" }),
-  models: () => json("/models"),
-  recipes: () => json("/recipes"),
-  servers: () => json("/mcp/servers"),
-  tools: () => json("/mcp/tools"),
-  apps: () => json("/mcp/apps"),
-  appPage: (server, uri) => json(`/mcp/apps/page?server=${id(server)}&uri=${id(uri)}`),
+  startRun: (body) => requestJson("/chat", { method: "POST", body: { ...body, background: true } }),
+  sessions: (limit) => requestJson(`/sessions?limit=${limit}`),
+  session: (session) => requestJson(`/sessions/${encode(session)}`),
+  deleteSession: (session) => requestJson(`/sessions/${encode(session)}`, { method: "DELETE" }),
+  rename: (session, title) => requestJson(`/sessions/${encode(session)}`, { method: "PATCH", body: { title } }),
+  run: (run) => requestJson(`/runs/${encode(run)}`),
+  decide: (run, call, body) => requestJson(`/runs/${encode(run)}/approvals/${encode(call)}`, { method: "POST", body }),
+  answer: (run, question, body) => requestJson(`/runs/${encode(run)}/questions/${encode(question)}`, { method: "POST", body }),
+  cancel: (run) => requestJson(`/runs/${encode(run)}/cancel`, { method: "POST" }),
+  resume: (run) => requestJson(`/runs/${encode(run)}/continue`, { method: "POST" }),
+  models: () => requestJson("/models"),
+  recipes: () => requestJson("/recipes"),
+  servers: () => requestJson("/mcp/servers"),
+  tools: () => requestJson("/mcp/tools"),
+  apps: () => requestJson("/mcp/apps"),
+  appPage: (server, uri) => requestJson(`/mcp/apps/page?server=${encode(server)}&uri=${encode(uri)}`),
 };

@@ -1,17 +1,20 @@
-// What stands for itself in an answer: documents, code, tables, diagrams, charts, pages.
+// Artifacts: documents, code, tables, diagrams, charts and pages within an answer.
 import { Component, Icon, html, useEffect, useState } from "./view.js";
 import { Code } from "./text.js";
-import { copyText, markdown } from "./markdown.js";
+import { copyText, renderMarkdown } from "./markdown.js";
 import { DataTable, readTable } from "./table.js";
-import { Foreign } from "./result.js";
+import { UntrustedHtml } from "./result.js";
 
-/** As the server reads it: `application/vnd.mermaid` is `mermaid`, `image/svg+xml` is `svg`. */
-export function kindOf(type = "") {
-  const word = type.split(/[/.]/).at(-1).split(/[+;]/)[0].trim().toLowerCase();
-  return word.replace(/^x-/, "");
+/**
+ * Returns the kind of an artifact type by the same rules as the server: `mermaid` for
+ * `application/vnd.mermaid`, `svg` for `image/svg+xml`.
+ */
+function artifactKind(type = "") {
+  const subtype = type.split(/[/.]/).at(-1).split(/[+;]/)[0].trim().toLowerCase();
+  return subtype.replace(/^x-/, "");
 }
 
-const ENDINGS = { markdown: "md", mermaid: "mmd", html: "html", svg: "svg", json: "json", csv: "csv", table: "txt", chart: "json" };
+const FILE_EXTENSIONS = { markdown: "md", mermaid: "mmd", html: "html", svg: "svg", json: "json", csv: "csv", table: "txt", chart: "json" };
 
 export class Artifact extends Component {
   shouldComponentUpdate({ artifact }, { source }) {
@@ -20,21 +23,21 @@ export class Artifact extends Component {
 
   render({ artifact }, { source = false }) {
     const { artifactType, title, content, language } = artifact;
-    const kind = kindOf(artifactType);
-    const shown = source ? null : View(kind, artifact);
-    const plain = !View(kind, artifact);
+    const kind = artifactKind(artifactType);
+    const view = source ? null : renderView(kind, artifact);
+    const sourceOnly = !renderView(kind, artifact);
     const text = content.replace(/^\n+/, "").trimEnd();
     return html`<figure class="artifact" data-kind=${kind}>
       <figcaption>
         <span class="artifact-icon"><${Icon} name="file" /></span>
         <span class="artifact-title"><strong>${title || "Untitled"}</strong> <span class="muted">${language || kind}</span></span>
         <span class="artifact-actions">
-          ${!plain && html`<button type="button" class="quiet small" aria-pressed=${source ? "true" : "false"} onClick=${() => this.setState({ source: !source })}>Source</button>`}
+          ${!sourceOnly && html`<button type="button" class="quiet small" aria-pressed=${source ? "true" : "false"} onClick=${() => this.setState({ source: !source })}>Source</button>`}
           <button type="button" class="quiet small" onClick=${(event) => copyText(content, event.currentTarget)}>Copy</button>
-          <button type="button" class="quiet small" onClick=${() => download(artifact, kind)}>Save</button>
+          <button type="button" class="quiet small" onClick=${() => download(artifact, kind)}>Download</button>
         </span>
       </figcaption>
-      <div class="artifact-body">${shown ?? html`<${Code} text=${text} language=${codeLanguage(kind, language)} label=${`Source of ${title}`} />`}</div>
+      <div class="artifact-body">${view ?? html`<${Code} text=${text} language=${codeLanguage(kind, language)} label=${`Source of ${title}`} />`}</div>
     </figure>`;
   }
 }
@@ -43,8 +46,8 @@ function codeLanguage(kind, language) {
   return { html: "xml", svg: "xml", json: "json", chart: "json", markdown: "markdown" }[kind] ?? language ?? "";
 }
 
-/** How it is shown; null if as its source. */
-function View(kind, { title, content, language }) {
+/** Returns the rendered view of an artifact, or null if only its source can be shown. */
+function renderView(kind, { title, content, language }) {
   const source = html`<${Code} text=${content.trim()} language=${codeLanguage(kind, language)} label=${`Source of ${title}`} />`;
   switch (kind) {
     case "markdown": return html`<${Document} text=${content} />`;
@@ -54,30 +57,32 @@ function View(kind, { title, content, language }) {
       if (rows?.length) return html`<${DataTable} rows=${rows} label=${title} />`;
       return kind === "table" && content.includes("|") ? html`<${Document} text=${content} />` : null;
     }
-    case "mermaid": return html`<${Lazy} load=${() => import("./drawing.js").then((it) => it.Drawing)} wish=${{ kind: "mermaid", text: content }} label=${`Diagram: ${title}`} otherwise=${source} />`;
-    case "chart": return html`<${Lazy} load=${() => import("./chart.js").then((it) => it.Chart)} text=${content} title=${title} otherwise=${source} />`;
-    case "html": return html`<${Foreign} markup=${content} title=${title} />`;
-    // As an image, an SVG neither runs nor loads anything.
+    case "mermaid": return html`<${Lazy} load=${() => import("./drawing.js").then((module) => module.Drawing)} request=${{ kind: "mermaid", text: content }} label=${`Diagram: ${title}`} fallback=${source} />`;
+    case "chart": return html`<${Lazy} load=${() => import("./chart.js").then((module) => module.Chart)} text=${content} title=${title} fallback=${source} />`;
+    case "html": return html`<${UntrustedHtml} markup=${content} title=${title} />`;
+    // An SVG in an `img` element cannot run scripts or load resources.
     case "svg": return html`<div class="drawing"><img alt=${title} src=${`data:image/svg+xml;charset=utf-8,${encodeURIComponent(content.trim())}`} /></div>`;
     default: return null;
   }
 }
 
+/** Loads a component and renders it with the remaining props. */
 function Lazy({ load, ...rest }) {
-  const [Shown, setShown] = useState(null);
+  const [Loaded, setLoaded] = useState(null);
   useEffect(() => {
-    load().then((component) => setShown(() => component));
+    load().then((component) => setLoaded(() => component));
   }, []);
-  return Shown ? html`<${Shown} ...${rest} />` : html`<p class="muted">Loading…</p>`;
+  return Loaded ? html`<${Loaded} ...${rest} />` : html`<p class="muted">Loading…</p>`;
 }
 
+/** A Markdown document. */
 class Document extends Component {
   shouldComponentUpdate({ text }) {
     return text !== this.props.text;
   }
 
   componentDidMount() {
-    this.place.replaceChildren(markdown(this.props.text));
+    this.element.replaceChildren(renderMarkdown(this.props.text));
   }
 
   componentDidUpdate() {
@@ -85,18 +90,18 @@ class Document extends Component {
   }
 
   render() {
-    return html`<div class="text" ref=${(place) => { this.place = place; }} />`;
+    return html`<div class="text" ref=${(element) => { this.element = element; }} />`;
   }
 }
 
 function download({ title, content, language }, kind) {
   const name = (title || "artifact").replace(/[^\p{L}\p{N}._ -]+/gu, "_").slice(0, 80);
-  const ending = ENDINGS[kind] ?? (language && /^[a-z0-9+#]{1,10}$/i.test(language) ? language : "txt");
-  // Never as a type that a browser would show as a page of ours.
-  const address = URL.createObjectURL(new Blob([content], { type: "application/octet-stream" }));
+  const extension = FILE_EXTENSIONS[kind] ?? (language && /^[a-z0-9+#]{1,10}$/i.test(language) ? language : "txt");
+  // With a generic type, browsers never show the content as a page of this origin.
+  const url = URL.createObjectURL(new Blob([content], { type: "application/octet-stream" }));
   const link = document.createElement("a");
-  link.href = address;
-  link.download = name.includes(".") ? name : `${name}.${ending}`;
+  link.href = url;
+  link.download = name.includes(".") ? name : `${name}.${extension}`;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 1_000);
+  setTimeout(() => URL.revokeObjectURL(url), 1_000);
 }

@@ -1,31 +1,31 @@
-// Dark or light: the system's colours, or those that the person chose.
+// The colour theme: light, dark or the system setting.
 import { Model, announce } from "./view.js";
 
-const KEY = "switchboard.theme";
-const system = matchMedia("(prefers-color-scheme: dark)");
+const STORAGE_KEY = "switchboard.theme";
+const darkPreference = matchMedia("(prefers-color-scheme: dark)");
 
 class Theme extends Model {
   /** `auto`, `light` or `dark`. */
   choice = document.documentElement.dataset.theme ?? "auto";
 
   get dark() {
-    return this.choice === "dark" || (this.choice === "auto" && system.matches);
+    return this.choice === "dark" || (this.choice === "auto" && darkPreference.matches);
   }
 
-  /** The next one, in a circle. */
-  next() {
+  /** Switches to the next choice, in the order `auto`, `light`, `dark`. */
+  cycle() {
     this.choice = { auto: "light", light: "dark", dark: "auto" }[this.choice];
     if (this.choice === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = this.choice;
     try {
-      localStorage.setItem(KEY, this.choice);
+      localStorage.setItem(STORAGE_KEY, this.choice);
     } catch {
-      // It holds until the page is loaded again.
+      // Without storage, the choice lasts until the page is reloaded.
     }
-    announce(`Colours: ${this.choice === "auto" ? "as the system" : this.choice}.`);
-    this.touch();
+    announce(`Theme: ${this.choice === "auto" ? "system" : this.choice}.`);
+    this.notify();
   }
 }
 
 export const theme = new Theme();
-system.addEventListener("change", () => theme.touch());
+darkPreference.addEventListener("change", () => theme.notify());

@@ -1,12 +1,12 @@
-// Where the person writes, and chooses who answers.
+// The message field, with the choice of model and recipe.
 import { Icon, html, useEffect, useModel, useRef, useState } from "./view.js";
 import { catalogue } from "./catalogue.js";
 
-const CHOICE = "switchboard.choice";
+const CHOICE_KEY = "switchboard.choice";
 
-function remembered() {
+function loadChoice() {
   try {
-    return JSON.parse(localStorage.getItem(CHOICE)) ?? {};
+    return JSON.parse(localStorage.getItem(CHOICE_KEY)) ?? {};
   } catch {
     return {};
   }
@@ -18,17 +18,17 @@ export function Composer({ session, draft }) {
   useModel(session.current);
   useModel(draft);
   const field = useRef(null);
-  const [choice, setChoice] = useState(remembered);
+  const [choice, setChoice] = useState(loadChoice);
   const { busy } = session;
   const run = session.current;
 
-  const choose = (change) => {
-    const chosen = { ...choice, ...change };
-    setChoice(chosen);
+  const updateChoice = (changes) => {
+    const updated = { ...choice, ...changes };
+    setChoice(updated);
     try {
-      localStorage.setItem(CHOICE, JSON.stringify(chosen));
+      localStorage.setItem(CHOICE_KEY, JSON.stringify(updated));
     } catch {
-      // It holds until the page is loaded again.
+      // Storage is unavailable: the choice is lost on reload.
     }
   };
   const model = choice.model ?? "";
@@ -38,8 +38,8 @@ export function Composer({ session, draft }) {
     const text = draft.text.trim();
     if (!text || busy) return;
     draft.set("");
-    const taken = await session.send(text, { model, recipe });
-    if (!taken && !draft.text) draft.set(text);
+    const accepted = await session.send(text, { model, recipe });
+    if (!accepted && !draft.text) draft.set(text);
   };
   useEffect(() => {
     draft.send = (text) => {
@@ -48,13 +48,13 @@ export function Composer({ session, draft }) {
     };
   });
   useEffect(() => {
-    const area = field.current;
-    area.style.height = "auto";
-    area.style.height = `${Math.min(area.scrollHeight, 220)}px`;
+    const textarea = field.current;
+    textarea.style.height = "auto";
+    textarea.style.height = `${Math.min(textarea.scrollHeight, 220)}px`;
   }, [draft.text]);
 
-  const key = (event) => {
-    // Enter also ends the choice of a character in some languages.
+  const handleKeyDown = (event) => {
+    // During composition, Enter confirms the characters of an input method editor.
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       send();
@@ -63,18 +63,18 @@ export function Composer({ session, draft }) {
 
   return html`<form class="composer" onSubmit=${(event) => { event.preventDefault(); send(); }}>
     <div class="composer-box">
-      <label class="unseen" for="message">Your message</label>
-      <textarea id="message" ref=${field} rows="1" placeholder="Ask something" value=${draft.text} aria-describedby="keys" enterkeyhint="send"
-        onInput=${(event) => draft.set(event.target.value)} onKeyDown=${key} />
+      <label class="visually-hidden" for="message">Your message</label>
+      <textarea id="message" ref=${field} rows="1" placeholder="Ask anything…" value=${draft.text} aria-describedby="keys" enterkeyhint="send"
+        onInput=${(event) => draft.set(event.target.value)} onKeyDown=${handleKeyDown} />
       <div class="composer-row">
-        <${ModelChoice} model=${model} choose=${(chosen) => choose({ model: chosen })} />
-        <label class="choice"><span class="unseen">Recipe</span>
-          <select id="recipe" value=${recipe} onChange=${(event) => choose({ recipe: event.target.value })}>
-            <option value="">No recipe chosen</option>
+        <${ModelChoice} model=${model} onChoose=${(chosen) => updateChoice({ model: chosen })} />
+        <label class="choice"><span class="visually-hidden">Recipe</span>
+          <select id="recipe" value=${recipe} onChange=${(event) => updateChoice({ recipe: event.target.value })}>
+            <option value="">No recipe</option>
             ${catalogue.recipes.map((it) => html`<option value=${it.name}>${it.title || it.name}</option>`)}
           </select></label>
         <span class="grow" />
-        <span id="keys" class="keys muted">${busy ? html`<kbd>Esc</kbd> stops` : html`<kbd>Enter</kbd> sends, <kbd>Shift</kbd>+<kbd>Enter</kbd> a new line`}</span>
+        <span id="keys" class="keys muted">${busy ? html`<kbd>Esc</kbd> to stop` : html`<kbd>Enter</kbd> to send · <kbd>Shift</kbd>+<kbd>Enter</kbd> for a new line`}</span>
         ${busy
           ? html`<button type="button" class="round stop" onClick=${() => session.cancel()} disabled=${!run || run.stopping} aria-label="Stop"><${Icon} name="stop" /></button>`
           : html`<button type="submit" class="round primary" disabled=${!draft.text.trim()} aria-label="Send"><${Icon} name="send" /></button>`}
@@ -83,52 +83,52 @@ export function Composer({ session, draft }) {
   </form>`;
 }
 
-/** No model is called so. */
+/** Option value for entering another model. No model name contains a line break. */
 const OTHER = "\n";
 
-/** The models that the server knows, and any other of its providers by name. */
-function ModelChoice({ model, choose }) {
-  const [other, setOther] = useState(false);
-  // What is being typed is kept here: the lists that come meanwhile draw the field anew.
+/** Selects a model from the catalogue, or accepts the name of any other model. */
+function ModelChoice({ model, onChoose }) {
+  const [editing, setEditing] = useState(false);
+  // Catalogue updates re-render the field while the user types, so the text is kept in the state.
   const [typed, setTyped] = useState("");
   const field = useRef(null);
-  const open = useRef(false);
+  const fieldOpen = useRef(false);
   useEffect(() => {
-    if (other) field.current.focus();
-  }, [other]);
-  if (other) {
-    // The field also loses the focus because it was left by a key.
-    const leave = (chosen) => {
-      if (!open.current) return;
-      open.current = false;
-      setOther(false);
-      if (chosen !== null) choose(chosen.trim());
+    if (editing) field.current.focus();
+  }, [editing]);
+  if (editing) {
+    // Closing the field with a key also triggers its blur event, which must not choose again.
+    const closeField = (chosen) => {
+      if (!fieldOpen.current) return;
+      fieldOpen.current = false;
+      setEditing(false);
+      if (chosen !== null) onChoose(chosen.trim());
     };
-    const key = (event) => {
+    const handleKeyDown = (event) => {
       if (event.key !== "Enter" && event.key !== "Escape") return;
       event.preventDefault();
-      leave(event.key === "Enter" ? event.target.value : null);
+      closeField(event.key === "Enter" ? event.target.value : null);
       document.getElementById("message")?.focus();
     };
-    return html`<label class="choice"><span class="unseen">Model, as provider/model</span>
+    return html`<label class="choice"><span class="visually-hidden">Model (provider/model)</span>
       <input id="model" key="field" ref=${field} type="text" placeholder="provider/model" autocomplete="off" autocapitalize="off" spellcheck="false" value=${typed}
-        onInput=${(event) => setTyped(event.target.value)} onKeyDown=${key} onBlur=${(event) => leave(event.target.value)} /></label>`;
+        onInput=${(event) => setTyped(event.target.value)} onKeyDown=${handleKeyDown} onBlur=${(event) => closeField(event.target.value)} /></label>`;
   }
   const listed = catalogue.models.some((it) => it.id === model);
-  const pick = (chosen) => {
+  const handleSelect = (chosen) => {
     if (chosen !== OTHER) {
-      choose(chosen);
+      onChoose(chosen);
       return;
     }
-    open.current = true;
+    fieldOpen.current = true;
     setTyped(model);
-    setOther(true);
+    setEditing(true);
   };
-  return html`<label class="choice"><span class="unseen">Model</span>
-    <select id="model" key="list" value=${model} onChange=${(event) => pick(event.target.value)}>
-      <option value="">${catalogue.standard ? `${catalogue.standard} (default)` : "Default model"}</option>
-      ${catalogue.models.map((it) => html`<option value=${it.id} disabled=${it.ready === false}>${it.id}${it.ready === false ? " (not ready)" : ""}</option>`)}
+  return html`<label class="choice"><span class="visually-hidden">Model</span>
+    <select id="model" key="list" value=${model} onChange=${(event) => handleSelect(event.target.value)}>
+      <option value="">${catalogue.defaultModel ? `${catalogue.defaultModel} (default)` : "Default model"}</option>
+      ${catalogue.models.map((it) => html`<option value=${it.id} disabled=${it.ready === false}>${it.id}${it.ready === false ? " – needs an API key" : ""}</option>`)}
       ${model && !listed && html`<option value=${model}>${model}</option>`}
-      <option value=${OTHER}>Another one…</option>
+      <option value=${OTHER}>Other model…</option>
     </select></label>`;
 }

@@ -1,55 +1,68 @@
-// Pictures of diagrams and charts. They are made in a sandboxed frame that is out of sight; here they are only images.
+// Diagrams and charts. A hidden sandboxed frame renders them; this page only shows the images.
 import { html, useEffect, useModel, useRef, useState } from "./view.js";
-import { at } from "./api.js";
+import { urlOf } from "./api.js";
 import { theme } from "./colours.js";
 
-/** A diagram that takes longer than this never ends. */
-const LONGEST = 20_000;
+/** Time-out for one drawing, in milliseconds. The rendering of some diagrams never ends. */
+const RENDER_TIMEOUT = 20_000;
 
-/** The frame is there while something is drawn, and a while longer. */
-class Studio {
+/**
+ * Renders drawings in a hidden frame, one at a time, so that a time-out affects only one drawing.
+ * The first drawing creates the frame. A time-out removes it, and the next drawing creates a new
+ * one.
+ */
+class FrameRenderer {
   #frame = null;
   #ready = null;
-  #open = new Map();
-  #numbers = 0;
+  #abortController = null;
+  /** Receives the responses of the frame to the current request. */
+  #handleResponse = null;
+  #lastNumber = 0;
+  #queue = Promise.resolve();
 
-  async draw(wish) {
+  render(request) {
+    const image = this.#queue.then(() => this.#renderNext(request));
+    this.#queue = image.catch(() => {});
+    return image;
+  }
+
+  async #renderNext(request) {
     await this.#start();
-    this.#numbers += 1;
-    const number = this.#numbers;
+    this.#lastNumber += 1;
+    const number = this.#lastNumber;
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.#open.delete(number);
         this.#stop();
-        reject(new Error("It took too long to draw."));
-      }, LONGEST);
-      this.#open.set(number, ({ error, ...made }) => {
+        reject(new Error("rendering timed out"));
+      }, RENDER_TIMEOUT);
+      this.#handleResponse = ({ number: answered, error, ...image }) => {
+        if (answered !== number) return;
         clearTimeout(timer);
         if (error) reject(new Error(error));
-        else resolve(made);
-      });
-      this.#frame.contentWindow.postMessage({ number, ...wish }, "*");
+        else resolve(image);
+      };
+      this.#frame.contentWindow.postMessage({ number, ...request }, "*");
     });
   }
 
   #start() {
     this.#ready ??= new Promise((resolve) => {
+      this.#abortController = new AbortController();
       const frame = document.createElement("iframe");
-      frame.className = "studio";
+      frame.className = "render-frame";
       frame.setAttribute("sandbox", "allow-scripts");
       frame.setAttribute("aria-hidden", "true");
       frame.tabIndex = -1;
       frame.title = "Drawing";
       window.addEventListener("message", (event) => {
         if (event.source !== frame.contentWindow || !event.source) return;
-        const { switchboard, number, picture = "" } = event.data ?? {};
+        const { switchboard, picture = "" } = event.data ?? {};
         if (switchboard === "ready") resolve();
-        // Only a picture may come out of there.
+        // Accept only images, because the frame processes untrusted input.
         if (switchboard !== "picture" || !/^(?:data:image\/(?:png;base64|svg\+xml;charset=utf-8),|$)/.test(picture)) return;
-        this.#open.get(number)?.(event.data);
-        this.#open.delete(number);
-      });
-      frame.src = at("/assets/frames/drawing.html");
+        this.#handleResponse?.(event.data);
+      }, { signal: this.#abortController.signal });
+      frame.src = urlOf("/assets/frames/drawing.html");
       document.body.append(frame);
       this.#frame = frame;
     });
@@ -57,33 +70,38 @@ class Studio {
   }
 
   #stop() {
-    this.#frame?.remove();
+    this.#abortController.abort();
+    this.#frame.remove();
     this.#frame = null;
     this.#ready = null;
   }
 }
 
-const studio = new Studio();
+const renderer = new FrameRenderer();
 
-/** A picture of `wish` (`{kind: "mermaid", text}` or `{kind: "chart", config}`); `otherwise` is shown if there is none. */
-export function Drawing({ wish, label, otherwise }) {
-  const [made, setMade] = useState(null);
+/**
+ * Renders `request` as an image: `{kind: "mermaid", text}` or
+ * `{kind: "chart", source, buildConfig}`, where `buildConfig(dark)` returns the chart configuration.
+ * Shows `fallback` if rendering fails.
+ */
+export function Drawing({ request, label, fallback }) {
+  const [image, setImage] = useState(null);
   const [error, setError] = useState(null);
-  const place = useRef(null);
+  const container = useRef(null);
   useModel(theme);
   const { dark } = theme;
   useEffect(() => {
-    let gone = false;
-    const width = Math.round(Math.max(300, Math.min(760, place.current?.clientWidth ?? 600)));
-    const { paint, ...plain } = wish;
-    studio.draw({ ...plain, ...(paint ? { config: paint(dark) } : {}), dark, width }).then(
-      (picture) => { if (!gone) setMade(picture); },
-      (problem) => { if (!gone) setError(problem.message); },
+    let stale = false;
+    const width = Math.round(Math.max(300, Math.min(760, container.current?.clientWidth ?? 600)));
+    const { buildConfig, ...rest } = request;
+    renderer.render({ ...rest, ...(buildConfig ? { config: buildConfig(dark) } : {}), dark, width }).then(
+      (result) => { if (!stale) setImage(result); },
+      (failure) => { if (!stale) setError(failure.message); },
     );
-    return () => { gone = true; };
-  }, [wish.text, wish.source, dark]);
-  if (error) return html`<p class="warning">It cannot be drawn: ${error}</p>${otherwise}`;
-  return html`<div class="drawing" ref=${place}>${made
-    ? html`<img src=${made.picture} width=${made.width} height=${made.height} alt=${label} />`
-    : html`<p class="muted">Drawing…</p>`}</div>`;
+    return () => { stale = true; };
+  }, [request.text, request.source, dark]);
+  if (error) return html`<p class="warning">Couldn't render: ${error}</p>${fallback}`;
+  return html`<div class="drawing" ref=${container}>${image
+    ? html`<img src=${image.picture} width=${image.width} height=${image.height} alt=${label} />`
+    : html`<p class="muted">Rendering…</p>`}</div>`;
 }

@@ -1,21 +1,26 @@
-// Server-sent events over fetch, because EventSource sends no token. A stream that breaks is taken up again where it was.
-import { ask, Refused } from "./api.js";
+// Server-sent events over fetch, because EventSource cannot send an authorization header. A broken
+// stream reconnects and continues after the last received event.
+import { ApiError, request } from "./api.js";
 import { Model } from "./view.js";
 
-/** The server sends a comment at least every 15 seconds; a line that is silent for longer is dead. */
-const SILENCE = 45_000;
-const PAUSES = [500, 1_000, 2_000, 4_000, 8_000, 15_000];
+/**
+ * Maximum silence in milliseconds. The server sends a comment at least every 15 seconds, so a
+ * connection that is silent for this long is dead.
+ */
+const SILENCE_TIMEOUT = 45_000;
+/** Delay in milliseconds before each reconnect attempt. The last delay repeats. */
+const RETRY_DELAYS = [500, 1_000, 2_000, 4_000, 8_000, 15_000];
 
-/** Splits a growing text into events (the HTML standard, section 9.2.6). */
-export class Lines {
-  rest = "";
+/** An incremental parser of the event stream format (HTML standard, section 9.2.6). */
+export class EventStreamParser {
+  buffer = "";
   id = null;
   data = [];
 
-  /** The events that are complete with this piece: `{id, data}`. */
-  take(piece) {
+  /** Parses the next chunk and returns the events that it completes, as `{id, data}`. */
+  push(chunk) {
     const events = [];
-    let text = this.rest + piece;
+    let text = this.buffer + chunk;
     let from = 0;
     for (;;) {
       const end = text.indexOf("\n", from);
@@ -33,107 +38,112 @@ export class Lines {
         else if (name === "id") this.id = value;
       }
     }
-    this.rest = text.slice(from);
+    this.buffer = text.slice(from);
     return events;
   }
 }
 
-/** How the line to the server is: `idle`, `connecting`, `open` or `lost`. */
-export class Line extends Model {
+/** The state of the event stream connection: `idle`, `connecting`, `open` or `lost`. */
+export class Connection extends Model {
   state = "idle";
-  /** Milliseconds since 1970 of the next attempt. */
-  nextTry = 0;
+  /** Time of the next attempt, in milliseconds since 1970. */
+  nextAttemptAt = 0;
+  /** Starts the next attempt immediately. Null unless an attempt is scheduled. */
   retry = null;
 
-  set(state, nextTry = 0) {
-    if (this.state === state && this.nextTry === nextTry) return;
+  set(state, nextAttemptAt = 0) {
+    if (this.state === state && this.nextAttemptAt === nextAttemptAt) return;
     this.state = state;
-    this.nextTry = nextTry;
-    this.touch();
+    this.nextAttemptAt = nextAttemptAt;
+    this.notify();
   }
 }
 
-/** An answer that never comes again: what is asked for is not there, or not for us. */
-const FINAL = [400, 401, 403, 404, 410, 422];
+/** Statuses that a retry cannot change: invalid request, missing resource or denied access. */
+const PERMANENT_ERRORS = [400, 401, 403, 404, 410, 422];
 
 /**
- * Follows the events of `path` from number `after` on and gives each to `take(event)`, until `stop` is aborted or the server says that
- * there is no such thing: `end` is told why. `back` is told when the line is there again after it was lost.
+ * Follows the events of `path` after number `after`, and reconnects when the stream breaks. Ends
+ * when `signal` is aborted or the server responds with a permanent error.
+ *
+ * `connection` reflects the connection state. `onEvent(event)` receives each event,
+ * `onError(error)` a permanent error. `onReconnect()` runs after each reconnect.
  */
-export async function follow(path, after, { line, stop, take, end, back }) {
+export async function follow(path, after, { connection, signal, onEvent, onError, onReconnect }) {
   let last = after;
   let failures = 0;
-  while (!stop.aborted) {
-    line.set(failures ? "lost" : "connecting");
-    const broken = new AbortController();
-    const giveUp = () => broken.abort();
-    stop.addEventListener("abort", giveUp, { once: true });
-    let watch = setTimeout(giveUp, SILENCE);
-    let got = false;
+  while (!signal.aborted) {
+    connection.set(failures ? "lost" : "connecting");
+    const controller = new AbortController();
+    const abortRequest = () => controller.abort();
+    signal.addEventListener("abort", abortRequest, { once: true });
+    let silenceTimer = setTimeout(abortRequest, SILENCE_TIMEOUT);
+    let received = false;
     try {
-      const response = await ask(`${path}?after=${last}`, { accept: "text/event-stream", signal: broken.signal });
-      line.set("open");
-      if (failures) back();
-      const pieces = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-      const lines = new Lines();
-      for (let piece = await read(pieces); piece !== null; piece = await read(pieces)) {
-        clearTimeout(watch);
-        watch = setTimeout(giveUp, SILENCE);
-        got = true;
-        for (const { id, data } of lines.take(piece)) {
-          const number = Number(id);
-          if (id !== null && !(number > last)) continue;
-          if (id !== null) last = number;
-          take(JSON.parse(data));
+      const response = await request(`${path}?after=${last}`, { accept: "text/event-stream", signal: controller.signal });
+      connection.set("open");
+      if (failures) onReconnect();
+      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+      const parser = new EventStreamParser();
+      for (let chunk = await readChunk(reader); chunk !== null; chunk = await readChunk(reader)) {
+        clearTimeout(silenceTimer);
+        silenceTimer = setTimeout(abortRequest, SILENCE_TIMEOUT);
+        received = true;
+        for (const { id, data } of parser.push(chunk)) {
+          const seq = Number(id);
+          if (id !== null && !(seq > last)) continue;
+          if (id !== null) last = seq;
+          onEvent(JSON.parse(data));
         }
       }
     } catch (error) {
-      if (stop.aborted) break;
-      if (error instanceof Refused && FINAL.includes(error.status)) {
-        line.set("idle");
-        end(error);
+      if (signal.aborted) break;
+      if (error instanceof ApiError && PERMANENT_ERRORS.includes(error.status)) {
+        connection.set("idle");
+        onError(error);
         return;
       }
-      // Everything else that the network does passes: the server starts anew, the machine slept. A mistake of ours is told.
-      if (!(error instanceof Refused) && error?.name !== "AbortError") reportError(error);
+      // Other API errors and aborts are temporary, for example during a server restart. Any other
+      // error is a bug in this page, so report it.
+      if (!(error instanceof ApiError) && error?.name !== "AbortError") reportError(error);
     } finally {
-      clearTimeout(watch);
-      stop.removeEventListener("abort", giveUp);
-      broken.abort();
+      clearTimeout(silenceTimer);
+      signal.removeEventListener("abort", abortRequest);
+      controller.abort();
     }
-    if (stop.aborted) break;
-    failures = got ? 1 : failures + 1;
-    await pause(PAUSES[Math.min(failures, PAUSES.length) - 1], line, stop);
+    if (signal.aborted) break;
+    failures = received ? 1 : failures + 1;
+    await waitBeforeRetry(RETRY_DELAYS[Math.min(failures, RETRY_DELAYS.length) - 1], connection, signal);
   }
-  line.set("idle");
+  connection.set("idle");
 }
 
-/** The next piece of the text; null at its end, and when the line broke. */
-async function read(pieces) {
+/** Reads the next chunk of text. Returns null at the end and when the connection broke. */
+async function readChunk(reader) {
   try {
-    const { done, value } = (await pieces?.read()) ?? { done: true };
+    const { done, value } = (await reader?.read()) ?? { done: true };
     return done ? null : value;
   } catch {
     return null;
   }
 }
 
-/** Waits, but no longer than until the network is back or the person wants it now. */
-function pause(length, line, stop) {
-  // Not all pages at once, when the server comes back.
-  const wait = length * (0.8 + Math.random() * 0.4);
+/** Waits for about `delay`, until the network returns, or until the user requests a reconnect. */
+function waitBeforeRetry(delay, connection, signal) {
+  // Jitter keeps open pages from reconnecting simultaneously after a server restart.
+  const wait = delay * (0.8 + Math.random() * 0.4);
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer);
       window.removeEventListener("online", done);
-      stop.removeEventListener("abort", done);
-      line.retry = null;
+      signal.removeEventListener("abort", done);
+      connection.retry = null;
       resolve();
     };
     const timer = setTimeout(done, wait);
     window.addEventListener("online", done);
-    stop.addEventListener("abort", done);
-    line.retry = done;
-    line.set("lost", Date.now() + wait);
+    signal.addEventListener("abort", done);
+    connection.retry = done;
+    connection.set("lost", Date.now() + wait);
   });
 }

@@ -1,4 +1,4 @@
-// The page as a whole: what is open, and what the keys do.
+// Entry point: the page layout, routing by URL hash, and global keyboard handling.
 import { Icon, Model, html, render, useEffect, useModel, useRef, useState } from "./view.js";
 import { access } from "./api.js";
 import { catalogue } from "./catalogue.js";
@@ -7,19 +7,19 @@ import { Servers, ServersButton } from "./servers.js";
 import { Session } from "./session.js";
 import { Sessions, Sidebar } from "./sidebar.js";
 import { theme } from "./colours.js";
-import { Transcript, tokens } from "./transcript.js";
-import { dollars } from "./words.js";
+import { Transcript, formatTokenUsage } from "./transcript.js";
+import { formatDollars } from "./format.js";
 
-const DRAFT = "switchboard.draft";
+const DRAFT_KEY = "switchboard.draft";
 
-/** What is being written; it stays when another conversation is opened, and when the page is loaded again in this tab. */
+/** The message being written. It survives a change of conversation and a reload of the tab. */
 class Draft extends Model {
   send = () => {};
 
   constructor() {
     super();
     try {
-      this.text = sessionStorage.getItem(DRAFT) ?? "";
+      this.text = sessionStorage.getItem(DRAFT_KEY) ?? "";
     } catch {
       this.text = "";
     }
@@ -28,38 +28,38 @@ class Draft extends Model {
   set(text) {
     this.text = text;
     try {
-      sessionStorage.setItem(DRAFT, text);
+      sessionStorage.setItem(DRAFT_KEY, text);
     } catch {
-      // It holds until the page is loaded again.
+      // Storage is unavailable: the draft is lost on reload.
     }
-    this.touch();
+    this.notify();
   }
 }
 
 class Page extends Model {
   sessions = new Sessions();
   draft = new Draft();
-  session = this.#fresh();
+  session = this.#createSession();
 
-  #fresh() {
-    return new Session((what, detail) => this.#told(what, detail));
+  #createSession() {
+    return new Session((change, detail) => this.#handleSessionChange(change, detail));
   }
 
-  #told(what, detail) {
-    if (what === "sessions") {
-      // A conversation has its address from its first answer on, so that loading the page again comes back to it.
-      const address = `#/s/${encodeURIComponent(this.session.id)}`;
-      if (location.hash !== address) history.replaceState(null, "", address);
+  #handleSessionChange(change, detail) {
+    if (change === "sessions") {
+      // Once the server has created the session, the URL contains its id, so a reload reopens it.
+      const hash = `#/s/${encodeURIComponent(this.session.id)}`;
+      if (location.hash !== hash) history.replaceState(null, "", hash);
       this.sessions.load();
-      this.touch();
+      this.notify();
     }
-    if (what === "finished") this.sessions.load();
-    if (what === "servers") catalogue.loadServers();
-    if (what === "send") this.draft.send(detail);
-    if (what === "again") this.open(true);
-    if (what === "edit") {
+    if (change === "finished") this.sessions.load();
+    if (change === "servers") catalogue.loadServers();
+    if (change === "send") this.draft.send(detail);
+    if (change === "reload") this.open(true);
+    if (change === "editFailed") {
       this.session.turns = this.session.turns.filter((turn) => turn !== detail);
-      this.session.touch();
+      this.session.notify();
       this.draft.set(detail.user.parts[0].text);
       document.getElementById("message")?.focus();
     }
@@ -71,30 +71,33 @@ class Page extends Model {
     this.open(true);
   }
 
-  /** Opens what the address names. */
-  open(again = false) {
-    const id = named(location.hash);
-    if (!again && id === this.session.id && (id || this.session.state === "new")) return;
+  /** Opens the conversation in the URL hash, or a new one. `force` reopens the current one. */
+  open(force = false) {
+    const id = sessionIdOf(location.hash);
+    if (!force && id === this.session.id && (id || this.session.state === "new")) return;
     this.session.close();
-    this.session = this.#fresh();
+    this.session = this.#createSession();
     if (id) this.session.open(id);
-    this.touch();
+    this.notify();
   }
 }
 
-/** The conversation that an address names, or null. */
-function named(address) {
-  const name = /^#\/s\/(.+)$/.exec(address)?.[1] ?? null;
+/** Returns the session id in a URL hash, or null. */
+function sessionIdOf(hash) {
+  const encoded = /^#\/s\/(.+)$/.exec(hash)?.[1] ?? null;
   try {
-    return name && decodeURIComponent(name);
+    return encoded && decodeURIComponent(encoded);
   } catch {
-    // Somebody wrote it by hand. The server says that there is none of this name.
-    return name;
+    // The percent encoding is invalid, as in a mistyped URL. The server reports it as not found.
+    return encoded;
   }
 }
 
-/** Whether Escape on this element stops the run: where the question is written, or where nothing has the focus. */
-function stopsTheRun(element) {
+/**
+ * Returns whether Escape on `element` stops the run: in the message field, or in the document when
+ * no element has the focus.
+ */
+function escapeStopsRun(element) {
   return element.id === "message" || element === document.body || element === document.documentElement;
 }
 
@@ -104,118 +107,119 @@ function App() {
   useModel(page);
   useModel(access);
   const { session, sessions, draft } = page;
-  const [list, setList] = useState(false);
-  const [servers, setServers] = useState(false);
+  const [sidebarOpen, setSidebarOpen] = useState(false);
+  const [serversOpen, setServersOpen] = useState(false);
   useEffect(() => {
-    const moved = () => page.open();
-    const key = (event) => {
-      // In a dialog, and where something else already took it, the key means that.
+    const handleHashChange = () => page.open();
+    const handleKeyDown = (event) => {
+      // Open dialogs, and components that called preventDefault, have handled the key.
       if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
-      if (list) setList(false);
-      else if (stopsTheRun(event.target)) page.session.cancel();
+      if (sidebarOpen) setSidebarOpen(false);
+      else if (escapeStopsRun(event.target)) page.session.cancel();
     };
-    window.addEventListener("hashchange", moved);
-    window.addEventListener("keydown", key);
+    window.addEventListener("hashchange", handleHashChange);
+    window.addEventListener("keydown", handleKeyDown);
     return () => {
-      window.removeEventListener("hashchange", moved);
-      window.removeEventListener("keydown", key);
+      window.removeEventListener("hashchange", handleHashChange);
+      window.removeEventListener("keydown", handleKeyDown);
     };
-  }, [list]);
+  }, [sidebarOpen]);
   return html`<div class="app">
-    <${Sidebar} sessions=${sessions} current=${session} open=${list} onClose=${() => setList(false)}
-      onForgotten=${(id) => { if (id === session.id) location.hash = "#/"; }} />
-    ${list && html`<div class="shade" onClick=${() => setList(false)} />`}
+    <${Sidebar} sessions=${sessions} current=${session} open=${sidebarOpen} onClose=${() => setSidebarOpen(false)}
+      onDeleted=${(id) => { if (id === session.id) location.hash = "#/"; }} />
+    ${sidebarOpen && html`<div class="backdrop" onClick=${() => setSidebarOpen(false)} />`}
     <main class="main">
-      <${Header} session=${session} sessions=${sessions} list=${list} onList=${() => setList(true)} onServers=${() => setServers(true)} />
-      <${LineState} line=${session.line} />
-      <${Transcript} key=${session.line} session=${session} />
+      <${Header} session=${session} sessions=${sessions} sidebarOpen=${sidebarOpen} onOpenSidebar=${() => setSidebarOpen(true)} onOpenServers=${() => setServersOpen(true)} />
+      <${ConnectionStatus} connection=${session.connection} />
+      <${Transcript} key=${session.connection} session=${session} />
       <${Composer} session=${session} draft=${draft} />
     </main>
-    ${servers && html`<${Servers} onClose=${() => setServers(false)} />`}
-    ${access.wanted && html`<${TokenDialog} />`}
+    ${serversOpen && html`<${Servers} onClose=${() => setServersOpen(false)} />`}
+    ${access.tokenRequired && html`<${TokenDialog} />`}
   </div>`;
 }
 
-const THEMES = { auto: ["auto", "as the system"], light: ["sun", "light"], dark: ["moon", "dark"] };
+/** Icon and label of each theme choice. */
+const THEMES = { auto: ["auto", "system"], light: ["sun", "light"], dark: ["moon", "dark"] };
 
-function Header({ session, sessions, list, onList, onServers }) {
+function Header({ session, sessions, sidebarOpen, onOpenSidebar, onOpenServers }) {
   useModel(session);
   useModel(sessions);
   useModel(theme);
   const run = useModel(session.current);
-  const asks = Boolean(run?.live && (run.waiting.length || run.openQuestions.length));
+  const needsInput = Boolean(run?.isActive && (run.pendingApprovals.length || run.openQuestions.length));
   const title = sessions.list.find((it) => it.id === session.id)?.title || session.title || "New conversation";
   useEffect(() => {
-    // For who looks at another tab meanwhile.
-    document.title = `${asks ? "Your word is needed – " : ""}${session.id ? `${title} – ` : ""}Switchboard`;
-  }, [title, session.id, asks]);
-  const [icon, words] = THEMES[theme.choice];
+    // The tab title shows a pending request while another tab is active.
+    document.title = `${needsInput ? "Approval needed – " : ""}${session.id ? `${title} – ` : ""}Switchboard`;
+  }, [title, session.id, needsInput]);
+  const [icon, label] = THEMES[theme.choice];
   return html`<header class="header">
-    <button type="button" class="quiet icon-button only-narrow" onClick=${onList} aria-label="Conversations" aria-expanded=${list ? "true" : "false"} aria-controls="sidebar"><${Icon} name="menu" /></button>
+    <button type="button" class="quiet icon-button only-narrow" onClick=${onOpenSidebar} aria-label="Conversations" aria-expanded=${sidebarOpen ? "true" : "false"} aria-controls="sidebar"><${Icon} name="menu" /></button>
     <h1>${title}</h1>
-    <${Total} session=${session} />
-    <${ServersButton} onOpen=${onServers} />
-    <button type="button" class="quiet icon-button" onClick=${() => theme.next()} aria-label=${`Colours: ${words}. Change`} title=${`Colours: ${words}`}><${Icon} name=${icon} /></button>
+    <${UsageTotal} session=${session} />
+    <${ServersButton} onOpen=${onOpenServers} />
+    <button type="button" class="quiet icon-button" onClick=${() => theme.cycle()} aria-label=${`Theme: ${label} (change)`} title=${`Theme: ${label}`}><${Icon} name=${icon} /></button>
   </header>`;
 }
 
-/** What the conversation came to. */
-function Total({ session }) {
+/** Total tokens and estimated cost of the conversation. */
+function UsageTotal({ session }) {
   useModel(catalogue);
   useModel(session.current);
-  const sum = {};
+  const total = {};
   let cost = 0;
   for (const { run } of session.turns) {
-    for (const [name, number] of Object.entries(run?.usage ?? {})) sum[name] = number == null ? sum[name] : (sum[name] ?? 0) + number;
+    for (const [name, count] of Object.entries(run?.usage ?? {})) total[name] = count == null ? total[name] : (total[name] ?? 0) + count;
     cost += run ? catalogue.cost(run.model, run.usage) ?? 0 : 0;
   }
-  const parts = tokens({ input_tokens: sum.input_tokens, output_tokens: sum.output_tokens });
-  if (cost) parts.push(`about ${dollars(cost)}`);
+  const parts = formatTokenUsage({ input_tokens: total.input_tokens, output_tokens: total.output_tokens });
+  if (cost) parts.push(`about ${formatDollars(cost)}`);
   return parts.length ? html`<p class="total muted" title="Tokens of this conversation">${parts.join(" · ")}</p>` : null;
 }
 
-function LineState({ line }) {
-  useModel(line);
-  const [, again] = useState(0);
+function ConnectionStatus({ connection }) {
+  useModel(connection);
+  const [, forceUpdate] = useState(0);
   useEffect(() => {
-    if (line.state !== "lost") return undefined;
-    const tick = setInterval(() => again((count) => count + 1), 1_000);
-    return () => clearInterval(tick);
-  }, [line.state]);
-  if (line.state !== "lost") return null;
-  const seconds = Math.max(0, Math.round((line.nextTry - Date.now()) / 1_000));
-  return html`<div class="line-state" role="status"><${Icon} name="warn" /> The connection is lost. ${line.retry && seconds ? `Trying again in ${seconds} s.` : "Trying again…"}
-    <button type="button" class="small" onClick=${() => line.retry?.()}>Try now</button></div>`;
+    if (connection.state !== "lost") return undefined;
+    const timer = setInterval(() => forceUpdate((count) => count + 1), 1_000);
+    return () => clearInterval(timer);
+  }, [connection.state]);
+  if (connection.state !== "lost") return null;
+  const seconds = Math.max(0, Math.round((connection.nextAttemptAt - Date.now()) / 1_000));
+  return html`<div class="connection-state" role="status"><${Icon} name="warn" /> Connection lost. ${connection.retry && seconds ? `Reconnecting in ${seconds} s…` : "Reconnecting…"}
+    <button type="button" class="small" onClick=${() => connection.retry?.()}>Reconnect now</button></div>`;
 }
 
 function TokenDialog() {
   const [token, setToken] = useState("");
-  const shown = useRef(false);
-  const show = (dialog) => {
-    if (dialog && !shown.current) {
-      shown.current = true;
+  const opened = useRef(false);
+  const openDialog = (dialog) => {
+    if (dialog && !opened.current) {
+      opened.current = true;
       dialog.showModal();
     }
   };
-  const use = (event) => {
+  const handleSubmit = (event) => {
     event.preventDefault();
-    access.use(token);
+    access.setToken(token);
     page.start();
   };
-  return html`<dialog ref=${show} aria-labelledby="token-title" onCancel=${(event) => event.preventDefault()}>
+  return html`<dialog ref=${openDialog} aria-labelledby="token-title" onCancel=${(event) => event.preventDefault()}>
     <h2 id="token-title">Access token</h2>
-    <p>This server wants a token. It is kept until this tab is closed.</p>
-    <form onSubmit=${use}>
+    <p>Enter an access token to continue. It is kept until this tab is closed.</p>
+    <form onSubmit=${handleSubmit}>
       <label for="token">Token</label>
       <input id="token" type="password" autocomplete="off" value=${token} onInput=${(event) => setToken(event.target.value)} aria-describedby="token-error" />
-      <p id="token-error" class="error" role="alert">${access.refused ? "The server did not take that token." : ""}</p>
-      <div class="actions"><button type="submit" class="primary" disabled=${!token.trim()}>Use it</button></div>
+      <p id="token-error" class="error" role="alert">${access.tokenRejected ? "This token is not valid." : ""}</p>
+      <div class="actions"><button type="submit" class="primary" disabled=${!token.trim()}>Continue</button></div>
     </form>
   </dialog>`;
 }
 
-const place = document.getElementById("page");
-place.replaceChildren();
-render(html`<${App} />`, place);
+const root = document.getElementById("page");
+root.replaceChildren();
+render(html`<${App} />`, root);
 page.start();
 document.getElementById("message")?.focus();

@@ -1,37 +1,38 @@
-// From text that nobody vouches for to what is shown. The only place where text becomes markup.
+// Converts untrusted Markdown to sanitized DOM nodes. This is the only module that converts text to
+// markup.
 import DOMPurify from "../vendor/purify.js";
 import { Lexer, Parser, Renderer } from "../vendor/marked.js";
 
-const TAGS = [
+const ALLOWED_TAGS = [
   "a", "abbr", "b", "blockquote", "br", "code", "dd", "del", "details", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
   "i", "img", "input", "ins", "kbd", "li", "mark", "ol", "p", "pre", "q", "s", "samp", "small", "span", "strong", "sub", "summary", "sup",
   "table", "tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul", "var", "wbr",
 ];
-const ATTRIBUTES = ["align", "alt", "checked", "class", "colspan", "disabled", "href", "open", "rowspan", "scope", "src", "start", "title", "type"];
+const ALLOWED_ATTRIBUTES = ["align", "alt", "checked", "class", "colspan", "disabled", "href", "open", "rowspan", "scope", "src", "start", "title", "type"];
 
-const RULES = {
-  ALLOWED_TAGS: TAGS,
-  ALLOWED_ATTR: ATTRIBUTES,
+const SANITIZER_OPTIONS = {
+  ALLOWED_TAGS,
+  ALLOWED_ATTR: ALLOWED_ATTRIBUTES,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
 };
 
-/** What a link may lead to. */
-const LINK = /^(?:https?:|mailto:)/i;
-/** Images that come with the text; nothing is fetched from elsewhere because a model wants it. */
-const IMAGE = /^data:image\/(?:png|jpeg|gif|webp|avif|svg\+xml);/i;
+/** Allowed URL schemes of links. */
+const LINK_SCHEMES = /^(?:https?:|mailto:)/i;
+/** Images embedded in the text. Model output must never cause requests to other hosts. */
+const EMBEDDED_IMAGE = /^data:image\/(?:png|jpeg|gif|webp|avif|svg\+xml);/i;
 
 DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   switch (node.tagName) {
     case "A":
-      outward(node);
+      hardenLink(node);
       break;
     case "IMG":
-      if (!IMAGE.test(node.getAttribute("src") ?? "")) node.replaceWith(notLoaded(node));
+      if (!EMBEDDED_IMAGE.test(node.getAttribute("src") ?? "")) node.replaceWith(imagePlaceholder(node));
       break;
     case "INPUT":
-      // The boxes of task lists, and no other field.
+      // Allow only the checkboxes of task lists.
       if (node.getAttribute("type") !== "checkbox") node.remove();
       else {
         node.disabled = true;
@@ -41,14 +42,18 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
     default:
   }
   const classes = node.getAttribute?.("class");
-  // Only the names that the highlighter and the Markdown reader use: a text must not look like our own buttons.
+  // Allow only classes of the highlighter and the Markdown parser. With other classes, untrusted
+  // text could look like controls of this page.
   if (classes && !classes.split(/\s+/).every((name) => /^(?:language-|hljs(?:-|$)|[a-z]+_+$)/.test(name))) node.removeAttribute("class");
 });
 
-/** A link to another site, which learns nothing of this page and has no hold of it. */
-export function outward(link) {
-  const target = link.getAttribute("href") ?? "";
-  if (!LINK.test(target)) {
+/**
+ * Makes a link open in a new tab. The target receives no referrer and no reference to this page.
+ * Removes the address if its scheme is not allowed.
+ */
+function hardenLink(link) {
+  const href = link.getAttribute("href") ?? "";
+  if (!LINK_SCHEMES.test(href)) {
     link.removeAttribute("href");
     return;
   }
@@ -56,149 +61,165 @@ export function outward(link) {
   link.setAttribute("rel", "noopener noreferrer nofollow");
 }
 
-function notLoaded(image) {
-  const address = image.getAttribute("src") ?? "";
+/** Returns a link or a text that replaces an external image. */
+function imagePlaceholder(image) {
+  const src = image.getAttribute("src") ?? "";
   const name = image.getAttribute("alt") || "image";
-  if (!/^https?:/i.test(address)) return document.createTextNode(`[${name}]`);
+  if (!/^https?:/i.test(src)) return document.createTextNode(`[${name}]`);
   const link = document.createElement("a");
-  link.href = address;
-  outward(link);
-  link.textContent = `${name} (image, not loaded: ${link.hostname})`;
+  link.href = src;
+  hardenLink(link);
+  link.textContent = `${name} (external image not loaded: ${link.hostname})`;
   return link;
 }
 
-/** Markup as nodes, without anything that runs, loads or looks like a part of this page. */
-export function clean(markup) {
-  return DOMPurify.sanitize(markup, RULES);
+/**
+ * Sanitizes markup and returns its nodes. They run no scripts, load no resources and do not look
+ * like parts of this page.
+ */
+function sanitize(markup) {
+  return DOMPurify.sanitize(markup, SANITIZER_OPTIONS);
 }
 
-/** A `<`, with the rest of the tag if it begins a whole one of those that are shown. */
-const TAG = new RegExp(`<(?:(/?)(${TAGS.join("|")})(?:\\s+[\\w:-]+(?:\\s*=\\s*(?:"[^"]*"|'[^']*'|[^\\s"'=<>\`]+))?)*\\s*/?>)?`, "gi");
-/** Tags that need no end. */
-const ENDLESS = new Set(["br", "dd", "dt", "hr", "img", "input", "li", "p", "tbody", "td", "tfoot", "th", "thead", "tr", "wbr"]);
-/** More tags in one another would only stop the page. */
-const MOST_OPEN = 200;
-let opened = 0;
+/** Matches `<`, and the rest of the tag if it is a complete tag with an allowed name. */
+const TAG_PATTERN = new RegExp(`<(?:(/?)(${ALLOWED_TAGS.join("|")})(?:\\s+[\\w:-]+(?:\\s*=\\s*(?:"[^"]*"|'[^']*'|[^\\s"'=<>\`]+))?)*\\s*/?>)?`, "gi");
+/** Tags that are valid without an end tag. */
+const TAGS_WITHOUT_END = new Set(["br", "dd", "dt", "hr", "img", "input", "li", "p", "tbody", "td", "tfoot", "th", "thead", "tr", "wbr"]);
+/** Maximum nesting of tags. Deeper nesting would block the page. */
+const MAX_OPEN_TAGS = 200;
+let openTags = 0;
 
-/** What is no whole tag, or too deep, stays what it is: a text must not lose words such as `Vec<u8>`. */
-function shownTag(tag, end, name) {
+/**
+ * Escapes the `<` of incomplete, unknown and too deeply nested tags, so that text such as `Vec<u8>`
+ * stays visible.
+ */
+function escapeTag(tag, slash, name) {
   if (name === undefined) return "&lt;";
-  if (!ENDLESS.has(name.toLowerCase())) {
-    if (end) opened = Math.max(0, opened - 1);
-    else if (opened >= MOST_OPEN) return `&lt;${tag.slice(1)}`;
-    else opened += 1;
+  if (!TAGS_WITHOUT_END.has(name.toLowerCase())) {
+    if (slash) openTags = Math.max(0, openTags - 1);
+    else if (openTags >= MAX_OPEN_TAGS) return `&lt;${tag.slice(1)}`;
+    else openTags += 1;
   }
   return tag;
 }
 
-const KNOWN = new RegExp(`^\\s*</?(?:${TAGS.join("|")})[\\s/>]`, "i");
+/** Matches a block that starts with an allowed tag. */
+const ALLOWED_BLOCK = new RegExp(`^\\s*</?(?:${ALLOWED_TAGS.join("|")})[\\s/>]`, "i");
 const renderer = new Renderer();
 renderer.html = ({ text, block }) => {
-  if (block && !KNOWN.test(text)) return `<pre><code class="language-html">${text.replace(/&/g, "&amp;").replace(/</g, "&lt;")}</code></pre>`;
-  // Styles are taken out by the sanitizer; but reading markup that has them is told on the console, as an offence against our policy.
-  return text.replace(TAG, shownTag).replace(/\sstyle\s*=/gi, " data-style=");
+  if (block && !ALLOWED_BLOCK.test(text)) return `<pre><code class="language-html">${text.replace(/&/g, "&amp;").replace(/</g, "&lt;")}</code></pre>`;
+  // The sanitizer removes styles. However, parsing a `style` attribute already reports a violation
+  // of the content security policy on the console.
+  return text.replace(TAG_PATTERN, escapeTag).replace(/\sstyle\s*=/gi, " data-style=");
 };
-// Within some tags the reader would hand text on as markup.
+// Inside some tags, the default renderer does not escape text.
 renderer.text = function text(token) {
   return Renderer.prototype.text.call(this, { ...token, escaped: false });
 };
 
-const OPTIONS = { gfm: true, breaks: false, async: false, renderer };
+const PARSER_OPTIONS = { gfm: true, breaks: false, async: false, renderer };
 
-/** Quotes, lists and emphasis are read this deep in one another; what is deeper is shown as it is written. */
-const DEEPEST = 40;
-/** The reader looks for the end of each mark in all that follows: marks times characters, in one paragraph. Beyond it is plain text. */
-const MOST_WORK = 5_000_000;
-const MARKS = /[*_~`<[]/g;
+/** Maximum nesting of quotes, lists and emphasis. Deeper source text is shown unparsed. */
+const MAX_DEPTH = 40;
+/**
+ * Maximum product of delimiter count and length of a paragraph. For each delimiter, the lexer
+ * searches the rest of the paragraph. Paragraphs beyond the limit are shown unparsed.
+ */
+const MAX_INLINE_WORK = 5_000_000;
+const DELIMITERS = /[*_~`<[]/g;
 
-const written = (raw) => ({ type: "text", raw, text: raw });
-const paragraph = (raw) => ({ type: "paragraph", raw, text: raw, tokens: [written(raw)] });
+const textToken = (raw) => ({ type: "text", raw, text: raw });
+const paragraphToken = (raw) => ({ type: "paragraph", raw, text: raw, tokens: [textToken(raw)] });
 
-/** Reads no text for longer than a person would wait, whatever is in it. */
-class Reader extends Lexer {
+/** A lexer with bounded run time for untrusted text. */
+class BoundedLexer extends Lexer {
   depth = 0;
 
-  #deeper(source, tokens, plain, read) {
-    if (this.depth >= DEEPEST) {
-      if (source) tokens.push(plain(source));
+  #nested(source, tokens, toPlainToken, parse) {
+    if (this.depth >= MAX_DEPTH) {
+      if (source) tokens.push(toPlainToken(source));
       return tokens;
     }
     this.depth += 1;
     try {
-      return read();
+      return parse();
     } finally {
       this.depth -= 1;
     }
   }
 
   blockTokens(source, tokens = [], ...rest) {
-    return this.#deeper(source, tokens, paragraph, () => super.blockTokens(source, tokens, ...rest));
+    return this.#nested(source, tokens, paragraphToken, () => super.blockTokens(source, tokens, ...rest));
   }
 
   inlineTokens(source, tokens = []) {
-    if (source.length * (source.match(MARKS)?.length ?? 0) > MOST_WORK) {
-      tokens.push(written(source));
+    if (source.length * (source.match(DELIMITERS)?.length ?? 0) > MAX_INLINE_WORK) {
+      tokens.push(textToken(source));
       return tokens;
     }
-    return this.#deeper(source, tokens, written, () => super.inlineTokens(source, tokens));
+    return this.#nested(source, tokens, textToken, () => super.inlineTokens(source, tokens));
   }
 }
 
-/** The blocks of a text: paragraphs, lists, code and so on. Their `raw` together is the text. */
-export function blocks(text) {
+/** Parses a text into block tokens. Their concatenated `raw` values are the text. */
+export function parseBlocks(text) {
   try {
-    return new Reader(OPTIONS).lex(text);
+    return new BoundedLexer(PARSER_OPTIONS).lex(text);
   } catch (error) {
-    // Better as it is written than not at all.
+    // Show the source text instead of nothing.
     reportError(error);
-    return [paragraph(text)];
+    return [paragraphToken(text)];
   }
 }
 
-/** Blocks as nodes. `headings.base` is the level of the text's first heading, once there was one. */
-export function show(tokens, headings = { base: null }) {
-  const fragment = fragmentOf(tokens);
+/**
+ * Renders block tokens to nodes. `headings.base` is set to the level of the first heading of the
+ * text and must be reused for its later blocks.
+ */
+export function renderBlocks(tokens, headings = { base: null }) {
+  const fragment = renderTokens(tokens);
   decorate(fragment);
-  lower(fragment, headings);
+  normalizeHeadings(fragment, headings);
   return fragment;
 }
 
-function fragmentOf(tokens) {
-  opened = 0;
+function renderTokens(tokens) {
+  openTags = 0;
   try {
-    return clean(Parser.parse(tokens, OPTIONS));
+    return sanitize(Parser.parse(tokens, PARSER_OPTIONS));
   } catch (error) {
     reportError(error);
     const fragment = document.createDocumentFragment();
-    const place = document.createElement("p");
-    place.className = "plain-text";
-    place.textContent = tokens.map(({ raw }) => raw).join("");
-    fragment.append(place);
+    const paragraph = document.createElement("p");
+    paragraph.className = "plain-text";
+    paragraph.textContent = tokens.map(({ raw }) => raw).join("");
+    fragment.append(paragraph);
     return fragment;
   }
 }
 
-/** The page has two levels of headings of its own; a text's first heading is of the third, whatever the model gave it. */
-function lower(fragment, headings) {
+/** Shifts heading levels so that the first is `h3`. The page uses `h1` and `h2` itself. */
+function normalizeHeadings(fragment, headings) {
   for (const heading of fragment.querySelectorAll("h1, h2, h3, h4, h5, h6")) {
     const level = Number(heading.tagName[1]);
     headings.base ??= level;
-    const lowered = document.createElement(`h${Math.min(6, Math.max(3, 3 + level - headings.base))}`);
-    lowered.append(...heading.childNodes);
-    heading.replaceWith(lowered);
+    const replacement = document.createElement(`h${Math.min(6, Math.max(3, 3 + level - headings.base))}`);
+    replacement.append(...heading.childNodes);
+    heading.replaceWith(replacement);
   }
 }
 
-/** A whole text as nodes. */
-export function markdown(text) {
-  return show(blocks(text));
+/** Renders a complete text to nodes. */
+export function renderMarkdown(text) {
+  return renderBlocks(parseBlocks(text));
 }
 
+/** Wraps tables in scrollable frames and adds a header to code blocks. */
 function decorate(fragment) {
   for (const table of fragment.querySelectorAll("table")) {
     const frame = document.createElement("div");
-    frame.className = "wide";
-    // What is wider than its place must be reachable without a mouse.
+    frame.className = "scroll-frame";
+    // A focusable frame makes wide tables scrollable with the keyboard.
     frame.tabIndex = 0;
     frame.setAttribute("role", "group");
     frame.setAttribute("aria-label", "Table");
@@ -213,8 +234,8 @@ function decorate(fragment) {
   }
 }
 
-/** A piece of code with its language and a button that copies it. */
-export function codeFrame(text, language) {
+/** Returns a code block with its language and a copy button. */
+function codeFrame(text, language) {
   const frame = document.createElement("div");
   frame.className = "code";
   const head = document.createElement("div");
@@ -235,27 +256,27 @@ export function codeFrame(text, language) {
   code.textContent = text;
   pre.append(code);
   frame.append(head, pre);
-  colour(code, language);
+  highlightCode(code, language);
   return frame;
 }
 
 export async function copyText(text, button) {
-  const before = button.textContent;
+  const label = button.textContent;
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
-    button.textContent = copyBySelection(text) ? "Copied" : "Not allowed";
+    button.textContent = copyBySelection(text) ? "Copied" : "Copy failed";
     button.focus();
   }
-  setTimeout(() => { button.textContent = before; }, 1500);
+  setTimeout(() => { button.textContent = label; }, 1500);
 }
 
-/** The old way, for pages that came over a plain connection: the clipboard is not offered to them. */
+/** Copies text through a selection. The clipboard API needs a secure context. */
 function copyBySelection(text) {
   const field = document.createElement("textarea");
   field.value = text;
-  field.className = "unseen";
+  field.className = "visually-hidden";
   document.body.append(field);
   field.select();
   try {
@@ -266,17 +287,17 @@ function copyBySelection(text) {
 }
 
 let highlighter = null;
-/** More than this is shown without colours: it would stop the page for too long. */
-const MOST_COLOURED = 100_000;
+/** Maximum length of highlighted code, in characters. Longer code would block the page. */
+const MAX_HIGHLIGHTED = 100_000;
 
-/** Colours, once the highlighter is there; until then, and without it, the plain text stands. */
-export async function colour(code, language) {
+/** Highlights code when the highlighter is loaded. The code stays plain if loading fails. */
+export async function highlightCode(code, language) {
   const text = code.textContent;
-  if (!language || text.length > MOST_COLOURED) return;
+  if (!language || text.length > MAX_HIGHLIGHTED) return;
   highlighter ??= import("../vendor/highlight.js").then((module) => module.default, () => null);
   const hljs = await highlighter;
   if (!hljs?.getLanguage(language) || code.textContent !== text) return;
   const { value } = hljs.highlight(text, { language, ignoreIllegals: true });
-  code.replaceChildren(clean(value));
+  code.replaceChildren(sanitize(value));
   code.classList.add("hljs");
 }

@@ -1,85 +1,91 @@
-// What a tool gave. None of it is trusted: text stays text, pages go into frames, nothing is loaded from elsewhere.
+// Results of tool calls. All content is untrusted: text stays text, pages run in sandboxed frames,
+// and nothing is loaded from other hosts.
 import { html, useEffect, useState } from "./view.js";
 import { Code } from "./text.js";
 import { DataTable } from "./table.js";
-import { pretty } from "./words.js";
+import { formatValue } from "./format.js";
 
-/** More text than this is shown in part, until somebody wants it all. */
-const MOST_TEXT = 20_000;
+/** Maximum length in characters of text that is shown before the user expands it. */
+const MAX_TEXT = 20_000;
 
 export function Result({ result, item }) {
   const { content = [], structured, is_error } = result;
   return html`<h3>${is_error ? "Error" : "Result"}</h3>
-    ${content.map((part, at) => html`<${Part} key=${at} part=${part} item=${item} />`)}
-    ${content.length === 0 && structured === undefined && html`<p class="muted">Nothing.</p>`}
-    ${structured !== undefined && html`<details class="inner"><summary>Data</summary><${Data} value=${structured} /></details>`}`;
+    ${content.map((part, index) => html`<${ContentPart} key=${index} part=${part} item=${item} />`)}
+    ${content.length === 0 && structured === undefined && html`<p class="muted">No content.</p>`}
+    ${structured !== undefined && html`<details class="inner"><summary>Structured data</summary><${StructuredContent} value=${structured} /></details>`}`;
 }
 
-function Data({ value }) {
-  const rows = rowsOf(value);
-  return rows ? html`<${DataTable} rows=${rows} label="Data of the result" />` : html`<${Code} text=${pretty(value)} language="json" label="Data of the result" />`;
+function StructuredContent({ value }) {
+  const rows = findRows(value);
+  return rows ? html`<${DataTable} rows=${rows} label="Data of the result" />` : html`<${Code} text=${formatValue(value)} language="json" label="Data of the result" />`;
 }
 
-/** A list of plain objects, also as the one list in an object. */
-function rowsOf(value) {
-  const list = Array.isArray(value) ? value : Object.values(value ?? {}).find((it) => Array.isArray(it) && it.length > 0);
-  const others = Array.isArray(value) ? 0 : Object.values(value ?? {}).filter((it) => typeof it === "object" && it !== list).length;
-  const flat = (row) => row && typeof row === "object" && !Array.isArray(row) && Object.values(row).every((it) => typeof it !== "object" || it === null);
-  return list?.length && others === 0 && list.every(flat) ? list : null;
+/** Returns `value`, or the only list in it, if it is a list of flat objects. Otherwise null. */
+function findRows(value) {
+  const list = Array.isArray(value) ? value : Object.values(value ?? {}).find((entry) => Array.isArray(entry) && entry.length > 0);
+  const otherObjects = Array.isArray(value) ? 0 : Object.values(value ?? {}).filter((entry) => typeof entry === "object" && entry !== list).length;
+  const isFlat = (row) => row && typeof row === "object" && !Array.isArray(row) && Object.values(row).every((field) => typeof field !== "object" || field === null);
+  return list?.length && otherObjects === 0 && list.every(isFlat) ? list : null;
 }
 
-const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|svg\+xml)$/;
+const IMAGE_TYPES = /^image\/(?:png|jpeg|gif|webp|avif|svg\+xml)$/;
 
-function Part({ part, item }) {
+function ContentPart({ part, item }) {
   switch (part.type) {
     case "text": return html`<${PlainText} text=${part.text} />`;
     case "image":
-      if (part.source?.base64 && PICTURES.test(part.media_type)) {
-        return html`<img class="picture" alt="Image that the tool gave" src=${`data:${part.media_type};base64,${part.source.base64}`} />`;
+      if (part.source?.base64 && IMAGE_TYPES.test(part.media_type)) {
+        return html`<img class="picture" alt="Image from the tool" src=${`data:${part.media_type};base64,${part.source.base64}`} />`;
       }
-      return html`<${Elsewhere} name=${`image, ${part.media_type}`} uri=${part.source?.url} />`;
+      return html`<${ExternalLink} name=${`image, ${part.media_type}`} uri=${part.source?.url} />`;
     case "audio":
-      if (part.source?.base64) return html`<audio controls aria-label="Audio that the tool gave" src=${`data:${part.media_type};base64,${part.source.base64}`} />`;
-      return html`<${Elsewhere} name=${`audio, ${part.media_type}`} uri=${part.source?.url} />`;
+      if (part.source?.base64) return html`<audio controls aria-label="Audio from the tool" src=${`data:${part.media_type};base64,${part.source.base64}`} />`;
+      return html`<${ExternalLink} name=${`audio, ${part.media_type}`} uri=${part.source?.url} />`;
     case "resource": return html`<${Resource} part=${part} item=${item} />`;
-    case "resource_link": return html`<${Elsewhere} name=${part.name} uri=${part.uri} description=${part.description} />`;
-    default: return html`<${Code} text=${pretty(part.value ?? part)} language="json" />`;
+    case "resource_link": return html`<${ExternalLink} name=${part.name} uri=${part.uri} description=${part.description} />`;
+    default: return html`<${Code} text=${formatValue(part.value ?? part)} language="json" />`;
   }
 }
 
 function Resource({ part, item }) {
   const { uri, media_type = "", text, blob } = part;
-  if (/^ui:\/\//i.test(uri) && text !== undefined) return html`<${Foreign} markup=${text} item=${item} />`;
-  if (blob && PICTURES.test(media_type)) return html`<img class="picture" alt=${`Image ${uri}`} src=${`data:${media_type};base64,${blob}`} />`;
-  return html`<p class="muted">${uri}</p>${text !== undefined ? html`<${PlainText} text=${text} />` : html`<p class="muted">${media_type || "bytes"}</p>`}`;
+  if (/^ui:\/\//i.test(uri) && text !== undefined) return html`<${UntrustedHtml} markup=${text} item=${item} />`;
+  if (blob && IMAGE_TYPES.test(media_type)) return html`<img class="picture" alt=${`Image ${uri}`} src=${`data:${media_type};base64,${blob}`} />`;
+  return html`<p class="muted">${uri}</p>${text !== undefined ? html`<${PlainText} text=${text} />` : html`<p class="muted">${media_type || "binary data"}</p>`}`;
 }
 
-/** Markup by somebody else; with `item`, the page of that tool's call. Frames are loaded when there is something to put into one. */
-export function Foreign({ markup, title, item }) {
+/**
+ * Untrusted HTML in a sandboxed frame. With `item`, the HTML is the app of that tool call. The
+ * frame module is loaded on first use.
+ */
+export function UntrustedHtml({ markup, title, item }) {
   const [Frame, setFrame] = useState(null);
   useEffect(() => {
-    import("./frame.js").then((module) => setFrame(() => (item ? module.AppPage : module.ForeignFrame)));
+    import("./frame.js").then((module) => setFrame(() => (item ? module.AppFrame : module.UntrustedFrame)));
   }, []);
   return Frame ? html`<${Frame} markup=${markup} title=${title} item=${item} />` : html`<p class="muted">Loading…</p>`;
 }
 
-export function Elsewhere({ name, uri, description }) {
-  const safe = /^https?:\/\//i.test(uri ?? "");
-  return html`<p>${safe ? html`<a href=${uri} target="_blank" rel="noopener noreferrer nofollow">${name}</a>` : html`${name} <span class="muted">${uri}</span>`}
+/** A reference to external content, as a link for web URLs. */
+function ExternalLink({ name, uri, description }) {
+  const isWebUrl = /^https?:\/\//i.test(uri ?? "");
+  return html`<p>${isWebUrl ? html`<a href=${uri} target="_blank" rel="noopener noreferrer nofollow">${name}</a>` : html`${name} <span class="muted">${uri}</span>`}
     ${description && html`<span class="muted"> ${description}</span>`}</p>`;
 }
 
-export function PlainText({ text }) {
-  const [all, setAll] = useState(false);
-  const json = asJson(text);
-  const shown = json ?? text;
-  const cut = !all && shown.length > MOST_TEXT;
-  return html`<${Code} text=${cut ? shown.slice(0, MOST_TEXT) : shown} language=${json ? "json" : ""} label="Text of the result" />
-    ${cut && html`<button type="button" class="quiet small" onClick=${() => setAll(true)}>Show all ${shown.length.toLocaleString()} characters</button>`}`;
+function PlainText({ text }) {
+  const [expanded, setExpanded] = useState(false);
+  const json = formatJson(text);
+  const content = json ?? text;
+  const truncated = !expanded && content.length > MAX_TEXT;
+  return html`<${Code} text=${truncated ? content.slice(0, MAX_TEXT) : content} language=${json ? "json" : ""} label="Text of the result" />
+    ${truncated && html`<button type="button" class="quiet small" onClick=${() => setExpanded(true)}>Show all ${content.length.toLocaleString()} characters</button>`}`;
 }
 
-function asJson(text) {
-  if (text.length > MOST_TEXT || !/^\s*[[{]/.test(text)) return null;
+/** Returns indented JSON, or null if the text is not JSON or is too long. */
+function formatJson(text) {
+  if (text.length > MAX_TEXT || !/^\s*[[{]/.test(text)) return null;
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {

@@ -1,147 +1,158 @@
-// One run as it is shown: what its events add up to. The same events give the same picture, live or replayed.
+// The displayed state of one run, built from its events. A replay gives the same state as the live
+// events.
 import { Model } from "./view.js";
 
-/** A piece of a run; `rev` grows with each change, so that only what changed is shown anew. */
-let keys = 0;
-function piece(kind, fields) {
-  keys += 1;
-  return { key: keys, rev: 0, kind, ...fields };
+let lastKey = 0;
+
+/**
+ * Creates a displayed item of a run. `rev` increases with each change, so that only changed items
+ * are rendered.
+ */
+function createItem(kind, fields) {
+  lastKey += 1;
+  return { key: lastKey, rev: 0, kind, ...fields };
 }
 
 export class Run extends Model {
-  /** `running`, `waiting` (parked or for a person), `interrupted` or `finished`. */
+  /** `running`, `waiting` (parked or waiting for the user), `interrupted` or `finished`. */
   state = "running";
-  pieces = [];
+  items = [];
   report = null;
   model = "";
   phase = null;
   started = null;
   ended = null;
-  /** Of all answers of the model so far. */
+  /** Token usage, summed over all finished model calls. */
   usage = {};
-  /** The number of the last event that was taken in. */
+  /** Sequence number of the last processed event. */
   seq = 0;
-  /** How the server says that the run stands, and up to which event that holds. */
-  standing = null;
+  /** `{state, at}`: the state that the server reported, valid up to event number `at`. */
+  reportedState = null;
   calls = new Map();
   questions = new Map();
   stopping = false;
 
-  /** `changes(run, what)` is told of what concerns more than this run. */
-  constructor(id, changes = () => {}) {
+  /** `onChange(run, change)` reports the changes that affect more than this run. */
+  constructor(id, onChange = () => {}) {
     super();
     this.id = id;
-    this.changes = changes;
+    this.onChange = onChange;
   }
 
-  get live() {
+  get isActive() {
     return this.state === "running" || this.state === "waiting";
   }
 
-  /** What the model said, as it wrote it. */
+  /** The answer as the model wrote it, in Markdown. */
   get answer() {
-    return this.report?.answer || this.pieces.map((it) => (it.kind === "text" ? it.text : it.artifact?.content ?? "")).filter(Boolean).join("\n\n");
+    return this.report?.answer || this.items.map((it) => (it.kind === "text" ? it.text : it.artifact?.content ?? "")).filter(Boolean).join("\n\n");
   }
 
-  /** The calls that wait for somebody's word. */
-  get waiting() {
-    return this.pieces.filter((it) => it.kind === "tool" && it.status === "awaiting");
+  /** The tool calls that wait for an approval decision. */
+  get pendingApprovals() {
+    return this.items.filter((it) => it.kind === "tool" && it.status === "awaiting");
   }
 
   get openQuestions() {
-    return this.pieces.filter((it) => it.kind === "question" && !it.action);
+    return this.items.filter((it) => it.kind === "question" && !it.action);
   }
 
-  take(event) {
-    // Events may come twice when a line was taken up again.
+  applyEvent(event) {
+    // A reconnected stream may repeat events.
     if (event.seq <= this.seq) return;
     this.seq = event.seq;
     this.started ??= event.time;
-    if (this.standing && event.seq > this.standing.at) this.standing = null;
+    if (this.reportedState && event.seq > this.reportedState.at) this.reportedState = null;
     HANDLERS[event.type]?.call(this, event);
-    // What is replayed tells how the run was, not how it stands.
-    if (this.standing && this.state !== "finished") this.state = this.standing.state;
-    this.touch();
+    // Replayed events describe the past, so the state that the server reported takes precedence.
+    if (this.reportedState && this.state !== "finished") this.state = this.reportedState.state;
+    this.notify();
   }
 
-  push(kind, fields) {
-    const last = this.pieces.at(-1);
-    if (last) this.settle(last);
-    const added = piece(kind, fields);
-    this.pieces.push(added);
-    return added;
+  /** Appends an item and closes the one before it. */
+  append(kind, fields) {
+    const last = this.items.at(-1);
+    if (last) this.closeItem(last);
+    const item = createItem(kind, fields);
+    this.items.push(item);
+    return item;
   }
 
-  changed(it) {
-    it.rev += 1;
+  markChanged(item) {
+    item.rev += 1;
   }
 
-  settle(it) {
-    if (it.open) {
-      it.open = false;
-      this.changed(it);
+  /** Marks an item as complete, so no more text is appended to it. */
+  closeItem(item) {
+    if (item.open) {
+      item.open = false;
+      this.markChanged(item);
     }
   }
 
-  /** `lasting`: it may be as true for the next run. */
-  note(tone, text, lasting = false) {
-    this.push("note", { tone, text, lasting });
+  /**
+   * Appends a note. A `persistent` note may apply to the next runs too, and is not repeated there.
+   */
+  addNote(tone, text, persistent = false) {
+    this.append("note", { tone, text, persistent });
   }
 
-  /** Text that goes on in the last piece if that is of the same kind. */
-  write(kind, text) {
-    const last = this.pieces.at(-1);
+  /** Appends text to the last item if it is open and of the same kind, or to a new item. */
+  appendText(kind, text) {
+    const last = this.items.at(-1);
     if (last?.kind === kind && last.open) {
       last.text += text;
-      this.changed(last);
+      this.markChanged(last);
     } else {
-      this.push(kind, { text, open: true });
+      this.append(kind, { text, open: true });
     }
   }
 
-  call(id) {
-    let it = this.calls.get(id);
-    if (!it) {
-      it = this.push("tool", {
+  /** Returns the item of a tool call, and appends it if it is missing. */
+  callItem(id) {
+    let item = this.calls.get(id);
+    if (!item) {
+      item = this.append("tool", {
         id, name: "", server: null, tool: "", inputText: "", input: undefined, status: "writing",
-        repairs: [], retries: [], progress: null, result: null, approval: null, decided: null, deciding: false,
+        repairs: [], retries: [], progress: null, result: null, approval: null, decision: null, decisionPending: false,
       });
-      this.calls.set(id, it);
+      this.calls.set(id, item);
     }
-    return it;
+    return item;
   }
 
-  tool(id, change) {
-    const it = this.call(id);
-    Object.assign(it, change);
-    this.changed(it);
-    return it;
+  /** Updates the item of a tool call and returns it. */
+  updateCall(id, changes) {
+    const item = this.callItem(id);
+    Object.assign(item, changes);
+    this.markChanged(item);
+    return item;
   }
 
-  /** Removes the calls that the model had begun to write: their answer broke off. */
-  dropWritten() {
-    const isVoid = (it) => it.kind === "tool" && it.status === "writing";
-    for (const it of this.pieces) if (isVoid(it)) this.calls.delete(it.id);
-    this.pieces = this.pieces.filter((it) => !isVoid(it));
+  /** Removes the tool calls that an interrupted model response left incomplete. */
+  removePartialCalls() {
+    const isPartial = (item) => item.kind === "tool" && item.status === "writing";
+    for (const item of this.items) if (isPartial(item)) this.calls.delete(item.id);
+    this.items = this.items.filter((item) => !isPartial(item));
   }
 
-  /** What `GET /runs/{id}` says beyond the events: who waits for what. */
-  details({ run, waiting = [], questions = [], report }) {
+  /** Applies the response of `GET /runs/{id}`: pending approvals, open questions and the state. */
+  applyDetails({ run, waiting = [], questions = [], report }) {
     for (const request of waiting) {
       const id = request.tool_use?.id;
       if (!this.calls.has(id)) continue;
       const input = request.input ?? request.tool_use.input?.object;
-      this.tool(id, { approval: request, ...(input ? { input } : {}) });
+      this.updateCall(id, { approval: request, ...(input ? { input } : {}) });
     }
     for (const { id, question } of questions) {
       if (question && !this.questions.has(id)) HANDLERS.question_asked.call(this, { id, question });
     }
     if ((run?.state === "interrupted" || run?.state === "waiting") && this.state !== "finished" && run.last_event >= this.seq) {
-      this.standing = { state: run.state, at: run.last_event };
+      this.reportedState = { state: run.state, at: run.last_event };
       this.state = run.state;
     }
     if (report && this.state !== "finished") this.finish(report);
-    this.touch();
+    this.notify();
   }
 
   finish(report, time = null) {
@@ -150,229 +161,230 @@ export class Run extends Model {
     this.report = report;
     this.ended = time;
     this.usage = report.usage ?? this.usage;
-    for (const it of this.pieces) this.settle(it);
+    for (const item of this.items) this.closeItem(item);
     const content = report.content ?? [];
-    if (content.some((item) => item.type === "artifact")) {
-      // The text that was streamed is the same as plain Markdown; the items say more.
-      const from = this.answerFrom ?? this.pieces.findLastIndex((it) => it.kind === "tool") + 1;
-      this.pieces = this.pieces.filter((it, at) => at < from || it.kind !== "text");
-      for (const item of content) {
-        if (item.type === "artifact") this.push("artifact", { artifact: item });
-        else if (item.text) this.push("text", { text: item.text, open: false });
+    if (content.some((block) => block.type === "artifact")) {
+      // The streamed text is the same answer as plain Markdown. The content adds the artifacts.
+      const start = this.answerStart ?? this.items.findLastIndex((it) => it.kind === "tool") + 1;
+      this.items = this.items.filter((it, index) => index < start || it.kind !== "text");
+      for (const block of content) {
+        if (block.type === "artifact") this.append("artifact", { artifact: block });
+        else if (block.text) this.append("text", { text: block.text, open: false });
       }
     } else {
-      if (report.answer && !this.pieces.some((it) => it.kind === "text")) this.push("text", { text: report.answer, open: false });
-      this.pieces = this.pieces.flatMap((it) => (it.kind === "text" ? drawn(it) : [it]));
+      if (report.answer && !this.items.some((it) => it.kind === "text")) this.append("text", { text: report.answer, open: false });
+      this.items = this.items.flatMap((it) => (it.kind === "text" ? splitDiagrams(it) : [it]));
     }
-    for (const it of this.pieces) {
-      if (it.kind === "tool" && !it.result && it.status !== "denied") {
-        it.status = "stopped";
-        this.changed(it);
+    for (const item of this.items) {
+      if (item.kind === "tool" && !item.result && item.status !== "denied") {
+        item.status = "stopped";
+        this.markChanged(item);
       }
-      if (it.kind === "question" && !it.action) {
-        it.action = "cancel";
-        this.changed(it);
+      if (item.kind === "question" && !item.action) {
+        item.action = "cancel";
+        this.markChanged(item);
       }
     }
   }
 }
 
-/** A text with its diagrams apart, as pieces. */
-function drawn(it) {
-  const parts = it.text.split(/^(`{3,})mermaid[ \t]*\n([\s\S]*?)\n\1[ \t]*$/m);
-  if (parts.length === 1) return [it];
-  const made = [];
-  for (let at = 0; at < parts.length; at += 3) {
-    if (parts[at].trim()) made.push(piece("text", { text: parts[at], open: false }));
-    const content = parts[at + 2];
-    if (content !== undefined) made.push(piece("artifact", { artifact: { artifactType: "mermaid", title: "Diagram", content } }));
+/** Splits a text item into text and Mermaid diagram items. */
+function splitDiagrams(item) {
+  const parts = item.text.split(/^(`{3,})mermaid[ \t]*\n([\s\S]*?)\n\1[ \t]*$/m);
+  if (parts.length === 1) return [item];
+  // Each match adds two captures: the fence and the source of the diagram.
+  const items = [];
+  for (let index = 0; index < parts.length; index += 3) {
+    if (parts[index].trim()) items.push(createItem("text", { text: parts[index], open: false }));
+    const content = parts[index + 2];
+    if (content !== undefined) items.push(createItem("artifact", { artifact: { artifactType: "mermaid", title: "Diagram", content } }));
   }
-  return made;
+  return items;
 }
 
-function words(choice) {
-  const left = choice?.why ?? choice?.how;
-  return left ? `Tool choice: ${left}` : null;
+function toolChoiceNote(choice) {
+  const reason = choice?.why ?? choice?.how;
+  return reason ? `Tool choice: ${reason}` : null;
 }
 
-/** One for each kind of event; kinds that are not known are left out, since later versions may have more. */
+/** Handlers by event type. Unknown types are ignored: later server versions may add some. */
 const HANDLERS = {
   run_started({ model, resumed }) {
     this.model = model;
     this.state = "running";
     if (!resumed) return;
-    // What a model was saying when its process ended is said again; what was asked meanwhile is asked again.
+    // A resumed run repeats an interrupted model call and its open questions, so discard both.
     if (this.thinking) {
-      for (const it of this.pieces.splice(this.answerSince)) if (it.kind === "tool") this.calls.delete(it.id);
+      for (const item of this.items.splice(this.modelCallStart)) if (item.kind === "tool") this.calls.delete(item.id);
       this.thinking = false;
     }
-    for (const it of this.openQuestions) {
-      it.action = "cancel";
-      this.changed(it);
+    for (const item of this.openQuestions) {
+      item.action = "cancel";
+      this.markChanged(item);
     }
-    this.note("info", "The run goes on.");
+    this.addNote("info", "Resumed.");
   },
   tools_unavailable({ server, message }) {
-    this.note("warn", `${server}: ${message}`, true);
+    this.addNote("warn", `${server}: ${message}`, true);
   },
   server_changed({ change }) {
-    this.changes(this, "servers");
+    this.onChange(this, "servers");
     if (change.type === "server_state" && change.state !== "ready") {
-      this.note("warn", `Server ${change.server} is ${change.state}${change.reason ? `: ${change.reason}` : "."}`);
+      this.addNote("warn", `Server "${change.server}" is ${change.state}${change.reason ? `: ${change.reason}` : "."}`);
     } else if (change.type === "tool_redefined") {
-      this.note("warn", `Server ${change.server} changed what its tool ${change.tool} is. Approvals of it are asked for again.`);
+      this.addNote("warn", `Server "${change.server}" changed the definition of its tool "${change.tool}". It needs approval again.`);
     }
   },
   phase_started({ phase }) {
     this.phase = phase;
     if (phase === "formatting") {
-      const last = this.pieces.at(-1);
-      if (last) this.settle(last);
-      this.answerFrom = this.pieces.length;
+      const last = this.items.at(-1);
+      if (last) this.closeItem(last);
+      this.answerStart = this.items.length;
     }
   },
   history_trimmed({ left_out, summarised }) {
-    this.note("info", `${left_out} older messages are ${summarised ? "summarised" : "left out"}, so that the conversation fits the model.`);
+    this.addNote("info", `${left_out} older messages were ${summarised ? "summarised" : "left out"} to fit the conversation into the model's context window.`);
   },
   model_switched({ from, to, reason }) {
     this.model = to;
-    this.note("warn", `${to} goes on instead of ${from}: ${reason}`);
+    this.addNote("warn", `Switched from ${from} to ${to}: ${reason}`);
   },
   tools_dropped({ reason }) {
-    this.note("warn", `The model goes on without tools: ${reason}`);
+    this.addNote("warn", `Continued without tools: ${reason}`);
   },
   asked_again({ reason }) {
-    this.note("info", `The model was asked again: ${reason}`);
+    this.addNote("info", `Retried the model call: ${reason}`);
   },
   format_repaired({ repairs }) {
-    this.note("info", `The form of the answer was mended: ${repairs.join("; ")}`);
+    this.addNote("info", `The answer's format was repaired: ${repairs.join("; ")}`);
   },
   model_call_started({ step, model }) {
     this.model = model;
     this.step = step;
     this.thinking = true;
-    this.answerSince = this.pieces.length;
+    this.modelCallStart = this.items.length;
   },
   text_delta({ text }) {
-    this.write("text", text);
+    this.appendText("text", text);
   },
   reasoning_delta({ text }) {
-    this.write("reasoning", text);
+    this.appendText("reasoning", text);
   },
   tool_input_started({ id, name }) {
-    this.tool(id, { name, status: "writing" });
+    this.updateCall(id, { name, status: "writing" });
   },
   tool_input_delta({ id, json }) {
-    const it = this.call(id);
-    this.tool(id, { inputText: it.inputText + json });
+    const item = this.callItem(id);
+    this.updateCall(id, { inputText: item.inputText + json });
   },
   provider_block({ kind, text }) {
-    this.push("provider", { name: kind, text });
+    this.append("provider", { name: kind, text });
   },
   model_call_finished({ usage, tool_choice }) {
     this.thinking = false;
-    const last = this.pieces.at(-1);
-    if (last) this.settle(last);
+    const last = this.items.at(-1);
+    if (last) this.closeItem(last);
     for (const [name, count] of Object.entries(usage ?? {})) {
       if (count != null) this.usage = { ...this.usage, [name]: (this.usage[name] ?? 0) + count };
     }
-    if (tool_choice?.outcome === "relaxed") this.note("info", words(tool_choice));
+    if (tool_choice?.outcome === "relaxed") this.addNote("info", toolChoiceNote(tool_choice));
   },
   model_call_retried({ attempt, delay_ms, reason }) {
-    this.dropWritten();
-    this.note("info", `${reason}. The model is asked again${delay_ms < 1000 ? "" : ` in ${Math.round(delay_ms / 1000)} s`} (attempt ${attempt}).`);
+    this.removePartialCalls();
+    this.addNote("info", `${reason}. Retrying${delay_ms < 1000 ? "" : ` in ${Math.round(delay_ms / 1000)} s`} (attempt ${attempt}).`);
   },
   model_call_failed({ error }) {
     this.thinking = false;
-    this.dropWritten();
-    this.note("bad", error.message);
+    this.removePartialCalls();
+    this.addNote("bad", error.message);
   },
   warning(event) {
     const { type, seq, time, run_id, ...rest } = event;
-    this.note("info", rest.message ?? rest.detail ?? JSON.stringify(rest));
+    this.addNote("info", rest.message ?? rest.detail ?? JSON.stringify(rest));
   },
   tool_planned({ id, server, tool, input }) {
-    const it = this.tool(id, { server, tool, input, status: "planned" });
-    it.name ||= tool;
+    const item = this.updateCall(id, { server, tool, input, status: "planned" });
+    item.name ||= tool;
   },
   tool_input_repaired({ id, repairs, input }) {
-    this.tool(id, { repairs: [...this.call(id).repairs, ...repairs], input });
+    this.updateCall(id, { repairs: [...this.callItem(id).repairs, ...repairs], input });
   },
   tool_awaiting_approval({ id }) {
-    this.tool(id, { status: "awaiting" });
-    this.changes(this, "waiting");
+    this.updateCall(id, { status: "awaiting" });
+    this.onChange(this, "waiting");
   },
   tool_approved({ id, scope, edited, remembered }) {
-    this.tool(id, { status: "approved", decided: { allowed: true, scope, edited, remembered }, deciding: false });
+    this.updateCall(id, { status: "approved", decision: { allowed: true, scope, edited, remembered }, decisionPending: false });
   },
   tool_denied({ id, reason }) {
-    this.tool(id, { status: "denied", decided: { allowed: false, reason }, deciding: false });
+    this.updateCall(id, { status: "denied", decision: { allowed: false, reason }, decisionPending: false });
   },
   tool_started({ id }) {
-    this.tool(id, { status: "running", since: Date.now() });
+    this.updateCall(id, { status: "running", since: Date.now() });
   },
   tool_progressed({ id, progress, total, message }) {
-    this.tool(id, { progress: { progress, total, message } });
+    this.updateCall(id, { progress: { progress, total, message } });
   },
   tool_retried({ id, attempt, reason }) {
-    this.tool(id, { retries: [...this.call(id).retries, { attempt, reason }] });
+    this.updateCall(id, { retries: [...this.callItem(id).retries, { attempt, reason }] });
   },
   tool_finished(event) {
-    const denied = this.call(event.id).status === "denied";
-    this.tool(event.id, { status: denied ? "denied" : event.is_error ? "failed" : "done", result: event, progress: null, deciding: false });
+    const denied = this.callItem(event.id).status === "denied";
+    this.updateCall(event.id, { status: denied ? "denied" : event.is_error ? "failed" : "done", result: event, progress: null, decisionPending: false });
   },
   question_asked({ id, question }) {
     if (this.questions.has(id)) return;
-    this.questions.set(id, this.push("question", { id, question, action: null }));
-    this.changes(this, "question");
+    this.questions.set(id, this.append("question", { id, question, action: null }));
+    this.onChange(this, "question");
   },
   question_answered({ id, action }) {
-    const it = this.questions.get(id);
-    if (!it) return;
-    it.action = action;
-    this.changed(it);
+    const item = this.questions.get(id);
+    if (!item) return;
+    item.action = action;
+    this.markChanged(item);
   },
   run_parked() {
     this.state = "waiting";
-    this.changes(this, "waiting");
+    this.onChange(this, "waiting");
   },
   run_finished({ report, time }) {
     this.finish(report, time);
-    this.changes(this, "finished");
+    this.onChange(this, "finished");
   },
 };
 
-/** A run from the messages of its session, where its events are no longer kept. */
-export function runOfMessages(id, messages) {
+/** Builds a run from the stored messages of its session, for runs whose events are not replayed. */
+export function runFromMessages(id, messages) {
   const run = new Run(id);
   for (const { parts } of messages) {
     for (const part of parts ?? []) {
-      if (part.type === "text") run.write("text", part.text);
-      else if (part.type === "reasoning" && part.text) run.write("reasoning", part.text);
+      if (part.type === "text") run.appendText("text", part.text);
+      else if (part.type === "reasoning" && part.text) run.appendText("reasoning", part.text);
       else if (part.type === "tool_use") {
         const input = part.input?.object ?? part.input?.malformed?.raw;
-        run.tool(part.id, { name: part.name, tool: part.name, input, status: "planned" });
+        run.updateCall(part.id, { name: part.name, tool: part.name, input, status: "planned" });
       } else if (part.type === "tool_result") {
         const { content, structured, is_error } = part;
-        run.tool(part.tool_use_id, { status: is_error ? "failed" : "done", result: { content, structured, is_error } });
-      } else if (part.type === "opaque") run.push("provider", { name: part.kind, text: part.text });
+        run.updateCall(part.tool_use_id, { status: is_error ? "failed" : "done", result: { content, structured, is_error } });
+      } else if (part.type === "opaque") run.append("provider", { name: part.kind, text: part.text });
     }
   }
-  for (const it of run.pieces) run.settle(it);
-  run.pieces = run.pieces.flatMap((it) => (it.kind === "text" ? drawn(it) : [it]));
+  for (const item of run.items) run.closeItem(item);
+  run.items = run.items.flatMap((it) => (it.kind === "text" ? splitDiagrams(it) : [it]));
   run.state = "finished";
   return run;
 }
 
-/** Whether a run that is over said these messages of its session. */
-export function isRunOf(run, messages) {
-  const bare = (text) => text.replace(/\s+/g, "");
+/** Returns whether a finished run produced these messages of its session. */
+export function runMatchesMessages(run, messages) {
+  const withoutSpace = (text) => text.replace(/\s+/g, "");
   const parts = messages.flatMap((message) => message.parts ?? []);
-  const text = bare(parts.map((part) => (part.type === "text" ? part.text : "")).join(""));
+  const text = withoutSpace(parts.map((part) => (part.type === "text" ? part.text : "")).join(""));
   const calls = parts.filter((part) => part.type === "tool_use");
   if (calls.length && !calls.some((part) => run.calls.has(part.id))) return false;
-  const answer = bare(run.report?.answer ?? "");
+  const answer = withoutSpace(run.report?.answer ?? "");
   if (run.report?.outcome === "completed" && answer) return text.endsWith(answer);
-  // Half an answer is shown, but is in no message.
-  return calls.length > 0 || bare(run.pieces.map((it) => it.text ?? "").join("")).includes(text);
+  // An interrupted answer is displayed but not stored as a message.
+  return calls.length > 0 || withoutSpace(run.items.map((it) => it.text ?? "").join("")).includes(text);
 }

@@ -1,27 +1,33 @@
-// The open conversation: its turns, the line on which its events come, and what the person does with it.
-import { api, Refused } from "./api.js";
-import { Line, follow } from "./events.js";
-import { Run, isRunOf, runOfMessages } from "./run.js";
+// The open conversation: its turns, its event stream, and the actions of the user.
+import { ApiError, api } from "./api.js";
+import { Connection, follow } from "./events.js";
+import { Run, runFromMessages, runMatchesMessages } from "./run.js";
 import { Model, announce } from "./view.js";
 
-/** More events than this are not replayed; the turns before are shown from their messages. */
-const MOST_EVENTS = 20_000;
+/** Maximum number of replayed events. Earlier turns are built from the stored messages. */
+const MAX_REPLAYED_EVENTS = 20_000;
 
 export class Session extends Model {
   id = null;
   title = "";
-  /** `{key, user, run}`; `run` is missing until the server has begun it. */
+  /** `{key, user, run}`. `run` is null until the server has started it. */
   turns = [];
   runs = new Map();
-  line = new Line();
+  connection = new Connection();
   state = "new";
   error = null;
-  stop = new AbortController();
-  #keys = 0;
-  /** Runs that are replayed: the turn that each may be of, and what is said there. */
-  #unsure = new Map();
+  abortController = new AbortController();
+  #lastKey = 0;
+  /**
+   * Replayed runs whose turn is not confirmed yet, with the turn that each may belong to and the
+   * stored answer messages of that turn.
+   */
+  #candidates = new Map();
 
-  /** `onChange(what)` is told what concerns the list of sessions or the servers. */
+  /**
+   * `onChange(change, detail)` reports changes of the session list or the servers, and actions that
+   * the page handles.
+   */
   constructor(onChange = () => {}) {
     super();
     this.onChange = onChange;
@@ -33,254 +39,259 @@ export class Session extends Model {
 
   get busy() {
     const last = this.turns.at(-1);
-    return Boolean(last && !last.failed && (!last.run || last.run.live));
+    return Boolean(last && !last.failed && (!last.run || last.run.isActive));
   }
 
   close() {
-    this.stop.abort();
+    this.abortController.abort();
   }
 
-  #turn(user, run) {
-    const turn = { key: (this.#keys += 1), user, run };
+  #addTurn(user, run) {
+    const turn = { key: (this.#lastKey += 1), user, run };
     this.turns.push(turn);
     return turn;
   }
 
-  #run(id) {
-    const run = new Run(id, (it, what) => this.#told(it, what));
+  #addRun(id) {
+    const run = new Run(id, (changed, change) => this.#handleRunChange(changed, change));
     this.runs.set(id, run);
     return run;
   }
 
-  /** Shows a session of the server and follows it. */
+  /** Loads a stored session and follows its events. */
   async open(id) {
     this.id = id;
     this.state = "loading";
-    this.touch();
+    this.notify();
     let found;
     try {
       found = await api.session(id);
     } catch (error) {
-      if (this.stop.signal.aborted) return;
+      if (this.abortController.signal.aborted) return;
       this.state = "failed";
       this.error = error;
-      this.touch();
+      this.notify();
       return;
     }
-    if (this.stop.signal.aborted) return;
+    if (this.abortController.signal.aborted) return;
     this.title = found.session?.title ?? "";
     const runs = [...(found.runs ?? [])].sort((a, b) => (a.events_before - b.events_before) || (a.id < b.id ? -1 : 1));
-    const after = this.#build(found.messages ?? [], runs);
+    const after = this.#buildTurns(found.messages ?? [], runs);
     this.state = "ready";
-    this.touch();
+    this.notify();
     this.#follow(after);
     const last = runs.at(-1);
-    if (last && last.state !== "finished") this.#details(this.runs.get(last.id));
+    if (last && last.state !== "finished") this.#loadDetails(this.runs.get(last.id));
   }
 
   /**
-   * Turns of messages and runs. Only the last run is sure to answer the last message of the person: other questions may be of the
-   * client's own history, which no run answered, and other runs may be of questions that were asked again. Those questions are shown
-   * from their messages, until the events of a run turn out to be their answer.
+   * Builds the turns from the stored messages and runs. Returns the event number to follow from.
+   *
+   * Only the last run certainly answers the last user message. Earlier user messages may come from
+   * history that the client sent, without a run. Earlier runs may belong to messages that were sent
+   * again. These turns show the stored messages until the replayed events of a run match them.
    */
-  #build(messages, runs) {
-    const asked = messages.flatMap((message, at) => (message.role === "user" ? [at] : []));
-    // Runs that another program began, without a word of a person.
-    if (!asked.length) for (const record of runs) this.#turn(null, this.#run(record.id));
-    const end = (record) => record.events_before + record.last_event;
-    const from = Math.max(0, (runs.length ? end(runs.at(-1)) : 0) - MOST_EVENTS);
-    const offset = asked.length - runs.length;
-    // With more runs than questions nobody says which of them were set aside, and only the last one is replayed.
-    let after = asked.length && offset < 0 ? end(runs.at(-2)) : runs[0]?.events_before ?? 0;
-    asked.forEach((at, number) => {
-      const record = runs[number - offset];
-      const isLast = number === asked.length - 1;
-      const isReplayed = record && record.events_before >= from;
+  #buildTurns(messages, runs) {
+    const userIndexes = messages.flatMap((message, index) => (message.role === "user" ? [index] : []));
+    // Another program started these runs without a user message.
+    if (!userIndexes.length) for (const record of runs) this.#addTurn(null, this.#addRun(record.id));
+    const lastEvent = (record) => record.events_before + record.last_event;
+    const firstReplayed = Math.max(0, (runs.length ? lastEvent(runs.at(-1)) : 0) - MAX_REPLAYED_EVENTS);
+    const offset = userIndexes.length - runs.length;
+    // With more runs than user messages, the superseded runs are unknown. Replay only the last run.
+    let after = userIndexes.length && offset < 0 ? lastEvent(runs.at(-2)) : runs[0]?.events_before ?? 0;
+    userIndexes.forEach((index, position) => {
+      const record = runs[position - offset];
+      const isLast = position === userIndexes.length - 1;
+      const isReplayed = record && record.events_before >= firstReplayed;
       if (isLast && isReplayed) {
-        this.#turn(messages[at], this.#run(record.id));
+        this.#addTurn(messages[index], this.#addRun(record.id));
         return;
       }
-      const said = messages.slice(at + 1, asked[number + 1] ?? messages.length);
-      const turn = this.#turn(messages[at], runOfMessages(isLast ? record?.id ?? null : null, said));
+      const answers = messages.slice(index + 1, userIndexes[position + 1] ?? messages.length);
+      const turn = this.#addTurn(messages[index], runFromMessages(isLast ? record?.id ?? null : null, answers));
       if (!record || offset < 0) return;
-      if (isReplayed) this.#unsure.set(this.#run(record.id), { turn, said });
-      else after = end(record);
+      if (isReplayed) this.#candidates.set(this.#addRun(record.id), { turn, answers });
+      else after = lastEvent(record);
     });
     return after;
   }
 
   #follow(after) {
     follow(`/sessions/${encodeURIComponent(this.id)}/events`, after, {
-      line: this.line,
-      stop: this.stop.signal,
-      take: (event) => this.#take(event),
-      // The server may be another process now, which has not taken the run up.
-      back: () => {
-        if (this.current?.live) this.#details(this.current);
+      connection: this.connection,
+      signal: this.abortController.signal,
+      onEvent: (event) => this.#handleEvent(event),
+      // The server may have restarted without resuming the run.
+      onReconnect: () => {
+        if (this.current?.isActive) this.#loadDetails(this.current);
       },
-      end: (error) => {
+      onError: (error) => {
         this.state = "failed";
         this.error = error;
-        this.touch();
+        this.notify();
       },
     });
   }
 
-  #take(event) {
+  #handleEvent(event) {
     let run = this.runs.get(event.run_id);
     if (!run) {
-      run = this.#run(event.run_id);
+      run = this.#addRun(event.run_id);
       const pending = this.turns.find((turn) => !turn.run && !turn.failed);
       if (pending) pending.run = run;
-      else this.#adopt(this.#turn(null, run));
-      this.touch();
+      else this.#loadUserMessage(this.#addTurn(null, run));
+      this.notify();
     }
-    run.take(event);
+    run.applyEvent(event);
   }
 
-  /** Somebody else asked something in this session: its words are among the messages. */
-  async #adopt(turn) {
+  /** Loads the user message of a run that another client started in this session. */
+  async #loadUserMessage(turn) {
     try {
       const { messages } = await api.session(this.id);
-      const asked = messages.filter((message) => message.role === "user");
-      turn.user = asked.at(-1) ?? null;
-      // Where a question was asked again, its answer until now is set aside with all that came after it.
-      const before = this.turns.slice(0, this.turns.indexOf(turn)).filter((it) => it.user && !it.failed);
-      const aside = asked.length ? before.slice(asked.length - 1) : [];
-      this.turns = this.turns.filter((it) => !aside.includes(it));
-      this.touch();
+      const userMessages = messages.filter((message) => message.role === "user");
+      turn.user = userMessages.at(-1) ?? null;
+      // A message that was sent again supersedes its earlier turn and all turns after it.
+      const earlier = this.turns.slice(0, this.turns.indexOf(turn)).filter((it) => it.user && !it.failed);
+      const superseded = userMessages.length ? earlier.slice(userMessages.length - 1) : [];
+      this.turns = this.turns.filter((it) => !superseded.includes(it));
+      this.notify();
     } catch {
-      // The answer is shown without its question.
+      // The turn shows the answer without the user message.
     }
   }
 
-  async #details(run) {
+  async #loadDetails(run) {
     if (!run) return;
     try {
-      run.details(await api.run(run.id));
+      run.applyDetails(await api.run(run.id));
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
+      if (!(error instanceof ApiError)) throw error;
     }
-    this.touch();
+    this.notify();
   }
 
-  #told(run, what) {
-    const place = what === "finished" && this.#unsure.get(run);
-    if (place) {
-      this.#unsure.delete(run);
-      if (isRunOf(run, place.said)) place.turn.run = run;
+  #handleRunChange(run, change) {
+    const candidate = change === "finished" && this.#candidates.get(run);
+    if (candidate) {
+      this.#candidates.delete(run);
+      if (runMatchesMessages(run, candidate.answers)) candidate.turn.run = run;
     }
-    if (what === "waiting") this.#details(run);
-    if (what === "finished" || what === "servers") this.onChange(what);
-    this.touch();
-    if (!this.replayed(run)) this.#say(run, what);
+    if (change === "waiting") this.#loadDetails(run);
+    if (change === "finished" || change === "servers") this.onChange(change);
+    this.notify();
+    if (!this.isReplay(run)) this.#announceChange(run, change);
   }
 
-  /** Whether the run is being replayed, so that nobody needs to hear of it. */
-  replayed(run) {
+  /** Returns whether the run is only replayed. Its changes are not announced. */
+  isReplay(run) {
     return run !== this.current;
   }
 
-  #say(run, what) {
-    const call = run.waiting.at(-1);
-    if (what === "waiting" && call) announce(`Your word is needed: may ${call.tool || call.name} run?`, { urgent: true });
-    if (what === "question") announce(`${run.openQuestions.at(-1)?.question.server ?? "A server"} asks you something.`, { urgent: true });
-    if (what === "finished") {
+  #announceChange(run, change) {
+    const call = run.pendingApprovals.at(-1);
+    if (change === "waiting" && call) announce(`Approval needed for ${call.tool || call.name}.`, { urgent: true });
+    if (change === "question") announce(`${run.openQuestions.at(-1)?.question.server ?? "A server"} needs information from you.`, { urgent: true });
+    if (change === "finished") {
       const answer = run.report?.answer ?? "";
-      const ends = { completed: "The answer is complete.", limited: "The answer ended at a limit.", failed: "The run failed.", cancelled: "The run was stopped." };
-      announce(`${ends[run.report?.outcome] ?? "The run is over."} ${answer.slice(0, 400)}`);
+      const outcomes = { completed: "The answer is complete.", limited: "The run stopped at a limit.", failed: "The run failed.", cancelled: "The run was stopped." };
+      announce(`${outcomes[run.report?.outcome] ?? "The run has ended."} ${answer.slice(0, 400)}`);
     }
   }
 
-  /** Asks something; a session is made if there is none. Resolves to whether the server took it. */
+  /**
+   * Sends a user message, and creates the session if there is none. Resolves to whether the server
+   * accepted the message.
+   */
   async send(message, { model, recipe } = {}) {
-    // What the server did not take is asked again by this.
+    // Sending the same text again replaces its failed turn.
     this.turns = this.turns.filter((it) => !it.failed || it.user.parts[0].text !== message);
-    const turn = this.#turn({ role: "user", parts: [{ type: "text", text: message }] }, null);
+    const turn = this.#addTurn({ role: "user", parts: [{ type: "text", text: message }] }, null);
     this.state = "ready";
-    this.touch();
-    announce("Sent. The answer is being written.");
-    const fresh = this.id === null;
+    this.notify();
+    announce("Message sent.");
+    const isNew = this.id === null;
     try {
-      const body = { message, ...(fresh ? {} : { session_id: this.id }), ...(model ? { model } : {}), ...(recipe ? { recipe } : {}) };
-      const { session_id, run_id } = await api.start(body);
-      if (this.stop.signal.aborted) return true;
-      if (!turn.run) turn.run = this.runs.get(run_id) ?? this.#run(run_id);
-      if (fresh) {
+      const body = { message, ...(isNew ? {} : { session_id: this.id }), ...(model ? { model } : {}), ...(recipe ? { recipe } : {}) };
+      const { session_id, run_id } = await api.startRun(body);
+      if (this.abortController.signal.aborted) return true;
+      if (!turn.run) turn.run = this.runs.get(run_id) ?? this.#addRun(run_id);
+      if (isNew) {
         this.id = session_id;
         this.#follow(0);
       }
       this.onChange("sessions");
-      this.touch();
+      this.notify();
       return true;
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       turn.failed = error;
-      this.touch();
+      this.notify();
       announce(error.message, { urgent: true });
       return false;
     }
   }
 
-  /** Does something about the run and shows what the server has against it. */
-  async #act(run, action) {
+  /** Performs an action on the run, and shows the error if the server refuses it. */
+  async #perform(run, action) {
     try {
       await action();
       run.problem = null;
       return true;
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       run.problem = error.message;
       announce(error.message, { urgent: true });
       return false;
     } finally {
-      run.touch();
-      this.touch();
+      run.notify();
+      this.notify();
     }
   }
 
   async decide(run, call, body) {
-    run.tool(call.id, { deciding: true });
-    run.touch();
+    run.updateCall(call.id, { decisionPending: true });
+    run.notify();
     const parked = run.state === "waiting";
-    const taken = await this.#act(run, () => api.decide(run.id, call.id, body));
-    if (!taken) run.tool(call.id, { deciding: false });
-    // A run that no process has must be taken up again by somebody.
-    else if (parked && !run.waiting.some((it) => it !== call && !it.deciding)) this.#wake(run);
-    run.touch();
-    return taken;
+    const accepted = await this.#perform(run, () => api.decide(run.id, call.id, body));
+    if (!accepted) run.updateCall(call.id, { decisionPending: false });
+    // No process executes a parked run, so resume it after its last decision.
+    else if (parked && !run.pendingApprovals.some((it) => it !== call && !it.decisionPending)) this.#resumeIfStopped(run);
+    run.notify();
+    return accepted;
   }
 
-  async #wake(run) {
+  async #resumeIfStopped(run) {
     try {
       const { run: record } = await api.run(run.id);
       if (record?.state === "waiting" || record?.state === "interrupted") await api.resume(run.id);
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
+      if (!(error instanceof ApiError)) throw error;
     }
   }
 
   answer(run, question, body) {
-    return this.#act(run, () => api.answer(run.id, question.id, body));
+    return this.#perform(run, () => api.answer(run.id, question.id, body));
   }
 
   cancel() {
     const run = this.current;
-    if (!run?.live || run.stopping) return;
+    if (!run?.isActive || run.stopping) return;
     run.stopping = true;
-    announce("Stopping.");
-    this.#act(run, () => api.cancel(run.id)).then((taken) => {
-      if (!taken) run.stopping = false;
-      this.touch();
+    announce("Stopping the run.");
+    this.#perform(run, () => api.cancel(run.id)).then((accepted) => {
+      if (!accepted) run.stopping = false;
+      this.notify();
     });
   }
 
   async resume(run) {
-    if (await this.#act(run, () => api.resume(run.id))) {
-      run.standing = null;
+    if (await this.#perform(run, () => api.resume(run.id))) {
+      run.reportedState = null;
       if (run.state !== "finished") run.state = "running";
-      run.touch();
-      this.touch();
+      run.notify();
+      this.notify();
     }
   }
 }

@@ -1,28 +1,32 @@
-// Tables of data that somebody else wrote: as text, in cells.
+// Tables of untrusted data. Cells contain text, never markup.
 import { html, useState } from "./view.js";
 
-const MOST_ROWS = 200;
+/** Number of rows that are shown before the user expands the table. */
+const INITIAL_ROWS = 200;
 
-/** `rows` are objects with plain values. */
+/** A table with one row for each object in `rows`. */
 export function DataTable({ rows, label }) {
-  const [all, setAll] = useState(false);
+  const [expanded, setExpanded] = useState(false);
   const columns = [...new Set(rows.slice(0, 1_000).flatMap(Object.keys))];
-  const shown = all ? rows : rows.slice(0, MOST_ROWS);
-  return html`<div class="wide" tabindex="0" role="group" aria-label=${label}>
+  const shown = expanded ? rows : rows.slice(0, INITIAL_ROWS);
+  return html`<div class="scroll-frame" tabindex="0" role="group" aria-label=${label}>
       <table><thead><tr>${columns.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-      <tbody>${shown.map((row) => html`<tr>${columns.map((name) => html`<td class=${typeof row[name] === "number" ? "number" : ""}>${cell(row[name])}</td>`)}</tr>`)}</tbody></table>
+      <tbody>${shown.map((row) => html`<tr>${columns.map((name) => html`<td class=${typeof row[name] === "number" ? "number" : ""}>${cellText(row[name])}</td>`)}</tr>`)}</tbody></table>
     </div>
-    ${shown.length < rows.length && html`<button type="button" class="quiet small" onClick=${() => setAll(true)}>Show all ${rows.length} rows</button>`}`;
+    ${shown.length < rows.length && html`<button type="button" class="quiet small" onClick=${() => setExpanded(true)}>Show all ${rows.length} rows</button>`}`;
 }
 
-function cell(value) {
+function cellText(value) {
   if (value === null || value === undefined) return "";
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** A table artifact as rows: a list in JSON, or values with commas, semicolons or tabs between them. Null if it is neither. */
+/**
+ * Parses a table artifact into row objects. Supports JSON and text with commas, semicolons or tabs
+ * as delimiters. Returns null for other formats.
+ */
 export function readTable(text) {
-  return fromJson(text) ?? fromSeparated(text);
+  return fromJson(text) ?? fromDelimited(text);
 }
 
 function fromJson(text) {
@@ -33,55 +37,55 @@ function fromJson(text) {
     return null;
   }
   const { columns, headers, rows } = value ?? {};
-  const names = columns ?? headers;
-  if (Array.isArray(names) && Array.isArray(rows)) {
-    const keys = names.map((it) => (typeof it === "object" ? String(it?.key ?? it?.name ?? it?.title) : String(it)));
-    return rows.map((row) => (Array.isArray(row) ? Object.fromEntries(keys.map((key, at) => [key, row[at]])) : row));
+  const columnList = columns ?? headers;
+  if (Array.isArray(columnList) && Array.isArray(rows)) {
+    const keys = columnList.map((column) => (typeof column === "object" ? String(column?.key ?? column?.name ?? column?.title) : String(column)));
+    return rows.map((row) => (Array.isArray(row) ? Object.fromEntries(keys.map((key, index) => [key, row[index]])) : row));
   }
   const list = Array.isArray(value) ? value : rows ?? value?.data;
   if (!Array.isArray(list) || !list.length) return null;
-  if (list.every(Array.isArray)) return list.slice(1).map((row) => Object.fromEntries(list[0].map((key, at) => [String(key), row[at]])));
-  return list.every((it) => it && typeof it === "object") ? list : null;
+  if (list.every(Array.isArray)) return list.slice(1).map((row) => Object.fromEntries(list[0].map((key, index) => [String(key), row[index]])));
+  return list.every((row) => row && typeof row === "object") ? list : null;
 }
 
-function fromSeparated(text) {
-  const [head] = text.split("\n", 1);
-  const mark = ["\t", ";", ","].find((it) => head.includes(it));
-  if (!mark || head.includes("|")) return null;
-  const [names, ...rows] = records(text.trim(), mark);
-  if (!rows.length || rows.some((row) => row.length > names.length)) return null;
-  return rows.map((row) => Object.fromEntries(names.map((name, at) => [name, row[at] ?? ""])));
+function fromDelimited(text) {
+  const [firstLine] = text.split("\n", 1);
+  const delimiter = ["\t", ";", ","].find((candidate) => firstLine.includes(candidate));
+  if (!delimiter || firstLine.includes("|")) return null;
+  const [header, ...rows] = parseRecords(text.trim(), delimiter);
+  if (!rows.length || rows.some((row) => row.length > header.length)) return null;
+  return rows.map((row) => Object.fromEntries(header.map((name, index) => [name, row[index] ?? ""])));
 }
 
-/** RFC 4180, with any separator. */
-function records(text, mark) {
-  const all = [];
+/** Parses records according to RFC 4180, with a custom delimiter. */
+function parseRecords(text, delimiter) {
+  const records = [];
   let row = [];
   let value = "";
   let quoted = false;
-  const end = () => {
+  const endValue = () => {
     row.push(value.trim());
     value = "";
   };
-  for (let at = 0; at < text.length; at += 1) {
-    const sign = text[at];
+  for (let index = 0; index < text.length; index += 1) {
+    const character = text[index];
     if (quoted) {
-      if (sign !== '"') value += sign;
-      else if (text[at + 1] === '"') {
-        value += sign;
-        at += 1;
+      if (character !== '"') value += character;
+      else if (text[index + 1] === '"') {
+        value += character;
+        index += 1;
       } else quoted = false;
-    } else if (sign === '"' && value.trim() === "") {
+    } else if (character === '"' && value.trim() === "") {
       value = "";
       quoted = true;
-    } else if (sign === mark) end();
-    else if (sign === "\n") {
-      end();
-      all.push(row);
+    } else if (character === delimiter) endValue();
+    else if (character === "\n") {
+      endValue();
+      records.push(row);
       row = [];
-    } else if (sign !== "\r") value += sign;
+    } else if (character !== "\r") value += character;
   }
-  end();
-  all.push(row);
-  return all;
+  endValue();
+  records.push(row);
+  return records;
 }

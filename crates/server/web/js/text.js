@@ -1,15 +1,18 @@
-// Markdown that grows. What stands stays: only the last block is read and shown again when more comes.
+// Incremental rendering of Markdown. Complete blocks stay in the DOM. When text is appended, only
+// the last block is parsed and rendered again.
 import { Component, html } from "./view.js";
-import { blocks, colour, show } from "./markdown.js";
+import { highlightCode, parseBlocks, renderBlocks } from "./markdown.js";
 
-/** Writes a growing text into an element. */
-export class Growing {
-  /** How much of the text is in blocks that no longer change. */
-  settled = 0;
-  shown = 0;
-  tail = [];
-  fence = null;
-  markup = false;
+/** Renders growing Markdown text into an element. */
+export class IncrementalRenderer {
+  /** Length of the text in complete blocks. */
+  completeLength = 0;
+  renderedLength = 0;
+  /** Nodes of the last block, which can still change. */
+  lastNodes = [];
+  /** The unclosed code block at the end of the text, if any. */
+  openFence = null;
+  hasHtml = false;
   headings = { base: null };
 
   constructor(element) {
@@ -17,118 +20,123 @@ export class Growing {
   }
 
   update(text, open) {
-    if (text.length < this.shown) this.reset();
-    if (text.length === this.shown && open) return;
-    if (!(this.fence && open && this.#goesOn(text))) this.#read(text, open);
-    this.shown = text.length;
-    // A definition may stand behind the link that it is for, and markup reach over several blocks.
-    if (!open && (this.markup || /^ {0,3}\[[^\]]+\]:\s/m.test(text))) {
+    if (text.length < this.renderedLength) this.reset();
+    if (text.length === this.renderedLength && open) return;
+    if (!(this.openFence && open && this.#appendToFence(text))) this.#renderBlocks(text, open);
+    this.renderedLength = text.length;
+    // Render the finished text as a whole if a block can depend on later blocks: link definitions
+    // can follow their links, and HTML can span several blocks.
+    if (!open && (this.hasHtml || /^ {0,3}\[[^\]]+\]:\s/m.test(text))) {
       this.reset();
-      this.element.append(show(blocks(text)));
-      this.settled = this.shown = text.length;
+      this.element.append(renderBlocks(parseBlocks(text)));
+      this.completeLength = this.renderedLength = text.length;
     }
   }
 
   reset() {
     this.element.replaceChildren();
-    this.settled = 0;
-    this.shown = 0;
-    this.tail = [];
-    this.fence = null;
-    this.markup = false;
+    this.completeLength = 0;
+    this.renderedLength = 0;
+    this.lastNodes = [];
+    this.openFence = null;
+    this.hasHtml = false;
     this.headings = { base: null };
   }
 
-  #read(text, open) {
-    for (const node of this.tail) node.remove();
-    this.tail = [];
-    this.fence = null;
-    const tokens = blocks(text.slice(this.settled));
-    this.markup ||= tokens.some((token) => token.type === "html");
-    // The last block may still become another one: a paragraph a heading or a table, a list a longer list.
-    let last = tokens.length - 1;
-    while (open && last > 0 && tokens[last].type === "space") last -= 1;
-    const stays = open ? Math.max(0, last) : tokens.length;
-    if (stays > 0) {
-      const done = tokens.slice(0, stays);
-      done.links = tokens.links;
-      this.element.append(show(done, this.headings));
-      for (const token of done) this.settled += token.raw.length;
+  #renderBlocks(text, open) {
+    for (const node of this.lastNodes) node.remove();
+    this.lastNodes = [];
+    this.openFence = null;
+    const tokens = parseBlocks(text.slice(this.completeLength));
+    this.hasHtml ||= tokens.some((token) => token.type === "html");
+    // More text can change the last block: a paragraph can become a heading or a table, and a list
+    // can become longer.
+    let lastIndex = tokens.length - 1;
+    while (open && lastIndex > 0 && tokens[lastIndex].type === "space") lastIndex -= 1;
+    const completeCount = open ? Math.max(0, lastIndex) : tokens.length;
+    if (completeCount > 0) {
+      const complete = tokens.slice(0, completeCount);
+      complete.links = tokens.links;
+      this.element.append(renderBlocks(complete, this.headings));
+      for (const token of complete) this.completeLength += token.raw.length;
     }
-    const rest = tokens.slice(stays);
-    if (!rest.length) return;
-    rest.links = tokens.links;
-    const fragment = show(rest, { ...this.headings });
-    this.tail = [...fragment.childNodes];
+    const remaining = tokens.slice(completeCount);
+    if (!remaining.length) return;
+    remaining.links = tokens.links;
+    const fragment = renderBlocks(remaining, { ...this.headings });
+    this.lastNodes = [...fragment.childNodes];
     this.element.append(fragment);
-    const token = rest[0];
-    const marks = /^( {0,3})(`{3,}|~{3,})[^\n]*\n/.exec(token.raw);
-    if (token.type === "code" && marks && !closes(token.raw.slice(marks[0].length), marks[2])) {
-      const code = this.tail[0]?.querySelector?.("code");
-      if (code) this.fence = { marks: marks[2], code, from: this.settled + marks[0].length };
+    const token = remaining[0];
+    const opening = /^( {0,3})(`{3,}|~{3,})[^\n]*\n/.exec(token.raw);
+    if (token.type === "code" && opening && !hasClosingFence(token.raw.slice(opening[0].length), opening[2])) {
+      const code = this.lastNodes[0]?.querySelector?.("code");
+      if (code) this.openFence = { marker: opening[2], code, start: this.completeLength + opening[0].length };
     }
   }
 
-  /** More of a code block that is not closed: its text is appended, and nothing is read again. */
-  #goesOn(text) {
-    const { marks, code, from } = this.fence;
-    const body = text.slice(from);
-    const line = body.lastIndexOf("\n", this.shown - from - 1) + 1;
-    if (closes(body.slice(line), marks)) return false;
+  /**
+   * Updates the text of the unclosed code block without parsing. Returns false if the block may
+   * have been closed.
+   */
+  #appendToFence(text) {
+    const { marker, code, start } = this.openFence;
+    const body = text.slice(start);
+    const lineStart = body.lastIndexOf("\n", this.renderedLength - start - 1) + 1;
+    if (hasClosingFence(body.slice(lineStart), marker)) return false;
     code.textContent = body;
     return true;
   }
 }
 
-/** Whether a line of the text closes a fence, or may be about to. */
-function closes(text, marks) {
-  return text.split("\n").some((line) => /^ {0,3}(`+|~+)\s*$/.exec(line)?.[1]?.[0] === marks[0]);
+/** Returns whether a line of the text closes a fence or is the start of a closing fence. */
+function hasClosingFence(text, marker) {
+  return text.split("\n").some((line) => /^ {0,3}(`+|~+)\s*$/.exec(line)?.[1]?.[0] === marker[0]);
 }
 
-/** A text of the model; `item` is a piece of a run. */
+/** A text of the model. `item` is a run item. */
 export class Text extends Component {
   shouldComponentUpdate({ item }) {
-    this.draw(item);
+    this.updateText(item);
     return false;
   }
 
   componentDidMount() {
-    this.draw(this.props.item);
+    this.updateText(this.props.item);
   }
 
-  draw(item) {
-    if (!this.place) return;
-    this.growing ??= new Growing(this.place);
-    this.growing.update(item.text, item.open);
+  updateText(item) {
+    if (!this.element) return;
+    this.renderer ??= new IncrementalRenderer(this.element);
+    this.renderer.update(item.text, item.open);
   }
 
   render() {
-    return html`<div class="text" ref=${(place) => { this.place = place; }} />`;
+    return html`<div class="text" ref=${(element) => { this.element = element; }} />`;
   }
 }
 
-/** Code that does not grow, with colours where the language is known. */
+/** A code block, highlighted if the language is known. */
 export class Code extends Component {
   shouldComponentUpdate({ text, language }) {
     return text !== this.props.text || language !== this.props.language;
   }
 
   componentDidMount() {
-    colour(this.place, this.props.language);
+    highlightCode(this.element, this.props.language);
   }
 
   componentDidUpdate() {
-    this.place.textContent = this.props.text;
-    this.place.classList.remove("hljs");
-    colour(this.place, this.props.language);
+    this.element.textContent = this.props.text;
+    this.element.classList.remove("hljs");
+    highlightCode(this.element, this.props.language);
   }
 
   render() {
     const { label = "Code" } = this.props;
-    return html`<pre class="plain" tabindex="0" role="group" aria-label=${label}><code ref=${(place) => {
-      if (!place || place === this.place) return;
-      this.place = place;
-      place.textContent = this.props.text;
+    return html`<pre class="plain" tabindex="0" role="group" aria-label=${label}><code ref=${(element) => {
+      if (!element || element === this.element) return;
+      this.element = element;
+      element.textContent = this.props.text;
     }} /></pre>`;
   }
 }

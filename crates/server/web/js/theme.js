@@ -1,10 +1,10 @@
-// Before anything is painted: the colours that the person chose the last time.
+// Applies the stored theme before the first paint.
 (() => {
   let theme = "auto";
   try {
     theme = localStorage.getItem("switchboard.theme") ?? "auto";
   } catch {
-    // No storage: the system's colours.
+    // Without storage, use the system setting.
   }
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 })();

@@ -1,124 +1,127 @@
-// The conversation: what was asked, and each run's pieces in their order.
+// The conversation view: the user messages, and the items of each run in order.
 import { Component, Icon, html, useEffect, useModel, useRef, useState } from "./view.js";
-import { at } from "./api.js";
+import { urlOf } from "./api.js";
 import { Artifact } from "./artifact.js";
 import { copyText } from "./markdown.js";
 import { Question } from "./question.js";
 import { Text } from "./text.js";
 import { Tool } from "./tool.js";
 import { catalogue } from "./catalogue.js";
-import { count, dollars, duration } from "./words.js";
+import { formatCount, formatDollars, formatDuration } from "./format.js";
 
-/** How near the end somebody must be for the page to go along with what comes. */
-const NEAR = 120;
+/** Maximum distance from the end, in pixels, at which the view follows new content. */
+const FOLLOW_DISTANCE = 120;
 
 export function Transcript({ session }) {
   useModel(session);
-  const place = useRef(null);
-  const [away, setAway] = useState(false);
+  const container = useRef(null);
+  const [showJump, setShowJump] = useState(false);
   useEffect(() => {
-    const box = place.current;
-    let follows = true;
-    let before = box.scrollTop;
-    const isNear = () => box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
-    const seen = () => {
-      // Only who goes up leaves the end: what came since the page went there is no reason to stay behind.
-      if (isNear()) follows = true;
-      else if (box.scrollTop < before) follows = false;
-      before = box.scrollTop;
-      setAway(!follows);
+    const box = container.current;
+    let following = true;
+    let lastScrollTop = box.scrollTop;
+    const isNearEnd = () => box.scrollHeight - box.scrollTop - box.clientHeight < FOLLOW_DISTANCE;
+    const handleScroll = () => {
+      // Only scrolling up ends following. Content that arrived during a scroll to the end also
+      // increases the distance, and must not end it.
+      if (isNearEnd()) following = true;
+      else if (box.scrollTop < lastScrollTop) following = false;
+      lastScrollTop = box.scrollTop;
+      setShowJump(!following);
     };
-    const grown = new ResizeObserver(() => {
-      if (follows) {
+    const resizeObserver = new ResizeObserver(() => {
+      if (following) {
         box.scrollTop = box.scrollHeight;
         return;
       }
-      follows = isNear();
-      setAway(!follows);
+      following = isNearEnd();
+      setShowJump(!following);
     });
-    // Who opens something wants to read it where it is.
-    const opened = (event) => {
-      if (event.target.closest("summary")) follows = false;
+    // An expanded section must stay in view, so opening one ends following.
+    const handleClick = (event) => {
+      if (event.target.closest("summary")) following = false;
     };
-    box.addEventListener("scroll", seen, { passive: true });
-    box.addEventListener("click", opened);
-    grown.observe(box.firstElementChild);
-    grown.observe(box);
-    box.goToEnd = () => {
-      follows = true;
+    box.addEventListener("scroll", handleScroll, { passive: true });
+    box.addEventListener("click", handleClick);
+    resizeObserver.observe(box.firstElementChild);
+    resizeObserver.observe(box);
+    box.scrollToEnd = () => {
+      following = true;
       box.scrollTop = box.scrollHeight;
     };
     return () => {
-      box.removeEventListener("scroll", seen);
-      box.removeEventListener("click", opened);
-      grown.disconnect();
+      box.removeEventListener("scroll", handleScroll);
+      box.removeEventListener("click", handleClick);
+      resizeObserver.disconnect();
     };
   }, [session]);
-  useEffect(() => place.current.goToEnd?.(), [session, session.turns.length]);
+  useEffect(() => container.current.scrollToEnd?.(), [session, session.turns.length]);
 
-  return html`<div class="scroll" ref=${place} tabindex="0" role="region" aria-label="Conversation">
+  return html`<div class="scroll" ref=${container} tabindex="0" role="region" aria-label="Conversation">
       <div class="column" role="log" aria-live="off" aria-busy=${session.busy ? "true" : "false"}>
-        ${session.state === "failed" && html`<${Failed} session=${session} />`}
-        ${session.state === "loading" && html`<p class="muted centre">Loading the conversation…</p>`}
+        ${session.state === "failed" && html`<${LoadError} session=${session} />`}
+        ${session.state === "loading" && html`<p class="muted centre">Loading conversation…</p>`}
         ${session.state === "new" && session.turns.length === 0 && html`<${Welcome} session=${session} />`}
-        ${session.turns.map((turn, at) => html`<${Turn} key=${turn.key} turn=${turn} before=${session.turns[at - 1]?.run} session=${session} />`)}
+        ${session.turns.map((turn, index) => html`<${Turn} key=${turn.key} turn=${turn} previousRun=${session.turns[index - 1]?.run} session=${session} />`)}
       </div>
     </div>
-    ${away && html`<button type="button" class="to-end" onClick=${() => place.current.goToEnd()} aria-label="Go to the end"><${Icon} name="down" /></button>`}`;
+    ${showJump && html`<button type="button" class="to-end" onClick=${() => container.current.scrollToEnd()} aria-label="Scroll to the end"><${Icon} name="down" /></button>`}`;
 }
 
-function Failed({ session }) {
+function LoadError({ session }) {
   const { error } = session;
-  const gone = error?.status === 404;
-  return html`<div class="note bad centre" role="alert"><p>${gone ? "There is no such conversation, or it belongs to somebody else." : error?.message}</p>
-    <p>${gone ? html`<a href="#/">Begin a new one</a>` : html`<button type="button" onClick=${() => session.onChange("again")}>Try again</button>`}</p></div>`;
+  const notFound = error?.status === 404;
+  return html`<div class="note bad centre" role="alert"><p>${notFound ? "Conversation not found." : error?.message}</p>
+    <p>${notFound ? html`<a href="#/">Start a new conversation</a>` : html`<button type="button" onClick=${() => session.onChange("reload")}>Try again</button>`}</p></div>`;
 }
 
 const EXAMPLES = ["What is the account value of customer 42?", "Which customers joined most recently?", "Create a support ticket for customer 42 about a broken printer, high priority"];
 
 function Welcome({ session }) {
   useModel(catalogue);
-  const shop = catalogue.tools.some((it) => it.tool === "calculate_account_value");
-  const tools = catalogue.tools.length;
+  const showExamples = catalogue.tools.some((it) => it.tool === "calculate_account_value");
+  const toolCount = catalogue.tools.length;
+  const serverCount = new Set(catalogue.tools.map((it) => it.server)).size;
   return html`<div class="welcome">
-    <img src=${at("/assets/icon.svg")} alt="" width="48" height="48" />
-    <h2>What shall be done?</h2>
-    <p class="muted">${tools ? `${tools} tools of ${new Set(catalogue.tools.map((it) => it.server)).size} ${plural(new Set(catalogue.tools.map((it) => it.server)).size, "server")} are ready.` : "Ask anything. Tools come from the MCP servers that are configured."}</p>
-    ${shop && html`<ul class="examples">${EXAMPLES.map((text) => html`<li><button type="button" onClick=${() => session.onChange("send", text)}>${text}</button></li>`)}</ul>`}
+    <img src=${urlOf("/assets/icon.svg")} alt="" width="48" height="48" />
+    <h2>What can I help you with?</h2>
+    <p class="muted">${toolCount ? `${plural(toolCount, "tool")} from ${plural(serverCount, "server")} ready` : "Ask anything. Tools come from the configured MCP servers."}</p>
+    ${showExamples && html`<ul class="examples">${EXAMPLES.map((text) => html`<li><button type="button" onClick=${() => session.onChange("send", text)}>${text}</button></li>`)}</ul>`}
   </div>`;
 }
 
-function plural(number, word) {
-  return number === 1 ? word : `${word}s`;
+function plural(number, noun) {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-function Turn({ turn, before, session }) {
+function Turn({ turn, previousRun, session }) {
   return html`<article class="turn" aria-label="Question and answer">
-    ${turn.user && html`<${Asked} message=${turn.user} />`}
+    ${turn.user && html`<${UserMessage} message=${turn.user} />`}
     ${turn.failed && html`<div class="note bad" role="alert"><${Icon} name="warn" /><div>${turn.failed.message}</div>
-      <button type="button" class="small" onClick=${() => session.onChange("edit", turn)}>Edit and try again</button></div>`}
-    ${turn.run ? html`<${RunView} run=${turn.run} before=${before} session=${session} />` : !turn.failed && turn.user && html`<${Working} words="Sending" />`}
+      <button type="button" class="small" onClick=${() => session.onChange("editFailed", turn)}>Edit and try again</button></div>`}
+    ${turn.run ? html`<${RunView} run=${turn.run} previousRun=${previousRun} session=${session} />` : !turn.failed && turn.user && html`<${Activity} label="Sending…" />`}
   </article>`;
 }
 
-function Asked({ message }) {
+function UserMessage({ message }) {
   const text = (message.parts ?? []).map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
-  return html`<div class="asked-by-person"><span class="unseen">You: </span>${text}</div>`;
+  return html`<div class="user-message"><span class="visually-hidden">You: </span>${text}</div>`;
 }
 
-function RunView({ run, before, session }) {
+function RunView({ run, previousRun, session }) {
   useModel(run);
-  // What is the matter with a server is said once, and not with each answer.
-  const known = new Set(before?.pieces.filter((it) => it.lasting).map((it) => it.text));
-  const pieces = run.pieces.filter((it) => !it.lasting || !known.has(it.text));
+  // Hides the server warnings that the previous run already showed.
+  const shownNotes = new Set(previousRun?.items.filter((it) => it.persistent).map((it) => it.text));
+  const items = run.items.filter((it) => !it.persistent || !shownNotes.has(it.text));
   return html`<div class="run" data-run=${run.id} data-state=${run.state}>
-    <h2 class="unseen">Answer</h2>
-    ${pieces.map((item) => html`<${Piece} key=${item.key} item=${item} rev=${item.rev} run=${run} session=${session} problem=${run.problem} />`)}
-    <${State} run=${run} session=${session} />
+    <h2 class="visually-hidden">Answer</h2>
+    ${items.map((item) => html`<${RunItem} key=${item.key} item=${item} rev=${item.rev} run=${run} session=${session} problem=${run.problem} />`)}
+    <${RunStatus} run=${run} session=${session} />
   </div>`;
 }
 
-class Piece extends Component {
+/** One item of a run. Renders only when its `rev` or the problem of the run changes. */
+class RunItem extends Component {
   shouldComponentUpdate({ rev, item, problem }) {
     return rev !== this.props.rev || item !== this.props.item || problem !== this.props.problem;
   }
@@ -138,56 +141,58 @@ class Piece extends Component {
 }
 
 function Reasoning({ item }) {
-  return html`<details class="aside"><summary><${Icon} name="think" /> ${item.open ? "Thinking…" : "Thoughts"}</summary><p class="plain-text">${item.text}</p></details>`;
+  return html`<details class="aside"><summary><${Icon} name="think" /> ${item.open ? "Thinking…" : "Reasoning"}</summary><p class="plain-text">${item.text}</p></details>`;
 }
 
-function Working({ words }) {
-  return html`<p class="working"><span class="dots" aria-hidden="true"><i /><i /><i /></span> ${words}</p>`;
+function Activity({ label }) {
+  return html`<p class="working"><span class="dots" aria-hidden="true"><i /><i /><i /></span> ${label}</p>`;
 }
 
-const ENDS = { limited: ["warn", "Ended at a limit"], failed: ["bad", "Failed"], cancelled: ["info", "Stopped"] };
+/** Tone and label of each outcome that needs an explanation. */
+const OUTCOMES = { limited: ["warn", "Stopped: limit reached"], failed: ["bad", "Failed"], cancelled: ["info", "Stopped"] };
 
-function State({ run, session }) {
+function RunStatus({ run, session }) {
   useModel(catalogue);
   const { report, state, problem } = run;
-  const asks = run.waiting.length || run.openQuestions.length;
-  if (state === "interrupted" || (state === "waiting" && !asks)) {
-    return html`<div class="note warn"><${Icon} name="warn" /><div>${state === "interrupted" ? "This run was interrupted. What it has done is kept." : "This run waits to be continued."}${problem && ` ${problem}`}</div>
+  const needsInput = run.pendingApprovals.length || run.openQuestions.length;
+  if (state === "interrupted" || (state === "waiting" && !needsInput)) {
+    return html`<div class="note warn"><${Icon} name="warn" /><div>${state === "interrupted" ? "This run was interrupted. Its completed steps are saved." : "This run is paused."}${problem && ` ${problem}`}</div>
       <button type="button" class="small" onClick=${() => session.resume(run)}>Continue</button></div>`;
   }
-  const [tone, words] = ENDS[report?.outcome] ?? [];
-  return html`${run.live && !asks && !problem && html`<${Working} words=${doing(run)} />`}
+  const [tone, label] = OUTCOMES[report?.outcome] ?? [];
+  return html`${run.isActive && !needsInput && !problem && html`<${Activity} label=${activityLabel(run)} />`}
     ${problem && html`<div class="note bad" role="alert"><${Icon} name="warn" /><div>${problem}</div></div>`}
-    ${tone && html`<div class="note ${tone}"><${Icon} name=${tone === "info" ? "stop" : "warn"} /><div><strong>${words}.</strong> ${report.error?.message ?? ""}</div></div>`}
-    ${state === "finished" && html`<${Footer} run=${run} />`}`;
+    ${tone && html`<div class="note ${tone}"><${Icon} name=${tone === "info" ? "stop" : "warn"} /><div><strong>${label}.</strong> ${report.error?.message ?? ""}</div></div>`}
+    ${state === "finished" && html`<${RunFooter} run=${run} />`}`;
 }
 
-function doing(run) {
-  if (run.stopping) return "Stopping";
-  const last = run.pieces.at(-1);
-  if (last?.kind === "tool" && last.status === "running") return `Waiting for ${last.tool}`;
-  if (last?.kind === "text" && last.open) return "Writing";
-  if (run.phase === "formatting") return "Writing the answer";
-  return run.thinking ? "Thinking" : "Working";
+function activityLabel(run) {
+  if (run.stopping) return "Stopping…";
+  const last = run.items.at(-1);
+  if (last?.kind === "tool" && last.status === "running") return `Running ${last.tool}…`;
+  if (last?.kind === "text" && last.open) return "Writing…";
+  if (run.phase === "formatting") return "Writing the answer…";
+  return run.thinking ? "Thinking…" : "Working…";
 }
 
-function Footer({ run }) {
+function RunFooter({ run }) {
   const { usage, model, report } = run;
   const parts = [model];
   if (report?.steps > 1) parts.push(`${report.steps} steps`);
-  parts.push(...tokens(usage));
+  parts.push(...formatTokenUsage(usage));
   const cost = catalogue.cost(model, usage);
-  if (cost) parts.push(`about ${dollars(cost)}`);
-  const took = run.started && run.ended ? Date.parse(run.ended) - Date.parse(run.started) : null;
-  if (took !== null) parts.push(duration(took));
+  if (cost) parts.push(`about ${formatDollars(cost)}`);
+  const elapsed = run.started && run.ended ? Date.parse(run.ended) - Date.parse(run.started) : null;
+  if (elapsed !== null) parts.push(formatDuration(elapsed));
   const answer = run.answer.trim();
   return html`<div class="footer muted"><p>${parts.filter(Boolean).join(" · ")}</p>
-    ${answer && html`<button type="button" class="quiet small" aria-label="Copy the answer" onClick=${(event) => copyText(answer, event.currentTarget)}>Copy</button>`}</div>`;
+    ${answer && html`<button type="button" class="quiet small" aria-label="Copy answer" onClick=${(event) => copyText(answer, event.currentTarget)}>Copy</button>`}</div>`;
 }
 
-export function tokens(usage) {
+/** Formats token usage as a list of phrases, such as "1.2K input tokens". */
+export function formatTokenUsage(usage) {
   const parts = [];
-  if (usage.input_tokens != null) parts.push(`${count(usage.input_tokens)} tokens in${usage.cache_read_tokens ? ` (${count(usage.cache_read_tokens)} cached)` : ""}`);
-  if (usage.output_tokens != null) parts.push(`${count(usage.output_tokens)} out${usage.reasoning_tokens ? ` (${count(usage.reasoning_tokens)} thinking)` : ""}`);
+  if (usage.input_tokens != null) parts.push(`${formatCount(usage.input_tokens)} input tokens${usage.cache_read_tokens ? ` (${formatCount(usage.cache_read_tokens)} cached)` : ""}`);
+  if (usage.output_tokens != null) parts.push(`${formatCount(usage.output_tokens)} output tokens${usage.reasoning_tokens ? ` (${formatCount(usage.reasoning_tokens)} reasoning)` : ""}`);
   return parts;
 }

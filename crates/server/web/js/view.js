@@ -1,36 +1,36 @@
-// What every component begins with: templates, hooks, and models that tell when they changed.
-import { h, Component, render, Fragment, createRef } from "../vendor/preact.js";
+// Shared base of the components: templates, hooks, observable models and icons.
+import { h, Component, render } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
 import { useEffect, useLayoutEffect, useReducer } from "../vendor/preact-hooks.js";
 
-export { Component, render, Fragment, createRef };
-export { useState, useEffect, useLayoutEffect, useRef, useMemo, useCallback } from "../vendor/preact-hooks.js";
+export { Component, render };
+export { useState, useEffect, useRef } from "../vendor/preact-hooks.js";
 
 export const html = htm.bind(h);
 
-/** Models that changed and have not told yet. All tell at once, before the next picture is painted. */
-const changed = new Set();
-let planned = false;
+/** Changed models whose listeners are not notified yet. One batch runs before the next paint. */
+const changedModels = new Set();
+let notificationScheduled = false;
 
-function tell() {
-  planned = false;
-  const models = [...changed];
-  changed.clear();
+function notifyListeners() {
+  notificationScheduled = false;
+  const models = [...changedModels];
+  changedModels.clear();
   for (const model of models) for (const listener of [...model.listeners]) listener();
 }
 
-/** Something that components show and that changes often. */
+/** Observable state that components render. */
 export class Model {
   listeners = new Set();
 
-  /** To be called after each change; cheap. */
-  touch() {
-    changed.add(this);
-    if (planned) return;
-    planned = true;
-    // A page in the background paints no pictures.
-    if (document.hidden) setTimeout(tell, 50);
-    else requestAnimationFrame(tell);
+  /** Schedules a notification of the listeners. Call it after each change. */
+  notify() {
+    changedModels.add(this);
+    if (notificationScheduled) return;
+    notificationScheduled = true;
+    // Browsers do not run animation frames in hidden pages.
+    if (document.hidden) setTimeout(notifyListeners, 50);
+    else requestAnimationFrame(notifyListeners);
   }
 
   subscribe(listener) {
@@ -39,24 +39,24 @@ export class Model {
   }
 }
 
-// A picture that was asked for before the page went into the background would come only when it is back.
+// An animation frame requested before the page was hidden would not run until it is visible again.
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden && planned) setTimeout(tell, 0);
+  if (document.hidden && notificationScheduled) setTimeout(notifyListeners, 0);
 });
 
-/** Shows the component anew when the model changes. */
+/** Re-renders the component when `model` changes. Returns `model`. */
 export function useModel(model) {
-  const [, again] = useReducer((count) => count + 1, 0);
-  useLayoutEffect(() => model?.subscribe(() => again()), [model]);
+  const [, forceUpdate] = useReducer((count) => count + 1, 0);
+  useLayoutEffect(() => model?.subscribe(() => forceUpdate()), [model]);
   return model;
 }
 
-/** A small line drawing; decoration, so that a reader of the screen does not name it. */
+/** A decorative icon, hidden from screen readers. */
 export function Icon({ name }) {
-  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d=${DRAWINGS[name]} /></svg>`;
+  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d=${ICON_PATHS[name]} /></svg>`;
 }
 
-const DRAWINGS = {
+const ICON_PATHS = {
   plus: "M12 5v14M5 12h14",
   menu: "M4 7h16M4 12h16M4 17h16",
   close: "M6 6l12 12M18 6L6 18",
@@ -83,11 +83,11 @@ const DRAWINGS = {
   down: "M12 5v14M6 13l6 6 6-6",
 };
 
-/** Says something to whoever listens to the screen instead of looking at it. */
+/** Announces `text` to screen readers through a live region. */
 export function announce(text, { urgent = false } = {}) {
-  const place = document.getElementById(urgent ? "urgent" : "said");
-  if (!place) return;
-  // The same words again are a change only if there was something else in between.
-  place.textContent = "";
-  setTimeout(() => { place.textContent = text; }, 40);
+  const region = document.getElementById(urgent ? "urgent" : "said");
+  if (!region) return;
+  // Screen readers announce changes only. Clearing the region makes a repeated text a change.
+  region.textContent = "";
+  setTimeout(() => { region.textContent = text; }, 40);
 }

@@ -1,6 +1,6 @@
-// Numbers and values as people read them.
+// Formatting of numbers, times and values for display.
 
-export function duration(ms) {
+export function formatDuration(ms) {
   if (ms == null || !Number.isFinite(ms)) return "";
   if (ms < 1) return "under 1 ms";
   if (ms < 1_000) return `${Math.round(ms)} ms`;
@@ -8,24 +8,24 @@ export function duration(ms) {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`;
 }
 
-export function pretty(value) {
+export function formatValue(value) {
   if (value === undefined) return "";
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
-const counts = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const compactNumber = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-export function count(number) {
-  return counts.format(number);
+export function formatCount(number) {
+  return compactNumber.format(number);
 }
 
-export function dollars(amount) {
+export function formatDollars(amount) {
   if (amount < 0.0001) return "less than $0.0001";
   return `$${amount.toFixed(amount < 0.01 ? 4 : amount < 1 ? 3 : 2)}`;
 }
 
-/** About when, for a list. */
-export function when(time) {
+/** Formats a time for a list: the time of day, the weekday or the date, depending on its age. */
+export function formatTime(time) {
   const date = new Date(time);
   if (Number.isNaN(date.getTime())) return "";
   const days = Math.floor((startOfDay(new Date()) - startOfDay(date)) / 86_400_000);
