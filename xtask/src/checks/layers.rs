@@ -29,9 +29,9 @@ pub(crate) fn run(manifest_path: Option<&Path>) -> Result<()> {
         let folder = folder(&metadata, package);
         let Some(row) = ROWS.iter().find(|row| row.folder == folder) else {
             violations.push(format!(
-                "{folder} (package {})\n  rule: every crate has a row in the layer table\n  way \
-                 out: add it to the table: docs/architecture.md and \
-                 xtask/src/checks/layers/table.rs, with its allowed dependencies",
+                "{folder} (package {})\n  rule: every crate has a row in the layer table\n  fix: \
+                 add it to the table: docs/architecture.md and xtask/src/checks/layers/table.rs, \
+                 with its allowed dependencies",
                 package.name
             ));
             continue;
@@ -48,7 +48,7 @@ pub(crate) fn run(manifest_path: Option<&Path>) -> Result<()> {
     }
     if !violations.is_empty() {
         bail!(
-            "{} edges break the layers of the architecture",
+            "{} dependencies violate the layers of the architecture",
             violations.len()
         );
     }
@@ -70,7 +70,7 @@ fn folder(metadata: &Metadata, package: &Package) -> String {
     folder.strip_prefix("crates/").unwrap_or(&folder).to_owned()
 }
 
-/// Returns the first rule that a dependency breaks, with the way out. The rules are ordered by
+/// Returns the first rule that a dependency breaks, with a fix. The rules are ordered by
 /// strictness.
 fn check_dependency(from: &Row, package: &str, is_dev: bool) -> Option<String> {
     let folder = from.folder;
@@ -81,9 +81,9 @@ fn check_dependency(from: &Row, package: &str, is_dev: bool) -> Option<String> {
         Some(to) => {
             let layer = from.layer;
             let rule = match from.may_use {
-                [] => format!("`{folder}` (layer {layer}) depends on no crate of ours"),
+                [] => format!("`{folder}` (layer {layer}) must not depend on a workspace crate"),
                 some => format!(
-                    "`{folder}` (layer {layer}) may only depend on {}",
+                    "`{folder}` (layer {layer}) may depend only on {}",
                     some.join(", ")
                 ),
             };
@@ -108,7 +108,7 @@ fn check_dependency(from: &Row, package: &str, is_dev: bool) -> Option<String> {
         "dependency"
     };
     Some(format!(
-        "{folder} -> {to} ({kind})\n  rule: {rule}\n  way out: {way_out}"
+        "{folder} -> {to} ({kind})\n  rule: {rule}\n  fix: {way_out}"
     ))
 }
 
@@ -117,7 +117,7 @@ fn check_third_party(from: &Row, package: &str, is_dev: bool) -> Option<(String,
     let mut banned = BANNED.iter().filter(|it| it.folder == folder && !is_dev);
     if let Some(ban) = banned.find(|it| it.packages.contains(&package)) {
         return Some((
-            format!("`{folder}` never depends on {package}: {}", ban.why),
+            format!("`{folder}` must not depend on {package}: {}", ban.why),
             "describe the requirement as a port (a trait) in `domain`, and implement it in an \
              adapter",
         ));
@@ -134,7 +134,7 @@ fn check_third_party(from: &Row, package: &str, is_dev: bool) -> Option<(String,
     let (to, why) = (confined.to.join(", "), confined.why);
     (!is_allowed).then(|| {
         (
-            format!("{package} stays inside {to}: {why}"),
+            format!("{package} is allowed only in {to}: {why}"),
             "use the domain's types and ports here; or move the code that needs it into one of \
              those crates",
         )

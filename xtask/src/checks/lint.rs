@@ -10,7 +10,7 @@ pub(crate) struct Args {
     /// Check the repository's own rules only, without compilation
     #[arg(long)]
     tidy: bool,
-    /// Print every line with an idiom, also below the limit
+    /// Print every line with an idiom, even below the limit
     #[arg(long)]
     list: bool,
 }

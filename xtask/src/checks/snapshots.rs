@@ -29,7 +29,7 @@ pub(crate) fn run(action: Action) -> Result<()> {
             for pending in pending()? {
                 fs::remove_file(&pending)?;
             }
-            println!("Accepted. Read what changed: git diff -- '*.snap'");
+            println!("Accepted. Review the changes: git diff -- '*.snap'");
             check_files()
         }
     }
@@ -38,8 +38,12 @@ pub(crate) fn run(action: Action) -> Result<()> {
 /// Fails on files that no test wrote or reads. Needs the notes of a full run of the tests.
 pub(crate) fn check_files() -> Result<()> {
     let notes = test::snapshot_references();
-    let asked_for = fs::read_to_string(&notes)
-        .with_context(|| format!("{} is written by `cargo xtask test`", notes.display()))?;
+    let asked_for = fs::read_to_string(&notes).with_context(|| {
+        format!(
+            "failed to read {}, which `cargo xtask test` writes",
+            notes.display()
+        )
+    })?;
     let referenced: BTreeSet<PathBuf> = asked_for.lines().filter_map(canonical).collect();
     let stored = files::ending_with(&process::root().join("crates"), ".snap")?;
     let orphans = orphans(&stored, &referenced);
@@ -52,15 +56,15 @@ pub(crate) fn check_files() -> Result<()> {
         orphans.len()
     );
     for file in &pending {
-        eprintln!("pending, accept or delete: {}", relative(file));
+        eprintln!("pending (accept or delete): {}", relative(file));
     }
     for file in &orphans {
-        eprintln!("orphaned, no test asks for it: {}", relative(file));
+        eprintln!("orphaned (not used by any test): {}", relative(file));
     }
     if !pending.is_empty() || !orphans.is_empty() {
         bail!(
-            "snapshots are not in order. `cargo xtask snapshots accept` accepts pending snapshots; \
-             delete orphaned ones"
+            "pending or orphaned snapshots found: accept pending snapshots with `cargo xtask \
+             snapshots accept`, and delete orphaned ones"
         );
     }
     Ok(())

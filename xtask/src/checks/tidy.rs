@@ -65,6 +65,8 @@ pub(crate) fn run(list: bool) -> Result<()> {
         } else if files::is_markdown(file) {
             named_tests.document(file, &text);
             workspace.add_markdown(file, &text);
+        } else {
+            workspace.add_other(file, &text, &idioms);
         }
     }
     problems.extend(named_tests.missing());
@@ -79,7 +81,7 @@ pub(crate) fn run(list: bool) -> Result<()> {
     }
     if !problems.is_empty() {
         let problems = problems.len();
-        bail!("{problems} problems with the repository's own rules (xtask/src/checks/tidy.rs)");
+        bail!("{problems} violations of the repository's rules (xtask/src/checks/tidy.rs)");
     }
     println!("tidy: {} files, no problems", ours.len());
     Ok(())
@@ -186,7 +188,7 @@ fn traces_of_a_machine(text: &str) -> Vec<Problem> {
         for path in MACHINE_PATHS {
             let mut found = line.match_indices(path);
             if found.any(|(at, _)| !line[..at].ends_with(inside_a_path)) {
-                problems.push(problem(at, format!("`{path}` is a folder of one machine")));
+                problems.push(problem(at, format!("`{path}` is a machine-specific path")));
             }
         }
         for host in REGISTRY_HOSTS {
@@ -214,7 +216,7 @@ fn own_lints(text: &str) -> Option<Problem> {
     }
     Some(problem(
         0,
-        "take the workspace's lints: `[lints]` with `workspace = true`",
+        "inherit the workspace lints: `[lints]` with `workspace = true`",
     ))
 }
 
@@ -222,7 +224,12 @@ fn undocumented(text: &str) -> Option<Problem> {
     let denied = text
         .lines()
         .any(|line| line.trim() == "#![deny(missing_docs)]");
-    (!denied).then(|| problem(0, "a library says `#![deny(missing_docs)]` in its lib.rs"))
+    (!denied).then(|| {
+        problem(
+            0,
+            "a library must have `#![deny(missing_docs)]` in its lib.rs",
+        )
+    })
 }
 
 /// Finds third-party dependencies without a reason. The reason is a comment above the line, or
@@ -245,7 +252,7 @@ fn dependencies_without_reason(text: &str) -> Vec<Problem> {
                 let name = name.trim();
                 problems.push(problem(
                     at,
-                    format!("`{name}` has no reason in a comment above it"),
+                    format!("`{name}` needs a comment above it that states the reason"),
                 ));
             }
         }

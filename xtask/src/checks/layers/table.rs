@@ -90,7 +90,8 @@ pub(super) const CONFINED: &[Confined] = &[
         to: &["mcp-client", "mcp-servers"],
         // The floor with which `cargo xtask bench turn` compares is written with it, by hand.
         to_tests_of: &["app"],
-        why: "the types of the MCP SDK change with it; everyone else sees the `ToolHost` port",
+        why: "the types of the MCP SDK change with each version; other crates use the `ToolHost` \
+              port",
     },
     Confined {
         packages: &["reqwest", "reqwest-middleware", "reqwest-retry"],
@@ -142,5 +143,5 @@ pub(super) const BANNED: &[Banned] = &[Banned {
         "rmcp",
         "sqlx",
     ],
-    why: "who takes only the domain gets no runtime, no HTTP and no MCP",
+    why: "users of the domain crate alone must get no runtime, HTTP or MCP dependencies",
 }];

@@ -69,7 +69,7 @@ impl NamedTests {
             .into_iter()
             .filter(|(_, _, name)| !defined.contains(name))
             .map(|(file, at, name)| {
-                let message = format!("no test is called `{name}`: name the one that shows this");
+                let message = format!("no test is named `{name}`: name a test that shows this");
                 (file, problem(at, message))
             })
             .collect()

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use super::folders::{MAX_ENTRIES, crowded};
 use super::imports::{Sources, cycles_across_folders, cycles_of_folders};
 use super::language::{Idioms, replaced_names, wide_lines};
-use super::source::{comments, is_test_file, strings};
+use super::source::{Prose, comments, is_test_file, strings};
 use super::{Problem, problem};
 
 #[cfg(test)]
@@ -19,6 +19,15 @@ const MAX_DOCS_WORDS: usize = 24_000;
 /// The largest number of idioms in 1,000 comment lines, and of messages with an idiom in 1,000.
 const MAX_IDIOMS: usize = 20;
 
+/// The largest number of lines with an idiom in 1,000 lines of the web page, recipes and manifests.
+const MAX_IDIOMS_ELSEWHERE: usize = 5;
+
+/// Files other than Rust and Markdown whose comments and texts people read.
+const OTHER_ENDINGS: [&str; 7] = ["css", "html", "js", "sql", "toml", "yaml", "yml"];
+
+/// Not ours, or conversations in everyday language.
+const OTHER_EXCEPTIONS: [&str; 3] = ["/vendor/", "/evals/", "docs/evaluations/"];
+
 /// Crates whose strings are test data: conversations in everyday language.
 const STRINGS_ARE_DATA: [&str; 2] = ["fuzz", "testkit"];
 
@@ -29,6 +38,8 @@ pub(super) type PlacedProblem = (String, Problem);
 #[derive(Default)]
 pub(super) struct Workspace {
     docs_words: usize,
+    other_lines: usize,
+    other_idioms: usize,
     crates: BTreeMap<String, CrateFiles>,
     problems: Vec<PlacedProblem>,
     /// Lines with an idiom, for `--list`.
@@ -52,6 +63,26 @@ impl Workspace {
             self.docs_words += text.split_whitespace().count();
         }
         self.add_wide_lines(file, text);
+    }
+
+    /// Adds a file that is neither Rust nor Markdown. Skips other formats.
+    pub(super) fn add_other(&mut self, file: &str, text: &str, idioms: &Idioms) {
+        let ending = file.rsplit('.').next().unwrap_or_default();
+        let is_exception = OTHER_EXCEPTIONS.iter().any(|it| file.contains(it));
+        if !OTHER_ENDINGS.contains(&ending) || is_exception {
+            return;
+        }
+        let prose = |(text, line): (&str, usize)| Prose {
+            line,
+            text: text.trim().to_owned(),
+        };
+        let lines: Vec<Prose> = text.lines().zip(1..).map(prose).collect();
+        self.other_lines += lines.len();
+        for prose in idioms.lines(&lines) {
+            self.other_idioms += 1;
+            self.idioms
+                .push(format!("{file}:{}: idiom: {}", prose.line, prose.text));
+        }
     }
 
     fn add_wide_lines(&mut self, file: &str, text: &str) {
@@ -105,6 +136,15 @@ impl Workspace {
             let message = format!("{words} words, at most {MAX_DOCS_WORDS} are allowed");
             self.problems
                 .push(("docs/".to_owned(), problem(0, message)));
+        }
+        let (idioms, lines) = (self.other_idioms, self.other_lines);
+        if 1000 * idioms > MAX_IDIOMS_ELSEWHERE * lines {
+            let message = format!(
+                "{idioms} of {lines} lines have an idiom, more than {MAX_IDIOMS_ELSEWHERE} in \
+                 1,000 (`--list` prints them)"
+            );
+            let place = "web page, recipes and manifests".to_owned();
+            self.problems.push((place, problem(0, message)));
         }
         for (name, files) in self.crates {
             let messages = files.problems().into_iter();

@@ -7,8 +7,10 @@ fn problems_of(files: &[(&str, &str)]) -> Vec<String> {
     for (file, text) in files {
         if files::is_markdown(file) {
             workspace.add_markdown(file, text);
-        } else {
+        } else if files::is_rust(file) {
             workspace.add_rust(file, text, &idioms).unwrap();
+        } else {
+            workspace.add_other(file, text, &idioms);
         }
     }
     let problems = workspace.finish().into_iter();
@@ -31,7 +33,7 @@ fn each_planted_fault_is_a_problem() {
             ("crates/a/src/y/mod.rs", "use crate::x::X; pub struct Y;"),
         ]
     };
-    let cases: [(&str, Vec<(&str, &str)>); 9] = [
+    let cases: [(&str, Vec<(&str, &str)>); 10] = [
         ("idioms in", lib("// Whoever asks.\n")),
         (
             "messages have an idiom",
@@ -44,6 +46,10 @@ fn each_planted_fault_is_a_problem() {
         ("cycle of files", cycle()),
         ("cycle of folders", cycle()),
         ("24001 words", vec![("docs/a.md", &words)]),
+        (
+            "lines have an idiom",
+            vec![("crates/a/web/b.js", "say(\"Nobody is there\");")],
+        ),
     ];
     for (what, files) in cases {
         let problems = problems_of(&files);
@@ -58,6 +64,12 @@ fn tests_and_the_strings_of_test_data_are_exempt() {
     assert!(problems_of(&[("crates/a/tests/b.rs", text)]).is_empty());
     let string = "const A: &str = \"nobody knows this thing\";";
     assert!(problems_of(&[("crates/testkit/src/b.rs", string)]).is_empty());
+    for file in ["crates/a/web/vendor/b.js", "crates/a/evals/b.yaml"] {
+        assert!(
+            problems_of(&[(file, "# Whoever asks.")]).is_empty(),
+            "{file}"
+        );
+    }
 }
 
 #[test]
