@@ -70,8 +70,8 @@ pub(crate) struct AgentArgs {
     /// lists them
     #[arg(long, value_name = "NAME|FILE", env = "SWITCHBOARD_RECIPE")]
     pub(crate) recipe: Option<String>,
-    /// Which tool calls need your approval; by default none, except those of offline/planner that
-    /// are not read-only (or the variable `SWITCHBOARD_APPROVE`)
+    /// Which tool calls need your approval; default: the variable `SWITCHBOARD_APPROVE`, or none
+    /// except calls of offline/planner that are not read-only
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,
     #[command(flatten)]
@@ -115,7 +115,7 @@ pub(crate) struct ResumedRunArgs {
         value_delimiter = ','
     )]
     fallback: Vec<String>,
-    /// Which further tool calls need your approval; calls that already wait keep waiting
+    /// Which further tool calls need your approval; pending calls are not affected
     #[arg(long, value_enum)]
     approve: Option<Approve>,
     /// Maximum number of model calls, counted from the start of the run
@@ -151,9 +151,8 @@ impl ResumedRunArgs {
     pub(crate) fn check_step_limit(&self, run: &Run) -> Result<(), Failure> {
         match self.max_steps {
             Some(most) if most <= run.step_count() => Err(Failure::usage_error(anyhow!(
-                "the run has asked its model {} times already, and --max-steps counts from its \
-                 beginning: \
-                 say a number above that",
+                "--max-steps must exceed {}, the number of model calls that the run has already \
+                 made",
                 run.step_count()
             ))),
             _ => Ok(()),
@@ -246,7 +245,7 @@ pub(crate) fn load_recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, 
     let found = recipes::find_recipe(name, &context.environment).map_err(Failure::usage_error)?;
     if !found.recipe.ignored.is_empty() {
         terminal::print_warning(&format!(
-            "recipe {}: these keys mean nothing here: {}",
+            "recipe {}: unknown keys are ignored: {}",
             found.recipe.name,
             found.recipe.ignored.join(", ")
         ));
@@ -434,7 +433,7 @@ impl AgentPlan {
             .with_tools(tools)
             .with_redefined_tools(host.redefined_tool_names())
             .with_options(self.options)
-            .with_monotonic_clock(context.steady.clone())
+            .with_monotonic_clock(context.monotonic_clock.clone())
             .with_shared_decisions(decisions.shared.clone())
             .with_model_prices(find_list_price)
             .with_context_injection(context_values::configured_context_values(config));

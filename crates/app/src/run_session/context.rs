@@ -28,7 +28,7 @@ pub(crate) struct Context {
     /// Whether the traffic of models and tools is recorded, replayed or neither.
     pub(crate) recording: RecordingMode,
     /// Clock that measures the age of approval requests in all agents of the process.
-    pub(crate) steady: MonotonicClock,
+    pub(crate) monotonic_clock: MonotonicClock,
     /// Redactor for secrets that become known at run time: context values that HTTP clients send.
     /// Log lines and server output are redacted with it.
     pub(crate) live_secrets: Redactor,
@@ -74,7 +74,7 @@ impl Context {
             environment,
             config,
             recording: RecordingMode::default(),
-            steady: MonotonicClock::new(),
+            monotonic_clock: MonotonicClock::new(),
             live_secrets,
         })
     }
@@ -147,7 +147,7 @@ pub(crate) fn keep_only_named_server(servers: &mut Servers, name: &str) -> Resul
     let known: Vec<&str> = servers.configs.iter().map(|it| it.name.as_str()).collect();
     if !known.contains(&name) {
         let hint = match known.as_slice() {
-            [] => ": no server is configured".to_owned(),
+            [] => ": no servers are configured".to_owned(),
             known => list_available_names(name, known),
         };
         return Err(Failure::usage_error(anyhow!(
@@ -167,13 +167,16 @@ pub(crate) fn check_server_ready(host: &McpHost, name: &str) -> Result<(), Failu
         return Ok(());
     };
     let state = status.state.as_str();
-    let mut text = format!("server `{name}` is {state} ({})", status.transport);
+    let mut text = format!(
+        "server `{name}` is not available ({state}, {})",
+        status.transport
+    );
     if let Some(reason) = &status.reason {
         text.push_str(": ");
         text.push_str(reason);
     }
     if !status.stderr_tail.is_empty() {
-        text.push_str("\nits last words:\n  ");
+        text.push_str("\nlast lines of its stderr:\n  ");
         text.push_str(&status.stderr_tail.join("\n  "));
     }
     Err(Failure::runtime_error(anyhow!("{text}")))

@@ -62,7 +62,7 @@ struct AgentSettings {
     options: Arc<RunOptions>,
     /// Source of the event times; `None` uses the system clock.
     clock: Option<Clock>,
-    steady: MonotonicClock,
+    monotonic_clock: MonotonicClock,
     validators: InputValidators,
 }
 
@@ -278,7 +278,7 @@ impl Agent {
     /// so that a request keeps its expiry if one agent stores the run and another agent resumes it.
     #[must_use]
     pub fn with_monotonic_clock(self, clock: MonotonicClock) -> Self {
-        self.change_settings(|settings| settings.steady = clock)
+        self.change_settings(|settings| settings.monotonic_clock = clock)
     }
 
     /// Starts a run in which the model answers a question.

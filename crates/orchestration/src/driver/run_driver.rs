@@ -194,7 +194,7 @@ impl RunDriver {
     /// Passes the current time to the run, which has no clock.
     fn update_run_time(&self, run: &mut Run) {
         run.set_current_time(self.agent.current_time());
-        run.set_monotonic_time(self.agent.steady.now());
+        run.set_monotonic_time(self.agent.monotonic_clock.now());
     }
 
     /// Sets the driver's deadline to the time at which the run reaches its wall-time limit.
@@ -534,7 +534,7 @@ impl RunDriver {
         let unrequested = self.calls_without_approval_request(run, is_open);
         // The time that a person takes to decide does not count as wall time of the run.
         run.pause_wall_time(self.agent.current_time());
-        run.set_monotonic_time(self.agent.steady.now());
+        run.set_monotonic_time(self.agent.monotonic_clock.now());
         let run = &*run;
         let decided = async {
             let decided = approver.await_decision(open);

@@ -70,7 +70,7 @@ impl RunDriver {
             // No call is ready to start, and this driver started none: an earlier process started
             // the open calls of this stored run, and the caller did not call `Run::recover_run`.
             // The error ends the run.
-            let reason = "calls are under way that this driver did not start";
+            let reason = "calls are running that this driver did not start";
             return Err(UnexpectedInput(reason.to_owned()));
         }
         let max_concurrent = run.run_options().max_concurrent_tools.max(1);

@@ -31,7 +31,7 @@ impl Run {
         let position = self.find_unfinished_call(id)?;
         let call = &self.state.batch_calls()[position];
         if !matches!(call.state, ToolCallState::Waiting { .. }) {
-            let reason = format!("`{id}` does not wait for approval");
+            let reason = format!("`{id}` is not waiting for approval");
             return Err(UnexpectedInput(reason));
         }
         if decision == ApprovalDecision::Later {
@@ -55,7 +55,7 @@ impl Run {
                     }
                     events.push(RunEventKind::ToolInputRepaired {
                         id: id.to_owned(),
-                        repairs: vec!["the person changed the input".to_owned()],
+                        repairs: vec!["the user edited the input".to_owned()],
                         input: input.to_value(),
                     });
                     self.state.batch_calls_mut()[position].input = Some(input);
@@ -172,13 +172,13 @@ impl Run {
                     (Ok(()), Some(definition)) => {
                         self.caches.validators.validate_input(definition, &edited)
                     }
-                    (Ok(()), None) => Err("the tool is not available any more".to_owned()),
+                    (Ok(()), None) => Err("the tool is no longer available".to_owned()),
                 };
                 match checked {
                     Ok(()) => return Ok((scope, Some(edited))),
                     Err(faults) => (
                         ToolFailure::InvalidInput,
-                        format!("the edited input does not fit the tool: {faults}"),
+                        format!("the edited input does not match the schema of the tool: {faults}"),
                     ),
                 }
             }
@@ -187,18 +187,18 @@ impl Run {
                 ..
             } => (
                 ToolFailure::Denied,
-                format!("the person declined it: {reason}"),
+                format!("the user declined it: {reason}"),
             ),
             ApprovalDecision::Deny { reason: None, .. } => {
-                (ToolFailure::Denied, "the person declined it".to_owned())
+                (ToolFailure::Denied, "the user declined it".to_owned())
             }
             ApprovalDecision::Expired => (
                 ToolFailure::NotApproved,
-                "it needs a person's approval, and the request expired".to_owned(),
+                "it requires approval, and the approval request expired".to_owned(),
             ),
             ApprovalDecision::NobodyThere | ApprovalDecision::Later => (
                 ToolFailure::NotApproved,
-                "it needs a person's approval, and no person is available".to_owned(),
+                "it requires approval, and no user is available".to_owned(),
             ),
         };
         Err((failure, why))
@@ -215,7 +215,7 @@ impl Run {
         let expiry = approval
             .request_expiry(self.state.now)
             .map(|it| it.to_string());
-        let deadline = self.caches.steady.zip(approval.expire_after);
+        let deadline = self.caches.monotonic_now.zip(approval.expire_after);
         let deadline = deadline.map(|(now, span)| now.add_duration(span));
         for call in &mut self.state.batch_calls_mut()[range.clone()] {
             if let ToolCallState::Waiting { expires_at, .. } = &mut call.state
@@ -265,8 +265,8 @@ impl Run {
             return None;
         };
         let until: Timestamp = expires_at.as_deref()?.parse().ok()?;
-        let steady = self.caches.steady.zip(call.deadline);
-        let left = steady.and_then(|(now, deadline)| now.duration_until(deadline));
+        let times = self.caches.monotonic_now.zip(call.deadline);
+        let left = times.and_then(|(now, deadline)| now.duration_until(deadline));
         let by_stamp =
             || Duration::try_from(until.duration_since(self.state.now)).unwrap_or_default();
         Some(left.unwrap_or_else(by_stamp))

@@ -3,10 +3,10 @@
 mod approval;
 mod model_request;
 mod model_response;
+mod monotonic_clock;
 mod recovery;
 mod snapshot;
 mod state;
-mod steady_clock;
 mod step;
 mod strategy_phases;
 mod tool_call_planning;
@@ -27,8 +27,8 @@ use switchboard_domain::{
 
 pub(crate) use self::model_response::ToolUseIdGenerator;
 pub use self::{
+    monotonic_clock::{MonotonicClock, MonotonicTime},
     snapshot::{RestoreError, SnapshotPosition, UnsupportedFormat},
-    steady_clock::{MonotonicClock, MonotonicTime},
     step::{ModelCall, ModelCallPurpose, PlannedCall, RunStep, ToolCallOutcome, UnexpectedInput},
 };
 use self::{
@@ -215,7 +215,7 @@ impl Run {
     /// process. If this time was never set, they expire by the time of [`Run::set_current_time`],
     /// which follows changes of the system clock.
     pub fn set_monotonic_time(&mut self, now: MonotonicTime) {
-        self.caches.steady = Some(now);
+        self.caches.monotonic_now = Some(now);
     }
 
     /// Returns the id of the run, which does not change when another process resumes the run.

@@ -253,9 +253,9 @@ impl Run {
             {
                 self.state.turn.retries.malformed += 1;
                 self.retry_with_message(
-                    "the provider could not read the tool call that its model wrote",
-                    "Your last tool call could not be read. Write it again with one complete JSON \
-                     object as its input, or answer without a tool.",
+                    "the provider could not parse the tool call of the model",
+                    "Your last tool call could not be parsed. Write it again with one complete \
+                     JSON object as its input, or answer without a tool.",
                 )
             }
             // A response that was cut off at the model's output limit is continued. If the caller
@@ -268,9 +268,9 @@ impl Run {
             {
                 self.state.turn.retries.cut_off += 1;
                 self.retry_with_message(
-                    "the answer reached the output limit and is cut off",
-                    "Your answer was cut off. Continue exactly where it stopped, without repeating \
-                     anything and without a word about this.",
+                    "the answer reached the output limit and was cut off",
+                    "Your answer was cut off. Continue exactly where it stopped. Do not repeat \
+                     anything, and do not mention the interruption.",
                 )
             }
             other => {
@@ -328,11 +328,11 @@ impl Run {
         let (kind, message) = match finish {
             FinishReason::Length => (
                 RunErrorKind::OutputLimit,
-                "the answer reached the output limit and is cut off".to_owned(),
+                "the answer reached the output limit and was cut off".to_owned(),
             ),
             FinishReason::ContextOverflow => (
                 RunErrorKind::ContextOverflow,
-                "the conversation no longer fits the model's context window".to_owned(),
+                "the conversation exceeds the model's context window".to_owned(),
             ),
             FinishReason::ContentFilter => (
                 RunErrorKind::ContentFilter,
@@ -344,8 +344,7 @@ impl Run {
             ),
             FinishReason::MalformedToolCall => (
                 RunErrorKind::MalformedToolCall,
-                "the provider could not read the tool call that its model wrote; ask again"
-                    .to_owned(),
+                "the provider could not parse the tool call of the model; ask again".to_owned(),
             ),
             other => (
                 RunErrorKind::Model(other.as_str().to_owned()),
@@ -450,8 +449,8 @@ fn reason_to_withhold_calls(finish: &FinishReason) -> Option<&'static str> {
     match finish {
         FinishReason::Refusal => Some("the answer was declined by the model"),
         FinishReason::ContentFilter => Some("the answer was withheld by a content filter"),
-        FinishReason::ContextOverflow => Some("the conversation no longer fits the model"),
-        FinishReason::Interrupted => Some("the answer broke off"),
+        FinishReason::ContextOverflow => Some("the conversation exceeds the context window"),
+        FinishReason::Interrupted => Some("the answer was interrupted"),
         // After `Length` (the output limit was reached), complete tool calls may run. An incomplete
         // call is rejected later, because its input is malformed.
         _ => None,

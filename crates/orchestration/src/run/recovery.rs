@@ -51,7 +51,8 @@ impl Run {
         }
         let max = self.state.options.limits.max_wall_time.unwrap_or_default();
         let used_ms = self.state.ledger.elapsed_ms(self.state.now);
-        let events = self.end_unfinished_calls(partial, elapsed_ms, "the run's time is up");
+        let events =
+            self.end_unfinished_calls(partial, elapsed_ms, "the time limit of the run was reached");
         self.end_with_error(time_limit_error(used_ms, to_milliseconds(max)));
         events
     }
@@ -84,7 +85,8 @@ impl Run {
                     duration_ms: elapsed_ms.get(&call.tool_use.id).copied().unwrap_or(0),
                     ..ToolCallEnd::from_failure(
                         ToolFailure::Cancelled,
-                        "Cancelled while running; whether the tool did its work is not known.",
+                        "Cancelled while running. It is unknown whether the tool completed its \
+                         work.",
                     )
                 },
                 ToolCallState::Waiting { .. }
@@ -141,8 +143,8 @@ impl Run {
                     attempts: 1,
                     ..ToolCallEnd::from_failure(
                         ToolFailure::Interrupted,
-                        "Interrupted: the program ended while the tool was running. Whether it did \
-                         its work is not known; check before you try again.",
+                        "Interrupted: the program ended while the tool was running. It is unknown \
+                         whether the tool completed its work. Check before you try again.",
                     )
                 };
                 events.extend(self.end_call(position, end));
@@ -192,8 +194,8 @@ impl Run {
         let verdict = self.check_new_call_approval(current).0;
         if let Err(faults) = self.caches.validators.validate_input(current, &input) {
             let text = format!(
-                "Not executed: the definition of `{}` changed, and the input does not fit it any \
-                 more: {faults}",
+                "Not executed: the definition of `{}` changed, and the input no longer matches \
+                 it: {faults}",
                 current.name
             );
             return self.end_call(

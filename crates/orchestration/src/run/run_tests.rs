@@ -99,7 +99,7 @@ fn calls_that_must_not_run_get_a_result_with_the_reason() {
         texts[2].contains("/n") && texts[2].contains("integer"),
         "{texts:?}"
     );
-    assert!(texts[3].contains("switched off"), "{texts:?}");
+    assert!(texts[3].contains("are disabled"), "{texts:?}");
 }
 
 #[test]

@@ -126,7 +126,7 @@ pub(super) enum AgentLoopState {
 pub(super) struct TransientRunState {
     /// Time that the driver last set with
     /// [`Run::set_monotonic_time`](super::Run::set_monotonic_time).
-    pub(super) steady: Option<MonotonicTime>,
+    pub(super) monotonic_now: Option<MonotonicTime>,
     /// Events that an earlier process stored with the state but did not emit.
     pub(super) replayed_events: Events,
     /// Whether the wall time of the run is being counted.

@@ -104,5 +104,5 @@ impl ModelCallPurpose {
 
 /// An error about an input that does not fit the state of the run, which is a defect of the driver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("an input does not fit the state of the run: {0}")]
+#[error("the input does not match the state of the run: {0}")]
 pub struct UnexpectedInput(pub String);

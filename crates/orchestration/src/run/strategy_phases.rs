@@ -354,7 +354,7 @@ impl Run {
                 formatting.items = Some(formatted.items);
                 let error = formatted.fault.map(|fault| {
                     let message = format!(
-                        "the answer does not have the requested form: {fault}. Ask again or use \
+                        "the answer does not match the requested format: {fault}. Ask again or use \
                          another model"
                     );
                     RunError::new(RunErrorKind::MalformedAnswer, message)

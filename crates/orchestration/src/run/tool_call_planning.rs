@@ -264,7 +264,7 @@ fn invalid_input_failure(tool: &str, fault: &InputFault) -> ToolCallEnd {
         ),
         InputFault::Invalid { faults } => ToolCallEnd::from_failure(
             ToolFailure::InvalidInput,
-            format!("Not executed: the input does not fit the schema of `{tool}`: {faults}"),
+            format!("Not executed: the input does not match the schema of `{tool}`: {faults}"),
         ),
     }
 }

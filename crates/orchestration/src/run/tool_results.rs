@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{RunEventKind, ToolFailure, strategy::repeated_calls};
 
-const STOPPED_BY_GUARD: &str = "the result of an earlier call of this answer rules it out";
+const STOPPED_BY_GUARD: &str = "the result of an earlier call in this answer prevents it";
 
 impl Run {
     /// Records that the driver starts a tool call. The effect of the call is unknown until it
@@ -45,7 +45,7 @@ impl Run {
         let end = ToolCallEnd::from_failure(
             ToolFailure::NotStored,
             "Not executed: the run could not be stored before this call, so after a crash the tool \
-             might run twice. Do not call it again before the person has repaired the storage.",
+             might run twice. Do not call it again before the user has repaired the storage.",
         );
         let mut events = self.end_call(position, end);
         events.extend(self.finish_batch_if_complete());
@@ -100,7 +100,7 @@ impl Run {
         let record = self.state.records.get(call.record);
         let is_denied = record.is_some_and(|call| call.failure == Some(ToolFailure::Denied));
         if is_denied && self.state.options.stop_after_denial {
-            return self.skip_later_calls(position, "an earlier call of this answer was declined");
+            return self.skip_later_calls(position, "an earlier call in this answer was declined");
         }
         if self.is_stopped_by_guard(position, &ToolOutput::from(result)) {
             return self.skip_later_calls(position, STOPPED_BY_GUARD);

@@ -168,7 +168,7 @@ impl Questions {
         let named = elicitation.call.as_deref();
         let Some(key) = named.or_else(|| registry.find_candidate_call(candidates)) else {
             registry.warn_about_hidden_question(&elicitation.server, candidates);
-            return Err("its call is not known");
+            return Err("its call is unknown");
         };
         let Some(call) = registry.calls.get(key).cloned() else {
             return Err("its call is not running");
@@ -279,10 +279,10 @@ impl QuestionRegistry {
                 continue;
             }
             let message = format!(
-                "server `{server}` asked a question without naming the call, and the question may \
-                 belong to another run, so it was not shown and the server got `cancel`. Repeat \
-                 the call while no other run calls this server. Servers that use HTTP or protocol \
-                 2026-07-28 always name the call"
+                "server `{server}` asked a question without the id of its tool call. The question \
+                 was cancelled and not shown, because it may belong to another run. Repeat the \
+                 call while no other run uses this server. Servers that use HTTP or protocol \
+                 2026-07-28 always send the id"
             );
             let warning = Warning::new(WarningKind::QuestionNotAsked, message);
             let warning = RunEventKind::Warning { warning };
