@@ -1,6 +1,6 @@
 -- Version 1 of the tables in SQLite. postgres.sql has the same tables.
 
--- The processes that have the store open. A lock shows whether one is alive, not its row.
+-- Processes that have opened the store. A lock shows whether a process is alive; its row does not.
 CREATE TABLE instances (
     id         TEXT    NOT NULL PRIMARY KEY,
     lock_key   INTEGER NOT NULL,
@@ -14,7 +14,7 @@ CREATE TABLE sessions (
     person     TEXT    NOT NULL,
     title      TEXT    NOT NULL,
     created_at TEXT    NOT NULL,
-    -- Microseconds since 1970, for order and age.
+    -- Microseconds since 1970, for sorting and age limits.
     created_us INTEGER NOT NULL,
     used_us    INTEGER NOT NULL,
     messages   INTEGER NOT NULL
@@ -29,7 +29,8 @@ CREATE TABLE messages (
     PRIMARY KEY (session, position)
 ) STRICT;
 
--- `instance` has the run while its state is `running`. `parameters` is one JSON value.
+-- `instance` is the process that executes the run while its state is `running`. `parameters` is one
+-- JSON value.
 CREATE TABLE runs (
     key           INTEGER PRIMARY KEY,
     id            TEXT    NOT NULL UNIQUE,
@@ -49,7 +50,7 @@ CREATE UNIQUE INDEX runs_unfinished ON runs (session) WHERE state <> 'finished';
 CREATE INDEX runs_of ON runs (session, key);
 CREATE INDEX runs_of_instance ON runs (instance) WHERE instance IS NOT NULL;
 
--- The events of one append are one row: `events` has one of them on each line.
+-- Each row holds the events of one append. `events` has one event on each line.
 CREATE TABLE run_events (
     run       INTEGER NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
     last_seq  INTEGER NOT NULL,
@@ -59,7 +60,7 @@ CREATE TABLE run_events (
     PRIMARY KEY (run, last_seq)
 ) STRICT;
 
--- The state and the conversation of an unfinished run.
+-- State and conversation of unfinished runs.
 CREATE TABLE run_states (
     run      INTEGER NOT NULL PRIMARY KEY REFERENCES runs (key) ON DELETE CASCADE,
     state    TEXT    NOT NULL,
@@ -72,7 +73,7 @@ CREATE TABLE run_messages (
     PRIMARY KEY (run, position)
 ) STRICT;
 
--- Secrets of the store itself: the key of session ids, created at its first use.
+-- Secrets of the store. The only one is the key of session ids, which is created at first use.
 CREATE TABLE secrets (
     name  TEXT NOT NULL PRIMARY KEY,
     value TEXT NOT NULL

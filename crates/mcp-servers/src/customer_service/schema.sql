@@ -1,4 +1,4 @@
--- Identifies a database file of this server ("sbcs" in ASCII) with layout version 1.
+-- Identifies database files of this server ("sbcs" in ASCII), with schema version 1.
 PRAGMA application_id = 1935827827;
 PRAGMA user_version = 1;
 
@@ -25,7 +25,7 @@ CREATE TABLE purchases (
 CREATE INDEX purchases_by_customer ON purchases (customer_id);
 
 CREATE TABLE support_tickets (
-    -- AUTOINCREMENT: the number of a deleted ticket is never given again.
+    -- AUTOINCREMENT: the numbers of deleted tickets are never reused.
     ticket_id   INTEGER PRIMARY KEY AUTOINCREMENT,
     customer_id INTEGER NOT NULL REFERENCES customers,
     subject     TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- Invented people. The domains are reserved for examples (RFC 2606) and receive no mail.
+-- Fictional people. The domains are reserved for examples (RFC 2606) and do not receive mail.
 INSERT INTO customers (customer_id, name, email, city, country, joined_on) VALUES
     (1, 'Amara Okafor', 'amara.okafor@example.com', 'Lagos', 'Nigeria', '2023-02-11'),
     (2, 'Mateo Fernández', 'mateo.fernandez@example.org', 'Buenos Aires', 'Argentina', '2023-02-14'),
@@ -49,7 +49,7 @@ INSERT INTO customers (customer_id, name, email, city, country, joined_on) VALUE
     (47, 'Freya Madsen', 'freya.madsen@example.org', 'Aarhus', 'Denmark', '2026-09-17'),
     (48, 'Carlos Mendoza', 'carlos.mendoza@mail.example', 'Puebla', 'Mexico', '2026-10-30');
 
--- Amounts in cents of one currency, the euro.
+-- Amounts in euro cents.
 INSERT INTO purchases (purchase_id, customer_id, purchased_on, item, amount_cents) VALUES
     (1, 1, '2023-05-05', 'Espresso machine', 48900),
     (2, 3, '2023-07-01', 'Travel mug', 2990),

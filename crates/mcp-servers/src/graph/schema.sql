@@ -1,16 +1,16 @@
--- Identifies a database file of this server ("sbkg" in ASCII) with layout version 1.
+-- Identifies database files of this server ("sbkg" in ASCII), with schema version 1.
 PRAGMA application_id = 1935829863;
 PRAGMA user_version = 1;
 
 CREATE TABLE conversations (
     number          INTEGER PRIMARY KEY,
     conversation_id TEXT NOT NULL UNIQUE,
-    -- RFC 3339 in UTC: when a node or an edge was last added, changed or removed.
+    -- Time of the last change of a node or an edge, in RFC 3339 and UTC.
     updated_at      TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE nodes (
-    -- AUTOINCREMENT: pages are ordered by it, and a node that is added again comes last.
+    -- Sort key of pages. AUTOINCREMENT: a node that is deleted and added again is the last one.
     number       INTEGER PRIMARY KEY AUTOINCREMENT,
     conversation INTEGER NOT NULL REFERENCES conversations,
     id           TEXT NOT NULL,

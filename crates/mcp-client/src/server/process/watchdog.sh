@@ -1,5 +1,6 @@
-# Ends process groups when their owner has ended. Reads lines `watch GROUP` and `unwatch GROUP`. At the
-# end of its input it sends SIGTERM to the remaining groups and then kills them.
+# Terminates process groups after their owner has exited. Reads the lines `watch GROUP` and
+# `unwatch GROUP` from standard input. At the end of the input, waits for the remaining groups, then
+# sends SIGTERM and SIGKILL to them.
 trap '' HUP INT TERM
 groups=
 while read -r command group; do
@@ -15,7 +16,7 @@ while read -r command group; do
   esac
 done
 
-# Fails if no group exists.
+# Sends a signal to all groups. Fails if no group exists.
 signal() {
   none=1
   for one in $groups; do
@@ -24,7 +25,8 @@ signal() {
   return $none
 }
 
-# Waits at most a second for the end of the groups. A `sleep` without fractions sleeps one second.
+# Waits up to one second until all groups have exited. If `sleep` does not support fractions, sleeps
+# one second.
 wait_for_end() {
   left=10
   while [ $left -gt 0 ] && signal 0; do
