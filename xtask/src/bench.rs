@@ -17,7 +17,7 @@ const RUNS_PER_ROUND: u32 = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Benchmarks to run; all without a name
+    /// Benchmarks to run; all by default
     names: Vec<String>,
     /// List the benchmarks
     #[arg(long)]
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let (report, over_limit) = report(&bench, &measured)?;
         print!("{report}");
         if !over_limit.is_empty() {
-            bail!("beyond the limit: {}", over_limit.join(", "));
+            bail!("over the limit: {}", over_limit.join(", "));
         }
     }
     Ok(())
@@ -153,7 +153,11 @@ fn report(bench: &Bench, measured: &str) -> Result<(String, Vec<String>)> {
             column.push(number);
         }
     }
-    ensure!(!series.is_empty(), "`{}` has no measurement", bench.name);
+    ensure!(
+        !series.is_empty(),
+        "`{}` produced no measurements",
+        bench.name
+    );
     let titles = bench.columns.join(" | ");
     let mut table = format!("| measured | batches | {titles} | ratio | p10–p90 |\n|---|");
     table += &"---:|".repeat(bench.columns.len() + 3);

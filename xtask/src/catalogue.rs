@@ -126,7 +126,7 @@ struct Rule {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let folder = folder();
     let overlay = fs::read_to_string(folder.join(OVERLAY))
-        .with_context(|| format!("{OVERLAY} could not be read"))?;
+        .with_context(|| format!("failed to read {OVERLAY}"))?;
     let source = install_source()?;
     let models = source.join("litellm/model_prices_and_context_window_backup.json");
     let models = fs::read(models).context("litellm has no price list")?;
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for (name, text) in [(DATA, &data), (LICENCE, &licence.replace("\r\n", "\n"))] {
         let path = folder.join(name);
         if !args.check {
-            fs::write(path, text).with_context(|| format!("{name} could not be written"))?;
+            fs::write(path, text).with_context(|| format!("failed to write {name}"))?;
             continue;
         }
         // A checkout may have converted the line ends.
@@ -197,11 +197,10 @@ fn install_source() -> Result<PathBuf> {
 
 /// Returns the data for the source's models and an overlay, a line for each model.
 fn generate(models: &Value, overlay: &str) -> Result<String> {
-    let overlay: Overlay = serde_json::from_str(overlay).context("the overlay is not valid")?;
+    let overlay: Overlay = serde_json::from_str(overlay).context("the overlay is invalid")?;
     let mut entries = read_source(models)?;
     for rule in &overlay.rules {
-        apply_rule(rule, &mut entries)
-            .with_context(|| format!("the overlay's rule: {}", rule.why))?;
+        apply_rule(rule, &mut entries).with_context(|| format!("overlay rule: {}", rule.why))?;
     }
     // The reader falls back to the base name of a versioned name.
     let is_repeated = |(name, entry): &(&String, &Entry)| {
@@ -238,7 +237,10 @@ fn generate(models: &Value, overlay: &str) -> Result<String> {
     for (provider, names) in &overlay.featured {
         for name in names {
             let key = format!("{provider}/{name}");
-            ensure!(entries.contains_key(&key), "no model `{key}` to feature");
+            ensure!(
+                entries.contains_key(&key),
+                "the featured model `{key}` does not exist"
+            );
         }
     }
     Ok(text)
@@ -312,11 +314,11 @@ impl Field {
 /// Applies a rule of the overlay. A rule that matches nothing, or that adds a model of the source,
 /// is an error, so that the overlay stays minimal.
 fn apply_rule(rule: &Rule, entries: &mut BTreeMap<String, Entry>) -> Result<()> {
-    ensure!(!rule.why.is_empty(), "it has no reason in `why`");
-    ensure!(!rule.set.is_empty(), "it sets nothing");
+    ensure!(!rule.why.is_empty(), "`why` is empty");
+    ensure!(!rule.set.is_empty(), "`set` is empty");
     ensure!(
         rule.models.is_empty() != rule.add.is_empty(),
-        "it has neither `models` nor `add`, or both"
+        "exactly one of `models` and `add` must be set"
     );
     ensure!(
         rule.add.is_empty() || rule.conditions.is_empty(),
@@ -324,7 +326,7 @@ fn apply_rule(rule: &Rule, entries: &mut BTreeMap<String, Entry>) -> Result<()> 
     );
     for name in rule.set.keys().chain(rule.conditions.keys()) {
         let is_known = fields().any(|field| field.name == name);
-        ensure!(is_known, "no field `{name}`");
+        ensure!(is_known, "unknown field `{name}`");
     }
     let change = |entry: &mut Entry| {
         entry.extend(rule.set.clone());
@@ -344,13 +346,13 @@ fn apply_rule(rule: &Rule, entries: &mut BTreeMap<String, Entry>) -> Result<()> 
                 change(entry);
             }
         }
-        ensure!(has_match, "no model is `{pattern}`");
+        ensure!(has_match, "no model matches `{pattern}`");
     }
     for name in &rule.add {
         let mut entry = Entry::new();
         change(&mut entry);
         let old = entries.insert(name.clone(), entry);
-        ensure!(old.is_none(), "the source has `{name}` now");
+        ensure!(old.is_none(), "the source already contains `{name}`");
     }
     Ok(())
 }

@@ -14,13 +14,13 @@ use crate::suites::{bfcl, browser, clients, conformance, oracle, peers, postgres
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Fail when npm is missing, instead of leaving out the tests against peers
+    /// Fail if npm is missing, instead of skipping the tests against peers
     #[arg(long)]
     require_peers: bool,
-    /// Only these steps, in their usual order
+    /// Run only these steps, in their usual order
     #[arg(long, value_enum, value_name = "STEP")]
     only: Vec<Step>,
-    /// All but these steps
+    /// Skip these steps
     #[arg(long, value_enum, value_name = "STEP", conflicts_with = "only")]
     skip: Vec<Step>,
 }
@@ -110,7 +110,7 @@ fn run_if(works: bool, missing: &str, step: impl FnOnce() -> Result<()>) -> Resu
 /// Runs the first command of README.md unchanged.
 fn readme() -> Result<()> {
     let text = fs::read_to_string(process::root().join("README.md"))
-        .context("README.md could not be read")?;
+        .context("failed to read README.md")?;
     let typed = first_command(&text).context("README.md has no cargo command")?;
     // Every second piece is between quotation marks.
     let words = typed
@@ -129,7 +129,7 @@ fn readme() -> Result<()> {
     let answer = process::stdout_of(&mut command)?;
     print!("{answer}");
     if answer.trim().is_empty() {
-        bail!("`{typed}` gave no answer");
+        bail!("`{typed}` printed nothing");
     }
     Ok(())
 }

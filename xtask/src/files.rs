@@ -19,7 +19,7 @@ pub(crate) fn ours() -> Result<Vec<String>> {
         "--others",
         "--exclude-standard",
     ]))
-    .context("the list of our files comes from git, so this needs a git checkout")?;
+    .context("failed to list the files with git; this requires a git checkout")?;
     let root = process::root();
     let mut files: Vec<String> = list
         .split('\0')
@@ -56,7 +56,7 @@ pub(crate) fn text(file: &str) -> Result<Option<String>> {
     match fs::read_to_string(process::root().join(file)) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("{file} could not be read")),
+        Err(error) => Err(error).with_context(|| format!("failed to read {file}")),
     }
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn ending_with(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut open = vec![folder.to_path_buf()];
     while let Some(folder) = open.pop() {
         let entries = fs::read_dir(&folder)
-            .with_context(|| format!("{} could not be read", folder.display()))?;
+            .with_context(|| format!("failed to read {}", folder.display()))?;
         for entry in entries {
             let entry = entry?;
             let name = entry.file_name();

@@ -2,7 +2,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "the person at the terminal, or the log of CI, is who a task talks to"
+    reason = "tasks report to the terminal or the CI log"
 )]
 
 mod bench;
@@ -25,7 +25,7 @@ use suites::{bfcl, browser, clients, conformance, oracle, postgres, schemathesis
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask",
-    about = "Routine jobs of the Switchboard repository"
+    about = "Development tasks of the Switchboard repository"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -40,7 +40,7 @@ enum Task {
     Lint(lint::Args),
     /// Check the crate graph against the layer table
     Layers {
-        /// The workspace to check, if it is another one
+        /// Manifest of the workspace to check, instead of this one
         #[arg(long, value_name = "FILE")]
         manifest_path: Option<PathBuf>,
     },
@@ -49,31 +49,31 @@ enum Task {
         #[command(subcommand)]
         action: Option<snapshots::Action>,
     },
-    /// Ask the official SDKs whether our golden request bodies are valid
+    /// Validate the golden request bodies with the official SDKs
     Oracle,
     /// Compare our scorer with that of the Berkeley Function Calling Leaderboard, on its data
     Bfcl,
-    /// Measure the MCP client with the protocol's own conformance suite
+    /// Run the protocol's conformance suite against the MCP client
     Conformance,
-    /// Point official packages of other interfaces at a real server
+    /// Test official client packages against a real server
     Clients,
     /// Send requests generated from the OpenAPI document, valid and invalid, to a real server
     Schemathesis,
-    /// Test the session store on a real PostgreSQL server, which is installed if need be
+    /// Test the session store on a real PostgreSQL server, which is installed if necessary
     Postgres,
     /// Regenerate the model catalogue from its source and our overlay
     Catalogue(catalogue::Args),
     /// Test the web page in a real Chromium, over the real server
     Browser(browser::Args),
-    /// Make the picture of the web page
+    /// Take the screenshot of the web page
     Pictures,
     /// Rebuild the web page's third-party files from npm
     Vendor,
     /// Build the documentation; any warning is an error
     Docs,
-    /// Measure, and print a Markdown table
+    /// Run benchmarks and print Markdown tables
     Bench(bench::Args),
-    /// Do everything that continuous integration does
+    /// Run all steps of continuous integration
     Ci(ci::Args),
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn install_npm_lock(folder: &Path) -> Result<()> {
 
 fn npm(action: &str, scripts: Scripts) -> Result<std::process::Command> {
     if !npm_works() {
-        bail!("`npm` cannot be started: install Node.js 20 or newer, which includes npm");
+        bail!("failed to start `npm`: install Node.js 20 or newer, which includes npm");
     }
     let mut npm = process::command(NPM);
     npm.args([action, "--no-fund", "--no-audit", "--loglevel=error"]);

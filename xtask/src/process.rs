@@ -61,7 +61,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     eprintln!("$ {shown}");
     let status = command
         .status()
-        .with_context(|| format!("`{shown}` could not be started"))?;
+        .with_context(|| format!("failed to start `{shown}`"))?;
     if !status.success() {
         bail!("`{shown}` failed: {status}");
     }
@@ -77,7 +77,7 @@ pub(crate) fn stdout_of(command: &mut Command) -> Result<String> {
     let output = command
         .stderr(Stdio::inherit())
         .output()
-        .with_context(|| format!("`{shown}` could not be started"))?;
+        .with_context(|| format!("failed to start `{shown}`"))?;
     if !output.status.success() {
         bail!("`{shown}` failed: {}", output.status);
     }

@@ -62,7 +62,7 @@ fn a_forbidden_edge_fails_and_is_named() {
         errors.contains("domain -> orchestration (dependency)"),
         "{errors}"
     );
-    assert!(errors.contains("way out:"), "{errors}");
+    assert!(errors.contains("fix:"), "{errors}");
 }
 
 #[test]

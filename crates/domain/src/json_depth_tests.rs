@@ -72,7 +72,7 @@ fn every_value_of_a_part_is_checked() {
         assert_eq!(
             shown.content,
             [ToolContent::text(
-                "The tool ran, and its result cannot be used: it is nested more than 64 levels \
+                "The tool ran, but its result cannot be used: it is nested more than 64 levels \
                  deep."
             )]
         );

@@ -37,7 +37,7 @@ impl fmt::Display for ModelId {
 
 /// An error about a text that is not a model id of the form `provider/model`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a model: write provider/model, such as anthropic/claude-sonnet-5-5")]
+#[error("`{0}` is not a valid model: use provider/model, such as anthropic/claude-sonnet-5-5")]
 pub struct InvalidModelId(pub String);
 
 impl FromStr for ModelId {

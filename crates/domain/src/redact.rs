@@ -310,7 +310,7 @@ impl Redactor {
         let end = clean.floor_char_boundary(limit);
         let omitted = clean.len() - end + not_searched;
         clean.truncate(end);
-        format!("{clean}… [{omitted} bytes more]")
+        format!("{clean}… [{omitted} more bytes]")
     }
 }
 

@@ -54,12 +54,12 @@ fn large_input_is_cut_and_the_omitted_part_is_counted() {
     assert_eq!(redactor.redact_text("0123456789"), "0123456789");
     assert_eq!(
         redactor.redact_text("0123456789abc"),
-        "0123456789… [3 bytes more]"
+        "0123456789… [3 more bytes]"
     );
     // Cuts only between characters.
     assert_eq!(
         redactor.redact_text("012345678é!"),
-        "012345678… [3 bytes more]"
+        "012345678… [3 more bytes]"
     );
     assert_eq!(
         redactor.redact_value(&json!([1, 2, 3, 4])),

@@ -367,7 +367,7 @@ fn describe_unexecuted_calls(
             continue;
         }
         let failure = info.record.failure;
-        let reason = failure.map_or_else(|| "it never started".to_owned(), describe_failure);
+        let reason = failure.map_or_else(|| "it was never started".to_owned(), describe_failure);
         let hint = match failure {
             Some(ToolFailure::NotApproved | ToolFailure::Denied) => {
                 "; `--approve` allows calls without approval"

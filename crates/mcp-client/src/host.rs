@@ -204,7 +204,7 @@ impl McpHost {
                 server: server.to_owned(),
                 tool: tool.to_owned(),
                 code: i64::from(ErrorCode::INVALID_REQUEST.0),
-                message: "the tool's `visibility` does not allow calls by pages".to_owned(),
+                message: "the tool's `visibility` does not allow calls from pages".to_owned(),
             });
         }
         let call = ToolCall {
@@ -304,7 +304,7 @@ impl McpHost {
         let grace = self.options.grace;
         let limit = grace.after_stdin + grace.after_term + CLOSE_TIMEOUT;
         if timeout(limit, self.tasks.wait()).await.is_err() {
-            tracing::warn!(?limit, "servers did not end in time and are killed");
+            tracing::warn!(?limit, "killing servers that did not stop in time");
             self.kill_servers().await;
         }
         if let Some(saving) = saving {
@@ -323,7 +323,7 @@ impl McpHost {
         self.tasks.close();
         self.kill_all_servers();
         if timeout(KILL_TIMEOUT, self.tasks.wait()).await.is_err() {
-            tracing::warn!("the supervisor of a server does not end");
+            tracing::warn!("the supervisor of a server did not stop");
         }
         for server in &self.servers {
             if server.snapshot().state != ServerState::Stopped {
@@ -359,7 +359,7 @@ impl McpHost {
             .ok_or_else(|| ToolCallError::Unavailable {
                 server: name.to_owned(),
                 reason: format!(
-                    "it is not configured{}; configured servers: {}",
+                    "not configured{}; configured servers: {}",
                     did_you_mean(find_nearest(name, names())),
                     names().collect::<Vec<_>>().join(", ")
                 ),
@@ -477,7 +477,7 @@ impl McpHost {
                     catalog.tools.push(tool.clone());
                 } else {
                     report(format!(
-                        "`{}` is not available: another server's tool has this name",
+                        "`{}` is not available: a tool of another server has this name",
                         tool.name
                     ));
                 }

@@ -10,7 +10,7 @@ use switchboard_domain::similar_names::did_you_mean;
 pub enum ServerError {
     /// The caller named a bundled server that does not exist.
     #[error(
-        "there is no bundled server `{name}`{}; there are: {}",
+        "unknown bundled server `{name}`{}. Available: {}",
         did_you_mean(*nearest),
         known.join(", ")
     )]
@@ -23,7 +23,7 @@ pub enum ServerError {
         known: Vec<&'static str>,
     },
     /// A setting of a server is missing or invalid.
-    #[error("the server `{server}` cannot start: {problem}")]
+    #[error("server `{server}` cannot start: {problem}")]
     Setting {
         /// Name of the server that cannot start.
         server: &'static str,
@@ -56,7 +56,7 @@ pub enum ServerError {
     /// The server does not start on `address`, because other machines can reach this address and no
     /// access token is set.
     #[error(
-        "{address} can be reached from other machines, and no access token is configured: bind to \
+        "{address} is reachable from other machines, but no access token is configured: bind to \
          127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`"
     )]
     Unguarded {

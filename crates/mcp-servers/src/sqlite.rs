@@ -118,7 +118,7 @@ fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataFileError> 
     // SQLite reports "unable to open database file" both for a missing folder and for a folder in
     // place of the file. The checks below return a separate message for each case.
     if path.is_dir() {
-        return refuse_file("it is a folder; name a file in it");
+        return refuse_file("it is a folder; specify a file in it");
     }
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     if let Some(folder) = folder
@@ -152,8 +152,8 @@ fn init_database(layout: &Layout, mut connection: Connection) -> Result<Connecti
     if application_id == layout.application_id {
         if version > layout.version {
             return refuse_file(format!(
-                "a newer version wrote it (layout {version}; this version supports {}); update \
-                 this program",
+                "it was written by a newer version (layout {version}; this version supports {}); \
+                 update this program",
                 layout.version
             ));
         }
@@ -165,8 +165,8 @@ fn init_database(layout: &Layout, mut connection: Connection) -> Result<Connecti
             transaction.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0))?;
         if application_id != 0 || version != 0 || tables != 0 {
             return refuse_file(
-                "it is the database of another program; give another path, and a missing file is \
-                 created",
+                "it is the database of another program; use another path (a missing file is \
+                 created)",
             );
         }
         transaction.execute_batch(layout.schema)?;
@@ -209,12 +209,12 @@ impl From<rusqlite::Error> for DataFileError {
     fn from(error: rusqlite::Error) -> Self {
         let problem = match primary_result_code(&error) {
             Some(ffi::SQLITE_NOTADB) => {
-                "it is not an SQLite database; give another path, and a missing file is created"
+                "it is not an SQLite database; use another path (a missing file is created)"
             }
             Some(
                 ffi::SQLITE_PERM | ffi::SQLITE_READONLY | ffi::SQLITE_CANTOPEN | ffi::SQLITE_AUTH,
             ) => {
-                "it cannot be created or written; check its name and the permissions of the file \
+                "it cannot be created or written; check the path and the permissions of the file \
                  and its folder"
             }
             _ if is_busy(&error) => "another process has locked it; try again later",

@@ -200,13 +200,15 @@ impl ProviderConfig for AnthropicConfig {
     }
 
     fn validate_config(&self) -> Result<(), ModelError> {
-        self.check_base_url("it must begin with http:// or https:// and end before /v1/messages")?;
+        self.check_base_url(
+            "it must begin with http:// or https:// and must not include /v1/messages",
+        )?;
         let is_authenticated = ["x-api-key", "authorization"]
             .iter()
             .any(|name| self.headers().contains(name));
         if !is_authenticated && self.is_anthropic_host() {
             return Err(self.configuration_error(format!(
-                "no key for Anthropic: set {API_KEY_VARIABLE} (or {AUTH_TOKEN_VARIABLE})"
+                "no API key for Anthropic: set {API_KEY_VARIABLE} (or {AUTH_TOKEN_VARIABLE})"
             )));
         }
         let tools = &self.options.server_tools;

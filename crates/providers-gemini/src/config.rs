@@ -173,7 +173,7 @@ impl ProviderConfig for GeminiConfig {
         }
         let is_version = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'/';
         if !self.api_version.bytes().all(is_version) {
-            let message = "the API version must be a word such as v1beta";
+            let message = "the API version can contain only letters, digits and `/`, as in v1beta";
             return Err(self.configuration_error(message));
         }
         if let Some(fault) = self
@@ -186,7 +186,7 @@ impl ProviderConfig for GeminiConfig {
         }
         if self.api_key.as_ref().is_none_or(is_blank) && self.is_google_host() {
             let [first, second] = API_KEY_VARIABLES;
-            let message = format!("the key for Gemini is missing: set {second} or {first}");
+            let message = format!("no API key for Gemini: set {second} or {first}");
             return Err(self.configuration_error(message));
         }
         Ok(())

@@ -84,7 +84,7 @@ impl ContinuationSource {
     async fn request_continuation(&self, token: String) -> Result<ByteStream, ModelError> {
         let provider = self.model.provider();
         let body = add_continuation_token(&self.sent.body, token).map_err(|fault| {
-            let message = "the request could not be read again";
+            let message = "the request could not be parsed to continue the answer";
             ModelError::new(provider, ModelErrorKind::Interrupted, message).with_source(fault)
         })?;
         let sent = SentRequest {

@@ -168,7 +168,7 @@ impl ProviderConfig for OllamaConfig {
                 .with_source(fault)
         })?;
         if self.is_cloud() && self.api_key.as_ref().is_none_or(is_blank) {
-            let message = format!("no key for Ollama's cloud: set {API_KEY_VARIABLE}");
+            let message = format!("no API key for Ollama's cloud: set {API_KEY_VARIABLE}");
             return Err(self.configuration_error(message));
         }
         Ok(())

@@ -13,17 +13,17 @@ use switchboard_providers_common::provider::{ApiError, ErrorClass, ErrorRule, Er
 pub(crate) const TOOLS: &str = "tool use by this model";
 /// Advice, in error messages, for a model that does not support tools.
 pub(crate) const TOOLS_REMEDY: &str =
-    "set `tools_by_prompt` to describe tools to such models in the prompt";
+    "set `tools_by_prompt` to describe tools in the prompt instead";
 /// Name, in error messages, of the feature that a model without reasoning lacks.
 pub(crate) const THINKING: &str = "thinking by this model";
 /// Name, in error messages, of the levels of reasoning, which older servers support for few models.
-pub(crate) const THINKING_LEVELS: &str = "a level of thinking (`think`) by this server";
+pub(crate) const THINKING_LEVELS: &str = "this thinking level (`think`)";
 
 /// Table with the rules that classify errors of Ollama servers by their messages.
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
     details: set_invalid_field,
     rules: RULES,
-    not_found_hint: "is this address an Ollama server's, without /v1 or /api at its end?",
+    not_found_hint: "check that the address is an Ollama server and does not end with /v1 or /api",
 };
 
 const RULES: &[ErrorRule] = &[
@@ -42,11 +42,11 @@ const RULES: &[ErrorRule] = &[
             "image input is not supported",
             "missing data required for image input",
         ],
-        ErrorClass::Unsupported("an image given to this model"),
+        ErrorClass::Unsupported("image input for this model"),
     ),
     ErrorRule::match_messages(
         &["does not support chat", "does not support completion"],
-        ErrorClass::Unsupported("a conversation with this model"),
+        ErrorClass::Unsupported("chat with this model"),
     ),
     ErrorRule::match_messages(
         &[
@@ -60,7 +60,7 @@ const RULES: &[ErrorRule] = &[
     // These errors have status 500, but a retry is useless: the model does not fit in memory.
     ErrorRule::match_messages(
         &["requires more system memory", "out of memory"],
-        ErrorClass::Unsupported("a model of this size on its machine"),
+        ErrorClass::Unsupported("a model of this size on this server"),
     ),
     // The cloud answers 429 at its limits per hour, session and week, without a time for a retry.
     ErrorRule::match_messages(&["usage limit"], ErrorClass::QuotaExhausted),
@@ -106,14 +106,14 @@ pub(crate) fn is_malformed_call_error(message: &str) -> bool {
 pub(crate) fn find_error_advice(error: &ModelError, is_cloud: bool) -> Option<String> {
     Some(match &error.kind {
         ModelErrorKind::NotFound if is_cloud => {
-            "the cloud's models are listed at ollama.com/search?c=cloud".to_owned()
+            "the cloud models are listed at ollama.com/search?c=cloud".to_owned()
         }
         ModelErrorKind::NotFound => {
             let model = find_missing_model(error.message())?;
-            format!("`ollama pull {model}` gets it")
+            format!("install it with `ollama pull {model}`")
         }
         ModelErrorKind::Authentication => {
-            "set OLLAMA_API_KEY, or sign the server in with `ollama signin`".to_owned()
+            "set OLLAMA_API_KEY, or run `ollama signin` on the server".to_owned()
         }
         ModelErrorKind::Unsupported { feature } if feature == TOOLS => TOOLS_REMEDY.to_owned(),
         _ => return None,

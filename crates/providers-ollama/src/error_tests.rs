@@ -51,7 +51,7 @@ fn a_missing_model_is_reported_with_its_download_command() {
         assert_eq!(found.kind, ModelErrorKind::NotFound);
         let shown = shown_by("", 404, message);
         assert!(
-            shown.ends_with("; `ollama pull qwen3:8b` gets it"),
+            shown.ends_with("; install it with `ollama pull qwen3:8b`"),
             "{shown}"
         );
     }
@@ -81,11 +81,11 @@ fn what_a_model_cannot_do_is_unsupported() {
         ),
         (
             "\"nomic-embed-text\" does not support chat",
-            "a conversation with this model",
+            "chat with this model",
         ),
         (
             "this model is missing data required for image input",
-            "an image given to this model",
+            "image input for this model",
         ),
     ] {
         assert_eq!(classified(400, message).kind, unsupported(feature));

@@ -15,13 +15,13 @@ const DEFAULT_PORT: u16 = 11434;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidHost {
     /// The address contains credentials, which could appear in messages and logs.
-    #[error("the address holds a user or password: give the key as OLLAMA_API_KEY")]
+    #[error("the address contains a user name or a password: set OLLAMA_API_KEY instead")]
     UserInfo,
     /// The scheme is neither `http` nor `https`.
-    #[error("`{0}://` is not spoken: write http:// or https://")]
+    #[error("`{0}://` is not supported: use http:// or https://")]
     Scheme(String),
     /// The text is not an address in any form that `OLLAMA_HOST` may have.
-    #[error("`{0}` is not an address: write host, host:port or http://host:port")]
+    #[error("`{0}` is not a valid address: use host, host:port or http://host:port")]
     Host(String),
 }
 

@@ -195,7 +195,7 @@ impl ProviderConfig for OpenAiConfig {
     fn validate_config(&self) -> Result<(), ModelError> {
         self.check_base_url("it must begin with http:// or https:// and end with /v1")?;
         if self.nonblank_api_key().is_none() && self.is_openai() {
-            let message = format!("no key for OpenAI: set {API_KEY_VARIABLE}");
+            let message = format!("no API key for OpenAI: set {API_KEY_VARIABLE}");
             return Err(self.configuration_error(message));
         }
         let mut tools = self.responses.server_tools.iter();

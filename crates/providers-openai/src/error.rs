@@ -9,7 +9,7 @@ use switchboard_providers_common::provider::{ApiError, ErrorClass, ErrorRule, Er
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
     details: ignore_error_details,
     rules: RULES,
-    not_found_hint: "the base address must end with /v1 or the path that this server has instead",
+    not_found_hint: "the base address must end with /v1 or the equivalent path of this server",
 };
 
 fn ignore_error_details(_fields: &Map<String, Value>, _error: &mut ApiError) {}

@@ -125,7 +125,7 @@ pub(crate) fn map_tools<'a>(
     };
     let outcome =
         if request.extra.contains_key(TOOL_CHOICE) && request.tool_choice != ToolChoice::Auto {
-            let why = "`tool_choice` of the caller's own fields replaced it";
+            let why = "`tool_choice` in the extra fields of the request replaced it";
             relax_tool_choice(why, builder.warnings)
         } else {
             outcome

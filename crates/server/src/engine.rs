@@ -191,15 +191,12 @@ impl Parameters {
             return invalid("max_output_tokens", "must be a whole number of at least 1");
         }
         if self.stop.len() > 16 || self.stop.iter().any(String::is_empty) {
-            return invalid(
-                "stop",
-                "must be a list of at most 16 texts that are not empty",
-            );
+            return invalid("stop", "must be a list of at most 16 non-empty strings");
         }
         match &self.tool_choice {
             Some(ToolChoice::Only(names)) if names.is_empty() => invalid(
                 "tool_choice",
-                "contains no tool: use \"none\" to disable all tools",
+                "must contain at least one tool; use \"none\" to disable all tools",
             ),
             Some(ToolChoice::Only(_) | ToolChoice::Required) if self.tools == Some(false) => {
                 invalid("tool_choice", "requires a tool, but `tools` is false")

@@ -55,7 +55,7 @@ fn serialize_kind<S: Serializer>(kind: &&str, serializer: S) -> Result<S::Ok, S:
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde expects"
+    reason = "serde requires this signature"
 )]
 fn serialize_status<S: Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u16(status.as_u16())
@@ -146,7 +146,7 @@ impl Problem {
 
     /// Creates a problem with status 500. The cause of the failure is only in the server's log.
     pub(crate) fn internal_error() -> Self {
-        let detail = "an internal error occurred: see the log of the server";
+        let detail = "an internal error occurred: see the server log";
         Self::new(ProblemKind::Internal, detail)
     }
 }
@@ -183,13 +183,13 @@ impl ProblemKind {
             Self::ForeignOrigin => (S::FORBIDDEN, "foreign-origin", "Origin not allowed"),
             Self::NotFound => (S::NOT_FOUND, "not-found", "Not found"),
             Self::NoMethod => (S::METHOD_NOT_ALLOWED, "no-method", "Method not allowed"),
-            Self::TooSlow => (S::REQUEST_TIMEOUT, "too-slow", "The body took too long"),
-            Self::Conflict => (S::CONFLICT, "conflict", "Not possible in the current state"),
+            Self::TooSlow => (S::REQUEST_TIMEOUT, "too-slow", "Request body timed out"),
+            Self::Conflict => (S::CONFLICT, "conflict", "Not allowed in the current state"),
             Self::SessionBusy => {
-                let title = "The session has an unfinished run";
+                let title = "Session has an unfinished run";
                 (S::CONFLICT, "session-busy", title)
             }
-            Self::BodyTooLarge => (S::PAYLOAD_TOO_LARGE, "too-large", "The body is too large"),
+            Self::BodyTooLarge => (S::PAYLOAD_TOO_LARGE, "too-large", "Request body too large"),
             Self::NotJson => {
                 let title = "Unsupported content type";
                 (S::UNSUPPORTED_MEDIA_TYPE, "not-json", title)
@@ -202,9 +202,13 @@ impl ProblemKind {
             ),
             Self::HeadersTooLarge => {
                 let status = S::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                (status, "too-large", "The headers are too large")
+                (status, "too-large", "Request headers too large")
             }
-            Self::Internal => (S::INTERNAL_SERVER_ERROR, "internal", "The server failed"),
+            Self::Internal => (
+                S::INTERNAL_SERVER_ERROR,
+                "internal",
+                "Internal server error",
+            ),
             Self::Unavailable => (
                 S::SERVICE_UNAVAILABLE,
                 "unavailable",

@@ -33,9 +33,8 @@ pub enum StoreOpenError {
     /// version number.
     #[error(
         "the session store was written by an earlier version of Switchboard, which this version \
-         cannot read. Export it with the program of commit f008d49 (`switchboard sessions \
-         export`), \
-         or use another file or database for the sessions"
+         cannot read. Export it with the program built from commit f008d49 (`switchboard sessions \
+         export`), or use another file or database for the sessions"
     )]
     EarlierForm,
     /// The tables of the database have a version that this program cannot read.
@@ -74,7 +73,7 @@ pub enum ImportError {
     /// number.
     #[error(
         "the export was written by an earlier version of Switchboard, which this version cannot \
-         read. Commit f008d49 is the last one whose program can import it"
+         read. Commit f008d49 is the last version that can import it"
     )]
     EarlierForm,
     /// The export has a format version that this program cannot read.
@@ -85,10 +84,10 @@ pub enum ImportError {
         known: u64,
     },
     /// The store already has a session with an id of the export, so nothing is imported.
-    #[error("session `{id}` exists already. Import it with new ids")]
+    #[error("session `{id}` already exists. Import it with new ids")]
     Exists { id: SessionId },
     /// The store already has a run with an id of the export, so nothing is imported.
-    #[error("run `{run}` exists already. Import its session with new ids")]
+    #[error("run `{run}` already exists. Import its session with new ids")]
     RunExists { run: String },
     /// Reading the input failed with an I/O error.
     #[error("the export cannot be read: {source}")]

@@ -85,13 +85,13 @@ mod tests {
         let refused = serialize_parameters(Some(&long(MAX_RUN_PARAMETERS_BYTES + 1))).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "the parameter object of a run has 65537 bytes, and 65536 are kept at most"
+            "the parameter object of a run has 65537 bytes; the maximum is 65536"
         );
         assert!(serialize_parameters(Some(&nested(MAX_JSON_DEPTH))).is_ok());
         let refused = serialize_parameters(Some(&nested(MAX_JSON_DEPTH + 1))).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "the parameter object of a run has 65 levels, and 64 are kept at most"
+            "the parameter object of a run has 65 levels; the maximum is 64"
         );
     }
 

@@ -125,7 +125,8 @@ pub(crate) fn read_events(row: &Row) -> Result<Vec<(u64, String)>, DatabaseError
     if events.last().is_some_and(|(number, _)| *number == last) {
         Ok(events)
     } else {
-        let cause = format!("the row of events {first} to {last} has another number of events");
+        let cause =
+            format!("the row of events {first} to {last} contains a different number of events");
         Err(DatabaseError::unreadable_data(cause))
     }
 }

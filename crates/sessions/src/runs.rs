@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-const BEGIN: &str = "begin a run";
+const BEGIN: &str = "start a run";
 
 #[async_trait]
 impl RunStore for Store {
@@ -83,7 +83,7 @@ impl RunStore for Store {
     ) -> Result<RunRecord, SessionStoreError> {
         check_run_id(run)?;
         let (owner, run) = (owner.clone(), run.to_owned());
-        self.perform_write("take a run", async move |tx| {
+        self.perform_write("acquire a run", async move |tx| {
             acquire_stored_run(tx, &owner, &run).await
         })
         .await

@@ -238,7 +238,7 @@ async fn serve(State(shared): State<Arc<Shared>>, request: axum::extract::Reques
 
 /// A reason for an early end of a body.
 #[derive(Debug, thiserror::Error)]
-#[error("the script breaks off here")]
+#[error("the script ends the body early")]
 struct Broken;
 
 fn broken() -> Body {

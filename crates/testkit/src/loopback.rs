@@ -51,9 +51,9 @@ pub fn held_after(path: &str, frames: usize, gate: &Gate) -> io::Result<Answer> 
     let end = match transcript.form {
         Form::Sse => "\n\n",
         Form::Ndjson => "\n",
-        Form::Json => return Err(no_stream("is a whole body")),
+        Form::Json => return Err(no_stream("is not a stream")),
     };
-    let text = String::from_utf8(transcript.bytes).map_err(|_| no_stream("is no text"))?;
+    let text = String::from_utf8(transcript.bytes).map_err(|_| no_stream("is not valid UTF-8"))?;
     let held: usize = text.split_inclusive(end).take(frames).map(str::len).sum();
     let (before, after) = text.split_at(held);
     let answer = Answer::new(200).header("content-type", transcript.form.media_type());

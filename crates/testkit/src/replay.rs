@@ -183,7 +183,7 @@ pub fn break_off(
         };
         if !fair {
             let (found, whole) = (summary(&found), summary(&whole));
-            let problem = format!("it came to {found}, whole it is {whole}");
+            let problem = format!("the result is {found}, but {whole} for the whole body");
             return Err(ReplayError { delivery, problem });
         }
     }
@@ -260,7 +260,7 @@ fn play_bytes(
             Poll::Pending if alarm.0.swap(false, Ordering::Relaxed) => {}
             Poll::Pending => {
                 let count = events.len();
-                return fail(format!("the stream waits for nothing after {count} events"));
+                return fail(format!("the stream hangs after {count} events"));
             }
         }
     }

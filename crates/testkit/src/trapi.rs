@@ -6,7 +6,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::missing_panics_doc,
-    reason = "a stand-in that breaks its own form fails the test"
+    reason = "an invalid stand-in must fail the test"
 )]
 
 use std::{
@@ -42,7 +42,7 @@ pub enum Reply {
 }
 
 /// A running service. Dropping it stops the service.
-#[allow(missing_debug_implementations, reason = "no test prints a service")]
+#[allow(missing_debug_implementations, reason = "tests do not print services")]
 pub struct Service {
     /// The base address, including `/v1`.
     pub url: String,
@@ -175,7 +175,7 @@ async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byte
     for edge in graph["edges"].as_object().unwrap().values() {
         for end in ["subject", "object"] {
             if graph["nodes"].get(edge[end].as_str().unwrap()).is_none() {
-                return bad("an edge names a node that is not there");
+                return bad("an edge refers to an unknown node");
             }
         }
     }

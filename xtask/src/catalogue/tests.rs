@@ -155,19 +155,19 @@ fn rules_without_effect_are_errors() {
     for (rule, expected) in [
         (
             json!({ "why": "x", "models": ["xai/z"], "set": { "tools": true } }),
-            "no model is `xai/z`",
+            "no model matches `xai/z`",
         ),
         (
             json!({ "why": "x", "models": ["xai/b"], "where": { "tools": true }, "set": { "tools": true } }),
-            "no model is `xai/b`",
+            "no model matches `xai/b`",
         ),
         (
             json!({ "why": "x", "add": ["xai/b"], "set": { "tools": true } }),
-            "the source has `xai/b`",
+            "the source already contains `xai/b`",
         ),
         (
             json!({ "why": "x", "models": ["xai/b"], "set": { "tool": true } }),
-            "no field `tool`",
+            "unknown field `tool`",
         ),
         (
             json!({ "why": "x", "models": ["xai/b"], "sets": {} }),
@@ -175,7 +175,7 @@ fn rules_without_effect_are_errors() {
         ),
         (
             json!({ "why": "x", "models": ["xai/b"], "set": {} }),
-            "sets nothing",
+            "`set` is empty",
         ),
         (
             json!({ "models": ["xai/b"], "set": { "tools": true } }),
@@ -183,7 +183,7 @@ fn rules_without_effect_are_errors() {
         ),
         (
             json!({ "why": "x", "set": { "tools": true } }),
-            "neither `models` nor `add`",
+            "exactly one of `models` and `add`",
         ),
     ] {
         let error = format!("{:#}", applied(&json!([rule])).unwrap_err());
@@ -195,7 +195,7 @@ fn rules_without_effect_are_errors() {
 fn a_featured_model_exists() {
     let overlay = r#"{ "featured": { "xai": ["none"] }, "rules": [] }"#;
     let error = generate(&json!({}), overlay).unwrap_err().to_string();
-    assert_eq!(error, "no model `xai/none` to feature");
+    assert_eq!(error, "the featured model `xai/none` does not exist");
 }
 
 #[test]

@@ -43,7 +43,7 @@ const CHROMIUMS: [&str; 4] = [
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Only the tests whose names match this regular expression
+    /// Run only tests whose names match this regular expression
     #[arg(long, value_name = "PATTERN")]
     only: Option<String>,
 }
@@ -77,8 +77,8 @@ pub(crate) fn pictures() -> Result<()> {
 /// Rebuilds the page's third-party files from their npm packages.
 pub(crate) fn vendor() -> Result<()> {
     let list = process::root().join("crates/server/web/vendor/packages.json");
-    let list = fs::read_to_string(&list)
-        .with_context(|| format!("{} could not be read", list.display()))?;
+    let list =
+        fs::read_to_string(&list).with_context(|| format!("failed to read {}", list.display()))?;
     let list: serde_json::Value = serde_json::from_str(&list)?;
     let packages: Vec<NpmPackage<'_>> = list["packages"]
         .as_array()
@@ -121,9 +121,8 @@ fn chromium() -> Result<PathBuf> {
         .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
         .find(|program| program.is_file())
         .context(
-            "the page is tested in a real Chromium, and there is none on PATH: install one \
-             (on Debian the package `chromium`), or \
-             name it with the variable CHROMIUM",
+            "the page is tested in a real Chromium, but none was found on PATH: install one (on \
+             Debian the package `chromium`), or set the variable CHROMIUM to its path",
         )
 }
 

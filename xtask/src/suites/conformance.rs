@@ -52,14 +52,14 @@ pub(crate) fn run() -> Result<()> {
             .stdin(Stdio::null())
             .stderr(File::create(&log)?)
             .output()
-            .context("the conformance suite could not be started")?;
+            .context("failed to start the conformance suite")?;
         let text = String::from_utf8_lossy(&output.stdout);
         println!("\n=== {specification} ({PACKAGE} {version}) ===");
         print!("{text}");
         let mut lines = text.lines().rev();
         let total = lines.find_map(|line| line.strip_prefix("Total: "));
         let total =
-            total.with_context(|| format!("the suite has no total: see {}", log.display()))?;
+            total.with_context(|| format!("the suite printed no total: see {}", log.display()))?;
         let _ = writeln!(table, "| {specification} | {version} | {total} |");
         if !output.status.success() {
             failures.push(specification);
@@ -68,7 +68,7 @@ pub(crate) fn run() -> Result<()> {
     println!("\n{table}");
     if !failures.is_empty() {
         bail!(
-            "not as expected: {}; the output of each client is in {}",
+            "unexpected results: {}; the output of each client is in {}",
             failures.join(", "),
             folder.join("results").display()
         );
@@ -95,10 +95,13 @@ fn expected_failures(specification: &str) -> Result<PathBuf> {
     let file = process::root()
         .join("crates/mcp-client/examples/conformance")
         .join(format!("expected-failures-{specification}.yaml"));
-    let text = fs::read_to_string(&file)
-        .with_context(|| format!("{} could not be read", file.display()))?;
+    let text =
+        fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
     match unexplained(&text) {
-        Some(entry) => bail!("{}: say above `{entry}` why it fails", file.display()),
+        Some(entry) => bail!(
+            "{}: add a comment above `{entry}` that states why it fails",
+            file.display()
+        ),
         None => Ok(file),
     }
 }

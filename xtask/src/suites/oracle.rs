@@ -35,8 +35,8 @@ pub(crate) fn run() -> Result<()> {
     let golden = golden_requests(&process::root().join("crates"))?;
     if golden.is_empty() {
         bail!(
-            "no golden request body was found: a file `…__request__<wire>__<fixture>.snap` in a \
-             `snapshots` folder of a crate, <wire> being one of {}",
+            "no golden request bodies found: expected files `…__request__<wire>__<fixture>.snap` \
+             in a `snapshots` folder of a crate, where <wire> is one of {}",
             WIRES.join(", ")
         );
     }
@@ -70,8 +70,8 @@ fn golden_requests(folder: &Path) -> Result<Vec<Golden>> {
             continue;
         };
         let text = fs::read_to_string(&file)?;
-        let body =
-            body_of(&text).with_context(|| format!("{} holds no JSON snapshot", file.display()))?;
+        let body = body_of(&text)
+            .with_context(|| format!("{} does not contain a JSON snapshot", file.display()))?;
         let fixture = fixture.to_owned();
         golden.push(Golden {
             wire,
@@ -97,7 +97,7 @@ fn body_of(snapshot: &str) -> Result<Value> {
     let header = snapshot.strip_prefix("---\n").context("no header")?;
     let (_, body) = header
         .split_once("\n---\n")
-        .context("no end of the header")?;
+        .context("the header has no end")?;
     Ok(serde_json::from_str(body)?)
 }
 
@@ -112,7 +112,7 @@ fn judge(python: &Path, wire: &str, golden: &[&Golden]) -> Result<Vec<String>> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .context("the validator could not be started")?;
+        .context("failed to start the validator")?;
     let mut input = child.stdin.take().context("the validator has no input")?;
     let bodies: Vec<String> = golden.iter().map(|one| one.body.to_string()).collect();
     let bodies = bodies.join("\n");
@@ -125,7 +125,7 @@ fn judge(python: &Path, wire: &str, golden: &[&Golden]) -> Result<Vec<String>> {
     // It ends with 1 when a body is invalid, and also when it breaks: the number of verdicts tells.
     if verdicts.len() != golden.len() || !matches!(written, Ok(Ok(()))) {
         bail!(
-            "the validator gave {} verdicts on {} {wire} requests, and ended with {}",
+            "the validator returned {} verdicts for {} {wire} requests and ended with {}",
             verdicts.len(),
             golden.len(),
             output.status

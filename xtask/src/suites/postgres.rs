@@ -37,7 +37,9 @@ pub(crate) fn run() -> Result<()> {
 
 /// Prints that the last test run omitted PostgreSQL.
 pub(crate) fn note() {
-    println!("NOT TESTED: PostgreSQL. `cargo xtask postgres` gets a server and runs these tests.");
+    println!(
+        "NOT TESTED: PostgreSQL. `cargo xtask postgres` installs a server and runs these tests."
+    );
 }
 
 /// The folder with `initdb` and `postgres`: as the test looks for it, and what npm installed.

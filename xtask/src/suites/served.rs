@@ -38,7 +38,7 @@ impl Server {
     pub(crate) fn program() -> Result<PathBuf> {
         if let Some(named) = env::var_os(PROGRAM) {
             return fs::canonicalize(&named)
-                .with_context(|| format!("{PROGRAM} names {}", Path::new(&named).display()));
+                .with_context(|| format!("{PROGRAM} is set to {}", Path::new(&named).display()));
         }
         test::build()?;
         let name = format!("switchboard{}", env::consts::EXE_SUFFIX);

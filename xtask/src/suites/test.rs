@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// Also run the tests against third-party software, installed with npm into target/peers
     #[arg(long)]
     peers: bool,
-    /// For the test runner, such as a part of a test's name; leaves out the doc tests
+    /// Arguments for the test runner, such as a part of a test's name; skips the doc tests
     #[arg(last = true)]
     arguments: Vec<String>,
 }

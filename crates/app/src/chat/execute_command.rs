@@ -228,7 +228,9 @@ impl Chat<'_> {
         }
         self.print_command_output(&format_table(&rows))?;
         if let Some(current) = current {
-            print_note(&format!("{current} is followed; /recipe off follows none"));
+            print_note(&format!(
+                "current recipe: {current}; /recipe off disables it"
+            ));
         }
         Ok(())
     }
@@ -237,18 +239,16 @@ impl Chat<'_> {
         let is_off = matches!(name.as_str(), "off" | "none");
         if is_off && self.context.config.recipe.is_some() {
             return Err(Failure::usage_error(anyhow!(
-                "the configuration names a recipe, which is followed unless another one is named"
+                "the configuration sets a recipe, so it cannot be disabled here. Choose another \
+                 recipe"
             )));
         }
         let mut args = self.args.clone();
         args.recipe = Some(name).filter(|_| !is_off);
         self.rebuild_agent(args).await?;
         print_note(&match &self.args.recipe {
-            Some(name) => format!(
-                "the recipe {name} is followed from now on, by {}",
-                self.model
-            ),
-            None => "no recipe is followed from now on".to_owned(),
+            Some(name) => format!("now using the recipe {name} with {}", self.model),
+            None => "now using no recipe".to_owned(),
         });
         Ok(())
     }
@@ -259,8 +259,8 @@ impl Chat<'_> {
         let is_asking_model = plan.chosen.model.capabilities().requires_approval;
         let how = match approval.policy {
             ApprovalPolicy::All if is_asking_model && !approval.approved_in_advance => {
-                "ask (offline/planner asks before a tool that is not read-only; `/approve all` \
-                 allows every one)"
+                "ask (for tools of offline/planner that are not read-only; `/approve all` allows \
+                 all)"
             }
             _ if plan.later => "later (store the run when an approval is needed)",
             ApprovalPolicy::All => "all (every tool is allowed)",
@@ -275,13 +275,13 @@ impl Chat<'_> {
         let approve = Approve::from_str(how, false).map_err(|_| {
             let how = to_one_line(how, 40);
             Failure::usage_error(anyhow!(
-                "/approve takes ask, all, none or later, and not `{how}`"
+                "unknown value `{how}`. /approve accepts ask, all, none or later"
             ))
         })?;
         let mut args = self.args.clone();
         args.approve = Some(approve);
         self.rebuild_agent(args).await?;
-        print_note("applies from the next question on");
+        print_note("takes effect with the next question");
         Ok(())
     }
 
@@ -327,9 +327,11 @@ impl Chat<'_> {
             .write(true)
             .create_new(true)
             .open(&path)
-            .with_context(|| format!("{name} cannot be written; /save FILE names another one"))?;
+            .with_context(|| {
+                format!("cannot write {name} (choose another file with /save FILE)")
+            })?;
         file.write_all(text.as_bytes())
-            .with_context(|| format!("{name} cannot be written"))?;
+            .with_context(|| format!("cannot write {name}"))?;
         Ok(format!("written to {name}"))
     }
 }

@@ -319,7 +319,8 @@ impl Chat<'_> {
         if plan.no_tools && !self.args.no_tools && !self.resources.host.server_statuses().is_empty()
         {
             print_note(
-                "this recipe uses no tools; the servers stay, and are not offered to the model",
+                "this recipe uses no tools; the servers keep running, but the model does not get \
+                 their tools",
             );
         }
         self.model = plan.chosen.model.id().clone();

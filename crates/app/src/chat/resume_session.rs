@@ -119,7 +119,7 @@ impl Chat<'_> {
             }
         };
         let how = match run.state {
-            RunState::Waiting => "waits for your word",
+            RunState::Waiting => "is waiting for your approval",
             RunState::Interrupted => "was interrupted",
             RunState::Running | RunState::Finished => {
                 print_warning(
@@ -129,7 +129,7 @@ impl Chat<'_> {
             }
         };
         print_note(&format!(
-            "a run of this session {how} (begun {})",
+            "the last run of this session {how} (started {})",
             run.created_at
         ));
         if !self.has_line_editor() {
@@ -150,8 +150,8 @@ impl Chat<'_> {
             return self.print_failure(flow).map(|_| ());
         }
         print_note(
-            "/continue resumes it, /abandon discards it; until then this session accepts no \
-             question",
+            "/continue resumes it, /abandon discards it; until then, this session does not accept \
+             questions",
         );
         Ok(())
     }
@@ -214,9 +214,8 @@ impl Chat<'_> {
         }
         let ask_again = |why: &str| {
             anyhow!(
-                "the run was interrupted before it had begun to do anything, and {why}: /abandon \
-                 ends it, and then ask \
-                 again"
+                "the run was interrupted before its first step, and {why}. Discard it with \
+                 /abandon and ask again"
             )
         };
         let options = begun.as_ref().and_then(RunParameters::run_options);
@@ -225,10 +224,10 @@ impl Chat<'_> {
         };
         if begun.recipe.as_deref() != self.args.recipe_name(&self.context) {
             let followed = begun.recipe.map_or_else(
-                || "no recipe".to_owned(),
-                |name| format!("the recipe {}", to_one_line(&name, 80)),
+                || "without a recipe".to_owned(),
+                |name| format!("with the recipe {}", to_one_line(&name, 80)),
             );
-            return Err(ask_again(&format!("it was to follow {followed}")));
+            return Err(ask_again(&format!("it was started {followed}")));
         }
         Ok(agent.with_options(options))
     }
@@ -272,7 +271,7 @@ impl Chat<'_> {
                 number,
                 to_one_line(&session.id.0, 40),
                 session.messages,
-                if here { ", this one" } else { "" },
+                if here { ", current" } else { "" },
                 to_one_line(&session.title, 60)
             ));
         }
@@ -285,7 +284,10 @@ impl Chat<'_> {
     /// Executes the slash command `/new`, which starts a conversation in a new session.
     pub(super) fn start_new_session(&mut self) {
         if let Some(session) = self.session.take() {
-            print_note(&format!("a new session; the one before was {}", session.id));
+            print_note(&format!(
+                "started a new session; the previous one is {}",
+                session.id
+            ));
         }
     }
 }

@@ -24,16 +24,16 @@ pub(crate) enum SlashCommand {
     Save,
     /// resume a session
     Resume,
-    /// begin a new session
+    /// start a new session
     New,
     /// resume the waiting or interrupted run
     Continue,
     /// discard the waiting or interrupted run
     Abandon,
-    /// show this
+    /// show this help
     #[value(alias = "?")]
     Help,
-    /// leave (Ctrl-D does too)
+    /// quit (or press Ctrl-D)
     #[value(alias = "exit")]
     Quit,
 }
@@ -127,9 +127,8 @@ pub(crate) fn help_text() -> String {
         );
     }
     text.push_str(
-        "\n  Enter sends; Alt+Enter or \\ at the end of a line begins another one; Tab \
-         completes.\n  \
-         Ctrl-C stops an answer, Ctrl-D leaves; the arrow keys bring back what you said before.",
+        "\n  Enter: send · Alt+Enter or \\ at the end of a line: new line · Tab: complete\n  \
+         Ctrl-C: stop the answer · Ctrl-D: quit · arrow keys: earlier messages",
     );
     text
 }

@@ -9,7 +9,7 @@ pub(crate) fn format_as_markdown(session: &Session, messages: &[Arc<Message>]) -
     let title = session.title.trim();
     let title = if title.is_empty() { "Session" } else { title };
     let mut text = format!(
-        "# {}\n\n*Session {}, begun {}*\n",
+        "# {}\n\n*Session {}, started {}*\n",
         title.replace('\n', " "),
         session.id,
         session.created_at
@@ -124,7 +124,7 @@ mod tests {
         insta::assert_snapshot!(format_as_markdown(&session, &talk()), @r#"
         # Who is Ada?
 
-        *Session s1, begun 2026-11-21T20:00:00Z*
+        *Session s1, started 2026-11-21T20:00:00Z*
 
         ## You
 

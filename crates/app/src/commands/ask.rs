@@ -23,8 +23,7 @@ use crate::{
 /// Command-line arguments of `switchboard ask`.
 #[derive(Debug, Args)]
 pub(crate) struct AskArgs {
-    /// Question to answer; - reads it from standard input. Piped text beside a question is sent
-    /// with it
+    /// Question to answer; - reads it from standard input. Piped text is appended to the question
     question: String,
     #[command(flatten)]
     conversation: ConversationArgs,
@@ -114,14 +113,16 @@ async fn read_question(text: &str, interrupts: &Interrupts) -> Result<String, Fa
     let is_input = text == "-";
     let question = if is_input {
         if std::io::stdin().is_terminal() {
-            terminal::print_note("reading the question from standard input, up to Ctrl-D");
+            terminal::print_note(
+                "reading the question from standard input; press Ctrl-D to end it",
+            );
         }
         let mut question = String::new();
         std::io::stdin()
             .read_to_string(&mut question)
             .map_err(|error| {
                 Failure::usage_error(error)
-                    .add_context("the question on standard input is not readable text")
+                    .add_context("cannot read the question from standard input")
             })?;
         question
     } else {

@@ -120,7 +120,7 @@ pub(crate) async fn execute(
             findings.extend(list_config_files(&context));
             findings.extend(check_recipe_and_models(&context).await);
             let screen = Screen::new(true);
-            screen.show_progress("looking at providers and MCP servers");
+            screen.show_progress("checking providers and MCP servers");
             let providers = context.providers.iter();
             let providers =
                 providers.map(|it| check_provider(&context, it, args.no_network, interrupts));
@@ -158,9 +158,9 @@ fn check_env_variables(environment: &Environment) -> Vec<Finding> {
     unknown.sort_unstable();
     let findings = unknown.into_iter().map(|name| {
         let near = did_you_mean(find_nearest(name, known.iter().map(String::as_str)));
-        let what = format!("{name} is set but means nothing{near}");
+        let what = format!("{name} is set but is not a known variable{near}");
         let finding = Finding::new("environment", FindingState::Doubtful, what);
-        finding.with_advice(format!("there are: {}", known.join(", ")))
+        finding.with_advice(format!("known variables: {}", known.join(", ")))
     });
     findings.collect()
 }
@@ -174,7 +174,7 @@ fn list_config_files(context: &Context) -> Vec<Finding> {
     if findings.is_empty() {
         let finding = Finding::new(ABOUT, FindingState::Absent, "no configuration file");
         let place = context.environment.working_dir.join(CONFIG_FILE_NAMES[0]);
-        findings.push(finding.with_advice(format!("none is needed; place: {}", place.display())));
+        findings.push(finding.with_advice(format!("optional; location: {}", place.display())));
     }
     findings
 }
@@ -196,22 +196,19 @@ async fn check_recipe_and_models(context: &Context) -> Vec<Finding> {
         .recipe
         .map(|recipe| Finding::good_finding("recipe", recipe.name.clone()));
     let (why, state) = match &plan.chosen.reason {
-        ModelChoiceReason::Named => ("it is configured", FindingState::Good),
+        ModelChoiceReason::Named => ("configured", FindingState::Good),
         ModelChoiceReason::Key(variable) => (&*format!("{variable} is set"), FindingState::Good),
-        ModelChoiceReason::Answers => (
-            "no key is set, and it answers on this machine",
-            FindingState::Good,
-        ),
+        ModelChoiceReason::Answers => ("a local model; no API key is set", FindingState::Good),
         ModelChoiceReason::NothingElse => (
-            "nothing else is configured; it is not a language model",
+            "a demo model, not a language model; no other model is configured",
             FindingState::Doubtful,
         ),
     };
-    let model = format!("{} is asked: {why}", plan.chosen.model.id());
+    let model = format!("{} ({why})", plan.chosen.model.id());
     let model = Finding::new("model", state, model);
     let fallbacks = plan.fallbacks.iter();
-    let fallbacks = fallbacks
-        .map(|model| Finding::good_finding("model", format!("{} is a fallback", model.id())));
+    let fallbacks =
+        fallbacks.map(|model| Finding::good_finding("model", format!("{} (fallback)", model.id())));
     recipe.into_iter().chain([model]).chain(fallbacks).collect()
 }
 
@@ -225,7 +222,7 @@ async fn check_provider(
     let name = &provider.name;
     let mut what = match context.providers.check_readiness(provider) {
         Readiness::KeyMissing(variable) => {
-            let finding = Finding::new(ABOUT, FindingState::Absent, format!("{name} has no key"));
+            let finding = Finding::new(ABOUT, FindingState::Absent, format!("{name}: no API key"));
             return finding.with_advice(format!("set {variable} to use it"));
         }
         Readiness::Key(variable) => format!("{name}: key from {variable}"),
@@ -244,13 +241,13 @@ async fn check_provider(
     };
     match served {
         Some(Ok(models)) => {
-            let _ = write!(what, ", answers with {} models", models.len());
+            let _ = write!(what, ", {} models available", models.len());
             Finding::good_finding(ABOUT, what)
         }
         None => Finding::good_finding(ABOUT, what),
         // A local Ollama server is optional, so the result is not an error if it does not run.
         Some(Err(error)) if provider.is_local() && error.kind == ModelErrorKind::Connection => {
-            let what = format!("{name} does not run here");
+            let what = format!("{name}: not running");
             Finding::new(ABOUT, FindingState::Absent, what)
         }
         Some(Err(error)) => Finding::bad_finding(ABOUT, format!("{name}: {error}")),
@@ -291,12 +288,12 @@ fn check_server(status: &ServerStatus) -> Finding {
             Some(warning) => Finding::new(ABOUT, FindingState::Doubtful, what).with_advice(warning),
         };
     }
-    let reason = status.reason.as_deref().unwrap_or("no reason is known");
-    let what = format!("{} is {}: {reason}", status.name, status.state.as_str());
+    let reason = status.reason.as_deref().unwrap_or("unknown reason");
+    let what = format!("{}: {} ({reason})", status.name, status.state.as_str());
     Finding::bad_finding(ABOUT, what).with_advice(match (status.stderr_tail.last(), warning) {
-        (Some(line), _) => format!("its last line: {line}"),
+        (Some(line), _) => format!("last line of its stderr: {line}"),
         (None, Some(warning)) => warning,
-        (None, None) => format!("check its entry ({})", status.transport),
+        (None, None) => format!("check its configuration ({})", status.transport),
     })
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct ModelsArgs {
     /// List every model of the catalogue
     #[arg(long, conflicts_with = "served")]
     all: bool,
-    /// Ask every available provider for its models
+    /// Query every available provider for its models
     #[arg(long)]
     served: bool,
     /// List the models of this provider only
@@ -126,7 +126,7 @@ pub(crate) async fn execute(
     if args.output == ListFormat::Text && rows.iter().any(|row| row.prices.is_some()) {
         let source = catalog::data_source();
         output::print_lines(&format!(
-            "Prices: US dollars per million tokens, input / output, by {source}."
+            "Prices: US dollars per million tokens, input / output, from {source}."
         ))?;
     }
     Ok(Code::Success)

@@ -30,7 +30,7 @@ pub(crate) struct RecipesArgs {
 
 #[derive(Debug, Subcommand)]
 enum RecipesCommand {
-    /// List the recipes of this folder, of the user and the shipped ones
+    /// List the recipes of this folder, your own and the shipped ones
     List,
     /// Show the file of a recipe; as JSON, the parsed recipe and its prompt
     Show {
@@ -110,7 +110,7 @@ fn build_recipe_row(entry: RecipeEntry) -> RecipeRow {
 fn show_recipe(name: &str, form: ListFormat, environment: &Environment) -> Result<Code, Failure> {
     let found = recipes::find_recipe(name, environment).map_err(Failure::usage_error)?;
     for key in &found.recipe.ignored {
-        print_warning(&format!("`{key}` of the recipe means nothing here"));
+        print_warning(&format!("unknown key `{key}` in the recipe is ignored"));
     }
     match form {
         ListFormat::Json => output::write_pretty_json(&serde_json::json!({

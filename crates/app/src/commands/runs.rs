@@ -171,7 +171,7 @@ async fn find_run<'c>(
         (None, _) => Err(unknown()),
         (Some(record), None) => Ok((conversations, record)),
         (Some(_), Some(_)) => Err(Failure::usage_error(anyhow!(
-            "several runs begin with `{id}`: write more of the id"
+            "several runs start with `{id}`: enter more of the id"
         ))),
     }
 }
@@ -212,8 +212,8 @@ async fn resume_run(
     let taken = taken.map_err(|error| Failure::usage_error(explain_run_error(error)))?;
     let checked = if taken.lacks_run_settings() {
         Err(Failure::usage_error(anyhow!(
-            "the run was interrupted before it had begun to do anything: `switchboard chat \
-             --session {}` resumes or discards it",
+            "the run was interrupted before its first step: `switchboard chat --session {}` \
+             resumes or discards it",
             record.session
         )))
     } else {
@@ -237,13 +237,13 @@ impl ResumeArgs {
         let open = run.pending_approvals().len();
         if self.input.is_some() && open != 1 {
             return Err(Failure::usage_error(anyhow!(
-                "--input is for one call, and the run waits for {open}"
+                "--input applies to one call, but the run has {open} pending calls"
             )));
         }
         if let (Some(input), Some(request)) = (&self.input, run.pending_approvals().first()) {
             run.check_tool_input(&request.tool_use.name, input)
                 .map_err(|faults| {
-                    Failure::usage_error(anyhow!("--input does not fit: {faults}"))
+                    Failure::usage_error(anyhow!("--input is not valid: {faults}"))
                 })?;
         }
         let is_decided =
@@ -285,7 +285,7 @@ async fn list_runs(
         Some(conversations) => run_rows(conversations).await?,
         None => Vec::new(),
     };
-    print_table(form, &rows, "no run waits", |row| {
+    print_table(form, &rows, "no pending runs", |row| {
         let tools = row.waiting.iter().map(|waiting| waiting.tool.as_str());
         let about = match row.state {
             RunState::Waiting => tools.collect::<Vec<_>>().join(", "),

@@ -105,8 +105,8 @@ pub(crate) async fn execute(
     );
     if let RecordingMode::Replay(player) = &recording {
         terminal::print_note(&format!(
-            "{} recorded answers of models and tools are given, each once: no model is asked, and \
-             no server runs",
+            "replaying {} recorded responses of models and tools, each once; no model or server \
+             is contacted",
             player.count_unused_responses()
         ));
     }
@@ -176,8 +176,7 @@ async fn close_server(
     if timeout_at(limit, closing).await.is_err() {
         terminal::print_warning(
             "the session store or an MCP server did not close within `serve.drain_time` and was \
-             cut off; \
-             runs that were under way can be continued",
+             stopped; active runs can be resumed",
         );
         engine.parts.host.kill_servers().await;
     }

@@ -117,7 +117,7 @@ async fn run_sessions_command(
     match command {
         SessionsCommand::List(args) => {
             let all = store.list_sessions(owner, args.limit).await?;
-            let none = format!("no session is kept in {}", sessions.store_location());
+            let none = format!("no saved sessions in {}", sessions.store_location());
             return print_table(args.output, &all, &none, |session| {
                 [
                     to_one_line(&session.id.0, 60),
@@ -162,17 +162,17 @@ async fn run_sessions_command(
         SessionsCommand::Delete { id } => {
             let session = find(&id).await?;
             store.delete_session(owner, &session.id).await?;
-            print_note(&format!("forgot {}", session.id));
+            print_note(&format!("deleted {}", session.id));
         }
         SessionsCommand::Prune => {
             let retention = session_retention(&context.config.sessions).ok_or_else(|| {
                 Failure::usage_error(anyhow!(
-                    "the configuration keeps every session: say `sessions: {{keep_days: 90}}` or \
+                    "the configuration keeps all sessions: set `sessions: {{keep_days: 90}}` or \
                      `keep_sessions` in switchboard.yaml"
                 ))
             })?;
             let pruned = store.prune_sessions(&retention).await?;
-            print_note(&format!("forgot {pruned} sessions"));
+            print_note(&format!("deleted {pruned} sessions"));
         }
     }
     Ok(Code::Success)
@@ -195,22 +195,22 @@ async fn import_sessions(
         store.import(owner, tokio::io::stdin(), ids).await
     } else {
         let opened = tokio::fs::File::open(path).await.map_err(|error| {
-            Failure::usage_error(error).add_context(format!("{} cannot be read", file.display()))
+            Failure::usage_error(error).add_context(format!("cannot read {}", file.display()))
         })?;
         let opened = tokio::io::BufReader::new(opened);
         store.import(owner, opened, ids).await
     };
     let imported = imported.map_err(|error| {
         Failure::usage_error(error)
-            .add_context(format!("nothing was taken from {}", file.display()))
+            .add_context(format!("nothing was imported from {}", file.display()))
     })?;
     for id in &imported.sessions {
         output::print_lines(&id.0)?;
     }
-    print_note(&format!("took in {} sessions", imported.sessions.len()));
+    print_note(&format!("imported {} sessions", imported.sessions.len()));
     if !imported.cancelled.is_empty() {
         print_note(&format!(
-            "runs that were not over are cancelled: {}",
+            "unfinished runs were cancelled: {}",
             imported.cancelled.join(", ")
         ));
     }

@@ -282,7 +282,7 @@ fn an_unusable_foreign_server_does_not_affect_others() {
             ),
             (
                 "sse",
-                "asks for `sse`, the HTTP+SSE transport that MCP retired in 2025",
+                "is `sse`, the HTTP+SSE transport that MCP retired in 2025",
             ),
         ];
         for ((name, reason), found) in expected.into_iter().zip(&found) {

@@ -68,7 +68,10 @@ pub(super) fn read_config(value: &Value, file: &Path) -> Result<Config, Problem>
         problem
     })?;
     if config.otlp_endpoint.is_none() && config.otlp_headers.is_some() {
-        return Err(Problem::wrong_value("otlp_headers", "beside otlp_endpoint"));
+        return Err(Problem::wrong_value(
+            "otlp_headers",
+            "used together with otlp_endpoint",
+        ));
     }
     if let Some(value) = non_null_value(value, PROVIDERS) {
         config.providers = providers::read_providers(value)?;

@@ -38,7 +38,10 @@ fn errors_name_the_key() {
             "`audit_results` must be true or false",
         ),
         (json!({"otlp_endpoint": "localhost:4318"}), "http://"),
-        (json!({"otlp_headers": {"a": "b"}}), "beside otlp_endpoint"),
+        (
+            json!({"otlp_headers": {"a": "b"}}),
+            "together with otlp_endpoint",
+        ),
         (
             json!({"otlp_endpoint": "http://c", "otlp_headers": {"a": 1}}),
             "`otlp_headers` must be a map",

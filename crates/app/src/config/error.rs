@@ -9,14 +9,14 @@ use switchboard_domain::similar_names::{did_you_mean, find_nearest};
 pub(crate) enum ConfigError {
     #[error("{file}: {problem}", file = file.display())]
     InFile { file: PathBuf, problem: Problem },
-    #[error("{file}: cannot be read: {source}", file = file.display())]
+    #[error("{file}: {source}", file = file.display())]
     Unreadable {
         file: PathBuf,
         source: std::io::Error,
     },
     /// A folder contains two configuration files, and only one is allowed.
     #[error(
-        "{} and {} are both there: keep one of them, or name the one you mean with --config",
+        "both {} and {} exist: keep one of them, or choose one with --config",
         first.display(),
         second.display()
     )]
@@ -26,13 +26,13 @@ pub(crate) enum ConfigError {
 /// The problem in the content of a configuration file, without the file name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
-    #[error("is not valid {format}: {message}")]
+    #[error("not valid {format}: {message}")]
     Syntax {
         format: &'static str,
         /// Message of the parser, with the line number of the syntax error in the file.
         message: String,
     },
-    #[error("has no known extension: name it .yaml, .yml, .toml or .json")]
+    #[error("unknown file extension: use .yaml, .yml, .toml or .json")]
     UnknownFormat,
     #[error("unknown key `{path}`{}. Available: {}", suggest_key(path, known), known.join(", "))]
     UnknownKey {
@@ -102,7 +102,7 @@ impl Problem {
                 "a boolean" => "true or false",
                 "a string" => "text",
                 "a sequence" => "a list",
-                number if number.starts_with("a nonzero ") => "a whole number from 1 on",
+                number if number.starts_with("a nonzero ") => "a whole number of at least 1",
                 other => other,
             };
             return Self::wrong_value(path, expected);

@@ -65,7 +65,7 @@ pub(super) fn deserialize_or_default<'de, D: Deserializer<'de>, T: Deserialize<'
 pub(super) fn deserialize_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    deserialize_converted(deserializer, "text, not empty", |value| {
+    deserialize_converted(deserializer, "non-empty text", |value| {
         let text = value.as_str().filter(|text| !text.trim().is_empty());
         text.map(T::from)
     })
@@ -89,7 +89,7 @@ pub(super) fn deserialize_http_url<'de, D: Deserializer<'de>>(
 pub(super) fn deserialize_non_negative_number<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {
-    deserialize_converted(deserializer, "a number from 0 on", |value| {
+    deserialize_converted(deserializer, "a number of at least 0", |value| {
         value.as_f64().filter(|number| *number >= 0.0)
     })
 }
@@ -99,7 +99,7 @@ pub(super) fn deserialize_non_negative_number<'de, D: Deserializer<'de>>(
 pub(super) fn deserialize_seconds<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
-    deserialize_converted(deserializer, "a number of seconds above 0", |value| {
+    deserialize_converted(deserializer, "a positive number of seconds", |value| {
         let duration = Duration::try_from_secs_f64(value.as_f64()?).ok();
         duration.filter(|duration| !duration.is_zero())
     })

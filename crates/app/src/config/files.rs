@@ -166,7 +166,7 @@ pub(crate) fn parse_document(file: &Path, text: &str) -> Result<Value, ConfigErr
 pub(crate) fn remove_os_error_code(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(error.kind(), "file not found"),
-        io::ErrorKind::IsADirectory => io::Error::new(error.kind(), "it is a folder"),
+        io::ErrorKind::IsADirectory => io::Error::new(error.kind(), "it is a folder, not a file"),
         _ => error,
     }
 }

@@ -119,7 +119,7 @@ impl AdapterOptions {
             ProviderKind::OpenAiResponses => deserialize_section(path, value).map(Self::Responses),
             ProviderKind::Ollama => Err(Problem::wrong_value(
                 path,
-                "absent: this wire has no options",
+                "removed: this provider type has no options",
             )),
         }
     }
@@ -153,7 +153,7 @@ fn parse_provider_entry(name: &str, value: &Value) -> Result<ProviderEntry, Prob
     if name.is_empty() || name.contains('/') || name == OFFLINE {
         return Err(Problem::wrong_value(
             path,
-            "under another name: without a slash, and not `offline`",
+            "renamed: a provider name has no slash and is not `offline`",
         ));
     }
     check_is_map(&path, value)?;
@@ -169,13 +169,13 @@ fn parse_provider_entry(name: &str, value: &Value) -> Result<ProviderEntry, Prob
     if entry.profile.is_some() && !entry.kind.accepts_profile_setting() {
         return Err(Problem::wrong_value(
             format!("{path}.profile"),
-            "given for servers of type openai-compatible or openai-responses only",
+            "set only for the types openai-compatible and openai-responses",
         ));
     }
     if entry.base_url.is_none() && entry.kind == ProviderKind::OpenAiCompatible {
         return Err(Problem::wrong_value(
             format!("{path}.base_url"),
-            "given: the address of the server, such as http://127.0.0.1:4000/v1",
+            "set to the address of the server, such as http://127.0.0.1:4000/v1",
         ));
     }
     if let Some(options) = entry.options.take() {

@@ -146,7 +146,7 @@ fn deserialize_tokens<'de, D: Deserializer<'de>>(
 ) -> Result<Option<Vec<TokenConfig>>, D::Error> {
     let tokens: Option<Vec<TokenConfig>> = Option::deserialize(deserializer)?;
     if tokens.as_ref().is_some_and(Vec::is_empty) {
-        let expected = &"a list of tokens, not empty";
+        let expected = &"a non-empty list of tokens";
         return Err(D::Error::invalid_value(Unexpected::Seq, expected));
     }
     Ok(tokens)
@@ -177,9 +177,8 @@ impl<'de> Deserialize<'de> for TokenConfig {
         let text = SecretString::from(fields.token);
         let access = AccessToken::new(&text, principal).ok_or_else(|| {
             let expected = format!(
-                "a token of at least {MIN_TOKEN_LENGTH} letters, digits or signs without spaces; \
-                 `openssl rand \
-                 -hex 32` makes one"
+                "a token of at least {MIN_TOKEN_LENGTH} letters, digits or symbols without spaces; \
+                 `openssl rand -hex 32` creates one"
             );
             D::Error::invalid_value(Unexpected::Other("another text"), &expected.as_str())
         })?;

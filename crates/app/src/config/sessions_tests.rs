@@ -49,7 +49,7 @@ fn errors_contain_no_value() {
         (json!({"store": ""}), "`sessions.store` must be a file"),
         (
             json!({"keep_days": 0}),
-            "`sessions.keep_days` must be a whole number from 1 on",
+            "`sessions.keep_days` must be a whole number of at least 1",
         ),
         (
             json!({"keep_day": 3}),

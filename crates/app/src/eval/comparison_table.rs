@@ -35,7 +35,7 @@ pub(crate) fn format_comparison(comparison: &ReportComparison) -> String {
         }
     }
     if comparison.is_empty() {
-        text.push_str("\nthe reports have no scenario of a model in common\n");
+        text.push_str("\nthe reports share no scenario of the same model\n");
     }
     text
 }

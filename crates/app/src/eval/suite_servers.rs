@@ -83,7 +83,9 @@ impl StartedServers {
         let mut statuses = self.host.server_statuses().into_iter();
         let status = statuses.find(|it| it.name == server && !it.state.takes_calls())?;
         let (state, reason) = (status.state.as_str(), status.reason.unwrap_or_default());
-        Some(format!("server `{server}` is {state}: {reason}"))
+        Some(format!(
+            "server `{server}` is not available ({state}): {reason}"
+        ))
     }
 }
 
@@ -241,7 +243,7 @@ fn expand_bundled_server(
         return Err((".bundled", reason));
     };
     if fields.contains_key("command") || fields.contains_key("url") {
-        let reason = "a bundled server has neither `command` nor `url`";
+        let reason = "a bundled server must not have `command` or `url`";
         return Err(("", reason.to_owned()));
     }
     let mut args = vec![json!("mcp-server"), json!(name)];

@@ -37,7 +37,7 @@ pub(crate) fn find_suite(
         return match SHIPPED.iter().find(|(name, _)| *name == named) {
             Some((name, text)) => parse_suite(name, text, false),
             None => bail!(
-                "unknown suite `{named}`{}. Your own suite is a file, such as {named}.yaml",
+                "unknown suite `{named}`{}. For your own suite, give a file such as {named}.yaml",
                 list_available_names(named, &known)
             ),
         };
@@ -48,8 +48,8 @@ pub(crate) fn find_suite(
         Some("json") => parse_suite(named, &text, true),
         Some("yaml" | "yml") => parse_suite(named, &text, false),
         _ => bail!(
-            "{named}: has no known extension: name it .yaml, .yml or .json, or give it as `-` on \
-             standard input"
+            "{named}: unknown file extension: use .yaml, .yml or .json, or pass the suite as `-` \
+             on standard input"
         ),
     }
 }
@@ -63,7 +63,7 @@ pub(crate) fn read_bfcl_suite(
 ) -> anyhow::Result<(Suite, SuiteOrigin)> {
     ensure!(
         answers.len() <= questions.len(),
-        "{} files of answers belong to {} of questions: each of --answers to one of --bfcl",
+        "{} answer files for {} question files: give at most one --answers for each --bfcl",
         answers.len(),
         questions.len()
     );
@@ -81,7 +81,7 @@ pub(crate) fn read_bfcl_suite(
             }
         }
     }
-    let suite = all.ok_or_else(|| anyhow!("no file of questions is named"))?;
+    let suite = all.ok_or_else(|| anyhow!("no question file is given"))?;
     // The joined suite is checked as well, because two files may contain the same entry.
     suite
         .validate_suite()
@@ -117,7 +117,7 @@ fn read_suite_text(file: &str, path: &Path) -> anyhow::Result<String> {
 }
 
 fn unreadable_file_error(file: &str, error: io::Error) -> anyhow::Error {
-    anyhow!("{file}: cannot be read: {}", remove_os_error_code(error))
+    anyhow!("{file}: {}", remove_os_error_code(error))
 }
 
 fn is_file_name(name: &str) -> bool {

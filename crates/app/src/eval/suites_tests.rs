@@ -6,7 +6,7 @@ fn answers_belong_to_questions() {
     let found = read_bfcl_suite(&["q.json".into()], &answers, &Environment::default());
     let error = found.unwrap_err().to_string();
     assert!(
-        error.starts_with("2 files of answers belong to 1 of questions"),
+        error.starts_with("2 answer files for 1 question files"),
         "{error}"
     );
 }

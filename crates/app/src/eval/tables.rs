@@ -42,7 +42,7 @@ pub(crate) fn format_report(report: &Report) -> String {
     if report.is_unfinished() {
         let _ = writeln!(
             text,
-            "\n{BAD}unfinished:{BAD:#} {} of {} runs were not made",
+            "\n{BAD}unfinished:{BAD:#} {} of {} runs were not executed",
             report.not_run,
             report.not_run.saturating_add(report.runs.len() as u64)
         );
@@ -150,7 +150,7 @@ fn format_failed_runs(report: &Report) -> String {
             runs => format!("\n{GOOD}all {} runs passed{GOOD:#}\n", runs.len()),
         };
     }
-    let mut text = format!("\n{STRONG}what failed{STRONG:#}\n");
+    let mut text = format!("\n{STRONG}failed runs{STRONG:#}\n");
     for run in failed.iter().take(MAX_FAILED_RUNS) {
         let mut about = printable_model_name(&run.model);
         if run.repetition > 1 {
@@ -168,7 +168,7 @@ fn format_failed_runs(report: &Report) -> String {
     }
     if failed.len() > MAX_FAILED_RUNS {
         let more = failed.len() - MAX_FAILED_RUNS;
-        let _ = writeln!(text, "and {more} more: --html or --json has all of them");
+        let _ = writeln!(text, "and {more} more; --html or --json lists all of them");
     }
     text
 }
@@ -199,7 +199,7 @@ fn list_run_faults(run: &RunResult) -> Vec<String> {
         }));
     }
     let missing = run.not_reached.iter();
-    faults.extend(missing.map(|call| format!("never reached: {call}")));
+    faults.extend(missing.map(|call| format!("not reached: {call}")));
     faults
 }
 
@@ -223,7 +223,7 @@ pub(crate) fn printable_model_name(model: &ModelId) -> String {
 }
 
 pub(super) fn format_percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
+    format!("{:.1}%", 100.0 * share)
 }
 
 fn format_duration_cells(ms: Option<(u64, u64)>) -> [String; 2] {

@@ -63,7 +63,7 @@ fn a_report_from_elsewhere_can_do_nothing() {
     assert!(text.contains("acme/onedrow[2J next"), "{text}");
     let is_odd = |c: char| crate::terminal::is_control_character(c);
     assert!(!text.contains(is_odd), "{text:?}");
-    let unfinished = format!("{0} of {0} runs were not made", u64::MAX);
+    let unfinished = format!("{0} of {0} runs were not executed", u64::MAX);
     assert!(text.contains(&unfinished), "{text}");
     let progress = printable_model_name(&report.runs[0].model);
     assert!(!progress.contains(is_odd), "{progress:?}");

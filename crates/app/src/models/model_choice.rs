@@ -73,7 +73,7 @@ impl Providers {
         self.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.iter().map(|it| it.name.as_str()).collect();
             anyhow!(
-                "there is no provider `{name}`{}. Another one is added under `providers:` in \
+                "unknown provider `{name}`{}. Add your own under `providers:` in \
                  switchboard.yaml, with its `base_url`",
                 list_available_names(name, &known)
             )

@@ -48,7 +48,8 @@ impl Providers {
         if let Some(provider) = self.get(text) {
             let Some(model) = provider.default_model.clone() else {
                 bail!(
-                    "`{text}` names no model: write {text}/MODEL, or set `providers.{text}.model`"
+                    "no model given for `{text}`. Use {text}/MODEL, or set \
+                     `providers.{text}.model`"
                 );
             };
             return Ok((provider, model));
@@ -135,7 +136,7 @@ impl Providers {
             && let Readiness::KeyMissing(variable) = self.check_readiness(provider)
         {
             let provider = &provider.name;
-            hint = format!(": it belongs to `{provider}`, which has no key. Set {variable}");
+            hint = format!(": it belongs to `{provider}`, which has no API key. Set {variable}");
         }
         let askable = self.iter().filter(|provider| self.has_access(provider));
         let known = askable.flat_map(|provider| {

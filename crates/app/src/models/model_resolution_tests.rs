@@ -123,7 +123,7 @@ fn a_name_that_leads_nowhere_is_an_error_with_the_way_out() {
         (&[ANTHROPIC], &[], "antropic", "did you mean `anthropic`?"),
         (two, &[], "antropic/claude-9", "did you mean `anthropic`?"),
         (&[], &[], "m1", "known models: offline/planner"),
-        (&[], &["litellm"], "litellm", "names no model"),
+        (&[], &["litellm"], "litellm", "no model given for"),
         (two, &[], "offline/gpt", "offline/planner"),
         (two, &[], "", "PROVIDER/MODEL"),
     ] {

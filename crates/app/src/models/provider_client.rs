@@ -224,9 +224,8 @@ fn openai_compatible_config(
             &entry.name,
             ModelErrorKind::Configuration,
             format!(
-                "the variable `{variable}`, which `providers.{name}.api_key_env` names, is not \
-                 set: \
-                 set it to the server's key, or remove `api_key_env` if the server needs none",
+                "the variable `{variable}` of `providers.{name}.api_key_env` is not set. Set it to \
+                 the server's API key, or remove `api_key_env` if the server needs no key",
                 name = entry.name
             ),
         )),

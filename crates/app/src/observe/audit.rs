@@ -49,12 +49,12 @@ impl AuditLog {
             None => None,
             Some((Ok(file), ..)) => Some(file),
             Some((Err(error), path, true)) => bail!(
-                "the audit file {} cannot be written; name another one with `audit: FILE`, or \
-                 `audit: false` for none: {error}",
+                "cannot write the audit file {}: {error}. Choose another file with `audit: FILE`, \
+                 or disable the audit with `audit: false`",
                 path.display()
             ),
             Some((Err(error), path, false)) => {
-                tracing::warn!(path = %path.display(), %error, "no audit is kept");
+                tracing::warn!(path = %path.display(), %error, "failed to open the audit file");
                 None
             }
         };
@@ -99,10 +99,10 @@ impl AuditLog {
         let syncing = tokio::task::spawn_blocking(move || file.sync_to_disk());
         let synced = match tokio::time::timeout(FLUSH_TIMEOUT, syncing).await {
             Ok(synced) => synced.unwrap_or_else(|error| Err(error.to_string())),
-            Err(_) => Err("the disk does not answer".to_owned()),
+            Err(_) => Err("the disk did not respond in time".to_owned()),
         };
         if let Err(why) = synced {
-            terminal::print_warning(&format!("the audit in {path} is not complete: {why}"));
+            terminal::print_warning(&format!("the audit in {path} is incomplete: {why}"));
         }
     }
 }

@@ -53,7 +53,7 @@ where
         Ok(filter) => filter,
         Err(error) => {
             terminal::print_warning(&format!(
-                "SWITCHBOARD_LOG cannot be read, so nothing is logged: {error}"
+                "SWITCHBOARD_LOG is not valid, so logging is disabled: {error}"
             ));
             return None;
         }
@@ -65,7 +65,7 @@ where
             Ok(file) => (Arc::new(Mutex::new(file)), false),
             Err(error) => {
                 terminal::print_warning(&format!(
-                    "the log file {} cannot be written, so nothing is logged: {error}",
+                    "cannot write the log file {}, so logging is disabled: {error}",
                     path.display()
                 ));
                 return None;

@@ -32,7 +32,7 @@ pub(super) fn start_span_export(
 ) -> Result<Option<SpanExport>, String> {
     match find_otel_collector_setting(config, environment) {
         Some(name) => Err(format!(
-            "`{name}` is set, and this program was built without the feature `otlp`: build it \
+            "`{name}` is set, but this program was built without the feature `otlp`: build it \
              with `--features otlp`, or remove the setting"
         )),
         None => Ok(None),

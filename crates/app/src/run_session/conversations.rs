@@ -133,8 +133,8 @@ pub(crate) fn check_session_id(id: &str) -> anyhow::Result<()> {
     let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@');
     if id.is_empty() || id.chars().count() > MAX_ID_LENGTH || !id.chars().all(is_fine) {
         return Err(anyhow!(
-            "`{}` cannot be the id of a session: an id has up to {MAX_ID_LENGTH} letters, digits, \
-             and - _ . : @",
+            "`{}` is not a valid session id: use up to {MAX_ID_LENGTH} letters, digits, and - _ . \
+             : @",
             to_one_line(id, 40)
         ));
     }
@@ -153,7 +153,7 @@ fn session_busy_error(session: &SessionId, run: &str, state: Option<RunState>) -
         ),
         _ => (
             "is busy: another process executes its run",
-            "wait until that is over, or name another session".to_owned(),
+            "wait until the run ends, or choose another session".to_owned(),
         ),
     };
     anyhow!("session `{session}` {how} ({run}): {way_out}")

@@ -80,8 +80,7 @@ impl RecordingArgs {
             Ok(Player::read_redacted(BufReader::new(opened), redactor)?)
         };
         let player = open().map_err(|error| {
-            Failure::usage_error(error)
-                .add_context(format!("{} cannot be replayed", file.display()))
+            Failure::usage_error(error).add_context(format!("cannot replay {}", file.display()))
         })?;
         let matching = match self.matching.as_str() {
             "order" => RequestMatching::Order,
@@ -132,7 +131,7 @@ impl RecordingArgs {
 fn simplify_io_error(error: io::Error) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::NotFound => anyhow!("file or folder not found"),
-        io::ErrorKind::IsADirectory => anyhow!("it is a folder: name a file in it"),
+        io::ErrorKind::IsADirectory => anyhow!("it is a folder: choose a file in it"),
         _ => error.into(),
     }
 }
@@ -304,11 +303,11 @@ fn missing_model_error(player: &Player, name: Option<&str>) -> anyhow::Error {
         .collect();
     match (name, models.as_slice()) {
         (_, []) => {
-            anyhow!("the recording has no response of any model: record it again with --record")
+            anyhow!("the recording contains no model responses: record it again with --record")
         }
         (name, models) => anyhow!(
-            "the recording has no answer of {}; it has answers of: {}. Name one of these models \
-             with --model, or record again",
+            "the recording has no responses of {}. Available: {}. Choose one of these models with \
+             --model, or record again",
             name.unwrap_or("this model"),
             models.join(", ")
         ),

@@ -87,7 +87,7 @@ fn server_config_files(config: &Config) -> BTreeMap<String, String> {
 
 pub(crate) fn program_path() -> Result<PathBuf, Failure> {
     let program = std::env::current_exe().map_err(|error| {
-        Failure::runtime_error(error).add_context("this program cannot find itself")
+        Failure::runtime_error(error).add_context("cannot find the path of this program")
     })?;
     // If an update has replaced the program, its old file no longer exists at this path. Linux
     // still provides the file as `/proc/self/exe`.

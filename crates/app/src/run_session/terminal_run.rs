@@ -236,11 +236,11 @@ fn print_run_report(
 pub(crate) fn print_chosen_model(chosen: &ChosenModel) {
     match chosen.reason {
         ModelChoiceReason::NothingElse => terminal::print_note(
-            "no key is set, so offline/planner answers: it matches words and is not a language \
-             model; set a key (`switchboard doctor` lists them) or name a model with --model",
+            "no API key found: using the demo model offline/planner, which is not a language \
+             model. Set an API key (`switchboard doctor` lists them) or pass --model",
         ),
         ModelChoiceReason::Answers => terminal::print_note(&format!(
-            "no key is set, so the local {} is asked",
+            "no API key found: using the local model {}",
             chosen.model.id()
         )),
         ModelChoiceReason::Named | ModelChoiceReason::Key(_) => {}
@@ -368,8 +368,8 @@ fn print_unapproved_calls(report: &RunReport) {
         return;
     }
     terminal::print_note(&format!(
-        "not run, because nobody is there to approve: {}. Allow such calls with `--approve all`, \
-         or store the run for a decision with `--approve later`",
+        "not run, because no terminal is available to approve them: {}. Allow such calls with \
+         `--approve all`, or store the run for a decision with `--approve later`",
         tools.join(", ")
     ));
 }

@@ -73,8 +73,7 @@ impl KnownServersAndTools {
         let message = |what: &str, problem: String| {
             format!(
                 "`approvals.rules`: a rule with verdict `{verdict}` names {what} {problem}; this \
-                 part of the \
-                 rule has no effect"
+                 part of the rule has no effect"
             )
         };
         if let Some(server) = &rule.server
@@ -96,7 +95,7 @@ impl KnownServersAndTools {
         }
         let near = did_you_mean(find_nearest(pattern.as_str(), names()));
         Some(format!(
-            "`{pattern}`, and no configured server has this name{near}"
+            "`{pattern}`, but no configured server has this name{near}"
         ))
     }
 
@@ -130,9 +129,9 @@ impl KnownServersAndTools {
         let near = did_you_mean(find_nearest(name.as_str(), names.iter().copied()));
         Some(match of {
             Some(server) => {
-                format!("`{name}`, and no tool of server `{server}` has this name{near}")
+                format!("`{name}`, but no tool of server `{server}` has this name{near}")
             }
-            None => format!("`{name}`, and no tool has this name{near}"),
+            None => format!("`{name}`, but no tool has this name{near}"),
         })
     }
 }

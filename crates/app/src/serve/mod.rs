@@ -100,11 +100,9 @@ impl AppEngine {
         let servers = self.parts.host.server_statuses().into_iter();
         let mut missing = servers.filter(|it| it.required && !it.state.takes_calls());
         missing.next().map(|status| {
-            let reason = status
-                .reason
-                .unwrap_or_else(|| "it is not up yet".to_owned());
+            let reason = status.reason.unwrap_or_else(|| "still starting".to_owned());
             let (name, state) = (status.name, status.state.as_str());
-            format!("server `{name}` is required and {state}: {reason}")
+            format!("required server `{name}` is not available ({state}): {reason}")
         })
     }
 }
@@ -174,7 +172,7 @@ impl Engine for AppEngine {
         let entries = match listed {
             Ok(Ok(entries)) => entries,
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the recipes cannot be listed");
+                tracing::warn!(%error, "failed to list the recipes");
                 return Vec::new();
             }
             Err(_) => return Vec::new(),

@@ -124,7 +124,7 @@ impl AppEngine {
             if name.is_empty() {
                 return Err(RunSettingsError::Invalid {
                     field: field.to_owned(),
-                    message: "is empty: leave it out for the configured one".to_owned(),
+                    message: "is empty: omit it to use the configured one".to_owned(),
                 });
             }
             check_name_format(field, name)?;
@@ -152,11 +152,10 @@ impl AppEngine {
         let message = match found.await {
             Ok(Ok(())) if !is_file => return Ok(()),
             Ok(Ok(())) => {
-                "names a file: a recipe is chosen by its name, which has no dot and no slash"
-                    .to_owned()
+                "the recipe must be a name without dots and slashes, not a file".to_owned()
             }
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "the recipes cannot be read".to_owned(),
+            Err(_) => "failed to read the recipes".to_owned(),
         };
         Err(RunSettingsError::Unknown {
             field: "recipe".to_owned(),
@@ -210,7 +209,7 @@ fn check_name_format(field: &str, name: &str) -> Result<(), RunSettingsError> {
     Err(RunSettingsError::Invalid {
         field: field.to_owned(),
         message: format!(
-            "has at most {MAX_NAME_LENGTH} characters, none of them a control character"
+            "must have at most {MAX_NAME_LENGTH} characters and no control characters"
         ),
     })
 }

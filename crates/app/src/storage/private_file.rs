@@ -85,7 +85,7 @@ fn lock_file_with_timeout(path: &Path, timeout: Duration) -> io::Result<File> {
     receiver.recv_timeout(timeout).unwrap_or_else(|_| {
         Err(io::Error::new(
             io::ErrorKind::TimedOut,
-            "another process has been writing it for too long",
+            "another process has held its lock for too long",
         ))
     })
 }

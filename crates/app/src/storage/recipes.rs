@@ -79,7 +79,7 @@ pub(crate) fn find_recipe_by_name(
     }
     let known: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
     bail!(
-        "unknown recipe `{name}`{}. A recipe of your own is a file such as recipes/{name}.yaml",
+        "unknown recipe `{name}`{}. Add your own as a file such as recipes/{name}.yaml",
         list_available_names(name, &known)
     )
 }
@@ -140,7 +140,7 @@ fn recipe_folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
 
 /// Returns the paths of the recipe files in a folder, sorted by file name.
 fn list_recipe_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let failed = |error| anyhow!("{}: cannot be read: {error}", folder.display());
+    let failed = |error| anyhow!("{}: {error}", folder.display());
     if !folder.is_dir() {
         return Ok(Vec::new());
     }

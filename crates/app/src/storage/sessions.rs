@@ -28,14 +28,13 @@ pub(crate) struct OpenSessionStore {
 pub(crate) enum SessionsError {
     /// The store needs the user's data folder, which the platform does not have.
     #[error(
-        "this platform has no folder for the data of users: name a file with `sessions: {{store: \
-         FILE}}` in \
+        "this platform has no user data folder: set `sessions: {{store: FILE}}` in \
          switchboard.yaml"
     )]
     NoPlace,
     #[error(
-        "the sessions in {place} cannot be opened; `sessions.store` in switchboard.yaml names \
-         another place"
+        "cannot open the sessions in {place} (`sessions.store` in switchboard.yaml sets another \
+         location)"
     )]
     Open {
         /// Location of the store for the message, without a password.
@@ -46,7 +45,7 @@ pub(crate) enum SessionsError {
     #[error("unknown session `{id}`. See `switchboard sessions`")]
     NotFound { id: String },
     /// Several sessions have ids that begin with this prefix.
-    #[error("several sessions begin with `{id}`: write more of the id")]
+    #[error("several sessions start with `{id}`: enter more of the id")]
     Ambiguous { id: String },
     #[error(transparent)]
     Store(#[from] SessionStoreError),

@@ -83,10 +83,10 @@ async fn ask_to_open_url(
     lines: &dyn LineReader,
 ) -> Result<Map<String, Value>, ElicitationAnswer> {
     print_line(format_args!(
-        "  it wants you to visit {STRONG}{}{STRONG:#}\n  {FAINT}{WAYS_OUT}{FAINT:#}",
+        "  it asks you to open {STRONG}{}{STRONG:#}\n  {FAINT}{WAYS_OUT}{FAINT:#}",
         strip_control_characters(url)
     ));
-    let question = "  do you agree, and will you open it? [y]es, [n]o";
+    let question = "  Will you open this page? [y]es, [n]o";
     if ask_until_valid(lines, question, parse_yes_or_no).await? {
         Ok(Map::new())
     } else {
@@ -116,7 +116,7 @@ fn parse_yes_or_no(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "y" | "yes" | "true" => Ok(true),
         "n" | "no" | "false" => Ok(false),
-        _ => Err("yes or no is needed".to_owned()),
+        _ => Err("answer yes or no".to_owned()),
     }
 }
 
@@ -183,15 +183,15 @@ impl<'s> FormField<'s> {
         }
         let format = self.schema["format"].as_str();
         let hint = match (choices.is_empty(), self.json_type()) {
-            (false, "array") => "numbers or names, with commas",
+            (false, "array") => "numbers or names, separated by commas",
             (false, _) => "a number or a name",
             (true, "boolean") => "yes or no",
             (true, kind) => format.unwrap_or(kind),
         };
         let default = match self.schema.get("default") {
-            Some(Value::String(text)) => format!("; empty: {}", to_one_line(text, 80)),
-            Some(default) => format!("; empty: {}", to_one_line(&default.to_string(), 80)),
-            None if !self.required => "; may be empty".to_owned(),
+            Some(Value::String(text)) => format!("; default: {}", to_one_line(text, 80)),
+            Some(default) => format!("; default: {}", to_one_line(&default.to_string(), 80)),
+            None if !self.required => "; optional".to_owned(),
             None => String::new(),
         };
         let hint = to_one_line(hint, 40);
@@ -205,7 +205,7 @@ impl<'s> FormField<'s> {
         if text.is_empty() {
             return match self.schema.get("default") {
                 Some(default) => Ok(Some(default.clone())),
-                None if self.required => Err("an answer is needed".to_owned()),
+                None if self.required => Err("an answer is required".to_owned()),
                 None => Ok(None),
             };
         }
@@ -225,11 +225,11 @@ impl<'s> FormField<'s> {
             "boolean" => parse_yes_or_no(text)?.into(),
             "integer" => {
                 let number = text.parse::<i64>();
-                number.map_err(|_| "a whole number is needed")?.into()
+                number.map_err(|_| "enter a whole number")?.into()
             }
             "number" => {
                 let number = text.parse().ok().and_then(serde_json::Number::from_f64);
-                Value::Number(number.ok_or("a number is needed")?)
+                Value::Number(number.ok_or("enter a number")?)
             }
             _ => text.into(),
         };

@@ -28,7 +28,7 @@ fn a_line_becomes_a_value_of_the_field_or_says_what_is_wrong() {
     };
     let given = |value: Value| Ok(Some(value));
     assert_eq!(read("name", "boat"), given(json!("boat")));
-    assert_eq!(read("name", ""), Err("an answer is needed".into()));
+    assert_eq!(read("name", ""), Err("an answer is required".into()));
     assert!(read("name", "b").unwrap_err().contains("shorter than 2"));
     let long = read("name", "boats and ships").unwrap_err();
     assert!(long.contains("longer than 8"), "{long}");
@@ -63,7 +63,7 @@ fn a_question_contains_no_control_characters() {
     let question = FormField::fields_from_schema(&nasty)[0].format_question();
     assert_eq!(
         strip_str(&question).to_string(),
-        "  a[2J – b31m (string; may be empty):"
+        "  a[2J – b31m (string; optional):"
     );
     let elicitation = Elicitation {
         server: "files".into(),

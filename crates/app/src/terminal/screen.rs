@@ -120,7 +120,7 @@ impl ScreenState {
                 });
             }
             RunEventKind::ModelCallStarted { model, .. } => {
-                self.show_spinner(&format!("asking {model}"));
+                self.show_spinner(&format!("waiting for {model}"));
             }
             RunEventKind::ReasoningDelta { .. } => self.show_spinner("thinking"),
             RunEventKind::TextDelta { .. } => self.remove_spinner(),
@@ -142,7 +142,7 @@ impl ScreenState {
                 self.print_above_spinner(|| {
                     print_warning(&format_model_retry(reason, *delay_ms, *attempt));
                 });
-                self.show_spinner("asking again");
+                self.show_spinner("retrying");
             }
             RunEventKind::ModelCallFinished { .. } | RunEventKind::ModelCallFailed { .. } => {
                 self.remove_spinner();
@@ -167,7 +167,7 @@ impl ScreenState {
             RunEventKind::ToolProgressed { id, progress } => {
                 let part = match progress.total {
                     Some(total) if total > 0.0 => {
-                        format!("{:.0} %", 100.0 * progress.progress / total)
+                        format!("{:.0}%", 100.0 * progress.progress / total)
                     }
                     _ => String::new(),
                 };
@@ -243,7 +243,7 @@ fn format_model_retry(reason: &str, delay_ms: u64, attempt: u32) -> String {
         0..1000 => String::new(),
         _ => format!(" in {} s", delay_ms.div_ceil(1000)),
     };
-    format!("{reason}. The model is asked again{pause} (attempt {attempt}).")
+    format!("{reason}. Retrying{pause} (attempt {attempt}).")
 }
 
 /// Prints the reason why a run ended without a complete answer.

@@ -280,9 +280,9 @@ async fn recipe_and_approvals_are_changed_during_a_conversation() {
     let mut chat = chat_with(&place, &[], [], (40, 100));
     chat.wait_for("prompt", is_ready);
     chat.line("/approve");
-    chat.shows("ask (offline/planner asks before a tool");
+    chat.shows("ask (for tools of offline/planner that");
     chat.line("/approve none");
-    chat.shows("applies from the next question on");
+    chat.shows("takes effect with the next question");
     chat.line(TICKET);
     chat.shows("⊘ customer-service · create_support_ticket");
     chat.wait_for("prompt", is_ready);
@@ -291,7 +291,7 @@ async fn recipe_and_approvals_are_changed_during_a_conversation() {
     chat.line("/servers");
     chat.shows("customer-service  ready");
     chat.line("/model nobody/knows");
-    chat.shows("there is no provider `nobody`");
+    chat.shows("unknown provider `nobody`");
     chat.line("/new");
     chat.shows("a new session");
     chat.line("/resume");

@@ -92,7 +92,7 @@ async fn a_run_of_a_killed_process_is_resumed() {
     chat.kill();
 
     let mut chat = chat_with_model(&place, &fake, &["--resume"]);
-    chat.shows("a run of this session was interrupted");
+    chat.shows("the last run of this session was interrupted");
     chat.shows("[c]ontinue, [a]bandon");
     chat.shows("›");
     chat.keys("c\r");

@@ -144,7 +144,7 @@ async fn errors_in_a_suite_name_their_location() {
             &["a.json: line 4: scenarios[0].name: must not be empty"],
         ),
         ("a.txt", String::new(), &["unknown suite `a.txt`"]),
-        ("a.toml", String::new(), &["name it .yaml, .yml or .json"]),
+        ("a.toml", String::new(), &["use .yaml, .yml or .json"]),
         (
             "a.yaml",
             format!("servers: [custmer-service]\n{}", scenario("say: x")),
@@ -198,7 +198,7 @@ async fn errors_in_a_suite_name_their_location() {
         (
             "a.yaml",
             format!("models: [acme/one]\n{}", scenario("say: x")),
-            &["there is no provider `acme`"],
+            &["unknown provider `acme`"],
         ),
     ];
     for (file, text, said) in table {
@@ -213,18 +213,18 @@ async fn errors_in_a_suite_name_their_location() {
     for (args, said) in [
         (
             &["--json", "nowhere/report.json"][..],
-            "nowhere/report.json cannot be written",
+            "cannot write nowhere/report.json",
         ),
-        (&["--scenario", "nothing*"], "no scenario is of this name"),
+        (&["--scenario", "nothing*"], "no scenario matches this name"),
         (&["--approve", "later"], "an evaluation cannot wait"),
-        (&["--min-passed", "90"], "it must be a share"),
+        (&["--min-passed", "90"], "must be a number"),
         (
             &["--compare", "shop.yaml"],
             "the file is not an evaluation report",
         ),
         (
             &["--compare", "nope.json"],
-            "error: nope.json: the report cannot be read: file not found\n",
+            "error: nope.json: cannot read the report: file not found\n",
         ),
         (
             &["--scenario", "nothing*", "--kind", "casual*"],
@@ -418,7 +418,7 @@ async fn two_reports_are_compared() {
     assert_eq!(done.code, 1, "{done}");
     assert!(
         done.stderr
-            .contains("missed: offline/planner: passed: 100.0 % before, 50.0 % now"),
+            .contains("missed: offline/planner: passed: 100.0% before, 50.0% now"),
         "{done}"
     );
     let back = [
@@ -455,7 +455,7 @@ async fn incomparable_reports_are_not_an_improvement() {
     let worse = ["--fail-if-worse"];
     let none = "missed: nothing can be compared";
     let gone =
-        "missed: offline/planner: `The customer exists` passed 1 of 1 before, and is not there now";
+        "missed: offline/planner: `The customer exists` passed 1 of 1 before, and is missing now";
     for (now, before, said) in [
         ("newer.json", "shop.json", none),
         ("other.json", "shop.json", gone),
@@ -502,7 +502,7 @@ async fn a_failed_server_leaves_no_old_report_and_no_empty_recording() {
         (&report["runs"], &report["not_run"]),
         (&json!([]), &json!(2))
     );
-    assert_eq!(report["missed"][0], "no run was made");
+    assert_eq!(report["missed"][0], "no runs were executed");
     let page = std::fs::read_to_string(place.path().join("report.html")).unwrap();
     assert!(page.to_lowercase().starts_with("<!doctype html>"), "{page}");
     // Judging the report again fails as well.
@@ -659,7 +659,7 @@ mod interrupted {
         assert_eq!(done.code, 130, "{done}");
         assert!(
             done.stdout
-                .contains("unfinished: 2 of 3 runs were not made"),
+                .contains("unfinished: 2 of 3 runs were not executed"),
             "{done}"
         );
         let report = read(&place, "report.json");

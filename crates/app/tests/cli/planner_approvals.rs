@@ -104,8 +104,8 @@ async fn only_a_person_approves_planner_calls() {
         let done = place.run(args).await;
         assert_eq!(done.code, 0, "{keys}: {done}");
         assert!(!has_deleted(&place), "{keys}: {done}");
-        let message = "not run, because nobody is there to approve: `delete_customer`. Allow such \
-                       calls with `--approve all`";
+        let message = "not run, because no terminal is available to approve them: \
+                       `delete_customer`. Allow such calls with `--approve all`";
         assert!(done.stderr.contains(message), "{keys}: {done}");
 
         let done = place.run(["ask", "--approve", "all", question]).await;

@@ -173,11 +173,11 @@ async fn an_unmatched_request_is_reported_with_a_remedy() {
     for (args, said) in [
         (
             &["--replay", "run.jsonl", "-m", "acme/one", "?"][..],
-            "it has answers of: openai/gpt-4o-mini",
+            "Available: openai/gpt-4o-mini",
         ),
         (
             &["--replay", "gone.jsonl", "?"],
-            "gone.jsonl cannot be replayed: file or folder not found",
+            "cannot replay gone.jsonl: file or folder not found",
         ),
         (
             &["--replay", "switchboard.json", "?"],

@@ -44,7 +44,8 @@ async fn a_resumed_run_may_raise_its_step_limit() {
     let done = resume(&place, &id, &["--allow", "--max-steps", "1"]).await;
     assert_eq!(done.code, 2, "{done}");
     assert!(
-        done.stderr.contains("1 times already, and --max-steps"),
+        done.stderr
+            .contains("--max-steps must exceed 1, the number"),
         "{done}"
     );
     fake.answer(Answer::openai_chat([Say::text("Done.")]));

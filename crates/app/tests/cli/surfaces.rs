@@ -75,9 +75,10 @@ async fn the_doctor_reports_findings_and_remedies() {
     let done = place.run(["doctor"]).await;
     assert_eq!(done.code, 0, "{done}");
     for expected in [
-        "SWITCHBOARD_MODLE is set but means nothing (did you mean `SWITCHBOARD_MODEL`?)",
+        "SWITCHBOARD_MODLE is set but is not a known variable (did you mean \
+         `SWITCHBOARD_MODEL`?)",
         "no configuration file",
-        "offline/planner is asked",
+        "offline/planner (a demo model",
         "set ANTHROPIC_API_KEY to use it",
         "customer-service: 3 tools",
     ] {
@@ -94,15 +95,15 @@ async fn the_doctor_reports_findings_and_remedies() {
         .with_variable("SWITCHBOARD_NAME_RESOLVER_URL", "http://127.0.0.1:9")
         .with_variable("SWITCHBOARD_STRATEGY", "loop");
     let done = place.run(["doctor", "--no-network"]).await;
-    assert!(!done.stdout.contains("means nothing"), "{done}");
+    assert!(!done.stdout.contains("not a known variable"), "{done}");
     let named = "recipe: general-chat\nmodel: offline/planner\nfallback_models: [offline]\n";
     let place = Place::new().with_file("switchboard.yaml", named);
     let done = place.run(["doctor", "--no-network"]).await;
     assert_eq!(done.code, 0, "{done}");
     for expected in [
         "recipe        general-chat",
-        "offline/planner is asked: it is configured",
-        "offline/planner is a fallback",
+        "offline/planner (configured)",
+        "offline/planner (fallback)",
     ] {
         assert!(done.stdout.contains(expected), "{expected:?}: {done}");
     }
@@ -187,15 +188,14 @@ async fn a_public_bundled_server_needs_a_token() {
     let everywhere = ["mcp-server", "customer-service", "--http", "0.0.0.0:0"];
     let done = Place::new().run(everywhere).await;
     assert_eq!(done.code, 2, "{done}");
-    let expected = "0.0.0.0:0 can be reached from other machines, and no access token is \
-                    configured: bind to \
-                    127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`";
+    let expected = "0.0.0.0:0 is reachable from other machines, but no access token is \
+                    configured: bind to 127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`";
     assert!(done.stderr.contains(expected), "{done}");
 
     let short = Place::new().with_variable("SWITCHBOARD_TOKEN", "secret-1");
     let done = short.run(everywhere).await;
     assert_eq!(done.code, 2, "{done}");
-    let expected = "`SWITCHBOARD_TOKEN` is not a token of at least 16 letters";
+    let expected = "`SWITCHBOARD_TOKEN` must have at least 16 letters";
     assert!(done.stderr.contains(expected), "{done}");
     assert!(!done.stderr.contains("secret-1"), "{done}");
 

@@ -378,7 +378,7 @@ async fn the_wait_before_a_retry_is_shown() {
         (0, "At last.\n"),
         "{done}"
     );
-    let line = "too much at once (HTTP 429). The model is asked again (attempt 2).";
+    let line = "too much at once (HTTP 429). Retrying (attempt 2).";
     assert!(done.stderr.contains(line), "{done}");
 }
 

@@ -196,7 +196,7 @@ async fn every_route_refuses_unconfigured_context_values() {
             let problem = refused.json();
             assert_eq!(problem["field"], format!("context.{name}"), "{problem}");
             let detail = problem["detail"].as_str().unwrap();
-            assert!(detail.contains("clients may send: topic"), "{detail}");
+            assert!(detail.contains("clients can send: topic"), "{detail}");
         }
         for (path, body) in [
             (

@@ -232,7 +232,7 @@ async fn a_killed_server_leaves_the_finished_recordings() {
     assert!(refused.contains("differs in tools"), "{refused}");
     assert_eq!(by_chat(&server, "First").await, "All of it.");
     let refused = server.post("/chat", &json!({"message": "Second"})).await;
-    assert!(refused.text.contains("the recording has no response of"));
+    assert!(refused.text.contains("the recording has no response from"));
 }
 
 #[tokio::test]
@@ -282,7 +282,10 @@ async fn recording_errors_appear_before_the_server_listens() {
         (&["--record", "a", "--replay", FILE], "cannot be used with"),
         (&["--replay", "gone.jsonl"], "file or folder not found"),
         (&["--replay", "notes.txt"], "the file is not a recording"),
-        (&["--replay", FILE, "-m", "acme/one"], "it has answers of"),
+        (
+            &["--replay", FILE, "-m", "acme/one"],
+            "no responses of acme/one",
+        ),
     ] {
         let args = [&["serve", "--bind", "127.0.0.1:0"], args].concat();
         let done = place.run(args).await;

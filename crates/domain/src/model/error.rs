@@ -68,7 +68,7 @@ pub enum ModelErrorKind {
     #[error("the account's quota is used up")]
     QuotaExhausted,
     /// The provider is overloaded or has an internal error.
-    #[error("overloaded or failing")]
+    #[error("server error")]
     Overloaded {
         /// The delay before the next attempt, if the provider requests one.
         retry_after: Option<Duration>,
@@ -85,22 +85,22 @@ pub enum ModelErrorKind {
     #[error("no connection")]
     Connection,
     /// The conversation does not fit the model's context window.
-    #[error("the conversation does not fit the model")]
+    #[error("the conversation exceeds the model's context window")]
     ContextOverflow,
     /// A filter of the provider withheld the prompt or the answer.
     #[error("withheld by a content filter")]
     ContentFilter,
     /// The connection failed after the answer began.
-    #[error("the answer broke off")]
+    #[error("the answer was interrupted")]
     Interrupted,
     /// The adapter or the provider's API does not support a requested feature.
     #[error("{feature} is not supported")]
     Unsupported { feature: String },
     /// The provider's response violates its protocol, so it could not be read.
-    #[error("the provider's answer could not be read")]
+    #[error("the provider's response is invalid")]
     Protocol,
     /// A configuration value is missing or wrong.
-    #[error("configuration")]
+    #[error("configuration error")]
     Configuration,
 }
 
@@ -311,7 +311,7 @@ impl TimeoutPhase {
         match self {
             Self::Connect => "no connection",
             Self::FirstByte => "no answer",
-            Self::Idle => "the answer stalled",
+            Self::Idle => "no further data",
         }
     }
 }
@@ -321,7 +321,7 @@ fn format_field_reason(field: Option<&str>) -> String {
 }
 
 fn format_retry_delay(time: Option<Duration>) -> String {
-    time.map_or_else(String::new, |time| format!(", come back in {time:?}"))
+    time.map_or_else(String::new, |time| format!(", retry in {time:?}"))
 }
 
 #[cfg(test)]

@@ -8,16 +8,16 @@ use crate::{ModelEvent, PartStart, TooDeep};
 #[non_exhaustive]
 pub enum GrammarViolation {
     /// `Started` was emitted twice or after a part.
-    #[error("`started` must be the first event and come once")]
+    #[error("`started` must be the first event and must occur only once")]
     LateStart,
     /// A part started with an index that is not greater than all earlier ones.
-    #[error("part {index} began out of order")]
+    #[error("part {index} started out of order")]
     IndexOutOfOrder { index: u32 },
     /// An event refers to a part that did not start or is already complete.
     #[error("`{event}` for part {index}, which is not open")]
     NotOpen { index: u32, event: &'static str },
     /// A delta does not match the kind of its part, such as text for a tool use.
-    #[error("`{event}` does not fit part {index}")]
+    #[error("`{event}` does not match the kind of part {index}")]
     WrongKind { index: u32, event: &'static str },
     /// A provider state or a whole part nests JSON too deeply.
     #[error("part {index} contains data that is {too_deep}")]
@@ -26,7 +26,7 @@ pub enum GrammarViolation {
     #[error("`{event}` after `finished`")]
     AfterFinish { event: &'static str },
     /// `Retrying` was emitted after visible output.
-    #[error("`retrying` after output was shown")]
+    #[error("`retrying` after visible output")]
     LateRetry,
     /// The stream ended without `Finished`.
     #[error("the stream ended without `finished`")]

@@ -2,7 +2,7 @@
     feature = "mock",
     allow(
         clippy::ref_option_ref,
-        reason = "mockall makes one of an optional reference"
+        reason = "mockall generates references to optional references"
     )
 )]
 
@@ -244,7 +244,10 @@ pub trait RunStore: Send + Sync {
     ) -> Result<Option<RunRecord>, SessionStoreError>;
 
     /// Returns the runs of a session, or of all sessions, newest first, at most `limit`.
-    #[allow(clippy::needless_lifetimes, reason = "mockall wants it named")]
+    #[allow(
+        clippy::needless_lifetimes,
+        reason = "mockall requires a named lifetime"
+    )]
     async fn list_runs<'s>(
         &self,
         owner: &Principal,

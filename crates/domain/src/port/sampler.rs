@@ -32,7 +32,7 @@ pub struct SampleRequest {
 #[non_exhaustive]
 pub enum SampleError {
     /// The server lacks permission to request answers, or exceeded a limit.
-    #[error("{server} may not ask a model: {reason}")]
+    #[error("server `{server}` is not allowed to request sampling: {reason}")]
     NotAllowed {
         server: String,
         /// The missing permission or the exceeded limit.

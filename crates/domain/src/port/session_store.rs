@@ -152,10 +152,12 @@ pub enum SessionStoreError {
     #[error("session `{id}` does not exist")]
     NotFound { id: SessionId },
     /// The session cannot be created, because its id exists already.
-    #[error("session `{id}` exists already")]
+    #[error("session `{id}` already exists")]
     Exists { id: SessionId },
     /// The session has another number of messages than the writer expected.
-    #[error("session `{id}` holds {actual} messages, not {expected}: it was changed meanwhile")]
+    #[error(
+        "session `{id}` was changed concurrently: it has {actual} messages instead of {expected}"
+    )]
     Conflict {
         id: SessionId,
         /// The number of messages that the writer expected.
@@ -164,7 +166,7 @@ pub enum SessionStoreError {
     },
     /// The operation is refused, because the run `run` of the session is not finished. A session is
     /// not deleted while a process executes one of its runs.
-    #[error("run `{run}` of session `{session}` is not over")]
+    #[error("run `{run}` of session `{session}` has not finished")]
     Busy { session: SessionId, run: String },
     /// The principal has no run with this id.
     #[error("run `{run}` does not exist")]
@@ -172,11 +174,11 @@ pub enum SessionStoreError {
     /// The operation does not match the stored run: the id of a new run already exists, the run is
     /// finished, the numbers of new events do not follow the stored ones, or this process does not
     /// execute the run.
-    #[error("run `{run}` was changed meanwhile: {reason}")]
+    #[error("run `{run}` was changed concurrently: {reason}")]
     RunConflict { run: String, reason: String },
     /// The item that `what` names exceeds a limit of the store. `actual` is its size and `most` is
     /// the maximum, both in `unit`.
-    #[error("{what} has {actual} {unit}, and {most} are kept at most")]
+    #[error("{what} has {actual} {unit}; the maximum is {most}")]
     TooLarge {
         what: &'static str,
         actual: u64,
@@ -192,7 +194,7 @@ pub enum SessionStoreError {
     },
     /// The storage is locked by another writer, or cannot be reached. Nothing was changed, and the
     /// same operation may succeed a few seconds later.
-    #[error("the session store is busy or cannot be reached, and did not {operation}: try again")]
+    #[error("the session store is busy or unreachable and failed to {operation}: try again")]
     Unavailable {
         operation: &'static str,
         #[source]

@@ -148,7 +148,7 @@ impl ToolOutput {
             Err(too_deep) => Self {
                 is_error: true,
                 ..Self::text(format!(
-                    "The tool ran, and its result cannot be used: it is {too_deep}."
+                    "The tool ran, but its result cannot be used: it is {too_deep}."
                 ))
             },
         }
@@ -249,7 +249,7 @@ impl fmt::Debug for ProgressSink {
 #[non_exhaustive]
 pub enum ToolCallError {
     /// The tool host has no tool of this name. `available` lists the names of its tools.
-    #[error("there is no tool `{name}`; there are: {}", available.join(", "))]
+    #[error("unknown tool `{name}`. Available: {}", available.join(", "))]
     UnknownTool {
         name: String,
         available: Vec<String>,
@@ -258,7 +258,7 @@ pub enum ToolCallError {
     #[error("server `{server}` is not available: {reason}")]
     Unavailable { server: String, reason: String },
     /// The time limit passed. It is unknown whether the tool ran.
-    #[error("`{tool}` of server `{server}` did not answer within {after:?}")]
+    #[error("`{tool}` of server `{server}` did not respond within {after:?}")]
     Timeout {
         server: String,
         tool: String,
@@ -273,7 +273,7 @@ pub enum ToolCallError {
         message: String,
     },
     /// The connection broke during the call. It is unknown whether the tool ran.
-    #[error("the connection to server `{server}` broke during `{tool}`: {reason}")]
+    #[error("the connection to server `{server}` was lost during `{tool}`: {reason}")]
     Broken {
         server: String,
         tool: String,

@@ -103,7 +103,7 @@ pub(super) fn parse_benchmark_entries<T: DeserializeOwned>(
     });
     let entries = entries.collect::<Result<Vec<T>, _>>()?;
     if entries.is_empty() {
-        return Err(BfclError(format!("the {file} file has no entry")));
+        return Err(BfclError(format!("the {file} file has no entries")));
     }
     Ok(entries)
 }
@@ -133,13 +133,17 @@ impl BenchmarkQuestion {
             return Err(self.invalid_entry_error("it has no `function`"));
         }
         let [messages] = self.turns.as_slice() else {
-            return Err(self.invalid_entry_error("it has several turns, but only one is supported"));
+            return Err(
+                self.invalid_entry_error("it has several turns, but only one turn is supported")
+            );
         };
         let Some((last, before)) = messages.split_last() else {
             return Err(self.invalid_entry_error("it has no message"));
         };
         if last.role != MessageRole::User || last.content.trim().is_empty() {
-            return Err(self.invalid_entry_error("its last message must be a text of the user"));
+            return Err(
+                self.invalid_entry_error("its last message must be a user message with text")
+            );
         }
         let calls = match (category, answer) {
             (BenchmarkCategory::Irrelevance, _) => Vec::new(),

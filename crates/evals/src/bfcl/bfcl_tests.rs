@@ -263,7 +263,7 @@ multiple_0 | /question [[], []] | [{"geometry.area": {"base": [10], "height": [5
 multiple_0 | /question [[]] | [{"geometry.area": {"base": [10], "height": [5.0]}}] |
     `multiple_0`: it has no message
 multiple_0 | /question/0/0/role "assistant" | [{"geometry.area": {"base": [10],
-    "height": [5.0]}}] | `multiple_0`: its last message must be a text of the user
+    "height": [5.0]}}] | `multiple_0`: its last message must be a user message with text
 multiple_0 |  | [{"geometry.area": {"base": [10]}}, {"geometry.area": {"base": [20]}}] |
     `multiple_0`: its answer must have exactly one call
 multiple_0 |  | [{"a": {}, "b": {}}] | `multiple_0`: a call must have one function
@@ -301,8 +301,8 @@ fn invalid_entries_are_refused() {
     }
     let one = question("multiple_0", |_| {});
     let answers = answer("multiple_0", &json!([area(10)]));
-    refused("", None, "the question file has no entry");
-    refused("[]", None, "the question file has no entry");
+    refused("", None, "the question file has no entries");
+    refused("[]", None, "the question file has no entries");
     refused(
         "{}",
         None,

@@ -114,7 +114,7 @@ async fn a_named_conversation_gets_only_its_own_responses() {
     let player = file.player();
     let (model, _) = model_and_tools(&player.select_conversation("run 3"));
     let error = ask(&model, &["Hello"]).await.unwrap_err();
-    let expected = "no response of acme/one to the request of `run 3` that ends with `\"Hello\"`";
+    let expected = "no response from acme/one to the request of `run 3` that ends with `\"Hello\"`";
     assert!(error.contains(expected), "{error}");
     // Without a name, all responses are available.
     let (model, _) = model_and_tools(&player);

@@ -30,7 +30,9 @@ pub enum RecordingError {
     )]
     NotARecording,
     /// A newer program wrote the recording in a format version that this program cannot read.
-    #[error("the recording has version {found}, and this program reads version 1: update it")]
+    #[error(
+        "the recording has version {found}, but this program reads version 1: update the program"
+    )]
     UnknownVersion {
         /// Format version that the recording file contains.
         found: u32,

@@ -367,9 +367,10 @@ impl Player {
             ConversationSelection::All | ConversationSelection::Found(_) => String::new(),
         };
         format!(
-            "the recording has no response of {model} to the request{conversation} that ends with \
-             {}: {cause}. Record it again; with changing data such as dates, use `--match order`. \
-             A question without a response stays in the conversation: start a new one (`/new`)",
+            "the recording has no response from {model} to the request{conversation} that ends \
+             with {}: {cause}. Record it again; with changing data such as dates, use `--match \
+             order`. A question without a response stays in the conversation: start a new \
+             conversation (`/new`)",
             request.last_text_excerpt(),
         )
     }
@@ -470,7 +471,7 @@ impl ToolHost for Player {
                 call.name,
                 value_excerpt(&input)
             );
-            let missed = format!("the recording: {reason}");
+            let missed = format!("replay failed: {reason}");
             self.lock_state().add_missed_request(missed);
             return Err(unavailable(reason));
         };

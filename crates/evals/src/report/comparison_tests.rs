@@ -90,15 +90,15 @@ fn scenarios_are_matched_by_name_and_repetitions_are_pooled() {
         passed,
         (
             Change::Worse,
-            text("60.0 %"),
-            text("50.0 %"),
+            text("60.0%"),
+            text("50.0%"),
             text("−10.0 points")
         )
     );
     assert_eq!(
         found.list_regressions(),
         [
-            "a/one: passed: 60.0 % before, 50.0 % now",
+            "a/one: passed: 60.0% before, 50.0% now",
             "a/one: `down` passed 1 of 1 before, 0 of 1 now"
         ]
     );
@@ -151,8 +151,8 @@ fn metrics_are_better_or_worse_by_their_direction() {
     assert_eq!(
         found.list_regressions(),
         [
-            "a/one: hallucinated calls: 0.0 % before, 25.0 % now",
-            "a/one: forbidden calls: 0.0 % before, 25.0 % now"
+            "a/one: hallucinated calls: 0.0% before, 25.0% now",
+            "a/one: forbidden calls: 0.0% before, 25.0% now"
         ]
     );
 }

@@ -71,8 +71,8 @@ impl Metric {
             Self::Hallucinated => "Hallucinated calls",
             Self::Unnecessary => "Unnecessary calls",
             Self::Forbidden => "Forbidden calls",
-            Self::MedianTurn => "Turn, median",
-            Self::SlowTurn => "Turn, 95 % within",
+            Self::MedianTurn => "Turn time, median",
+            Self::SlowTurn => "Turn time, p95",
             Self::InputTokens => "Input tokens per run",
             Self::OutputTokens => "Output tokens per run",
             Self::Cost => "Cost per run",
@@ -124,7 +124,7 @@ impl Metric {
         value.map_or_else(|| UNKNOWN.to_owned(), |value| self.format_value(value))
     }
 
-    /// Formats a value with the unit of this metric, such as `93.3 %`, `1.24 s`, `1,234` or
+    /// Formats a value with the unit of this metric, such as `93.3%`, `1.24 s`, `1,234` or
     /// `$12.00`. A share is given as 0 to 1, and a duration in milliseconds.
     pub fn format_value(self, value: f64) -> String {
         match self {
@@ -134,7 +134,7 @@ impl Metric {
                 add_thousands_separators(&format!("{value:.0}"))
             }
             Self::Cost => format_dollars(value),
-            _ => format!("{:.1} %", value * 100.0),
+            _ => format!("{:.1}%", value * 100.0),
         }
     }
 
@@ -142,7 +142,7 @@ impl Metric {
     /// `−200 ms`. The text of a difference that rounds to zero is `0`.
     pub(crate) fn format_difference(self, by: f64) -> String {
         let text = self.format_value(by.abs());
-        let size = match text.strip_suffix(" %") {
+        let size = match text.strip_suffix("%") {
             Some(points) => format!("{points} points"),
             None => text,
         };
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn values_have_units() {
-        assert_eq!(Metric::Passed.format_value(0.933_333), "93.3 %");
+        assert_eq!(Metric::Passed.format_value(0.933_333), "93.3%");
         assert_eq!(Metric::Calls.format_value(1.5), "1.50");
         assert_eq!(Metric::MedianTurn.format_value(12.0), "12 ms");
         assert_eq!(Metric::SlowTurn.format_value(1_240.0), "1.24 s");

@@ -153,7 +153,10 @@ pub struct UnfinishedTurn {
 #[non_exhaustive]
 pub enum ReportError {
     /// A newer program wrote the report in a format version that this program cannot read.
-    #[error("the report has version {found}, and this program reads version {VERSION}: update it")]
+    #[error(
+        "the report has version {found}, but this program reads version {VERSION}: update the \
+         program"
+    )]
     UnknownVersion {
         /// Format version that the report file contains.
         found: u64,
@@ -255,11 +258,11 @@ impl Report {
     pub fn list_unmet_requirements(&self) -> Vec<String> {
         let mut missed: Vec<String> = Vec::new();
         if self.runs.is_empty() {
-            missed.push("no run was made".to_owned());
+            missed.push("no runs were executed".to_owned());
         }
         if self.is_unfinished() {
             missed.push(format!(
-                "the evaluation was stopped: {} of {} runs were not made",
+                "the evaluation was stopped: {} of {} runs were not executed",
                 self.not_run,
                 self.not_run.saturating_add(self.runs.len() as u64),
             ));

@@ -218,14 +218,14 @@ fn a_threshold_without_calls_is_missed() {
     );
     // And nothing at all is no success.
     let mut nothing = report(Vec::new());
-    assert_eq!(nothing.list_unmet_requirements(), ["no run was made"]);
+    assert_eq!(nothing.list_unmet_requirements(), ["no runs were executed"]);
     nothing.not_run = 4;
     nothing.thresholds = serde_json::from_value(all).unwrap();
     assert_eq!(
         nothing.list_unmet_requirements(),
         [
-            "no run was made",
-            "the evaluation was stopped: 4 of 4 runs were not made"
+            "no runs were executed",
+            "the evaluation was stopped: 4 of 4 runs were not executed"
         ]
     );
 }
@@ -320,7 +320,7 @@ fn a_report_is_read_unless_it_has_another_version() {
         .to_string();
     assert_eq!(
         newer,
-        "the report has version 2, and this program reads version 1: update it"
+        "the report has version 2, but this program reads version 1: update the program"
     );
     for (text, part) in [
         ("", "EOF"),

@@ -362,7 +362,7 @@ async fn a_stopped_evaluation_returns_the_finished_runs() {
     assert!(report.is_unfinished());
     assert_eq!(
         report.list_unmet_requirements(),
-        ["the evaluation was stopped: 3 of 5 runs were not made"]
+        ["the evaluation was stopped: 3 of 5 runs were not executed"]
     );
 }
 
@@ -451,10 +451,10 @@ async fn expectations_of_unknown_tools_are_faults() {
         [
             "unknown tool `look_upp`",
             "unknown tool `store/look_up` or `find`",
-            "`delete_*` forbids nothing: no `tool` or `server/tool` matches",
-            "`shop/*_down` forbids nothing: no `tool` or `server/tool` matches",
-            "`shop__look_up` forbids nothing: no `tool` or `server/tool` matches",
-            "`Look_up` forbids nothing: no `tool` or `server/tool` matches",
+            "`delete_*` has no effect: no `tool` or `server/tool` matches",
+            "`shop/*_down` has no effect: no `tool` or `server/tool` matches",
+            "`shop__look_up` has no effect: no `tool` or `server/tool` matches",
+            "`Look_up` has no effect: no `tool` or `server/tool` matches",
         ],
         "{:?}",
         faults(0)

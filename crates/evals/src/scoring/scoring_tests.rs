@@ -340,7 +340,7 @@ const INVALID_MATCHERS: &str = r#"
 {"$between": [1]} | `$between` needs two numbers
 {"$matches": "("} | `$matches`:
 [{"$one_of": 1}] | `$one_of` needs a list
-{"$one_of": []} | `$one_of` needs a list that is not empty
+{"$one_of": []} | `$one_of` needs a non-empty list
 {"$between": [5, 1]} | `$between` needs two numbers, the smaller one first
 "#;
 

@@ -31,7 +31,7 @@ impl AnswerCheck {
             ("lacks", &self.lacks),
         ] {
             if texts.iter().any(String::is_empty) {
-                return Err((field, "a text must not be empty".to_owned()));
+                return Err((field, "must not contain empty strings".to_owned()));
             }
         }
         match self.matches.as_deref().map(Regex::new) {

@@ -91,7 +91,7 @@ impl Matcher {
             value
                 .as_str()
                 .map(str::to_owned)
-                .ok_or_else(|| wrong_type("a text"))
+                .ok_or_else(|| wrong_type("a string"))
         };
         let items = || value.as_array().ok_or_else(|| wrong_type("a list"));
         let yes = || {
@@ -103,7 +103,7 @@ impl Matcher {
             "$any" => yes().map(|()| Self::Any)?,
             "$absent" => yes().map(|()| Self::Absent)?,
             "$one_of" => match items()?.as_slice() {
-                [] => return Err(wrong_type("a list that is not empty")),
+                [] => return Err(wrong_type("a non-empty list")),
                 several => Self::OneOf(Self::parse_matcher_list(several)?),
             },
             "$matches" => {

@@ -273,7 +273,7 @@ impl Suite {
         if self.scenarios.is_empty() {
             return suite_error(
                 "scenarios".to_owned(),
-                "the suite has no scenario: add one with a name and turns",
+                "the suite has no scenarios: add one with a name and turns",
             );
         }
         if self.repetitions == 0 || self.repetitions > MAX_REPETITIONS {
@@ -292,7 +292,7 @@ impl Suite {
             ("unnecessary", unnecessary),
         ] {
             if share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-                return suite_error(format!("thresholds.{name}"), "must be a share from 0 to 1");
+                return suite_error(format!("thresholds.{name}"), "must be a number from 0 to 1");
             }
         }
         for name in self.files.keys() {
@@ -323,7 +323,7 @@ impl Suite {
             if scenario.turns.is_empty() {
                 return suite_error(
                     format!("{place}.turns"),
-                    "the scenario has no turn: add one with `say`",
+                    "the scenario has no turns: add one with `say`",
                 );
             }
             for (number, turn) in scenario.turns.iter().enumerate() {

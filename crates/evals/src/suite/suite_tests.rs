@@ -9,12 +9,12 @@ fn refused(value: Value) -> String {
 
 /// A suite or a turn, and the start of the message.
 const INVALID_SUITES: &str = r#"
-{"scenarios": []} | scenarios: the suite has no scenario
+{"scenarios": []} | scenarios: the suite has no scenarios
 {"scenarios": [{"name": " ", "turns": []}]} | scenarios[0].name: must not be empty
-{"scenarios": [{"name": "a", "turns": []}]} | scenarios[0].turns: the scenario has no turn
+{"scenarios": [{"name": "a", "turns": []}]} | scenarios[0].turns: the scenario has no turns
 {"repetitions": 0, "scenarios": [{"name": "a", "turns": [{"say": "x"}]}]} | repetitions: must be
 {"thresholds": {"passed": 90}, "scenarios": [{"name": "a", "turns": [{"say": "x"}]}]} |
-    thresholds.passed: must be a share
+    thresholds.passed: must be a number
 {"scenarios": [{"name": "a", "turns": [{"say": "x"}]}, {"name": "a",
     "turns": [{"say": "x"}]}]} | scenarios[1].name: another scenario
 {"say": ""} | scenarios[0].turns[0].say: must not be empty
@@ -26,7 +26,7 @@ const INVALID_SUITES: &str = r#"
     scenarios[0].turns[0].calls[0].or[0]: an alternative cannot have
 {"say": "x", "answer": {"matches": "("}} | scenarios[0].turns[0].answer.matches:
 {"say": "x", "answer": {"lacks": [""]}} |
-    scenarios[0].turns[0].answer.lacks: a text must not be empty
+    scenarios[0].turns[0].answer.lacks: must not contain empty strings
 {"say": "x", "call": []} | unknown field `call`
 {"files": {"a/../../b": ""}, "scenarios": [{"name": "a", "turns": [{"say": "x"}]}]} |
     files.a/../../b: must be a relative path
@@ -42,7 +42,7 @@ const INVALID_SUITES: &str = r#"
     scenarios[0].turns[0].forbidden[0]: must be `tool` or `server/tool`
 {"say": "x", "forbidden": ["shop/"]} |
     scenarios[0].turns[0].forbidden[0]: must be `tool` or `server/tool`
-{"models": ["gpt"], "scenarios": []} | `gpt` is not a model
+{"models": ["gpt"], "scenarios": []} | `gpt` is not a valid model
 "#;
 
 #[test]
@@ -79,9 +79,9 @@ const INVALID_TOOLS: &str = r#"
 [{"name": "get"}, {"name": "delete_all"}] | {"say": "x", "calls": [{"tool": "fetch",
     "or": [{"tool": "find"}]}]} | turns[0].calls[0].tool: unknown tool `fetch` or `find`
 [{"name": "get"}, {"name": "delete_all"}] | {"say": "x", "forbidden": ["get", "delet_*"]} |
-    turns[0].forbidden[1]: `delet_*` forbids nothing
+    turns[0].forbidden[1]: `delet_*` has no effect
 [{"name": "get"}, {"name": "delete_all"}] | {"say": "x", "forbidden": ["scenario__get"]} |
-    turns[0].forbidden[0]: `scenario__get` forbids nothing
+    turns[0].forbidden[0]: `scenario__get` has no effect
 "#;
 
 #[test]

@@ -43,7 +43,7 @@ impl Turn {
             {
                 missing.push((
                     format!("forbidden[{at}]"),
-                    format!("`{text}` forbids nothing"),
+                    format!("`{text}` has no effect"),
                 ));
             }
         }

@@ -14,7 +14,7 @@ use crate::auth::store::StoreError;
 #[non_exhaustive]
 pub enum AuthError {
     /// The MCP server is a child process, so it has no OAuth login.
-    #[error("`{server}` is not an HTTP server: only HTTP servers have a login")]
+    #[error("`{server}` is a stdio server: only HTTP servers support login")]
     NotHttp {
         /// Configured name of the server.
         server: String,
@@ -29,7 +29,7 @@ pub enum AuthError {
     },
     /// A person must log in before the host can use the server.
     #[error(
-        "it needs a login: run `switchboard servers login {server}`{}",
+        "login required: run `switchboard servers login {server}`{}",
         format_scopes(scopes)
     )]
     NeedsLogin {
@@ -39,7 +39,7 @@ pub enum AuthError {
         scopes: Vec<String>,
     },
     /// A discovered URL violates a rule for OAuth requests, such as the required use of `https`.
-    #[error("the {what} `{}` is not used: {reason}", redact_url(url))]
+    #[error("the {what} `{}` is not allowed: {reason}", redact_url(url))]
     Guarded {
         /// Purpose of the URL, such as `token endpoint`.
         what: &'static str,
@@ -49,7 +49,7 @@ pub enum AuthError {
         reason: &'static str,
     },
     /// The protected-resource metadata belong to another MCP server (RFC 9728, section 3.3).
-    #[error("its metadata belong to `{found}`, not to `{expected}`")]
+    #[error("the resource metadata is for `{found}`, not for `{expected}`")]
     ResourceMismatch {
         /// URL of the MCP server in the configuration.
         expected: String,
@@ -58,7 +58,7 @@ pub enum AuthError {
     },
     /// The authorization-server metadata or the redirect contain an unexpected issuer (RFC 8414,
     /// section 3.3; RFC 9207, section 2.4).
-    #[error("the {what} is of issuer `{found}`, not of `{expected}`")]
+    #[error("the issuer in the {what} is `{found}`, expected `{expected}`")]
     IssuerMismatch {
         /// Source of the unexpected issuer: the authorization-server metadata or the redirect.
         what: &'static str,
@@ -70,8 +70,8 @@ pub enum AuthError {
     /// The MCP server names another authorization server, but the configured OAuth client belongs
     /// to an earlier one. The credentials of the client are not sent to the other server.
     #[error(
-        "its authorization server is `{found}` now, but the configured `client_id` belongs to \
-         `{expected}`: correct `issuer` and `client_id` in its configuration, or log out first"
+        "the authorization server is now `{found}`, but the configured `client_id` belongs to \
+         `{expected}`: correct `issuer` and `client_id` in the configuration, or log out first"
     )]
     IssuerChanged {
         /// Issuer of the authorization server that the client is registered with.
@@ -80,13 +80,16 @@ pub enum AuthError {
         found: String,
     },
     /// The `authorization` settings in the configuration of the server are not valid.
-    #[error("its `authorization` is not valid: {reason}")]
+    #[error("invalid `authorization`: {reason}")]
     Configuration {
         /// Description of the invalid `authorization` setting.
         reason: String,
     },
     /// The authorization server rejected a request of the client.
-    #[error("the {what} was refused: {error}{}", format_description(description.as_deref()))]
+    #[error(
+        "the {what} request was refused: {error}{}",
+        format_description(description.as_deref())
+    )]
     Refused {
         /// Name of the rejected request: `login`, `registration`, `token` or `revocation`.
         what: &'static str,
@@ -96,7 +99,7 @@ pub enum AuthError {
         description: Option<String>,
     },
     /// The browser did not open the redirect URI within the login time-out.
-    #[error("the login was not completed within {after:?}")]
+    #[error("the login timed out after {after:?}")]
     TimedOut {
         /// Login time-out, [`AuthOptions::login_timeout`](crate::auth::AuthOptions::login_timeout).
         after: Duration,
@@ -132,7 +135,7 @@ fn format_scopes(scopes: &[String]) -> String {
     if scopes.is_empty() {
         String::new()
     } else {
-        format!(" (for the scopes `{}`)", scopes.join(" "))
+        format!(" (scopes: `{}`)", scopes.join(" "))
     }
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn parse_headers(
             }
             let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| {
                 unusable(format!(
-                    "the value of header `{name}` contains characters that are not allowed"
+                    "the value of header `{name}` contains invalid characters"
                 ))
             })?;
             value.set_sensitive(true);

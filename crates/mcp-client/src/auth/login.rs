@@ -63,7 +63,7 @@ impl LoginContext<'_> {
         // 2025-03-26).
         if !self.discovered.assumed && !server.supports_pkce_s256() {
             let issuer = shorten(&server.issuer);
-            let reason = "does not support PKCE with S256, which a safe login needs";
+            let reason = "does not support PKCE with S256, which is required";
             return Err(AuthError::Failed(format!("`{issuer}` {reason}")));
         }
         let page = server.authorization_endpoint.as_deref();
@@ -273,8 +273,8 @@ impl LoginContext<'_> {
         let server = &self.discovered.server;
         let Some(endpoint) = &server.registration_endpoint else {
             return Err(AuthError::Failed(format!(
-                "`{}` accepts only registered clients: register one, and set `client_id` (and \
-                 `client_secret`) below `authorization` in its configuration",
+                "`{}` accepts only registered clients: register a client, and set `client_id` (and \
+                 `client_secret`) under `authorization` in the configuration",
                 shorten(&server.issuer)
             )));
         };
@@ -307,7 +307,7 @@ impl LoginContext<'_> {
             return Err(bad_response(
                 REGISTRATION,
                 &endpoint,
-                "it contains no `client_id`",
+                "`client_id` is missing",
             ));
         };
         let secret = text("client_secret")

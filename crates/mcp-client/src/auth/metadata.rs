@@ -67,7 +67,7 @@ impl AuthServerMetadata {
     ) -> Result<Url, AuthError> {
         let Some(endpoint) = endpoint else {
             return Err(missing_metadata_error(format_args!(
-                "`{}` names no {what}",
+                "`{}` has no {what}",
                 shorten(&self.issuer)
             )));
         };
@@ -104,7 +104,7 @@ pub(super) async fn discover_auth_server(
     if let Some(address) = &config.metadata_url {
         let address = fetch.guard.parse_url(SERVER, address)?;
         let found = fetch.get_json(SERVER, &address).await?;
-        let found = found.ok_or_else(|| bad_response(SERVER, &address, "it does not exist"))?;
+        let found = found.ok_or_else(|| bad_response(SERVER, &address, "not found"))?;
         discovered.server = parse_metadata(SERVER, &address, found)?;
         if let Some(expected) = &config.issuer {
             check_issuer(expected, &discovered.server.issuer)?;
@@ -137,7 +137,7 @@ pub(super) async fn discover_auth_server(
         };
     } else {
         return Err(missing_metadata_error(format_args!(
-            "`{}` has no metadata",
+            "`{}` has no OAuth metadata",
             shorten(&issuer)
         )));
     }
@@ -165,7 +165,7 @@ async fn resource_metadata(
         }
     }
     match (&challenge.resource_metadata, addresses.first()) {
-        (Some(_), Some(named)) => Err(bad_response(RESOURCE, named, "it does not exist")),
+        (Some(_), Some(named)) => Err(bad_response(RESOURCE, named, "not found")),
         _ => Ok(None),
     }
 }
@@ -217,7 +217,7 @@ fn parse_metadata<T: serde::de::DeserializeOwned>(
 }
 
 fn missing_metadata_error(reason: impl Display) -> AuthError {
-    AuthError::Failed(format!("it does not describe its login: {reason}"))
+    AuthError::Failed(format!("login discovery failed: {reason}"))
 }
 
 /// Returns an error if two issuers differ. RFC 8414 requires comparison as unnormalized text.
@@ -252,7 +252,9 @@ fn choose_issuer<'a>(
         .find(|server| known.contains(server))
         .or(servers.first())
         .map(String::as_str)
-        .ok_or_else(|| missing_metadata_error("its metadata name no authorization server"))
+        .ok_or_else(|| {
+            missing_metadata_error("the resource metadata lists no authorization server")
+        })
 }
 
 /// Returns the resource identifier `found` in the protected-resource metadata, or `url` if the

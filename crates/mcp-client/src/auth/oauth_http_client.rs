@@ -178,13 +178,13 @@ async fn read_response(
 
 fn unreachable_error(what: &'static str, url: &Url, error: &reqwest::Error) -> AuthError {
     let (url, reason) = (redact_url(url.as_str()), root_cause(error));
-    AuthError::Failed(format!("no answer from the {what} `{url}`: {reason}"))
+    AuthError::Failed(format!("no response from the {what} `{url}`: {reason}"))
 }
 
 pub(super) fn bad_response(what: &'static str, url: &Url, reason: impl Display) -> AuthError {
     let url = redact_url(url.as_str());
     AuthError::Failed(format!(
-        "the answer of the {what} `{url}` is not valid: {reason}"
+        "invalid response from the {what} `{url}`: {reason}"
     ))
 }
 

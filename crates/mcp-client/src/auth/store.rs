@@ -163,13 +163,16 @@ pub enum StoreError {
     },
     /// Another process, or another task of this process, held the lock of a stored login for longer
     /// than the time-out (one minute).
-    #[error("another process has held the lock of the tokens for too long (`{}`)", path.display())]
+    #[error(
+        "timed out waiting for the token lock `{}`, which another process holds",
+        path.display()
+    )]
     Busy {
         /// Path of the lock file of the stored login.
         path: PathBuf,
     },
     /// A [`TokenStore`] outside of this crate failed.
-    #[error("the token store: {reason}")]
+    #[error("the token store failed: {reason}")]
     Other {
         /// Description of the failure, which must not contain secrets.
         reason: String,
@@ -196,7 +199,7 @@ mod secret {
     use secrecy::{ExposeSecret, SecretString};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    #[allow(clippy::ref_option, reason = "serde passes it so")]
+    #[allow(clippy::ref_option, reason = "serde requires this signature")]
     pub(super) fn serialize<S: Serializer>(
         secret: &Option<SecretString>,
         serializer: S,

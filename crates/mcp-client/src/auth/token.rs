@@ -124,7 +124,7 @@ fn parse_tokens(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError>
         return Err(bad_response(
             TOKEN,
             endpoint,
-            "it contains no valid `access_token`",
+            "`access_token` is missing or invalid",
         ));
     };
     match text("token_type") {

@@ -81,11 +81,13 @@ impl RequestFailure {
             }
             ServiceError::TransportClosed => {
                 let reason = timeout(END_REASON_TIMEOUT, connection.wait_until_ended()).await;
-                Self::Broken(reason.unwrap_or_else(|_| "it closed the connection".to_owned()))
+                Self::Broken(
+                    reason.unwrap_or_else(|_| "the server closed the connection".to_owned()),
+                )
             }
             ServiceError::Cancelled { reason } => {
                 let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-                Self::Protocol(format!("it cancelled the request{reason}"))
+                Self::Protocol(format!("the server cancelled the request{reason}"))
             }
             other => Self::Protocol(other.to_string()),
         }
@@ -109,7 +111,7 @@ impl RequestFailure {
             },
             Self::Busy(reason) => ToolCallError::Unavailable {
                 server: name,
-                reason: clean(format!("it accepts no requests now ({reason})")),
+                reason: clean(format!("overloaded ({reason})")),
             },
             Self::NotSent(reason) | Self::Unavailable(reason) => ToolCallError::Unavailable {
                 server: name,

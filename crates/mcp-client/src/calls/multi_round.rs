@@ -65,7 +65,7 @@ pub(crate) async fn send_with_input_rounds(
             return Err(RequestFailure::from_service_error(server, connection, error).await);
         }
     }
-    let reason = format!("it requested input {MAX_ROUNDS} times");
+    let reason = format!("the server requested input {MAX_ROUNDS} times, which is the limit");
     Err(RequestFailure::Protocol(reason))
 }
 

@@ -235,7 +235,7 @@ async fn acquire_call_permit<'a>(
     };
     let waited = deadline.idle_limit();
     Err(server.unavailable_error(format!(
-        "it accepts {limit} at a time, and the earlier ones did not end within {waited:?}"
+        "the limit of {limit} at a time is reached, and no call ended within {waited:?}"
     )))
 }
 
@@ -269,7 +269,7 @@ fn classify_call_error(
 /// whole error message if the error has no separate reason.
 fn error_reason(error: &ToolCallError) -> String {
     match error {
-        ToolCallError::Timeout { after, .. } => format!("no answer within {after:?}"),
+        ToolCallError::Timeout { after, .. } => format!("no response within {after:?}"),
         ToolCallError::Broken { reason, .. } | ToolCallError::Unavailable { reason, .. } => {
             reason.clone()
         }

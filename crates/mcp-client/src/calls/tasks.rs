@@ -79,18 +79,18 @@ pub(crate) async fn wait_for_task(
             Some("completed") => {
                 return match state.get_mut("result").map(Value::take) {
                     Some(result @ Value::Object(_)) => Ok(result),
-                    _ => Err(protocol_error("its task completed without a result")),
+                    _ => Err(protocol_error("the task completed without a result")),
                 };
             }
             Some("failed") => return Err(task_error(&state)),
-            Some("cancelled") => return Err(protocol_error("it cancelled the task")),
+            Some("cancelled") => return Err(protocol_error("the server cancelled the task")),
             Some("input_required") => {
                 send_task_input(server, connection, call, &id, &state, &mut answered).await?;
             }
             Some("working") => {}
             // Unknown statuses are ignored, because a later protocol version may add task statuses.
             Some(other) => tracing::debug!(task = id, other, "unknown task status"),
-            None => return Err(protocol_error("its answer about the task has no status")),
+            None => return Err(protocol_error("the server reported no status for the task")),
         }
     }
 }
@@ -102,7 +102,7 @@ async fn subscribe_to_task(connection: &Connection, id: &str) -> Value {
     let request = ClientRequest::CustomRequest(request);
     match connection.send_request(request, None).await {
         Ok(_) => tracing::debug!(task = id, "the server ended a task subscription"),
-        Err(error) => tracing::debug!(task = id, %error, "no task subscription"),
+        Err(error) => tracing::debug!(task = id, %error, "failed to subscribe to a task"),
     }
     pending().await
 }
@@ -130,7 +130,7 @@ async fn poll_task(connection: &Connection, id: &str) -> Result<Value, RequestFa
                 return Err(match invalid_answer_reason(&error) {
                     Some(reason) => RequestFailure::InvalidAnswer(reason.to_owned()),
                     None => protocol_error(format!(
-                        "it does not report the status of its task: {} (code {})",
+                        "failed to get the status of the task: {} (code {})",
                         error.message, error.code.0
                     )),
                 });
@@ -143,7 +143,7 @@ async fn poll_task(connection: &Connection, id: &str) -> Result<Value, RequestFa
         if lost == MAX_LOST_POLLS || connection.is_unusable() {
             return Err(RequestFailure::Broken(reason));
         }
-        tracing::debug!(task = id, reason, "a poll of a task has no answer");
+        tracing::debug!(task = id, reason, "failed to poll a task");
         sleep(DEFAULT_INTERVAL).await;
     }
 }
@@ -174,7 +174,10 @@ async fn send_task_input(
     let input = match server.responder.collect_input(&required, &context).await {
         Some(Ok(input)) => input,
         Some(Err(error)) => {
-            let reason = format!("its task requests unavailable input: {}", error.message);
+            let reason = format!(
+                "the task requires input that is not available: {}",
+                error.message
+            );
             return Err(protocol_error(reason));
         }
         None => return Ok(()),
@@ -187,7 +190,7 @@ async fn send_task_input(
     match connection.send_request(request, None).await {
         Ok(_) => Ok(()),
         Err(error) => Err(protocol_error(format!(
-            "its task did not accept input: {error}"
+            "the task did not accept the input: {error}"
         ))),
     }
 }
@@ -202,7 +205,7 @@ fn task_error(state: &Value) -> RequestFailure {
     let field = |key: &str| state.get("error").and_then(|error| error.get(key));
     let message = field("message").and_then(Value::as_str);
     let message = message.or_else(|| state.get("statusMessage").and_then(Value::as_str));
-    let message = message.unwrap_or("its task failed").to_owned();
+    let message = message.unwrap_or("the task failed").to_owned();
     let code = field("code").and_then(Value::as_i64);
     match code.and_then(|code| i32::try_from(code).ok()) {
         Some(code) => RequestFailure::Refused(ErrorData::new(ErrorCode(code), message, None)),

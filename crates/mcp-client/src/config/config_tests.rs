@@ -153,7 +153,7 @@ fn times_are_seconds_or_text_with_a_unit() {
             assert_eq!(read, Ok(seconds), "{written}");
         } else {
             let error = read.unwrap_err().to_string();
-            assert!(error.contains("must be a time above zero"), "{error}");
+            assert!(error.contains("must be a positive duration"), "{error}");
         }
     }
 }

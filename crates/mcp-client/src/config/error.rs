@@ -27,7 +27,7 @@ pub enum ConfigError {
         reason: String,
     },
     /// Two configured servers have the same name.
-    #[error("two servers are named `{name}`: give every server a different name")]
+    #[error("duplicate server name `{name}`: give each server a unique name")]
     DuplicateName {
         /// Name that two or more servers have.
         name: String,
@@ -68,7 +68,7 @@ impl ConfigError {
         let expected = match expected {
             "a boolean" => "true or false",
             "a string" => "text",
-            "a nonzero usize" => "a whole number, at least 1",
+            "a nonzero usize" => "a whole number of at least 1",
             other => other,
         };
         Self::invalid_value(path, format!("must be {expected}"))

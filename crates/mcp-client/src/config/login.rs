@@ -127,12 +127,12 @@ impl AuthConfig {
             || self.client_secret.is_some()
             || self.private_key.is_some();
         if needs_client && self.client_id.is_none() {
-            let reason = "needs a `client_id`: set the id of a client that is registered with the \
-                          authorization server";
+            let reason = "requires a `client_id`: set the id of a client that is registered with \
+                          the authorization server";
             return Err(ConfigError::invalid_value(path, reason));
         }
         if self.lacks_issuer() {
-            let reason = "contains a `client_secret` and also needs an `issuer`, the URL of its \
+            let reason = "contains a `client_secret`, which requires an `issuer`, the URL of the \
                           authorization server. Otherwise the MCP server could choose who receives \
                           the secret";
             return Err(ConfigError::invalid_value(path, reason));
@@ -149,7 +149,7 @@ impl AuthConfig {
 fn deserialize_scopes<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<String>>, D::Error> {
-    deserialize_converted(deserializer, "a list of texts", |value| match value {
+    deserialize_converted(deserializer, "a list of strings", |value| match value {
         Value::String(text) => Some(text.split_whitespace().map(str::to_owned).collect()),
         other => read::scalars_to_texts(other),
     })
@@ -168,7 +168,7 @@ fn deserialize_client_id_url<'de, D: Deserializer<'de>>(
 }
 
 fn deserialize_port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
-    deserialize_converted(deserializer, "a port, 1 to 65535", |value| {
+    deserialize_converted(deserializer, "a port number from 1 to 65535", |value| {
         let port = value.as_u64().and_then(|port| u16::try_from(port).ok());
         port.filter(|port| *port > 0)
     })

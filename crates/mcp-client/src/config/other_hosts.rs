@@ -142,7 +142,7 @@ fn parse_server(listed: &RawServerEntry<'_>) -> Result<ServerConfig, ConfigError
 
 fn parse_usable_server(name: &str, value: &Value, path: &str) -> Result<ServerConfig, ConfigError> {
     let Value::Object(fields) = value else {
-        return Err(ConfigError::invalid_value(path, "must be a map of keys"));
+        return Err(ConfigError::invalid_value(path, "must be a map"));
     };
     let mut warnings = Vec::new();
     let ours = RawServerEntry {
@@ -248,9 +248,8 @@ fn parse_tool_names(
     }
     let is_pattern = |name: &&String| name.contains(['*', '?', '[', '(']);
     if let Some(pattern) = names.iter().find(is_pattern) {
-        let reason = format!(
-            "contains `{pattern}`: patterns are not supported, so list the names of the tools"
-        );
+        let reason =
+            format!("contains `{pattern}`: patterns are not supported, list the tool names");
         return Err(ConfigError::invalid_value(path, reason));
     }
     Ok(Some(names))

@@ -57,7 +57,7 @@ pub(super) fn deserialize_object<T: DeserializeOwned>(
 ) -> Result<T, ConfigError> {
     // Lists are rejected here, because serde would deserialize a struct from a list too.
     if !value.is_object() {
-        return Err(ConfigError::invalid_value(path, "must be a map of keys"));
+        return Err(ConfigError::invalid_value(path, "must be a map"));
     }
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = match error.path().to_string().as_str() {
@@ -120,7 +120,7 @@ pub(super) fn deserialize_converted<'de, D: Deserializer<'de>, T>(
 pub(super) fn deserialize_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    deserialize_converted(deserializer, "text, not empty", |value| {
+    deserialize_converted(deserializer, "non-empty text", |value| {
         let text = value.as_str().filter(|text| !text.trim().is_empty());
         text.map(T::from)
     })
@@ -129,13 +129,13 @@ pub(super) fn deserialize_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a st
 pub(super) fn deserialize_text_list<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<String>>, D::Error> {
-    deserialize_converted(deserializer, "a list of texts", scalars_to_texts)
+    deserialize_converted(deserializer, "a list of strings", scalars_to_texts)
 }
 
 pub(super) fn deserialize_secrets<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<(String, SecretString)>>, D::Error> {
-    deserialize_converted(deserializer, "a map of texts", |value| {
+    deserialize_converted(deserializer, "a map of strings", |value| {
         let fields = value.as_object()?.iter();
         fields
             .map(|(name, value)| Some((name.clone(), scalar_to_text(value)?.into())))
@@ -143,7 +143,7 @@ pub(super) fn deserialize_secrets<'de, D: Deserializer<'de>>(
     })
 }
 
-const TIME: &str = "a time above zero: seconds as a number, or text such as `30s`, `500ms` or `2m`";
+const TIME: &str = "a positive duration: seconds as a number, or text like `30s`, `500ms` or `2m`";
 
 pub(super) fn deserialize_duration<'de, D: Deserializer<'de>>(
     deserializer: D,
@@ -154,7 +154,7 @@ pub(super) fn deserialize_duration<'de, D: Deserializer<'de>>(
 pub(super) fn deserialize_tool_timeouts<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<(String, Duration)>>, D::Error> {
-    let expected = format!("a map of tools, each with {TIME}");
+    let expected = format!("a map of tool names, each with {TIME}");
     deserialize_converted(deserializer, &expected, |value| {
         let fields = value.as_object()?.iter();
         fields

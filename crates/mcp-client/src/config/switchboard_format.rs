@@ -143,7 +143,7 @@ impl ServerEntry {
                 Ok(login)
             }
             _ => {
-                let reason = "must be text (the header) or a map (the login)";
+                let reason = "must be text (the header value) or a map (the login settings)";
                 Err(ConfigError::invalid_value(&path, reason))
             }
         }
@@ -188,7 +188,7 @@ impl ServerEntry {
                     TransportKind::Http => "url",
                 };
                 let kind = kind.transport_name();
-                invalid(format!("has type `{kind}`, which needs `{missing}`"))
+                invalid(format!("has type `{kind}`, which requires `{missing}`"))
             }
         }
     }
@@ -202,7 +202,10 @@ fn reject_unused_key(
     is_given: bool,
 ) -> Result<(), ConfigError> {
     if is_given {
-        let reason = format!("is for servers of type `{}` only", kind.transport_name());
+        let reason = format!(
+            "is only supported for servers of type `{}`",
+            kind.transport_name()
+        );
         return Err(ConfigError::invalid_value(&join_path(path, key), reason));
     }
     Ok(())
@@ -217,9 +220,9 @@ pub(super) fn parse_transport_kind(name: &str) -> Result<TransportKind, String> 
         "stdio" | "local" => Ok(TransportKind::Stdio),
         "http" | "streamablehttp" | "remote" => Ok(TransportKind::Http),
         "sse" => Err(
-            "asks for `sse`, the HTTP+SSE transport that MCP retired in 2025: most such servers \
-             also support streamable HTTP, often at `/mcp` instead of `/sse`, so set the type to \
-             `streamable-http` and `url` to that URL; other servers need a bridge, `command: npx` \
+            "is `sse`, the HTTP+SSE transport that MCP retired in 2025. Most such servers also \
+             support streamable HTTP, often at `/mcp` instead of `/sse`: set the type to \
+             `streamable-http` and `url` to that URL. Other servers need a bridge: `command: npx` \
              with `args: [-y, mcp-remote, <url>]`"
                 .to_owned(),
         ),

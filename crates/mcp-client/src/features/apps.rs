@@ -103,7 +103,8 @@ impl McpHost {
         let page = read.items.into_iter().find(|content| {
             is_app_uri(&content.uri) && content.media_type.as_deref().is_some_and(is_app_media_type)
         });
-        let page = page.ok_or_else(|| invalid(format!("has no `{uri}` of {APP_MEDIA_TYPE}")))?;
+        let page = page
+            .ok_or_else(|| invalid(format!("has no content `{uri}` of type {APP_MEDIA_TYPE}")))?;
         let html = page.to_bytes().and_then(|it| String::from_utf8(it).ok());
         let html = html.ok_or_else(|| invalid(format!("has a page `{uri}` that is not UTF-8")))?;
         let mut meta = page.meta;

@@ -30,7 +30,7 @@ const FIRST_WITH_COMPLETIONS: &str = "2025-03-26";
 #[non_exhaustive]
 pub enum FeatureError {
     /// The server does not declare the capability that the request needs.
-    #[error("server `{server}` does not support {capability}: it declares no such capability")]
+    #[error("server `{server}` does not declare the capability {capability}")]
     Unsupported {
         /// Configured name of the server.
         server: String,
@@ -39,7 +39,7 @@ pub enum FeatureError {
         capability: &'static str,
     },
     /// The requested URI does not start with `ui://`, so no request was sent to the server.
-    #[error("`{uri}` is not a page of server `{server}`: URIs of pages start with `ui://`")]
+    #[error("`{uri}` is not a page of server `{server}`: page URIs start with `ui://`")]
     NotAPage {
         /// Configured name of the server.
         server: String,
@@ -254,6 +254,6 @@ impl<'a> FeatureClient<'a> {
 pub(super) fn parse_item<T: DeserializeOwned>(item: &Value, list: &str) -> Result<T, String> {
     T::deserialize(item).map_err(|error| {
         let error = shorten(&error.to_string());
-        format!("an item of {list} is not valid: {error}")
+        format!("invalid item in {list}: {error}")
     })
 }

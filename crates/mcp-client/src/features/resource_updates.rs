@@ -157,10 +157,10 @@ impl ResourceWatch {
                     return Some(self.uri.clone());
                 }
                 Err(error @ FeatureError::Unsupported { .. }) => {
-                    tracing::warn!(%error, uri = self.uri, "cannot watch a resource any more");
+                    tracing::warn!(%error, uri = self.uri, "can no longer watch a resource");
                     return None;
                 }
-                Err(error) => tracing::debug!(%error, uri = self.uri, "no subscription"),
+                Err(error) => tracing::debug!(%error, uri = self.uri, "failed to subscribe"),
             }
         }
     }

@@ -12,9 +12,9 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Creates a backoff. Jitter reduces each delay to a random value from 50 % to 100 %.
+    /// Creates a backoff. Jitter reduces each delay to a random value from 50% to 100%.
     pub(crate) fn new(first: Duration, max: Duration) -> Self {
-        // `with_jitter` adds up to 100 % to each delay, so half of each delay is configured here.
+        // `with_jitter` adds up to 100% to each delay, so half of each delay is configured here.
         let delays = ExponentialBuilder::new()
             .with_min_delay(first.min(max) / 2)
             .with_max_delay(max / 2)

@@ -10,13 +10,13 @@ const STDERR_LINES: usize = 5;
 #[non_exhaustive]
 pub enum HostError {
     /// Two configured servers have the same name.
-    #[error("two servers are named `{name}`: give every server a different name")]
+    #[error("duplicate server name `{name}`: give each server a unique name")]
     DuplicateName {
         /// Name that two or more servers have.
         name: String,
     },
     /// [`McpHost::start`](crate::McpHost::start) was called outside a tokio runtime.
-    #[error("an MCP host needs a running tokio runtime")]
+    #[error("an MCP host requires a running tokio runtime")]
     NoRuntime,
     /// A server that the configuration marks as `required` is not available.
     #[error(
@@ -42,7 +42,7 @@ pub(crate) enum StartError {
         command: String,
         contains_arguments: bool,
     },
-    #[error("its working directory `{}` does not exist", path.display())]
+    #[error("the working directory `{}` does not exist", path.display())]
     NoDirectory { path: PathBuf },
     #[error("`{command}` could not be started: {source}")]
     Spawn {
@@ -51,7 +51,7 @@ pub(crate) enum StartError {
     },
     #[error("{status}")]
     Exited { status: String },
-    #[error("it was not ready within {after:?}: {waiting_for}")]
+    #[error("not ready within {after:?}: {waiting_for}")]
     TimedOut {
         after: Duration,
         waiting_for: &'static str,
@@ -60,7 +60,7 @@ pub(crate) enum StartError {
     /// log in.
     #[error("{reason}")]
     Unauthorized { reason: String, needs_person: bool },
-    #[error("no protocol version in common: it supports {}", server_supports.join(", "))]
+    #[error("no common protocol version: the server supports {}", server_supports.join(", "))]
     NoCommonVersion { server_supports: Vec<String> },
     #[error("the handshake failed: {reason}")]
     Handshake {
@@ -73,9 +73,9 @@ pub(crate) enum StartError {
         /// `initialize` (2026-07-28).
         is_modern: bool,
     },
-    #[error("it did not list its tools: {reason}")]
+    #[error("failed to list its tools: {reason}")]
     Listing { reason: String },
-    #[error("its configuration cannot be used: {reason}")]
+    #[error("invalid configuration: {reason}")]
     Configuration { reason: String },
 }
 
@@ -141,12 +141,12 @@ fn format_stderr(lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    format!("; the last lines of its stderr: {}", lines.join(" | "))
+    format!("; last lines of stderr: {}", lines.join(" | "))
 }
 
 fn install_hint(command: &str, contains_arguments: bool) -> String {
     if contains_arguments {
-        return "; it seems to contain arguments, which belong in `args`".to_owned();
+        return "; the command seems to contain arguments, which belong in `args`".to_owned();
     }
     let product = match command {
         "npx" | "node" | "npm" => Some("Node.js, https://nodejs.org"),

@@ -118,7 +118,7 @@ impl CircuitBreakers {
         let breakers = lock_mutex(&self.breakers);
         if breakers.server.open.is_some() {
             let reason = format!(
-                "its last calls had no answer ({}); it is called again after a pause",
+                "the last calls failed ({}); calls resume after a pause",
                 breakers.server.last_failure
             );
             return Some((ServerState::Blocked, reason));
@@ -129,7 +129,7 @@ impl CircuitBreakers {
             .collect();
         open.sort_unstable();
         let reason = format!(
-            "tools whose last calls had no answer are called again after a pause: {}",
+            "calls of some tools failed and resume after a pause: {}",
             open.join(", ")
         );
         (!open.is_empty()).then_some((ServerState::Degraded, reason))
@@ -138,7 +138,7 @@ impl CircuitBreakers {
 
 impl BreakerStates {
     fn check_call_allowed(&self, tool: &str) -> Result<(), String> {
-        self.server.check_call_allowed("its last calls")?;
+        self.server.check_call_allowed("the last calls")?;
         match self.tools.get(tool) {
             Some(breaker) => breaker.check_call_allowed(&format!("the last calls of `{tool}`")),
             None => Ok(()),
@@ -155,7 +155,7 @@ impl Breaker {
         };
         let rest = open.until.saturating_duration_since(Instant::now());
         let retry = if open.is_probed {
-            "another call probes it now".to_owned()
+            "a test call is in progress".to_owned()
         } else if rest.is_zero() {
             return Ok(());
         } else {
@@ -163,7 +163,7 @@ impl Breaker {
             format!("retry in {} s", rest.as_millis().div_ceil(1000))
         };
         let reason = &self.last_failure;
-        Err(format!("{calls} had no answer ({reason}); {retry}"))
+        Err(format!("{calls} failed ({reason}); {retry}"))
     }
 
     /// Marks an admitted call as the probe if the breaker is open. Returns whether the breaker is
@@ -271,7 +271,7 @@ mod tests {
         call(&circuits, "b", Answered);
         assert_eq!(circuits.derive_server_state(), None);
         call(&circuits, "a", NoAnswer);
-        let rejection = "the last calls of `a` had no answer (silence); retry in 10 s";
+        let rejection = "the last calls of `a` failed (silence); retry in 10 s";
         assert_eq!(circuits.check_call_allowed("a").unwrap_err(), rejection);
         assert_eq!(circuits.admit_call("a").err().as_deref(), Some(rejection));
         call(&circuits, "b", Answered);
@@ -282,7 +282,7 @@ mod tests {
         advance(Duration::from_secs(10)).await;
         let probe = circuits.admit_call("a").ok();
         let rejection = circuits.check_call_allowed("a").unwrap_err();
-        assert!(rejection.ends_with("another call probes it now"));
+        assert!(rejection.ends_with("a test call is in progress"));
         // The probe is cancelled, so the next call is the probe.
         drop(probe);
         call(&circuits, "a", Answered);

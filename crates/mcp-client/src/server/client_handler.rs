@@ -71,7 +71,7 @@ impl ConnectionHandler {
         answer.await.unwrap_or_else(|| {
             tracing::debug!(
                 server = self.server.config.name,
-                "an elicitation without a running call"
+                "received an elicitation without a running call"
             );
             Ok(json!({"action": "cancel"}))
         })

@@ -122,7 +122,7 @@ async fn connect_stdio(
         Err(error) if !error.is_retryable() => return Err(error),
         Err(error) => error,
     };
-    tracing::debug!(server = server.config.name, %first, "second attempt in a new process");
+    tracing::debug!(server = server.config.name, %first, "retrying the handshake in a new process");
     if let Some(process) = process.take() {
         process.stop_gracefully(RETRY_GRACE).await;
     }
@@ -209,7 +209,7 @@ async fn connect_http(
         Ok(Err(error)) if !error.is_retryable() => return Err(error),
         Ok(Err(StartError::Handshake { reason, .. })) => reason,
         Ok(Err(error)) => error.to_string(),
-        Err(_) => "no answer".to_owned(),
+        Err(_) => "no response".to_owned(),
     };
     tracing::debug!(
         server = server.config.name,
@@ -220,7 +220,7 @@ async fn connect_http(
     if let Err(StartError::Handshake { reason, .. }) = &mut second
         && *reason != first_error
     {
-        *reason = format!("{reason} (and `server/discover` before it: {first_error})");
+        *reason = format!("{reason} (after `server/discover` failed: {first_error})");
     }
     second
 }
@@ -255,7 +255,7 @@ async fn set_log_level(server: &Server, peer: &Peer<RoleClient>) {
     let request = ClientRequest::SetLevelRequest(SetLevelRequest::new(params));
     let options = PeerRequestOptions::no_options();
     if let Err(error) = peer.send_request_with_option(request, options).await {
-        tracing::debug!(server = server.config.name, %error, "the log level was not set");
+        tracing::debug!(server = server.config.name, %error, "failed to set the log level");
     }
 }
 

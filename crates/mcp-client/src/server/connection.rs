@@ -180,7 +180,7 @@ async fn send_cancellation(
 ) -> Result<(), ServiceError> {
     match cancellation {
         CancelTarget::Request(id) => {
-            let reason = "the client does not wait for the result any more".to_owned();
+            let reason = "the client no longer waits for the result".to_owned();
             let params = CancelledNotificationParam::new(Some(id), Some(reason));
             peer.notify_cancelled(params).await
         }

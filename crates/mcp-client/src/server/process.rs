@@ -63,7 +63,7 @@ impl ServerProcess {
             cwd,
         } = &server.config.transport
         else {
-            let reason = "it is not a program".to_owned();
+            let reason = "the server is not a program".to_owned();
             return Err(StartError::Configuration { reason });
         };
         let environment = child_environment(std::env::vars_os(), env);
@@ -91,7 +91,9 @@ impl ServerProcess {
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(errors)) = pipes else {
             group.kill();
-            return Err(failed(std::io::Error::other("its pipes are missing")));
+            return Err(failed(std::io::Error::other(
+                "the pipes of the process are missing",
+            )));
         };
         let stderr_ended = CancellationToken::new();
         let ended = stderr_ended.clone().drop_guard();
@@ -115,14 +117,14 @@ impl ServerProcess {
     }
 
     /// Waits until the process has exited, and then briefly for the rest of its standard error.
-    /// Returns a description of the exit, such as `it exited with code 1`.
+    /// Returns a description of the exit, such as `process exited with code 1`.
     pub(crate) async fn wait_for_exit(&mut self) -> String {
         let status = self.child.wait().await;
         // The wait is limited, because a child process of the server may keep standard error open.
         let _ = timeout(STDERR_TIMEOUT, self.stderr_ended.cancelled()).await;
         match status {
             Ok(status) => describe_exit_status(status),
-            Err(error) => format!("its exit status is unknown: {error}"),
+            Err(error) => format!("the exit status of the process is unknown: {error}"),
         }
     }
 
@@ -139,7 +141,7 @@ impl ServerProcess {
         self.group.kill();
         let _ = self.child.start_kill();
         if !self.wait_for_group_exit(KILL_TIMEOUT).await {
-            tracing::warn!("processes of a server still exist after they were killed");
+            tracing::warn!("processes of a server are still running after they were killed");
         }
     }
 
@@ -167,8 +169,8 @@ impl Drop for ServerProcess {
 
 fn describe_exit_status(status: ExitStatus) -> String {
     match status.code() {
-        Some(code) => format!("it exited with code {code}"),
-        None => format!("it was ended by {status}"),
+        Some(code) => format!("process exited with code {code}"),
+        None => format!("process terminated by {status}"),
     }
 }
 

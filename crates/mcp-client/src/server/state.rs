@@ -34,8 +34,8 @@ use crate::{
     },
 };
 
-/// Reason in call errors after the host was closed. The subject of this clause is the server.
-pub(crate) const CLOSED: &str = "it was closed";
+/// Reason in call errors after the host was closed.
+pub(crate) const CLOSED: &str = "the server was stopped";
 
 /// Default maximum number of concurrent calls per server. Further calls wait.
 const DEFAULT_MAX_CONCURRENT_CALLS: usize = 64;
@@ -109,9 +109,9 @@ impl ServerSnapshot {
     fn unavailable_cause(&self) -> String {
         match (&self.reason, self.state) {
             (Some(reason), _) => return reason.cause.clone(),
-            (None, ServerState::Starting) => "it is still starting",
+            (None, ServerState::Starting) => "still starting",
             (None, ServerState::Stopped) => CLOSED,
-            (None, _) => "it is not ready",
+            (None, _) => "not ready",
         }
         .to_owned()
     }
@@ -354,7 +354,7 @@ impl Server {
             (None, None) => return (ServerState::Ready, None),
             (None, Some(outdated)) => (ServerState::Degraded, outdated.to_owned()),
             (Some((ServerState::Degraded, open)), Some(outdated)) => {
-                (ServerState::Degraded, format!("{open}; and {outdated}"))
+                (ServerState::Degraded, format!("{open}; {outdated}"))
             }
             (Some(open), _) => open,
         };
@@ -372,7 +372,12 @@ impl Server {
     /// Sets the state of a server that has no connection, and removes its tools.
     pub(crate) fn set_disconnected(&self, state: ServerState, reason: Option<StatusReason>) {
         if let Some(reason) = &reason {
-            tracing::warn!(server = self.config.name, ?state, %reason, "lost an MCP server");
+            tracing::warn!(
+                server = self.config.name,
+                ?state,
+                %reason,
+                "an MCP server is no longer available"
+            );
         }
         let had_tools = !self.snapshot.borrow().tools.tools.is_empty();
         self.modify_snapshot(|snapshot| {

@@ -69,7 +69,10 @@ impl ListFreshness {
     }
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde requires this signature"
+)]
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }

@@ -54,7 +54,7 @@ const MAX_RELIST_PAUSE: Duration = Duration::from_secs(5);
 /// time, waiting for its answer does not.
 const STARTUP_PERMIT_TIME: Duration = Duration::from_millis(500);
 
-const RESTART_REQUESTED: &str = "it is restarted on request";
+const RESTART_REQUESTED: &str = "restarting on request";
 
 /// Reason why one run of a server ended. It determines whether and when the supervisor restarts the
 /// server.
@@ -132,9 +132,9 @@ pub(crate) async fn supervise_server(
             server.set_disconnected(ServerState::Blocked, Some(reason));
             was_ready.then(retry_interval)
         } else if was_ready && failures <= options.restarts {
-            let attempt = format!("restart {failures} of {}", options.restarts);
+            let attempt = format!("attempt {failures} of {}", options.restarts);
             server.set_starting(StatusReason {
-                cause: format!("it is restarted ({attempt}): {}", reason.cause),
+                cause: format!("restarting ({attempt}): {}", reason.cause),
                 ..reason
             });
             let delay = backoff.next_delay();
@@ -201,9 +201,9 @@ async fn run_once(
         Err(_) => ExitReason::NotStarted(StartError::TimedOut {
             after: limit,
             waiting_for: if is_listing.load(Ordering::Relaxed) {
-                "it has not listed its tools"
+                "waiting for the tool list"
             } else {
-                "it has not answered the handshake"
+                "waiting for the handshake"
             },
         }),
     }
@@ -275,7 +275,7 @@ async fn watch_server(
             // The connection has closed. If the server is a process, its exit status is often known
             // only shortly afterwards.
             let status = timeout(EXIT_TIMEOUT, wait_for_process_exit(process)).await;
-            (lost(status.unwrap_or_else(|_| "it closed the connection".to_owned())), true)
+            (lost(status.unwrap_or_else(|_| "the server closed the connection".to_owned())), true)
         }
         status = wait_for_process_exit(process) => {
             // The process has exited, but its last output may still be in the pipe. The wait for
@@ -285,7 +285,7 @@ async fn watch_server(
             (lost(status), is_closed)
         }
         reason = connection.wait_until_stale() => {
-            (lost(format!("it is reconnected: {reason}")), false)
+            (lost(format!("reconnecting: {reason}")), false)
         }
         reason = hang_detection::wait_for_hang(server, &connection, options.hang_detection) => {
             // The supervisor restarts the server because it hangs. This resets the breaker of the
@@ -362,10 +362,10 @@ async fn relist_tools_on_change(server: &Server, peer: &Peer<RoleClient>) {
             list_tools(&server.config, &server.redactor, peer),
         )
         .await;
-        match listed.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
+        match listed.unwrap_or_else(|_| Err("timed out".to_owned())) {
             Ok(tools) => server.set_tools(tools),
             Err(reason) => server.set_tools_outdated(format!(
-                "its tools changed, but it did not list them: {reason}"
+                "the tools changed, but listing them failed: {reason}"
             )),
         }
     }

@@ -129,11 +129,11 @@ impl RequestResponder {
                 Ok(values) => return Ok(Answer::Content(values.into())),
                 Err(reason) => {
                     elicitation.message =
-                        format!("{message}\n\nThe last answer was not valid: {reason}");
+                        format!("{message}\n\nThe last answer was invalid: {reason}");
                 }
             }
         }
-        tracing::warn!(server = self.server, "no answer to a form was valid");
+        tracing::warn!(server = self.server, "all answers to a form were invalid");
         Ok(Answer::Cancelled)
     }
 }
@@ -141,13 +141,13 @@ impl RequestResponder {
 /// Normalizes a URL as a browser does. Shows an internationalized host name in ASCII, and rejects a
 /// user name, because both could hide the actual host.
 fn normalize_url(text: &str) -> Result<String, String> {
-    let url = Url::parse(text).map_err(|error| format!("its URL is not valid: {error}"))?;
+    let url = Url::parse(text).map_err(|error| format!("the URL is invalid: {error}"))?;
     if !matches!(url.scheme(), "https" | "http") {
         let scheme = url.scheme();
-        return Err(format!("a browser does not open `{scheme}:` URLs"));
+        return Err(format!("`{scheme}:` URLs are not allowed"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("its URL contains a user name, which hides the host".to_owned());
+        return Err("the URL contains a user name, which could hide the host".to_owned());
     }
     Ok(url.into())
 }
@@ -165,8 +165,8 @@ mod tests {
             ("file:///etc/passwd", Err("`file:`")),
             ("javascript:alert(1)", Err("`javascript:`")),
             ("https://bank.example@evil.example/", Err("user name")),
-            ("not a URL", Err("is not valid")),
-            ("", Err("is not valid")),
+            ("not a URL", Err("is invalid")),
+            ("", Err("is invalid")),
         ] {
             match (normalize_url(text), expected) {
                 (Ok(url), Ok(expected)) => assert_eq!(url, expected),

@@ -19,12 +19,12 @@ pub(super) struct Form {
 impl Form {
     /// Parses the schema of an elicitation form. Returns an error with the reason if it is invalid.
     pub(super) fn parse(schema: &Value) -> Result<Self, String> {
-        check_depth(schema).map_err(|too_deep| format!("its form is {too_deep}"))?;
+        check_depth(schema).map_err(|too_deep| format!("the form is {too_deep}"))?;
         let properties = schema.get("properties").and_then(Value::as_object);
-        let properties = properties.ok_or("its form has no `properties`")?.clone();
+        let properties = properties.ok_or("the form has no `properties`")?.clone();
         if let Some((name, _)) = properties.iter().find(|(_, field)| !is_field_schema(field)) {
             return Err(format!(
-                "field `{name}` of its form is not a string, number, boolean or choice"
+                "field `{name}` of the form is not a string, number, boolean or choice"
             ));
         }
         let mut schema = schema.clone();
@@ -38,7 +38,7 @@ impl Form {
             assert_formats: Some(true),
         };
         let validator = SchemaValidator::compile_with_options(&schema, options)
-            .map_err(|error| format!("its form is not valid: {error}"))?;
+            .map_err(|error| format!("the form is invalid: {error}"))?;
         Ok(Self {
             properties,
             validator,
@@ -166,11 +166,11 @@ mod tests {
             (json!({"type": "object"}), "no `properties`"),
             (
                 json!({"properties": {"a": {"type": "object"}}}),
-                "field `a` of its form",
+                "field `a` of the form",
             ),
             (
                 json!({"properties": {"a": {"$ref": "http://h/s"}}}),
-                "field `a` of its form",
+                "field `a` of the form",
             ),
             (
                 json!({"properties": {"a": {"type": "array", "items": {"type": "string"}}}}),
@@ -178,9 +178,9 @@ mod tests {
             ),
             (
                 json!({"properties": {"a": {"type": "string", "minLength": "x"}}}),
-                "is not valid",
+                "is invalid",
             ),
-            (json!({"properties": {"a": 7}}), "field `a` of its form"),
+            (json!({"properties": {"a": 7}}), "field `a` of the form"),
         ] {
             let why = Form::parse(&schema).err().unwrap_or_default();
             assert!(why.contains(expected), "{schema}: {why}");

@@ -133,7 +133,8 @@ impl RequestResponder {
         let requests = result.get("inputRequests").and_then(Value::as_object);
         let count = requests.map_or(0, serde_json::Map::len);
         if count > MAX_INPUTS {
-            let reason = format!("it requested {count} inputs, more than {MAX_INPUTS}");
+            let reason =
+                format!("the server requested {count} inputs, but the limit is {MAX_INPUTS}");
             return Some(Err(ErrorData::invalid_request(reason, None)));
         }
         let mut responses = InputResponses::new();
@@ -169,11 +170,11 @@ impl RequestResponder {
                 let reason = match error.code {
                     ErrorCode::METHOD_NOT_FOUND if self.allows_sampling => "no model is available",
                     ErrorCode::METHOD_NOT_FOUND => {
-                        "set `sampling` in its configuration to allow that"
+                        "set `sampling` in the server's configuration to allow it"
                     }
                     _ => &error.message,
                 };
-                let message = format!("it needs an answer of a model: {reason}");
+                let message = format!("the server requires sampling: {reason}");
                 Err(ErrorData::new(error.code, message, None))
             }
             (_, answer) => answer,

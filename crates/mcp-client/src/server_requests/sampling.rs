@@ -32,8 +32,8 @@ impl RequestResponder {
         let request = sampling_messages::to_sample_request(&self.server, params, limits.max_tokens)
             .map_err(|reason| ErrorData::invalid_params(reason, None))?;
         if !self.count_sampling_request(limits.calls) {
-            let reason = format!("all {} allowed model answers are used", limits.calls);
-            tracing::warn!(server = self.server, reason, "sampling was rejected");
+            let reason = format!("the limit of {} model answers is reached", limits.calls);
+            tracing::warn!(server = self.server, reason, "rejected a sampling request");
             return Err(ErrorData::new(REJECTED, reason, None));
         }
         let _pending = register_pending(&self.pending, context)

@@ -141,7 +141,7 @@ pub(crate) fn to_sampling_result(response: ChatResponse) -> Result<CreateMessage
                 }
                 ToolInput::Malformed { reason, .. } => {
                     return Err(format!(
-                        "the model's call of `{}` is not valid: {reason}",
+                        "the model's call of `{}` is invalid: {reason}",
                         tool_use.name
                     ));
                 }

@@ -141,7 +141,7 @@ fn no_answer_is_an_error() {
     let broken = Part::ToolUse(ToolUse::new("u1", "look", ToolInput::parse_input("[")));
     let broken = to_sampling_result(answered(FinishReason::ToolUse, [broken])).unwrap_err();
     assert!(
-        broken.starts_with("the model's call of `look` is not valid"),
+        broken.starts_with("the model's call of `look` is invalid"),
         "{broken}"
     );
 }

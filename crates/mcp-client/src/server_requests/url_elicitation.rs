@@ -54,7 +54,7 @@ impl RequestResponder {
         context: &RequestContext,
     ) -> Result<(), String> {
         if self.elicitor.is_none() {
-            return Err("no user is present to open it".to_owned());
+            return Err("no user is available to open the URL".to_owned());
         }
         let Some(&wait) = WAITS.get(visited.waits) else {
             return Err(

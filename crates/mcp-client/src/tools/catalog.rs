@@ -71,7 +71,9 @@ impl ServerTools {
                 continue;
             }
             if !names.insert(name.clone()) {
-                problems.push(format!("it lists `{name}` twice; the first one is used"));
+                problems.push(format!(
+                    "`{name}` is listed twice; the first definition is used"
+                ));
                 continue;
             }
             tool.sequential = config.sequential;
@@ -135,7 +137,7 @@ fn check_tool_filters(config: &ServerConfig, listed: &[ListedTool], problems: &m
             if !names.contains(&name.as_str()) {
                 let similar = find_nearest(name, names.iter().copied());
                 problems.push(format!(
-                    "`{key}` names `{name}`, a tool that the server does not have{}",
+                    "`{key}` contains `{name}`, but the server has no such tool{}",
                     did_you_mean(similar)
                 ));
             }

@@ -33,9 +33,9 @@ fn configured_names_without_a_tool_are_reported() {
     assert_eq!(
         available.problems,
         [
-            "`exclude_tools` names `delete_flie`, a tool that the server does not have (did you \
-             mean `delete_file`?)",
-            "`exclude_tools` names `zzz`, a tool that the server does not have",
+            "`exclude_tools` contains `delete_flie`, but the server has no such tool (did you mean \
+             `delete_file`?)",
+            "`exclude_tools` contains `zzz`, but the server has no such tool",
         ]
     );
 }

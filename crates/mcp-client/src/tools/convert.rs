@@ -25,7 +25,7 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ListedTool,
     };
     let Some(input_schema @ Value::Object(_)) = listed.get("inputSchema") else {
         return Err(format!(
-            "tool `{name}` has no JSON object as its inputSchema"
+            "the inputSchema of tool `{name}` is not a JSON object"
         ));
     };
     let hints = listed.get("annotations");
@@ -185,9 +185,9 @@ mod tests {
             (json!({"inputSchema": {}}), "a tool has no name"),
             (
                 json!({"name": "t", "inputSchema": null}),
-                "tool `t` has no JSON object",
+                "the inputSchema of tool `t` is not",
             ),
-            (json!({"name": "t"}), "tool `t` has no JSON object"),
+            (json!({"name": "t"}), "the inputSchema of tool `t` is not"),
             (json!(7), "a tool has no name"),
         ] {
             let error = tool_from_json("s", &listed).err().unwrap();

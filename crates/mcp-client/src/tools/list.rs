@@ -30,7 +30,7 @@ pub(crate) async fn list_tools(
         "tools",
         |cursor| fetch_tool_page(peer, cursor),
         |tool| convert::tool_from_json(&config.name, tool),
-        |reason| format!("its answer {reason}"),
+        |reason| format!("the answer {reason}"),
     );
     let list = list.await.map_err(clean)?;
     let problems = list.problems.into_iter().map(clean).collect();
@@ -69,11 +69,11 @@ async fn fetch_page(
 fn failure_reason(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-            "it does not support `tools/list`".to_owned()
+            "the server does not support `tools/list`".to_owned()
         }
         ServiceError::McpError(error) => format!("{} (code {})", error.message, error.code.0),
         ServiceError::TransportSend(error) => TransportFailure::new(error).reason,
-        ServiceError::TransportClosed => "it closed the connection".to_owned(),
+        ServiceError::TransportClosed => "the server closed the connection".to_owned(),
         other => other.to_string(),
     }
 }

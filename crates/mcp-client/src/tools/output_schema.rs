@@ -88,7 +88,7 @@ impl OutputSchema {
             SchemaValidator::compile(schema)
                 .map_err(|error| {
                     let error = shorten(&error.to_string());
-                    tracing::debug!(tool = self.tool.name, error, "an outputSchema is not valid");
+                    tracing::debug!(tool = self.tool.name, error, "an outputSchema is invalid");
                 })
                 .ok()
         });

@@ -82,7 +82,7 @@ impl<T> CollectedListItems<T> {
         for item in items.into_iter().flatten() {
             match parse(item) {
                 Ok(item) => self.items.push(item),
-                Err(reason) => self.problems.push(format!("{reason}; it is skipped")),
+                Err(reason) => self.problems.push(format!("{reason} (skipped)")),
             }
         }
         items.is_some()
@@ -111,7 +111,7 @@ pub(crate) async fn collect_pages<T, E: fmt::Display, F: Future<Output = Result<
             Err(error) if is_first => return Err(error),
             failed => {
                 let reason = failed.err().map(|error| error.to_string());
-                let reason = reason.unwrap_or_else(|| format!("its answer {no_list}"));
+                let reason = reason.unwrap_or_else(|| format!("the answer {no_list}"));
                 let problem = format!("the list of {key} is incomplete: {reason}");
                 list.problems.push(problem);
                 return Ok(list);

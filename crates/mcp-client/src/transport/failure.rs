@@ -57,8 +57,8 @@ impl TransportFailure {
         Self {
             kind: FailureKind::Unauthorized { needs_person: true },
             reason: format!(
-                "it asks for authorization ({challenge}): set `authorization` or `headers` in its \
-                 configuration"
+                "authorization required ({challenge}): set `authorization` or `headers` in the \
+                 server's configuration"
             ),
         }
     }
@@ -81,7 +81,7 @@ impl TransportFailure {
             }) => return Self::unauthorized(www_authenticate_header),
             StreamableHttpError::Client(error) if error.is_connect() => {
                 let kind = FailureKind::NotProcessed;
-                let reason = format!("no connection: {}", root_cause(error));
+                let reason = format!("connection failed: {}", root_cause(error));
                 return Self { kind, reason };
             }
             // The text of a `reqwest` error contains the whole URL, so only its cause is used.
@@ -92,7 +92,7 @@ impl TransportFailure {
             StreamableHttpError::UnexpectedServerResponse(text) => {
                 (parse_status(text), shorten(text))
             }
-            StreamableHttpError::SessionExpired => (Some(404), "its session expired".to_owned()),
+            StreamableHttpError::SessionExpired => (Some(404), "the session expired".to_owned()),
             other => (None, other.to_string()),
         };
         let kind = match status {
@@ -120,24 +120,24 @@ impl TransportFailure {
                 }
                 let discover = Self::from_handshake_error(discover).reason;
                 format!(
-                    "{} (and `server/discover` before it: {discover})",
+                    "{} (after `server/discover` failed: {discover})",
                     fallback.reason
                 )
             }
             ClientInitializeError::ExpectedInitResponse(_)
             | ClientInitializeError::ExpectedInitResult(_) => {
-                "its answer to the handshake is not valid".to_owned()
+                "the answer to the handshake is invalid".to_owned()
             }
             ClientInitializeError::ConflictInitResponseId(..)
             | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
-                "it answered a request that was not sent".to_owned()
+                "the server answered a request that was not sent".to_owned()
             }
             ClientInitializeError::ConnectionClosed(waiting_for) => {
-                format!("it closed the connection before it sent its {waiting_for}")
+                format!("the server closed the connection before it sent its {waiting_for}")
             }
             ClientInitializeError::JsonRpcError(error) => {
                 let message = shorten(&error.message);
-                format!("it refused: {message} (code {})", error.code.0)
+                format!("the server refused it: {message} (code {})", error.code.0)
             }
             other => other.to_string(),
         })

@@ -131,7 +131,7 @@ impl PostRequest {
             return Ok(StreamableHttpPostResponse::Json(*message, session_id));
         }
         let excerpt = String::from_utf8_lossy(&body[..body.len().min(MAX_EXCERPT)]);
-        let text = format!("its answer is not a JSON-RPC message: {error}: {excerpt}");
+        let text = format!("the answer is not a JSON-RPC message: {error}: {excerpt}");
         Err(HttpError::UnexpectedServerResponse(text.into()))
     }
 

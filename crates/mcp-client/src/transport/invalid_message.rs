@@ -74,7 +74,7 @@ fn to_error_message(error: &serde_json::Error, id: Option<RequestId>) -> Recover
 /// Creates the error that replaces an invalid answer of a server. `reason` is a clause such as `is
 /// not valid JSON: …`.
 pub(crate) fn invalid_answer_error(reason: &str) -> ErrorData {
-    let message = format!("its answer {reason}");
+    let message = format!("the answer {reason}");
     let data = json!({ INVALID_ANSWER: reason });
     ErrorData::new(ErrorCode::PARSE_ERROR, message, Some(data))
 }

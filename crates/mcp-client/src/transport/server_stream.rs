@@ -41,7 +41,7 @@ impl ServerStream {
         let mut state = self.0.subscribe();
         let settled = state.wait_for(|is_answered| *is_answered != Some(false));
         if timeout(OPEN_TIMEOUT, settled).await.is_err() {
-            tracing::debug!("no answer to the request for the stream");
+            tracing::debug!("the server did not answer the request for the stream");
         }
     }
 }

@@ -169,7 +169,7 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
         }
         if self.line.pop_if(|last| *last == b'\n').is_none() {
             if self.line.len() > self.max_line {
-                tracing::error!(max = self.max_line, "a line is too long and is dropped");
+                tracing::error!(max = self.max_line, "dropped a line that is too long");
                 self.discarding = true;
                 self.line.clear();
             }

@@ -123,8 +123,8 @@ impl ServiceClient {
         let attempts = timeout(self.timeout, self.send_with_retries(&request)).await;
         let bytes = attempts.unwrap_or_else(|_| {
             Err(BteError::permanent_failure(format!(
-                "The service did not respond completely within {} seconds. Use fewer categories or \
-                 one entity, or try again later.",
+                "The service did not send a complete response within {} seconds. Use fewer \
+                 categories or one entity, or try again later.",
                 self.timeout.as_secs_f64()
             )))
         })?;
@@ -231,7 +231,7 @@ fn describe_http_status(
     };
     match status {
         300..=399 => format!(
-            "redirects to another address ({status}). The operator of this server must change the \
+            "redirects to another address ({status}). The operator of this server must update the \
              configured address."
         ),
         429 | 503 => {

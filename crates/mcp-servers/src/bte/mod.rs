@@ -44,9 +44,8 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
     };
     let bte = options.bte.as_ref().ok_or_else(|| {
         setting(
-            "it requires the address of a TRAPI service, such as https://bte.transltr.io/v1; set \
-             it \
-             with --url"
+            "the address of a TRAPI service is required, such as https://bte.transltr.io/v1; set \
+             it with --url"
                 .to_owned(),
         )
     })?;

@@ -19,7 +19,7 @@ use support_ticket::support_ticket_tool;
 pub(crate) const IDENTITY: BundledServer = BundledServer {
     name: "customer-service",
     title: "Customer service",
-    description: "Customers of an invented shop, the value of their accounts, and support tickets",
+    description: "Customers of a fictional shop, the value of their accounts, and support tickets",
 };
 
 static LAYOUT: Layout = Layout {
@@ -38,10 +38,10 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
     let storage = if options.data.is_some() {
         "New tickets are stored."
     } else {
-        "New tickets are lost when the server ends."
+        "New tickets are lost when the server stops."
     };
     let instructions = format!(
-        "Customers of an invented shop. A customer is named by customer_id, an integer; \
+        "Customers of a fictional shop. A customer is identified by customer_id, an integer; \
          get_recent_customers lists customers with their ids. Amounts are in euros ({CURRENCY}); \
          fields that end in _cents are integers in cents. Dates are written YYYY-MM-DD. {storage}"
     );
@@ -60,8 +60,8 @@ fn unknown_customer<T>(transaction: &Transaction<'_>, customer_id: i64) -> Resul
     let ids = transaction.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));
     let (first, last): (i64, i64) = ids?;
     Err(format!(
-        "There is no customer {customer_id}; ids go from {first} to {last}. \
-         get_recent_customers lists some."
+        "There is no customer {customer_id}; ids range from {first} to {last}. \
+         get_recent_customers lists customers."
     )
     .into())
 }

@@ -34,7 +34,7 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
     let storage = if options.data.is_some() {
         "The graph is stored."
     } else {
-        "The graph is lost when the server ends."
+        "The graph is lost when the server stops."
     };
     let instructions = format!(
         "A knowledge graph for each conversation. Node ids should be CURIEs such as NCBIGene:4353. \

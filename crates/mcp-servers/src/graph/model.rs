@@ -169,7 +169,9 @@ impl Edge {
         check_data_size(&self.data)?;
         let id = self.id.take().unwrap_or_else(|| self.default_edge_id());
         if id.chars().any(char::is_control) || id.trim() != id {
-            return Err("its id has control characters or begins or ends with a space".to_owned());
+            return Err(
+                "its id contains control characters, or starts or ends with a space".to_owned(),
+            );
         }
         if id.chars().count() > MAX_EDGE_ID {
             return Err(format!(
@@ -266,7 +268,7 @@ fn check_data_size(data: &impl Serialize) -> Result<(), String> {
         .len();
     if size > MAX_DATA {
         return Err(format!(
-            "its data has {size} bytes as JSON; at most {MAX_DATA} are possible"
+            "its data has {size} bytes as JSON; at most {MAX_DATA} are allowed"
         ));
     }
     Ok(())

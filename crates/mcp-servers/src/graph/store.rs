@@ -198,7 +198,7 @@ fn upsert_in_transaction(
     if nodes > MAX_NODES || edges > MAX_EDGES {
         return Err(format!(
             "The graph would have {nodes} nodes and {edges} edges; at most {MAX_NODES} nodes and \
-             {MAX_EDGES} edges are possible. Nothing was added."
+             {MAX_EDGES} edges are allowed. Nothing was added."
         )
         .into());
     }
@@ -322,8 +322,8 @@ fn serialize_data(id: &str, data: &impl Serialize) -> Result<String, ToolError> 
         serde_json::to_string(data).map_err(|error| ToolError::Refused(error.to_string()))?;
     if json.len() > MAX_DATA {
         return Err(format!(
-            "Nothing was added. The data of {id} would have {} bytes as JSON together with its \
-             old data; at most {MAX_DATA} are possible.",
+            "Nothing was added. The data of {id} would have {} bytes as JSON together with its old \
+             data; at most {MAX_DATA} are allowed.",
             json.len()
         )
         .into());

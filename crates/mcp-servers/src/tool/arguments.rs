@@ -96,7 +96,7 @@ fn describe_violation(schema: &Value, error: &ValidationError<'_>) -> String {
         }
         // Secrets and long values are not repeated in an error message.
         _ if is_secret || value.chars().count() > MAX_QUOTED => {
-            format!("{name} does not fit: {}.", error.masked())
+            format!("{name} is invalid: {}.", error.masked())
         }
         // Lists all choices, because the message of the validator lists only some of them.
         ValidationErrorKind::Enum { .. } => {
@@ -105,7 +105,7 @@ fn describe_violation(schema: &Value, error: &ValidationError<'_>) -> String {
             let choices = choices.join(", ");
             format!("{name} is {value}; it must be one of {choices}.")
         }
-        _ => format!("{name} does not fit: {error}."),
+        _ => format!("{name} is invalid: {error}."),
     }
 }
 

@@ -43,18 +43,18 @@ fn messages_name_the_argument_and_a_correct_value() {
         ),
         (
             json!({"path": "a", "ratio": 0.1}),
-            "ratio does not fit: 0.1 is less than the minimum of 0.5.",
+            "ratio is invalid: 0.1 is less than the minimum of 0.5.",
         ),
         (
             json!({"path": "a", "parts": [{"size": 2.5}, {"id": "b", "sise": 1}]}),
-            "parts.0.size does not fit: 2.5 is not of type \"integer\". parts.0.id is missing. \
-             Unknown argument parts.1.sise; did you mean size? The properties of parts.1 are \
-             id, size.",
+            "parts.0.size is invalid: 2.5 is not of type \"integer\". parts.0.id is missing. \
+             Unknown argument parts.1.sise; did you mean size? The properties of parts.1 are id, \
+             size.",
         ),
         (
             json!({"path": null, "depth": 10}),
-            "path does not fit: null is not of type \"string\". depth does not fit: 10 is greater \
-             than the maximum of 9.",
+            "path is invalid: null is not of type \"string\". depth is invalid: 10 is greater than \
+             the maximum of 9.",
         ),
     ] {
         assert_eq!(check(arguments.clone()), expected, "{arguments}");
@@ -88,7 +88,7 @@ fn only_whole_numbers_that_fit_become_integers() {
 #[test]
 fn long_values_are_not_repeated() {
     let text = check(json!({"path": "a", "deep": "é".repeat(500)}));
-    assert_eq!(text, "deep does not fit: value is not of type \"boolean\".");
+    assert_eq!(text, "deep is invalid: value is not of type \"boolean\".");
 }
 
 #[test]

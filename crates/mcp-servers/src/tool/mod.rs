@@ -43,7 +43,7 @@ pub(crate) enum ToolError {
     #[error("Another process has locked the data. Nothing was changed. Try again later.")]
     Busy,
     /// The database failed. Its error message is only written to the log.
-    #[error("The database failed. The log of the server contains the reason.")]
+    #[error("The database failed. The server log contains the reason.")]
     Database(#[source] rusqlite::Error),
 }
 

@@ -83,7 +83,7 @@ impl ToolServer {
         };
         let suggestion = suggest_name(name, known());
         let known = known().collect::<Vec<_>>().join(", ");
-        let message = format!("Unknown tool {name}.{suggestion} The tools are {known}.");
+        let message = format!("Unknown tool {name}.{suggestion} Available tools: {known}.");
         ErrorData::invalid_params(message, None)
     }
 }

@@ -122,7 +122,7 @@ impl HttpServer {
                 stop.cancel();
                 let ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut server).await;
                 ended.unwrap_or_else(|_| {
-                    tracing::debug!("connections were still open when the server ended");
+                    tracing::debug!("connections were still open when the server stopped");
                     Ok(())
                 })
             }

@@ -37,11 +37,11 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
 
 pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, ServerError> {
     if options.data.is_some() {
-        return Err(setting_error("it has no database; remove --data"));
+        return Err(setting_error("it does not use a database; remove --data"));
     }
     let Some(options) = &options.workspace else {
         return Err(setting_error(
-            "it requires a root folder; set it with --root FOLDER",
+            "a root folder is required; set it with --root FOLDER",
         ));
     };
     let options = options.clone();
@@ -65,7 +65,7 @@ fn build_server(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
             ErrorKind::NotADirectory => "it is not a folder".to_owned(),
             _ => error.to_string(),
         };
-        setting_error(format!("`{shown}` cannot be its root folder: {problem}"))
+        setting_error(format!("`{shown}` cannot be the root folder: {problem}"))
     })?;
     let environment =
         Environment::new(std::env::vars_os(), &options.environment).map_err(setting_error)?;
@@ -76,14 +76,16 @@ fn build_server(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
         let same = |it: &&Command| it.name == command.name && it.purpose == command.purpose;
         if commands.iter().find(same).is_some() {
             return Err(setting_error(format!(
-                "`{}` is allowed twice",
+                "command `{}` is specified twice",
                 command.name
             )));
         }
         commands.push(command);
     }
     if options.read_only && !commands.is_empty() {
-        return Err(setting_error("with --read-only no command can be allowed"));
+        return Err(setting_error(
+            "--read-only cannot be combined with allowed commands",
+        ));
     }
     let root = Arc::new(root);
     let mut tools = vec![file_load_tool(&root), file_list_tool(&root)];
@@ -111,7 +113,7 @@ fn build_instructions(options: &WorkspaceOptions, commands: &[Command]) -> Strin
         For questions about data files, use data_query and do not read them."
         .to_owned();
     if options.read_only {
-        text.push_str(" Nothing can be changed.");
+        text.push_str(" The folder is read-only.");
     } else {
         text.push_str(
             " For a small change, save one passage (old_text and new_text), not the whole file.",

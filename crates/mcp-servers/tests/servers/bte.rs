@@ -396,7 +396,7 @@ async fn requests_to_a_silent_service_time_out() {
     let result = getall(&client).await;
     let shown = refusal(&result);
     assert!(
-        shown.starts_with("The service did not respond completely within 0.25 seconds."),
+        shown.starts_with("The service did not send a complete response within 0.25 seconds."),
         "{shown}"
     );
     // Every request is given up, not left to run.
@@ -537,7 +537,7 @@ async fn the_server_does_not_start_without_a_valid_service() {
     for (options, expected) in [
         (
             ServerOptions::new(),
-            "it requires the address of a TRAPI service",
+            "the address of a TRAPI service is required",
         ),
         (
             ServerOptions::new().with_bte(BteOptions::new("bte.transltr.io")),

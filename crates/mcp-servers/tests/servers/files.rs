@@ -101,14 +101,14 @@ async fn other_files_are_refused_unchanged() {
     let file = folder.path().join("notes.txt");
     let notes = "Buy coffee.\n".repeat(1000);
     std::fs::write(&file, &notes).unwrap();
-    insta::assert_snapshot!(problem(&file).await, @"the data file `FOLDER/notes.txt` cannot be used: it is not an SQLite database; give another path, and a missing file is created");
+    insta::assert_snapshot!(problem(&file).await, @"the data file `FOLDER/notes.txt` cannot be used: it is not an SQLite database; use another path (a missing file is created)");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), notes);
 
     let file = folder.path().join("other.db");
     let other = database(&file);
     let create = "CREATE TABLE customers (id INTEGER)";
     other.execute_batch(create).unwrap();
-    insta::assert_snapshot!(problem(&file).await, @"the data file `FOLDER/other.db` cannot be used: it is the database of another program; give another path, and a missing file is created");
+    insta::assert_snapshot!(problem(&file).await, @"the data file `FOLDER/other.db` cannot be used: it is the database of another program; use another path (a missing file is created)");
     let count = "SELECT COUNT(*) FROM sqlite_schema";
     let tables: i64 = other.query_row(count, [], |row| row.get(0)).unwrap();
     assert_eq!(tables, 1);
@@ -119,11 +119,11 @@ async fn other_files_are_refused_unchanged() {
     piped.end().await;
     let newer = "PRAGMA user_version = 7";
     database(&file).execute_batch(newer).unwrap();
-    insta::assert_snapshot!(problem(&file).await, @"the data file `FOLDER/shop.db` cannot be used: a newer version wrote it (layout 7; this version supports 1); update this program");
+    insta::assert_snapshot!(problem(&file).await, @"the data file `FOLDER/shop.db` cannot be used: it was written by a newer version (layout 7; this version supports 1); update this program");
 
     let here = folder.path().join("here");
     std::fs::create_dir(&here).unwrap();
-    insta::assert_snapshot!(problem(&here).await, @"the data file `FOLDER/here` cannot be used: it is a folder; name a file in it");
+    insta::assert_snapshot!(problem(&here).await, @"the data file `FOLDER/here` cannot be used: it is a folder; specify a file in it");
 
     let missing = folder.path().join("nowhere");
     insta::assert_snapshot!(problem(&missing.join("shop.db")).await, @"the data file `FOLDER/shop.db` cannot be used: the folder `FOLDER` does not exist; create it first");
@@ -138,7 +138,7 @@ async fn a_file_that_cannot_be_created_has_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x".repeat(300));
     let text = problem(&file).await;
-    assert!(text.contains("check its name"), "{text}");
+    assert!(text.contains("check the path"), "{text}");
 }
 
 #[tokio::test]

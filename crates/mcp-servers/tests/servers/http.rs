@@ -192,8 +192,8 @@ async fn a_public_address_requires_a_token() {
         assert!(matches!(error, ServerError::Unguarded { .. }), "{error:?}");
         assert!(error.is_usage_error());
         let text = error.to_string();
-        let expected = "can be reached from other machines, and no access token is configured: bind to \
-                        127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`";
+        let expected = "is reachable from other machines, but no access token is configured: bind \
+                        to 127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`";
         assert_eq!(text, format!("{address} {expected}"));
     }
 }

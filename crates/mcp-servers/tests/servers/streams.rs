@@ -192,9 +192,9 @@ async fn unknown_servers_are_refused_with_the_known_ones() {
         .await
         .unwrap_err();
     assert!(error.is_usage_error());
-    insta::assert_snapshot!(error, @"there is no bundled server `customer_service` (did you mean `customer-service`?); there are: customer-service, graph, bte, workspace");
+    insta::assert_snapshot!(error, @"unknown bundled server `customer_service` (did you mean `customer-service`?). Available: customer-service, graph, bte, workspace");
     let error = serve_stdio("weather", options(), std::future::pending())
         .await
         .unwrap_err();
-    insta::assert_snapshot!(error, @"there is no bundled server `weather`; there are: customer-service, graph, bte, workspace");
+    insta::assert_snapshot!(error, @"unknown bundled server `weather`. Available: customer-service, graph, bte, workspace");
 }

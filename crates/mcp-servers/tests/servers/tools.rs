@@ -145,5 +145,5 @@ async fn an_unknown_tool_is_a_protocol_error() {
         panic!("{error}")
     };
     assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
-    insta::assert_snapshot!(error.message, @"Unknown tool get_recent_customer. Did you mean get_recent_customers? The tools are get_recent_customers, create_support_ticket, calculate_account_value.");
+    insta::assert_snapshot!(error.message, @"Unknown tool get_recent_customer. Did you mean get_recent_customers? Available tools: get_recent_customers, create_support_ticket, calculate_account_value.");
 }

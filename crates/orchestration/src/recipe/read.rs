@@ -25,7 +25,7 @@ const OPAQUE_KEYS: [&str; 5] = ["descriptions", "input", "result", "schema", "fo
 /// `uniqueId` is present.
 pub(super) fn parse_recipe(value: &Value) -> Result<Recipe, RecipeError> {
     let Value::Object(mut document) = normalize_recipe_document(value) else {
-        return Err(RecipeError::new("", "the recipe must be a map of keys"));
+        return Err(RecipeError::new("", "the recipe must be a map"));
     };
     let mut ignored = Vec::new();
     if document.contains_key(FOREIGN_KEY) {
@@ -245,7 +245,7 @@ pub(super) fn deserialize_descriptions<'de, D: Deserializer<'de>>(
     let texts = fields.map(|(name, text)| match text {
         Value::String(text) => Ok((name, text.trim().to_owned())),
         _ => Err(de::Error::custom(format!(
-            "the description of `{name}` must be a text"
+            "the description of `{name}` must be a string"
         ))),
     });
     texts.collect()

@@ -146,7 +146,7 @@ fn a_recipe_of_another_program_is_converted() {
 #[test]
 fn errors_name_the_path_and_the_most_similar_key() {
     for (value, expected) in [
-        (json!([]), "the recipe must be a map of keys"),
+        (json!([]), "the recipe must be a map"),
         (json!({}), "missing field `name`"),
         (
             json!({"name": "../x"}),

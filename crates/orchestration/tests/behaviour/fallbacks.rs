@@ -70,7 +70,7 @@ fn retrying(delay_ms: u64) -> ModelEvent {
     let retry = ModelRetry {
         attempt: 2,
         delay_ms,
-        reason: "test: the answer broke off".into(),
+        reason: "test: the answer was interrupted".into(),
     };
     ModelEvent::Retrying {
         retry: Box::new(retry),
@@ -132,7 +132,10 @@ async fn the_delay_before_another_attempt_is_emitted_at_its_start() {
             break (delay_ms, reason);
         }
     };
-    assert_eq!(shown, (30_000, "test: the answer broke off".to_owned()));
+    assert_eq!(
+        shown,
+        (30_000, "test: the answer was interrupted".to_owned())
+    );
     events.cancel_handle().cancel_run();
     let last = events.map(|event| event.kind).collect::<Vec<_>>().await;
     let Some(RunEventKind::RunFinished { report }) = last.last() else {

@@ -198,7 +198,7 @@ async fn without_an_approver_a_call_is_not_executed() {
     let call = &report.tool_calls[0];
     assert!(call.is_error && call.attempts == 0);
     let text = call.result.content[0].as_text();
-    assert!(text.contains("no person is available"), "{text}");
+    assert!(text.contains("no user is available"), "{text}");
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ impl ContentMapper<'_> {
     pub(crate) fn map_instruction_part<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         match part {
             Part::Text(text) => text_block(&text.text),
-            other => self.drop_part(other, "instructions are text"),
+            other => self.drop_part(other, "instructions can contain only text"),
         }
     }
 
@@ -206,7 +206,9 @@ impl ContentMapper<'_> {
             content.insert(0, Block::from_text(structured.to_string()));
         }
         if content.is_empty() && result.is_error {
-            content.push(Block::from_text("The tool failed without saying why."));
+            content.push(Block::from_text(
+                "The tool failed without an error message.",
+            ));
         }
         if !media.is_empty() {
             let name = self.names.wire_name(&result.name);

@@ -281,7 +281,9 @@ impl<'a> SamplingMapper<'a, '_> {
             self.add_warning("this API does not support a seed");
         }
         if self.request.extra.contains_key(STREAM) {
-            self.add_warning("`stream` was ignored: the delivery of the request decides it");
+            self.add_warning(
+                "`stream` was ignored: the request field `delivery` controls streaming",
+            );
         }
     }
 
@@ -335,8 +337,8 @@ fn map_response_format<'a>(
 
 fn schema_instruction(schema: &Value) -> String {
     format!(
-        "Answer with one JSON value that is valid against this JSON Schema, and with nothing else, \
-         no code fence either:\n{schema}"
+        "Answer with a single JSON value, without other text and without a code fence. The value \
+         must match this JSON Schema:\n{schema}"
     )
 }
 

@@ -97,7 +97,7 @@ impl MessagesDecoder {
         if self.done {
             return Ok(());
         }
-        let problem = "the body is not an answer";
+        let problem = "the body does not contain an answer";
         Err(protocol_error(&self.model.provider, problem, body))
     }
 
@@ -180,7 +180,7 @@ impl MessagesDecoder {
 
     fn start_block(&mut self, index: u64, mut block: JsonObject, events: &mut Vec<ModelEvent>) {
         if self.open.contains_key(&index) {
-            self.warn_unexpected("two blocks with one index", events);
+            self.warn_unexpected("two blocks with the same index", events);
             self.stop_block(index, events);
         }
         self.answer.emit_start(None, None, events);
@@ -310,7 +310,7 @@ impl MessagesDecoder {
                 } else {
                     *block = OpenBlock::Ignored;
                     let message = format!(
-                        "a call of the provider's own tool was dropped: its input is longer than \
+                        "a call of a provider's tool was dropped: its input is longer than \
                          {MAX_INPUT} bytes"
                     );
                     self.answer.warn(WarningKind::PartDropped, message, events);

@@ -74,7 +74,7 @@ impl ThinkingFields {
                     configured.as_str(),
                     level.as_str()
                 ),
-                None => format!("{model} does not support an effort"),
+                None => format!("{model} does not support effort levels"),
             };
             warnings.push(Warning::new(WarningKind::OptionDropped, message));
         }
@@ -146,8 +146,8 @@ pub(crate) fn map_reasoning_to_thinking(
         Some(model_rules::Thinking::Budget) if is_off => Thinking::Disabled.into(),
         Some(model_rules::Thinking::Budget) if max_tokens <= MIN_BUDGET => {
             warn(format!(
-                "thinking was dropped: it needs more than {MIN_BUDGET} tokens, and the answer may \
-                 have {max_tokens}"
+                "thinking was dropped: it requires more than {MIN_BUDGET} tokens, but max_tokens \
+                 is {max_tokens}"
             ));
             ThinkingFields::default()
         }

@@ -138,7 +138,10 @@ pub fn decode_body_text<'a>(provider: &str, body: &'a [u8]) -> Result<&'a str, M
 /// incomplete, the body was truncated.
 pub(crate) fn invalid_utf8_error(provider: &str, fault: Utf8Error) -> ModelError {
     let (kind, message) = match fault.error_len() {
-        None => (ModelErrorKind::Interrupted, "it ends within a character"),
+        None => (
+            ModelErrorKind::Interrupted,
+            "the body ends in the middle of a character",
+        ),
         Some(_) => (ModelErrorKind::Protocol, "the answer is not UTF-8 text"),
     };
     ModelError::new(provider, kind, message).with_source(fault)

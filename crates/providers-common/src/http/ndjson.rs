@@ -72,7 +72,7 @@ impl FrameReader for LineReader {
             self.check_length(line.len())?;
             let consumed = line.len() + 1;
             let line = str::from_utf8(line).map_err(|fault| {
-                let message = format!("the body is not JSON lines: {fault}");
+                let message = format!("the body is not newline-delimited JSON: {fault}");
                 ModelError::new(&self.provider, ModelErrorKind::Protocol, message)
             })?;
             let is_visible = self.store_line(line);

@@ -129,8 +129,12 @@ impl<M: SingleAttemptModel> AnswerAttempts<M> {
 }
 
 fn retry_event(attempts: &AttemptCounter, pause: Duration, error: &ModelError) -> ModelEvent {
-    tracing::debug!(provider = error.provider_name(), ?pause, %error, "repeating a request after a \
-        pause");
+    tracing::debug!(
+        provider = error.provider_name(),
+        ?pause,
+        %error,
+        "retrying the request after a delay"
+    );
     let retry = ModelRetry {
         attempt: attempts.attempt_number(),
         delay_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),

@@ -266,7 +266,7 @@ impl HttpTransport {
             tracing::debug!(
                 provider = self.provider(),
                 ?pause,
-                "trying again after a pause"
+                "retrying the request after a delay"
             );
             tokio::time::sleep(pause).await;
         }

@@ -38,7 +38,7 @@ pub fn requested_schema<'a>(
     match &request.response_format {
         ResponseFormat::Text => Ok(None),
         ResponseFormat::JsonSchema { .. } if capabilities.structured_output == Some(false) => Err(
-            unsupported_feature(provider, "an answer in the form of a JSON Schema"),
+            unsupported_feature(provider, "structured output with a JSON Schema"),
         ),
         ResponseFormat::JsonSchema { name, schema } => Ok(Some((name, schema))),
         _ => Err(unsupported_feature(provider, "this response format")),

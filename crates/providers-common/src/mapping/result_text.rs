@@ -35,7 +35,7 @@ pub fn push_result_content<'a>(text: &mut JoinedText<'a>, content: &'a ToolConte
 /// then starts with the word "error".
 pub fn mark_failed_result(text: &mut JoinedText<'_>) {
     if text.is_empty() {
-        *text = "Error: the tool failed without saying why".into();
+        *text = "Error: the tool failed without an error message".into();
     } else if !starts_with_error(text.as_str()) {
         text.prepend("Error: ");
     }
@@ -60,7 +60,7 @@ mod tests {
             ("no such city", "Error: no such city"),
             ("error: closed", "error: closed"),
             ("Errors everywhere", "Error: Errors everywhere"),
-            ("", "Error: the tool failed without saying why"),
+            ("", "Error: the tool failed without an error message"),
         ] {
             let mut marked = JoinedText::from(text);
             mark_failed_result(&mut marked);

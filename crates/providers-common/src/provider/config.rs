@@ -78,7 +78,7 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
             return Ok(());
         }
         Err(self.configuration_error(format!(
-            "`{}` is not an address: {remedy}",
+            "`{}` is not a valid address: {remedy}",
             redacted_address(address)
         )))
     }

@@ -161,7 +161,7 @@ impl SentRequest {
     ) -> Result<Self, ModelError> {
         let body = serde_json::to_vec(body).map_err(|fault| {
             let kind = ModelErrorKind::InvalidRequest { field: None };
-            ModelError::new(provider, kind, "the request cannot be written as JSON")
+            ModelError::new(provider, kind, "the request cannot be serialized as JSON")
                 .with_source(fault)
         })?;
         Ok(Self {

@@ -105,7 +105,7 @@ pub(super) fn prepare_root(
     changes: &mut Vec<Change>,
 ) -> HashMap<String, String> {
     if needs_root_wrapper(normal, rules) {
-        let message = "the root is not an object: it became the property `value` of one";
+        let message = "the root is not an object: it was wrapped in the property `value`";
         changes.push(Change::new("", ChangeKind::Wrapped, message));
         normal.root = wrap_root(&normal.root);
     } else if rules.object_root
@@ -132,7 +132,7 @@ fn to_object_root(normal: &NormalSchema, rules: &DialectRules, changes: &mut Vec
         if let Some(Value::Array(alternatives)) = root.shift_remove(keyword)
             && alternatives::merge_all(normal, &mut root, &alternatives)
         {
-            let message = format!("`{keyword}` of the root became one object");
+            let message = format!("`{keyword}` of the root was merged into one object");
             report(ChangeKind::Widened, &message);
         }
     }

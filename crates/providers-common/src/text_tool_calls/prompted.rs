@@ -125,9 +125,9 @@ impl PromptedTools {
             }
             (_, true) if offered.is_empty() => "a tool is required but none is declared",
             (_, true) if self.constrained => {
-                return emulated("the answer was constrained to the form of a call");
+                return emulated("the answer was constrained to the format of a tool call");
             }
-            (_, true) => "a call was asked for in the prompt; the model may answer without",
+            (_, true) => "a call was requested in the prompt; the model may answer without one",
         };
         let warning = Warning::new(WarningKind::ToolChoiceRelaxed, why);
         let why = why.to_owned();
@@ -188,9 +188,9 @@ impl PromptedTools {
         // The prompt does not describe the form of tool results, because a small model would begin
         // its answer with a result.
         text.push_str(
-            "Then stop, and wait for the results. What you do not know, such as an id, comes from \
-             a \
-             result. Never make up a result or an argument, and call no tool that is not listed.",
+            "Then stop and wait for the results. Take unknown values, such as ids, from the \
+             results. Never invent a result or an argument, and never call a tool that is not \
+             listed.",
         );
         text.push_str(self.call_instruction(request));
         text
@@ -208,10 +208,9 @@ impl PromptedTools {
             }
             (false, true) if has_format => {
                 "\n\nYour answer is JSON: either one tool call, the JSON object alone without \
-                 tags, \
-                 or the final answer in the form that was asked for."
+                 tags, or the final answer in the requested format."
             }
-            (false, _) => " If no tool helps, answer in plain words.",
+            (false, _) => " If no tool helps, answer in plain text.",
         }
     }
 }

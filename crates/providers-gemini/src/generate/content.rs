@@ -51,8 +51,8 @@ pub(crate) fn map_conversation<'a>(
     }
     if turns.hoisted > 0 {
         let message = format!(
-            "{} later instruction(s) were sent with the leading ones: this wire takes them nowhere \
-             else",
+            "{} later instruction(s) were sent with the leading ones: the API does not support \
+             them elsewhere",
             turns.hoisted
         );
         mapper.add_warning(WarningKind::PartDowngraded, message);
@@ -61,7 +61,7 @@ pub(crate) fn map_conversation<'a>(
     if turns.list.is_empty() {
         let field = Some("contents".to_owned());
         let kind = ModelErrorKind::InvalidRequest { field };
-        let message = "there is nothing to answer: no message of the person or the model";
+        let message = "there is no message to answer: add a user message";
         return Err(ModelError::new(&*mapper.model.provider, kind, message));
     }
     turns.pair_results_with_calls(&mut mapper);
@@ -70,20 +70,20 @@ pub(crate) fn map_conversation<'a>(
         turns.add_placeholder_signatures();
     }
     let why = if mapper.replay_thoughts {
-        "another model wrote them"
+        "another model created them"
     } else {
         "the API refused the signatures in this conversation"
     };
     if mapper.reasoning_dropped > 0 {
         let message = format!(
-            "{} reasoning part(s) omitted: {why}",
+            "{} reasoning part(s) were dropped: {why}",
             mapper.reasoning_dropped
         );
         mapper.add_warning(WarningKind::PartDropped, message);
     }
     if mapper.states_dropped > 0 {
         let message = format!(
-            "{} part(s) sent without the state that a model had attached: {why}",
+            "{} part(s) were sent without their provider state: {why}",
             mapper.states_dropped
         );
         mapper.add_warning(WarningKind::PartDowngraded, message);
@@ -184,7 +184,8 @@ impl<'a> ConversationTurns<'a> {
             return;
         }
         let message = format!(
-            "the instructions were sent in the person's first message: {} takes them nowhere else",
+            "the instructions were sent in the first user message: {} does not support them \
+             elsewhere",
             mapper.model.name
         );
         mapper.add_warning(WarningKind::PartDowngraded, message);
@@ -224,7 +225,7 @@ impl<'a> ConversationTurns<'a> {
         let mut turn = ConversationTurn::new(false);
         turn.parts.push(wire::Part::from_text(words));
         self.list.insert(0, turn);
-        let message = format!("`{words}` was put first: this wire begins with the user");
+        let message = format!("`{words}` was inserted: the API requires a user message first");
         mapper.add_warning(WarningKind::PartDowngraded, message);
     }
 
@@ -278,7 +279,7 @@ impl<'a> ConversationTurn<'a> {
             self.responses.push(if let Some(at) = found {
                 mapper.map_tool_result(results.remove(at), wire_id, name, &mut beside)
             } else {
-                let message = format!("call `{id}` has no result; the model receives a note");
+                let message = format!("call `{id}` has no result; an error was sent for it");
                 mapper.add_warning(WarningKind::PartDowngraded, message);
                 FunctionResponse {
                     id: wire_id,
@@ -293,8 +294,8 @@ impl<'a> ConversationTurn<'a> {
         for stray in results {
             let id = &stray.tool_use_id;
             let message = format!(
-                "the result of call `{id}` was sent as text: the call is not in the message before \
-                 it"
+                "the result of call `{id}` was sent as text: the previous message does not contain \
+                 the call"
             );
             mapper.add_warning(WarningKind::PartDowngraded, message);
             let name = &stray.name;

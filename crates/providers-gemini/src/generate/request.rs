@@ -183,7 +183,7 @@ fn map_sampling<'a>(
     let mut keep = |name: &str, value: Option<f64>| {
         // The value 1 is dropped without a warning, because it is the default.
         if ignored && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON) {
-            dropped(format!("{} takes no {name}", model.name));
+            dropped(format!("{} does not support {name}", model.name));
         }
         value.filter(|_| !ignored)
     };
@@ -192,14 +192,14 @@ fn map_sampling<'a>(
     config.stop_sequences = &sampling.stop[..sampling.stop.len().min(MAX_STOPS)];
     if sampling.stop.len() > MAX_STOPS {
         dropped(format!(
-            "{} stop sequence(s) omitted: this wire takes {MAX_STOPS}",
+            "{} stop sequence(s) were dropped: the API supports at most {MAX_STOPS}",
             sampling.stop.len() - MAX_STOPS
         ));
     }
     config.seed = sampling.seed.and_then(|seed| i32::try_from(seed).ok());
     if let Some(seed) = sampling.seed.filter(|_| config.seed.is_none()) {
         dropped(format!(
-            "seed {seed} omitted: this wire takes 0 to {}",
+            "seed {seed} was dropped: the API supports at most {}",
             i32::MAX
         ));
     }

@@ -450,7 +450,7 @@ impl GenerateDecoder {
 
     fn warn_about_other_candidates(&mut self, events: &mut Vec<ModelEvent>) {
         if !std::mem::replace(&mut self.has_other_candidates, true) {
-            let message = "the server sent several candidates; only the first is read";
+            let message = "the server sent several candidates: only the first is read";
             self.answer
                 .warn(WarningKind::UnknownWireValue, message, events);
         }
@@ -468,7 +468,7 @@ impl GenerateDecoder {
             return Err(interrupted_error(&self.model.provider, message));
         }
         if !self.has_answer {
-            let message = "the body contains no answer";
+            let message = "the body does not contain an answer";
             return Err(ModelError::new(
                 &*self.model.provider,
                 ModelErrorKind::Protocol,
@@ -501,10 +501,7 @@ impl GenerateDecoder {
             self.answer.warn(WarningKind::PartDropped, message, events);
         }
         if self.nameless > 0 {
-            let message = format!(
-                "{} call(s) came without a name and were omitted",
-                self.nameless
-            );
+            let message = format!("{} call(s) without a name were dropped", self.nameless);
             self.answer
                 .warn(WarningKind::UnknownWireValue, message, events);
             if self.calls == 0 && reason == FinishReason::Stop {

@@ -105,7 +105,7 @@ pub(crate) fn map_tools<'a>(
     }
     if request.parallel_tool_use == Some(false) && !plan.functions.is_empty() {
         let message =
-            "the model may call several tools in parallel: this wire has no switch for it";
+            "the API cannot disable parallel tool calls: the model may call several tools";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
     let (mode, allowed, outcome) = context.choose_calling_mode(&mut plan, warnings);
@@ -154,7 +154,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
             if self.is_function(&name) {
                 warn_omitted_tool(tool, "a tool of that name is declared", warnings);
             } else if server.iter().any(|it| it.name() == name) {
-                warn_omitted_tool(tool, "it is there already", warnings);
+                warn_omitted_tool(tool, "it is configured twice", warnings);
             } else {
                 server.push(tool);
             }
@@ -184,16 +184,16 @@ impl<'a, 'm> ToolContext<'a, 'm> {
     /// whether server tools are configured.
     fn map_none_choice(&self, had_server: bool, warnings: &mut Vec<Warning>) -> MappedTools<'a> {
         if self.schema_instead {
-            let how = "no tools were sent: this model takes none beside the schema of an answer";
+            let how = "no tools were sent: this model does not support them with structured output";
             return MappedTools::without_tools(emulated_tool_choice(how));
         }
         if self.capabilities.tools == Some(false) {
             return MappedTools::without_tools(emulated_tool_choice(
-                "no tools were sent to a model that has none",
+                "no tools were sent to a model without tool use",
             ));
         }
         let outcome = if had_server {
-            emulated_tool_choice("the provider's own tools were not sent")
+            emulated_tool_choice("the provider's tools were not sent")
         } else {
             ToolChoiceOutcome::Native
         };
@@ -209,9 +209,9 @@ impl<'a, 'm> ToolContext<'a, 'm> {
     /// together with the functions or the response schema of the request.
     fn omit_server_tools(&self, plan: &mut SentTools<'a, 'm>, warnings: &mut Vec<Warning>) {
         let why = if self.schema_instead {
-            "this model takes none beside the schema of an answer"
+            "this model does not support it with structured output"
         } else if !self.takes_both && !plan.functions.is_empty() {
-            "this model takes none beside functions"
+            "this model does not support it with functions"
         } else {
             return;
         };
@@ -226,7 +226,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
 
     fn unsupported_tools_error(&self) -> ModelError {
         let feature = if self.schema_instead {
-            "an answer in the form of a JSON Schema beside tools by this model"
+            "structured output with tools by this model"
         } else {
             "tool use by this model"
         };
@@ -252,12 +252,10 @@ impl<'a, 'm> ToolContext<'a, 'm> {
             return (free(plan), Vec::new(), ToolChoiceOutcome::Native);
         };
         let why = if self.capabilities.forced_tool_choice == Some(false) {
-            "this model takes no forced tool choice; it was left free to answer without"
+            "this model does not support a forced tool choice: it may answer without a tool"
         } else if plan.functions.is_empty() || !(forced.server.is_empty() || plan.server.is_empty())
         {
-            "this wire forces functions and not the provider's own tools; the model was left free \
-             to \
-             answer without"
+            "the API cannot force the provider's tools: the model may answer without a tool"
         } else {
             let names = forced.functions.iter();
             let names = names.map(|name| self.names.wire_name(name)).collect();
@@ -332,7 +330,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
 }
 
 fn warn_omitted_tool(tool: &ServerTool, why: &str, warnings: &mut Vec<Warning>) {
-    let message = format!("the provider's own `{}` was omitted: {why}", tool.name());
+    let message = format!("the provider's tool `{}` was not sent: {why}", tool.name());
     warnings.push(Warning::new(WarningKind::ToolUnavailable, message));
 }
 

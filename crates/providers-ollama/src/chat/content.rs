@@ -50,14 +50,14 @@ pub(crate) fn map_messages<'a>(
     }
     if mapper.reasoning_dropped > 0 {
         let message = format!(
-            "{} reasoning part(s) omitted: another model wrote them",
+            "{} reasoning part(s) were dropped: another model created them",
             mapper.reasoning_dropped
         );
         mapper.add_warning(WarningKind::PartDropped, message);
     }
     if mapper.states_dropped > 0 {
         let message = format!(
-            "{} part(s) sent without the state that another model had attached",
+            "{} part(s) were sent without the state of another model",
             mapper.states_dropped
         );
         mapper.add_warning(WarningKind::PartDowngraded, message);
@@ -103,7 +103,7 @@ impl<'a> MessageMapper<'a, '_> {
         for part in parts {
             match part {
                 Part::Text(text) => content.push(PARAGRAPH, &text.text),
-                other => self.warn_dropped_part(other, "instructions are text"),
+                other => self.warn_dropped_part(other, "instructions can contain only text"),
             }
         }
         if content.is_empty() {
@@ -158,7 +158,7 @@ impl<'a> MessageMapper<'a, '_> {
                     self.warn_downgraded_part(&opaque.kind, "its text");
                     content.push(PARAGRAPH, opaque.text.as_deref().unwrap_or_default());
                 }
-                other => self.warn_dropped_part(other, "a user message cannot hold it"),
+                other => self.warn_dropped_part(other, "a user message cannot contain it"),
             }
         }
         let content = Some(content).filter(|content| !content.is_empty());
@@ -204,7 +204,7 @@ impl<'a> MessageMapper<'a, '_> {
                     content.push(PARAGRAPH, opaque.text.as_deref().unwrap_or_default());
                     separator = PARAGRAPH;
                 }
-                other => self.warn_dropped_part(other, "an assistant message is text and calls"),
+                other => self.warn_dropped_part(other, "an assistant message cannot contain it"),
             }
         }
         let content = Some(content).filter(|content| !content.is_empty());
@@ -215,8 +215,8 @@ impl<'a> MessageMapper<'a, '_> {
                 ..wire::Message::new(RoleName::Assistant, content)
             });
         } else if !thinking.is_empty() {
-            let message = "reasoning omitted: the message has no other content, and an answer \
-                cannot be reasoning alone";
+            let message =
+                "reasoning was dropped: the answer has no other content, which the API requires";
             self.add_warning(WarningKind::PartDropped, message.to_owned());
         }
     }
@@ -269,16 +269,20 @@ impl<'a> MessageMapper<'a, '_> {
         let (is_supported, unsupported, plural) = match what {
             "image" => (
                 self.capabilities.images,
-                "the model sees no images",
+                "the model does not support images",
                 "images",
             ),
-            _ => (self.capabilities.audio, "the model hears no audio", "audio"),
+            _ => (
+                self.capabilities.audio,
+                "the model does not support audio",
+                "audio",
+            ),
         };
         match &media.source {
             _ if is_supported == Some(false) => Err(self.describe_media(what, media, unsupported)),
             MediaSource::Base64(data) => Ok(data),
             _ => {
-                let why = format!("this wire takes {plural} as bytes only");
+                let why = format!("the API supports {plural} only as base64");
                 Err(self.describe_media(what, media, &why))
             }
         }
@@ -303,7 +307,8 @@ impl<'a> MessageMapper<'a, '_> {
             return Err(text);
         }
         let name = format!("[resource {}]", format!("{uri} {media_type}").trim_end());
-        let message = format!("{name} was sent as these words: the model takes no such bytes");
+        let message =
+            format!("{name} was sent as this text: the model does not support its media type");
         self.add_warning(WarningKind::PartDowngraded, message);
         Err(name)
     }
@@ -322,10 +327,10 @@ impl<'a> MessageMapper<'a, '_> {
         match text {
             Some(text) => {
                 let name = format!("[{what} {}]", media.media_type);
-                self.warn_downgraded_part(&name, "text: this wire knows no documents");
+                self.warn_downgraded_part(&name, "text: the API does not support documents");
                 format!("{name}\n{text}")
             }
-            None => self.describe_media(&what, media, "this wire knows no documents"),
+            None => self.describe_media(&what, media, "the API does not support documents"),
         }
     }
 
@@ -335,14 +340,15 @@ impl<'a> MessageMapper<'a, '_> {
             MediaSource::Url(url) => format!("[{what} {}: {url}]", media.media_type),
             _ => format!("[{what} {}]", media.media_type),
         };
-        let message = format!("{name} was sent as these words: {why}");
+        let message = format!("{name} was sent as this text: {why}");
         self.add_warning(WarningKind::PartDowngraded, message);
         name
     }
 
     fn warn_dropped_part(&mut self, part: &Part, why: &str) {
         let what = part.describe_kind();
-        self.add_warning(WarningKind::PartDropped, format!("{what} omitted: {why}"));
+        let message = format!("{what} was dropped: {why}");
+        self.add_warning(WarningKind::PartDropped, message);
     }
 
     fn warn_downgraded_part(&mut self, what: &str, to: &str) {

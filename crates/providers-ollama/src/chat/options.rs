@@ -49,7 +49,8 @@ pub(crate) fn map_options(
     for (name, value) in &request.extra {
         match (name.as_str(), value) {
             (STREAM, _) => {
-                let message = "`stream` cannot be set: the adapter sets it for each request";
+                let message =
+                    "`stream` was ignored: the request field `delivery` controls streaming";
                 warnings.push(Warning::new(WarningKind::OptionDropped, message));
             }
             (OPTIONS, Value::Object(given)) => options.extend(given.clone()),
@@ -95,14 +96,14 @@ pub(crate) fn map_thinking(
     };
     if never {
         if level.is_some() {
-            dropped(format!("{} does not think: no `think`", model.name));
+            dropped(format!("{} does not support thinking", model.name));
         }
         return None;
     }
     match (level, form) {
         (None, _) if only_levels => {
             dropped(format!(
-                "thinking cannot be switched off in {}: it is asked for little",
+                "thinking cannot be disabled in {}: the level is low instead",
                 model.name
             ));
             Some(Think::Level("low"))
@@ -113,8 +114,8 @@ pub(crate) fn map_thinking(
         (Some(level), _) => {
             if level != "medium" {
                 dropped(format!(
-                    "{} is told to think, but not how much (`{level}`): the server refuses levels \
-                     for it",
+                    "{} does not support thinking levels: thinking is enabled without the level \
+                     `{level}`",
                     model.name
                 ));
             }

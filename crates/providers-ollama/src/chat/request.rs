@@ -76,8 +76,8 @@ pub fn to_wire_request<'a>(
     if format.is_some() && !declared.is_empty() {
         // A free tool choice and a requested schema are combined in `format`. `tools` and `format`
         // are therefore sent together only if a forced tool choice was relaxed.
-        let message = "`tools` and `format` are sent together: a server of one's own lets `format` \
-                       win and calls no tool";
+        let message = "`tools` and `format` were sent together: a self-hosted server applies \
+                       `format` and does not call tools";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
     let instructions = emulated

@@ -27,7 +27,7 @@ pub(crate) fn declare_function<'a>(
             ChangeKind::Widened | ChangeKind::Invalid | ChangeKind::Truncated
         )
     };
-    let of = format!("tool `{}`", tool.name);
+    let of = format!("the input schema of tool `{}`", tool.name);
     warn_schema_changes(&of, parameters.changes.iter().filter(grave), warnings);
     let own = tool.description.as_str();
     wire::Function {
@@ -97,7 +97,7 @@ fn warn_schema_changes<'c>(
     warnings: &mut Vec<Warning>,
 ) {
     if let Some(changes) = list_changes(changes) {
-        let message = format!("{of} was sent as far as the server reads it: {changes}");
+        let message = format!("{of} was changed: {changes}");
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
 }

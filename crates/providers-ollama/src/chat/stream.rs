@@ -99,7 +99,7 @@ impl ChatDecoder {
         if self.answer.has_started() {
             self.finish_decoding(events)
         } else {
-            let problem = "no answer in the body";
+            let problem = "the body does not contain an answer";
             Err(protocol_error(&self.model.provider, problem, body))
         }
     }
@@ -275,7 +275,7 @@ impl ChatDecoder {
             && self.calls == 0
             && reason == FinishReason::Stop
         {
-            let message = "the answer is not in the form that `format` asked for";
+            let message = "the answer does not match the requested `format`";
             self.answer
                 .warn(WarningKind::ToolChoiceRelaxed, message, events);
         }
@@ -308,7 +308,7 @@ impl ChatDecoder {
         };
         let cut = fault.as_ref().is_some_and(at_end);
         let (kind, what) = if cut {
-            (ModelErrorKind::Interrupted, "a line broke off")
+            (ModelErrorKind::Interrupted, "a line is incomplete")
         } else {
             (ModelErrorKind::Protocol, "a line is not a JSON object")
         };
@@ -363,7 +363,7 @@ impl WireDecoder for ChatDecoder {
             self.finish_answer(None, events);
             return Ok(());
         }
-        let message = "the stream ended before a line said `done`";
+        let message = "the stream ended without `done`";
         Err(interrupted_error(&self.model.provider, message))
     }
 }

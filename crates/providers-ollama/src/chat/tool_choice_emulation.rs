@@ -110,12 +110,12 @@ impl EmulatedToolChoice<'_> {
         match self.answer {
             None => format!(
                 "Call one of these tools now. Write one JSON object and nothing else: {call}\n\n\
-                 Tools, one a line:\n{tools}"
+                 Tools, one per line:\n{tools}"
             ),
             Some(schema) => format!(
                 "Write one JSON object and nothing else. To call one of these tools: {call}\n\
-                 To answer, once no tool is needed: {{\"{RESPONSE}\": <the answer>}}\n\n\
-                 Tools, one a line:\n{tools}\n\nThe answer follows this JSON Schema:\n{schema}"
+                 To answer when no tool is needed: {{\"{RESPONSE}\": <the answer>}}\n\n\
+                 Tools, one per line:\n{tools}\n\nThe answer must match this JSON Schema:\n{schema}"
             ),
         }
     }

@@ -41,7 +41,7 @@ pub(crate) fn map_tools<'a>(
             outcome: if request.tools.is_empty() {
                 ToolChoiceOutcome::Native
             } else {
-                emulated_tool_choice("the tools were omitted: this wire has no tool choice")
+                emulated_tool_choice("no tools were sent: the API has no tool choice")
             },
         });
     }
@@ -50,7 +50,7 @@ pub(crate) fn map_tools<'a>(
         None => map_free_tool_choice(request, schemas, warnings),
     };
     if capabilities.tools == Some(false) && !tools.declared.is_empty() {
-        let message = format!("it is known to have none; {}", error::TOOLS_REMEDY);
+        let message = format!("the model has no tool support; {}", error::TOOLS_REMEDY);
         return Err(unsupported_feature(provider, error::TOOLS).with_message(message));
     }
     warn_about_parallel_calls(request, tools.emulated.is_some(), warnings);
@@ -65,7 +65,7 @@ pub(crate) fn find_required_tools<'a>(
 ) -> Result<Option<Vec<&'a Arc<ToolDefinition>>>, ModelError> {
     if let Some(index) = request.tools.iter().position(|tool| tool.name.is_empty()) {
         let field = format!("tools[{index}].function.name");
-        return Err(invalid_request(provider, &field, "a tool without a name"));
+        return Err(invalid_request(provider, &field, "the tool has no name"));
     }
     let names = required_tools(request, provider, "tool_choice", |_| false)?;
     Ok(names.map(|names| {
@@ -97,11 +97,11 @@ fn find_forced_call_obstacle(
     capabilities: &ModelCapabilities,
 ) -> Option<&'static str> {
     if caller_sets_format(request) {
-        Some("`format` is set by the caller, and is what holds an answer to a call")
+        Some("the caller sets `format`, which is required to force a tool call")
     } else if capabilities.structured_output == Some(false)
         || capabilities.forced_tool_choice == Some(false)
     {
-        Some("this model is not held to `format`, and the wire has no tool choice")
+        Some("this model does not support `format`, and the API has no tool choice")
     } else {
         None
     }
@@ -125,7 +125,7 @@ fn map_forced_tool_choice<'a>(
     warnings: &mut Vec<Warning>,
 ) -> MappedTools<'a> {
     if let Some(why) = find_forced_call_obstacle(request, capabilities) {
-        let why = format!("{why}; it was left free to answer without a tool");
+        let why = format!("{why}; the model may answer without a tool");
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, &why));
         return MappedTools {
             declared: declare_tools(allowed.iter().copied(), schemas, warnings),
@@ -133,7 +133,7 @@ fn map_forced_tool_choice<'a>(
             outcome: ToolChoiceOutcome::Relaxed { why },
         };
     }
-    let how = "the answer was held to the form of one call by `format`, and the tools were told in \
+    let how = "`format` constrained the answer to one tool call, and the tools were described in \
                the instructions";
     MappedTools {
         declared: Vec::new(),
@@ -152,8 +152,8 @@ fn map_free_tool_choice<'a>(
     warnings: &mut Vec<Warning>,
 ) -> MappedTools<'a> {
     if let Some(schema) = find_answer_schema(request) {
-        let how = "`tools` and `format` exclude each other on this wire: one `format` holds the \
-                   answer either to a call or to the schema, and the tools were told in the \
+        let how = "the API does not support `tools` with `format`: `format` constrained the \
+                   answer to a tool call or the schema, and the tools were described in the \
                    instructions";
         return MappedTools {
             declared: Vec::new(),
@@ -181,8 +181,12 @@ pub(crate) fn caller_sets_format(request: &ChatRequest) -> bool {
 /// and an answer that `format` constrains to a call has exactly one call.
 fn warn_about_parallel_calls(request: &ChatRequest, emulated: bool, warnings: &mut Vec<Warning>) {
     let message = match (request.parallel_tool_use, emulated) {
-        (Some(false), false) => "this wire cannot ask for one tool at a time",
-        (Some(true), true) => "a call that is held to a form is the only one in its answer",
+        (Some(false), false) => {
+            "the API cannot disable parallel tool calls: the model may call several tools"
+        }
+        (Some(true), true) => {
+            "the answer can contain only one tool call, because `format` constrains it"
+        }
         _ => return,
     };
     warnings.push(Warning::new(WarningKind::OptionDropped, message));

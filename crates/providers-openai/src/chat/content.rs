@@ -261,7 +261,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
             },
             (true, Some(MediaUrl::Address(url))) => {
                 self.warnings
-                    .warn_downgraded_part("the address of a document", "text");
+                    .warn_downgraded_part("the URL of a document", "text");
                 let title = document.title.as_deref().unwrap_or("document");
                 self.map_text(format!("[{title}: {url}]").into())
             }

@@ -107,7 +107,7 @@ impl ChatDecoder {
         if self.has_choice {
             self.finish_decoding(events)
         } else {
-            let problem = "the body is not an answer";
+            let problem = "the body does not contain an answer";
             Err(protocol_error(&self.model.provider, problem, body))
         }
     }

@@ -90,7 +90,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
                 Part::Text(text) => content.push(PARAGRAPH, &text.text),
                 other => self
                     .content_warnings()
-                    .warn_dropped_part(other, "instructions are text"),
+                    .warn_dropped_part(other, "instructions can contain only text"),
             }
         }
         if !content.is_empty() {

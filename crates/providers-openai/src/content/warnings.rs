@@ -43,7 +43,8 @@ impl<'m> ContentWarnings<'m> {
     /// Warns that `count` images of a tool result were dropped, because the model does not support
     /// images. `result` is the name of the tool result in the text of the warning.
     pub(crate) fn warn_dropped_images(&mut self, count: usize, result: &str) {
-        let message = format!("{count} image(s) of {result} were dropped: the model has no vision");
+        let message =
+            format!("{count} image(s) of {result} were dropped: the model does not support images");
         self.add_warning(WarningKind::PartDropped, message);
     }
 
@@ -52,7 +53,7 @@ impl<'m> ContentWarnings<'m> {
     pub(crate) fn warn_moved_images(&mut self, count: usize, result: &str) {
         self.warn_downgraded_part(
             &format!("{count} image(s) of {result}"),
-            "a user message after it: results are text here",
+            "a user message after it: a result can contain only text",
         );
     }
 

@@ -83,7 +83,7 @@ impl ResponsesDecoder {
             if let Some(error) = ERRORS.find_api_error(&value) {
                 return Err(ERRORS.in_band_error(&self.provider, error));
             }
-            let problem = "the body is not an answer";
+            let problem = "the body does not contain an answer";
             return Err(protocol_error(&self.provider, problem, body));
         }
         let response: Response = serde_json::from_value(value).unwrap_or_default();

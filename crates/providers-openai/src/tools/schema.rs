@@ -133,7 +133,7 @@ pub(crate) fn compile_answer_schema<'a>(
 }
 
 /// Part of a warning: why the API does not enforce a schema whose root object allows any keys.
-const OPEN_OBJECT: &str = "root: the strict form does not allow an object with any keys";
+const OPEN_OBJECT: &str = "root: strict mode does not support objects with arbitrary keys";
 
 /// Returns whether the root object of the strict schema allows no keys, although the root object of
 /// the declared schema `schema` allows any keys.

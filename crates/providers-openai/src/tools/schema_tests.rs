@@ -115,7 +115,10 @@ fn a_schema_outside_the_strict_subset_is_sent_loose_with_a_warning() {
         (more_keys, "root: additional keys are not supported"),
         (bounded, "/properties/city: `minLength`"),
         (json!({"type": "object"}), OPEN_OBJECT),
-        (either(), "root: `oneOf` of the root became one object"),
+        (
+            either(),
+            "root: `oneOf` of the root was merged into one object",
+        ),
         (
             json!({"type": "array", "items": {"type": "string"}}),
             "root: the root is not an object",

@@ -105,7 +105,7 @@ impl Conversation {
             Some(_) => {
                 return Err("the last message must be a user message or a tool result".to_owned());
             }
-            None => return Err("there is no message".to_owned()),
+            None => return Err("there are no messages".to_owned()),
         }
         Ok(self.messages.into_iter().map(Arc::new).collect())
     }
@@ -203,7 +203,7 @@ impl FileSource {
                 media: Media::from_base64("text/plain", STANDARD.encode(data)),
                 title: title.map(ToOwned::to_owned),
             })),
-            Self::Other => Err("its source has a type that is not supported".to_owned()),
+            Self::Other => Err("its source has an unsupported type".to_owned()),
         }
         .map(Some)
     }

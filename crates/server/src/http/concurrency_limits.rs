@@ -107,7 +107,7 @@ pub(crate) async fn limit_requests(
     let slot = needs_slot.then(|| limits.acquire_slot(class)).flatten();
     if needs_slot && slot.is_none() {
         let detail = format!(
-            "the server has {} open requests, which is the maximum: try again",
+            "the server has {} open requests, which is the maximum: try again later",
             limits.max
         );
         return Problem::server_unavailable(detail).into_response();
@@ -146,7 +146,7 @@ pub(crate) async fn limit_principal_requests(
         return Problem::new(
             ProblemKind::TooMany,
             format!(
-                "you have {} open requests (streams count), which is the maximum: end one",
+                "you have {} open requests (streams count), which is the maximum: close one",
                 limit.max
             ),
         )

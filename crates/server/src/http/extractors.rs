@@ -32,7 +32,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
             return Err(Problem::new(
                 ProblemKind::TooSlow,
                 format!(
-                    "the body was not complete within {} s: send the request again",
+                    "the body was not received within {} s: send the request again",
                     options.body_time.as_secs_f64()
                 ),
             ));
@@ -75,7 +75,7 @@ async fn read_body(body: Body, max_bytes: usize) -> Result<Bytes, Problem> {
         Problem::new(
             ProblemKind::BodyTooLarge,
             format!(
-                "the body has more than {max_bytes} bytes: send less, or increase `serve.max_body`"
+                "the body is larger than {max_bytes} bytes: send less, or increase `serve.max_body`"
             ),
         )
     };
@@ -133,7 +133,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathPar
         let path = Path::<T>::from_request_parts(parts, state).await;
         // axum's extractor `Path` fails only if an id in the URL is not valid UTF-8.
         path.map(|Path(value)| Self(value))
-            .map_err(|_| Problem::not_found("the id in the URL does not exist"))
+            .map_err(|_| Problem::not_found("the id in the URL is not valid UTF-8"))
     }
 }
 

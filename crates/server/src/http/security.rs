@@ -92,7 +92,7 @@ fn check_size_host_and_origin(
         return Err(Problem::new(
             ProblemKind::HeadersTooLarge,
             format!(
-                "the request line and headers have more than {max_bytes} bytes: send fewer or \
+                "the request line and headers are larger than {max_bytes} bytes: send fewer or \
                  shorter headers"
             ),
         ));
@@ -124,8 +124,8 @@ fn check_size_host_and_origin(
     Err(Problem::new(
         ProblemKind::ForeignOrigin,
         format!(
-            "pages of the origin `{}` may not use this server: add the origin to `serve.origins` \
-             to allow them",
+            "requests from the origin `{}` are not allowed: add the origin to `serve.origins` to \
+             allow them",
             String::from_utf8_lossy(origin.as_bytes())
         ),
     ))

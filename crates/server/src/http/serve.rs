@@ -45,7 +45,7 @@ pub struct Shutdown {
 pub enum ServerError {
     /// Other machines can reach the address, and no access token is configured.
     #[error(
-        "{address} can be reached from other machines, and no access token is configured: bind to \
+        "{address} is reachable from other machines, but no access token is configured: bind to \
          127.0.0.1, or configure `serve.tokens`"
     )]
     Unguarded {

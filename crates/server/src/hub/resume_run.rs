@@ -181,7 +181,7 @@ pub(super) fn client_tool_decision_error(run: &str, call: &str) -> Problem {
 pub(super) fn call_not_waiting_error(call: &str, waiting: &[ApprovalRequest]) -> Problem {
     let waiting: Vec<&str> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     let others = if waiting.is_empty() {
-        "no call of the run waits for one".to_owned()
+        "the run has no waiting calls".to_owned()
     } else {
         format!("waiting calls: {}", waiting.join(", "))
     };

@@ -98,7 +98,7 @@ impl RunLimits {
         })?;
         let slot = try_acquire_permit(&self.total).ok_or_else(|| {
             Problem::server_unavailable(format!(
-                "the server has {} active runs, which is the maximum: try again",
+                "the server has {} active runs, which is the maximum: try again later",
                 self.max
             ))
         })?;

@@ -24,7 +24,7 @@ const ALWAYS: &[(&str, &str)] = &[
         "The host name is not accepted, or the origin of the page is not allowed.",
     ),
     ("431", "The request line and headers are too large."),
-    ("500", "The server failed."),
+    ("500", "Internal server error."),
     (
         "503",
         "Too many requests or runs are active, or a required service is unavailable.",
@@ -47,7 +47,7 @@ const WITH_INPUT: &[(&str, &str)] = &[
 ];
 /// Errors of routes that read a request body, as pairs of HTTP status and description.
 const WITH_BODY: &[(&str, &str)] = &[
-    ("408", "The body took too long."),
+    ("408", "The body was not received in time."),
     ("413", "The body is too large."),
     ("415", "The content type is not JSON."),
 ];
@@ -66,7 +66,7 @@ pub(crate) fn complete_document(mut document: OpenApi) -> OpenApi {
     document.info = Info::new("Switchboard", env!("CARGO_PKG_VERSION"));
     document.info.description = Some(
         "Any language model, any tool. Errors are problem details (RFC 9457), except for dialects \
-         with their own form of errors. docs/http.md is the guide."
+         with their own error format. See docs/http.md."
             .to_owned(),
     );
     let tags = TAGS.map(|(name, text)| {

@@ -29,7 +29,7 @@ pub(crate) enum ToolChoice {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ReasoningEffort {
-    /// No reasoning, if the model allows to switch it off.
+    /// No reasoning, if the model supports disabling it.
     None,
     /// A small amount of reasoning.
     Low,

@@ -91,7 +91,7 @@ async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Response {
 }
 
 fn file_not_found() -> Response {
-    (StatusCode::NOT_FOUND, "The page has no such file.\n").into_response()
+    (StatusCode::NOT_FOUND, "File not found.\n").into_response()
 }
 
 /// Returns the response with the file at this path below `web/`, or a 404.

@@ -53,7 +53,7 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
     }
     if !app.store_is_ready().await {
         return Err(unready(
-            "the session store cannot be read and written: see the log of the server".to_owned(),
+            "the session store cannot be read and written: see the server log".to_owned(),
         ));
     }
     app.engine().check_readiness().await.map_err(unready)?;

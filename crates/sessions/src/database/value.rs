@@ -20,7 +20,7 @@ impl Value {
     /// same.
     pub(crate) fn check_storable(&self) -> Result<(), DatabaseError> {
         if self.contains_nul() {
-            let cause = "text with the character NUL cannot be stored";
+            let cause = "text that contains the character NUL cannot be stored";
             return Err(DatabaseError::other_failure(cause));
         }
         Ok(())

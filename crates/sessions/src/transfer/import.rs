@@ -73,7 +73,7 @@ impl Store {
             }
         }
         if !import.is_complete {
-            return Err(import.malformed_line("the end is missing"));
+            return Err(import.malformed_line("the end record is missing"));
         }
         let (sessions, cancelled) = (import.sessions, import.cancelled);
         let imported = ImportSummary {
@@ -187,7 +187,7 @@ impl ImportReader {
                 self.current_run()?.events.push(event);
             }
             Record::State { messages, .. } => {
-                let malformed = self.malformed_line("a state without an unfinished run");
+                let malformed = self.malformed_line("a state record without an unfinished run");
                 let run = self.current_run()?;
                 if !run.was_unfinished {
                     return Err(malformed);
@@ -215,7 +215,7 @@ impl ImportReader {
         let header: Value = serde_json::from_str(line).unwrap_or_default();
         let header = &header["header"];
         if header["format"] != FORMAT {
-            return Err(self.malformed_line("the header of an export is missing"));
+            return Err(self.malformed_line("the header record is missing"));
         }
         match header["version"].as_u64() {
             Some(VERSION) => Ok(()),
@@ -234,7 +234,7 @@ impl ImportReader {
         }
         match self.sessions.last_mut() {
             Some(session) if session.runs.is_empty() => session.messages.push(text),
-            _ => return Err(self.malformed_line("a message outside of a session")),
+            _ => return Err(self.malformed_line("a message record outside of a session")),
         }
         Ok(())
     }
@@ -253,10 +253,10 @@ impl ImportReader {
             self.cancelled.push(record.id.clone());
         }
         let Some(session) = self.sessions.last_mut() else {
-            return Err(self.malformed_line("a run without a session"));
+            return Err(self.malformed_line("a run record without a session"));
         };
         if session.runs.last().is_some_and(|run| run.was_unfinished) {
-            return Err(self.malformed_line("a run after an unfinished one"));
+            return Err(self.malformed_line("a run record after an unfinished run"));
         }
         let before = session.runs.iter().map(|run| run.events.len() as u64);
         record.events_before = before.sum();

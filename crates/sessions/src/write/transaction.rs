@@ -286,7 +286,7 @@ impl Transaction<'_> {
             parameters.as_deref(),
         ];
         let row = self.connection.query_row(ADD, values).await?;
-        let row = row.ok_or_else(|| run_conflict(&run.id, "its id exists already"))?;
+        let row = row.ok_or_else(|| run_conflict(&run.id, "its id already exists"))?;
         Ok(row.read_int(0)?)
     }
 

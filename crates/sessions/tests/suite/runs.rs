@@ -248,7 +248,7 @@ pub(crate) async fn what_is_nested_too_deeply_is_not_stored(place: Place) {
         ),
     ] {
         let message = refused.unwrap_err().to_string();
-        let expected = format!("{what} has 97 levels, and 96 are kept at most");
+        let expected = format!("{what} has 97 levels; the maximum is 96");
         assert_eq!(message, expected);
     }
     store.append_events("r", &event(96)).await.unwrap();

@@ -300,7 +300,7 @@ impl Prompt for EditorPrompt {
     fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
         let found = match search.status {
             PromptHistorySearchStatus::Passing => "",
-            PromptHistorySearchStatus::Failing => "nothing with ",
+            PromptHistorySearchStatus::Failing => "no match for ",
         };
         Cow::Owned(format!("({found}{}) ", search.term))
     }

@@ -38,19 +38,18 @@ pub(crate) async fn append_piped_text(
         if timeout(FIRST_BYTE_TIMEOUT, has_begun).await.is_err() {
             if is_stdin_inherited() {
                 print_warning(
-                    "standard input is an open pipe without data, so the question is asked \
-                     without it; \
-                     `< /dev/null` avoids the wait",
+                    "standard input is an open pipe without data and is ignored; `< /dev/null` \
+                     avoids the wait",
                 );
                 return Ok(Vec::new());
             }
-            print_note("reading standard input up to its end; `< /dev/null` leaves it out");
+            print_note("reading standard input to its end; use `< /dev/null` to skip it");
         }
         (&mut reading).await.map_err(io::Error::other)?
     };
     let bytes = tokio::select! {
         bytes = read => bytes.map_err(|error| {
-            Failure::runtime_error(error).add_context("standard input cannot be read")
+            Failure::runtime_error(error).add_context("cannot read standard input")
         })?,
         () = interrupts.wait_for_first_interruption() => {
             return Err(Failure {
@@ -71,7 +70,7 @@ fn join_piped_text(question: String, bytes: Vec<u8>) -> Result<String, Failure> 
     }
     let text = String::from_utf8(bytes).map_err(|_| {
         Failure::usage_error(anyhow!(
-            "standard input is not UTF-8 text: convert it, or leave it out with `< /dev/null`"
+            "standard input is not UTF-8 text: convert it, or skip it with `< /dev/null`"
         ))
     })?;
     let text = text.trim_end_matches(['\r', '\n']);

@@ -65,7 +65,7 @@ pub(crate) struct EvalArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What is run")]
+#[command(next_help_heading = "Runs")]
 pub(crate) struct RunArgs {
     /// Model to evaluate (repeatable); default: the models of the suite, or the model of `ask`
     #[arg(short, long, value_name = "PROVIDER/MODEL")]
@@ -116,7 +116,7 @@ pub(crate) struct BfclArgs {
 
 /// Command-line thresholds of `eval`, which replace the thresholds of the suite.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What must be reached, each as 0.9 or 90%")]
+#[command(next_help_heading = "Thresholds (as 0.9 or 90%)")]
 pub(crate) struct ThresholdArgs {
     /// Minimum share of passed runs
     #[arg(long, value_name = "SHARE", value_parser = parse_fraction)]
@@ -133,7 +133,7 @@ pub(crate) struct ThresholdArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What comes out")]
+#[command(next_help_heading = "Output")]
 pub(crate) struct ReportOutputArgs {
     /// Write the report to this file
     #[arg(long, value_name = "FILE")]
@@ -162,7 +162,7 @@ Examples:
   switchboard eval mine.yaml --json now.json --compare before.json --fail-if-worse
   switchboard eval --report now.json --compare before.json --html changes.html
 
-Exit codes: 0 all that must be reached was, 1 something was missed or could not be run,
+Exit codes: 0 all thresholds were met, 1 a threshold was missed or a run could not be made,
 2 wrong usage or configuration, 130 interrupted. docs/evaluation.md describes suites.";
 
 fn parse_fraction(text: &str) -> Result<f64, String> {
@@ -173,7 +173,7 @@ fn parse_fraction(text: &str) -> Result<f64, String> {
     };
     match read {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("it must be a share, such as 0.9 or 90%".to_owned()),
+        _ => Err("must be a number such as 0.9 or 90%".to_owned()),
     }
 }
 
@@ -183,7 +183,7 @@ fn parse_approval_policy(text: &str) -> Result<Approve, String> {
         "ask" => Ok(Approve::Ask),
         "none" => Ok(Approve::None),
         "later" => Err("an evaluation cannot wait for a decision: use all, ask or none".to_owned()),
-        _ => Err("it must be all, ask or none".to_owned()),
+        _ => Err("must be all, ask or none".to_owned()),
     }
 }
 
@@ -243,7 +243,7 @@ impl EvalArgs {
             let all = suite.scenarios.iter().take(MAX_NAMES);
             let known: Vec<&str> = all.map(|it| it.name.as_str()).collect();
             return Err(Failure::usage_error(anyhow!(
-                "no scenario is of this name and kind; there are {}, such as: {}",
+                "no scenario matches this name and kind. The suite has {}, such as: {}",
                 suite.scenarios.len(),
                 known.join(", ")
             )));

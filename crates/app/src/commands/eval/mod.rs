@@ -223,7 +223,7 @@ fn check_replay_complete(recording: &RecordingMode) -> Result<(), Failure> {
 fn read_report(file: &Path, environment: &Environment) -> Result<Report, Failure> {
     let path = environment.working_dir.join(file);
     let text = fs::read_to_string(&path)
-        .map_err(|error| anyhow!("the report cannot be read: {}", remove_os_error_code(error)));
+        .map_err(|error| anyhow!("cannot read the report: {}", remove_os_error_code(error)));
     let read = text.and_then(|text| Ok(Report::parse_report(&text)?));
     read.map_err(|error| Failure::usage_error(error).add_context(file.display().to_string()))
 }

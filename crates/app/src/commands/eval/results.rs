@@ -70,7 +70,7 @@ impl EvalArgs {
     fn list_regressions(&self, comparison: &ReportComparison) -> Vec<String> {
         if comparison.is_empty() {
             return vec![
-                "nothing can be compared: the reports have no scenario of a model in common; \
+                "nothing can be compared: the reports share no scenario of the same model; \
                  create the earlier report again"
                     .to_owned(),
             ];
@@ -86,7 +86,7 @@ impl EvalArgs {
             });
             if let Some(lost) = lost.filter(|_| it.has_common_scenarios()) {
                 worse.push(format!(
-                    "{}: accuracy: {} before, not known now: no call is judged any more",
+                    "{}: accuracy: {} before, not known now: no calls were judged",
                     it.model,
                     lost.format_earlier_result()
                 ));
@@ -98,7 +98,7 @@ impl EvalArgs {
             });
             worse.extend(gone.map(|gone| {
                 format!(
-                    "{}: `{}` passed {} before, and is not there now",
+                    "{}: `{}` passed {} before, and is missing now",
                     it.model,
                     gone.scenario,
                     gone.format_earlier_result()
@@ -157,7 +157,7 @@ struct ReportOutput<'r> {
 fn write_output_file(file: &Path, text: &str, environment: &Environment) -> Result<(), Failure> {
     let path = environment.working_dir.join(file);
     fs::write(path, text).map_err(|error| {
-        Failure::usage_error(error).add_context(format!("{} cannot be written", file.display()))
+        Failure::usage_error(error).add_context(format!("cannot write {}", file.display()))
     })
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct McpServerArgs {
 
 #[derive(Debug, Subcommand)]
 enum BundledServer {
-    /// Customers of an invented shop, their account values, and support tickets
+    /// Customers of a fictional shop, their account values, and support tickets
     CustomerService(DataFileArgs),
     /// A knowledge graph for each conversation
     Graph(DataFileArgs),
@@ -167,8 +167,8 @@ pub(crate) async fn execute(
     if let Some(token) = environment.get(TOKEN) {
         let token = AccessToken::new(&SecretString::from(token)).ok_or_else(|| {
             Failure::usage_error(anyhow!(
-                "`{TOKEN}` is not a token of at least {MIN_TOKEN_LENGTH} letters, digits or \
-                 signs, without spaces; `openssl rand -hex 32` makes one"
+                "`{TOKEN}` must have at least {MIN_TOKEN_LENGTH} letters, digits or symbols, and \
+                 no spaces. `openssl rand -hex 32` creates a token"
             ))
         })?;
         options = options.with_token(token);
@@ -176,7 +176,7 @@ pub(crate) async fn execute(
     let server = bind_http(name, address, options)
         .await
         .map_err(server_failure)?;
-    terminal::print_line(format_args!("{name} listens at {}", server.url()));
+    terminal::print_line(format_args!("{name} is listening on {}", server.url()));
     let interrupts = interrupts.clone();
     let stop = async move { interrupts.wait_for_first_interruption().await };
     server.serve(stop).await.map_err(server_failure)?;

@@ -104,7 +104,7 @@ fn parse_arguments(arguments: &[String]) -> Result<BTreeMap<String, String>, Fai
 
 async fn list_prompts(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {
     let read = async |server: &str| host.list_prompts(server).await;
-    let none = "no prompts are listed";
+    let none = "no prompts";
     print_server_features(host, is_named, form, none, read, |server, prompt| {
         let about = prompt.description.as_ref().or(prompt.title.as_ref());
         [

@@ -81,7 +81,7 @@ pub(crate) async fn execute(
 
 async fn list_resources(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {
     let read = async |server: &str| host.list_resources(server).await;
-    let none = "no resources are listed; `switchboard resources templates` has patterns";
+    let none = "no resources. Try `switchboard resources templates`";
     print_server_features(host, is_named, form, none, read, |server, it| {
         let name = it.title.as_ref().unwrap_or(&it.name);
         format_resource_row(
@@ -97,7 +97,7 @@ async fn list_resources(host: &McpHost, is_named: bool, form: ListFormat) -> Res
 
 async fn list_templates(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {
     let read = async |server: &str| host.list_resource_templates(server).await;
-    let none = "no patterns are listed; `switchboard resources list` has resources";
+    let none = "no templates. Try `switchboard resources list`";
     print_server_features(host, is_named, form, none, read, |server, it| {
         let name = it.title.as_ref().unwrap_or(&it.name);
         format_resource_row(
@@ -195,7 +195,7 @@ async fn refused_uri_failure(
     let similar = find_nearest(uri, listed.iter().map(|resource| resource.uri.as_str()));
     Failure::runtime_error(anyhow!(
         "{error}{}\n`switchboard resources list {server}` and `switchboard resources templates \
-         {server}` show what there is",
+         {server}` list the valid URIs",
         did_you_mean(similar)
     ))
 }

@@ -60,7 +60,7 @@ pub(crate) async fn execute(
     let mut servers = Context::load_context(&args.global, environment)?.servers_to_start()?;
     let Some(command) = args.command else {
         if servers.bundled {
-            print_note("no server is configured, so the bundled one runs");
+            print_note("no servers are configured; starting the bundled server");
         }
         let work = async |host: &McpHost| list_servers(host, args.output);
         return run_with_servers(servers, None, interrupts, work).await;
@@ -101,8 +101,8 @@ fn list_servers(host: &McpHost, form: ListFormat) -> Result<Code, Failure> {
 async fn log_in(servers: &Servers, name: &str) -> Result<String, AuthError> {
     let on_url = |url: &str| {
         print_line(format_args!(
-            "Open this address in a browser and agree:\n\n  {STRONG}{}{STRONG:#}\n\nWaiting; \
-             Ctrl-C gives up.",
+            "Open this address in a browser to log in:\n\n  {STRONG}{}{STRONG:#}\n\nWaiting for \
+             the login; press Ctrl-C to cancel.",
             strip_control_characters(url)
         ));
     };

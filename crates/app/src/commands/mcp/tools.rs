@@ -194,7 +194,7 @@ fn read_tool_input(text: &str) -> Result<JsonObject, Failure> {
         std::io::stdin()
             .read_to_string(&mut text)
             .map_err(|error| {
-                Failure::usage_error(error).add_context("standard input is not readable text")
+                Failure::usage_error(error).add_context("cannot read standard input")
             })?;
     }
     match serde_json::from_str(&text) {

@@ -32,13 +32,11 @@ use crate::{
 /// Command-line arguments of `switchboard runs stats`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A call is unnecessary if the same one had its result before in the same run; \
-                  the accuracy \
-                  of a tool or model is the share of its calls that were successful and \
-                  necessary. Inputs are \
-                  in the audit without secrets and cut to size, so calls that differ in nothing \
-                  else count as \
-                  the same. Costs are by list prices, where they are known."
+    after_help = "A call is unnecessary if the same call already had a result in the same run. \
+                  The accuracy of a tool or model is the share of its calls that were successful \
+                  and necessary. The audit stores inputs without secrets and shortened, so calls \
+                  that differ only in the omitted parts count as the same. Costs are estimated \
+                  from list prices, where they are known."
 )]
 pub(crate) struct StatsArgs {
     /// Audit files to read instead of the configured one
@@ -92,13 +90,13 @@ pub(crate) fn print_run_statistics(
         let context = Context::load_context(global, environment)?;
         let Some(file) = AuditLog::audit_path(&context.config, &context.environment) else {
             return Err(Failure::usage_error(anyhow!(
-                "no audit is kept here (`audit: false`), so there is nothing to count: name a file"
+                "the audit is disabled (`audit: false`): give an audit file to read"
             )));
         };
         if file.exists() {
             read.read_audit_file(&file, args.since)?;
         } else {
-            print_note(&format!("nothing was recorded yet in {}", file.display()));
+            print_note(&format!("no records yet in {}", file.display()));
         }
     }
     for file in &args.files {
@@ -115,7 +113,7 @@ impl AuditStatistics {
     fn read_audit_file(&mut self, file: &Path, since: Option<Timestamp>) -> Result<(), Failure> {
         let unreadable = |error| {
             let error = remove_os_error_code(error);
-            Failure::usage_error(anyhow!("{}: cannot be read: {error}", file.display()))
+            Failure::usage_error(anyhow!("{}: {error}", file.display()))
         };
         let lines = BufReader::new(File::open(file).map_err(unreadable)?);
         self.files.push(file.to_owned());
@@ -152,13 +150,13 @@ impl AuditStatistics {
             (counted.runs_limited, "limited"),
             (counted.runs_failed, "failed"),
             (counted.runs_cancelled, "cancelled"),
-            (self.metrics.parked_run_count() as u64, "stored to wait"),
-            (self.metrics.unfinished_run_count() as u64, "without an end"),
+            (self.metrics.parked_run_count() as u64, "waiting"),
+            (self.metrics.unfinished_run_count() as u64, "unfinished"),
         ];
         let ends = ends.iter().filter(|(count, _)| *count > 0);
         let mut ends: Vec<String> = ends.map(|(count, end)| format!("{count} {end}")).collect();
         if ends.is_empty() {
-            ends.push("no run".to_owned());
+            ends.push("none".to_owned());
         }
         let ends = ends.join(", ");
         format!(
@@ -172,15 +170,15 @@ impl AuditStatistics {
     fn print_omission_warnings(&self) {
         if self.unreadable > 0 {
             print_warning(&format!(
-                "lines that are not audit records of this version, not counted: {}",
+                "not counted: {} lines that are not audit records of this version",
                 self.unreadable
             ));
         }
         let open = self.metrics.unfinished_call_count();
         if open > 0 {
             print_note(&format!(
-                "tool calls without an end in the record: {open}. They are running, or their \
-                 program ended and their result is unknown. They are not counted"
+                "unfinished tool calls, not counted: {open}. They are still running, or the \
+                 program ended before they returned a result"
             ));
         }
     }

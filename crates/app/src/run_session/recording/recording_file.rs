@@ -59,7 +59,7 @@ impl RecordingFile {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(io::Error::other(
-                    "another run is recording to it: wait for its end, or choose another file",
+                    "another run is recording to it: wait until it ends, or choose another file",
                 ));
             }
             // The file system does not support locks, so the file is used without a lock.

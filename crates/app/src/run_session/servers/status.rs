@@ -29,9 +29,8 @@ pub(crate) fn changed_tools_warning(server: &str, changed: &[String]) -> Option<
         .map(|tool| format!("`{}`", to_one_line(tool, 64)));
     let names: Vec<String> = names.collect();
     Some(format!(
-        "{} of server `{server}` {have} changed since first seen: see `switchboard tools \
-         list`, then \
-         `switchboard tools accept {server}`",
+        "{} of server `{server}` {have} changed since first seen: see `switchboard tools list`, \
+         then `switchboard tools accept {server}`",
         names.join(", ")
     ))
 }
@@ -54,7 +53,7 @@ pub(crate) fn format_server_statuses(statuses: &[ServerStatus]) -> String {
         if status.state.takes_calls() {
             let _ = write!(text, "  {} tools", status.tools);
             if status.app_tools > 0 {
-                let _ = write!(text, " ({} more for its pages)", status.app_tools);
+                let _ = write!(text, " ({} more for its app pages)", status.app_tools);
             }
             if let Some(version) = &status.protocol_version {
                 let _ = write!(text, "  MCP {}", to_one_line(version, 20));

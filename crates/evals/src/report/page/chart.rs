@@ -81,7 +81,7 @@ pub(super) fn call_outcome_bar(model: &ModelSummary) -> ChartBar {
         .map(|(_, count, name)| format!("{count} {name}"))
         .collect();
     let value = match texts.as_slice() {
-        [] => "no call".to_owned(),
+        [] => "no calls".to_owned(),
         texts => texts.join(", "),
     };
     let shares = outcomes.map(|(class, count, _)| (class, compute_share(count, counts.calls)));
@@ -96,7 +96,7 @@ pub(super) fn turn_duration_bars(summary: &[ModelSummary]) -> Vec<ChartBar> {
     let bar = |model: &ModelSummary| {
         let label = model.model.to_string();
         let Some((median, slow)) = model.turn_ms else {
-            return ChartBar::new(label, "no turn".to_owned(), &[]);
+            return ChartBar::new(label, "no turns".to_owned(), &[]);
         };
         let (text, slow_text) = (format_duration(median), format_duration(slow));
         let shares = [
@@ -106,7 +106,7 @@ pub(super) fn turn_duration_bars(summary: &[ModelSummary]) -> Vec<ChartBar> {
                 compute_share(slow.saturating_sub(median), longest),
             ),
         ];
-        ChartBar::new(label, format!("{text}, 95 % within {slow_text}"), &shares)
+        ChartBar::new(label, format!("{text}, p95 {slow_text}"), &shares)
     };
     summary.iter().map(bar).collect()
 }

@@ -23,7 +23,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// A test checks the hashes.
 const POLICY: &str = "default-src 'none'; \
     style-src 'sha256-z/RsGm2Qhxhs8n1ZI0CoufHRSPRV/ZSZA9UGN1jq7AA='; \
-    script-src 'sha256-aPGNVALmKMzDfcZ8XaPDW9AGFai94BSWkbTh8SCqAUc='; \
+    script-src 'sha256-2Myznxb+U4L9k0v/L/gkAlJ4lAeAvb8ObyrqpR9iPlU='; \
     base-uri 'none'; form-action 'none'";
 
 /// Maximum size in bytes of the HTML of all runs. When the HTML is larger, the remaining runs are

@@ -92,7 +92,7 @@ fn a_report_without_runs_has_a_page() {
     let page = render_html(&nothing, Some(&nothing)).unwrap();
     assert!(
         page.contains("<h1><bdi>Evaluation</bdi></h1>")
-            && page.contains("<li>no run was made</li>")
+            && page.contains("<li>no runs were executed</li>")
     );
     assert!(!page.contains("<figure"), "{page}");
 }

@@ -27,9 +27,9 @@ const MAX_CONNECTIONS: usize = 32;
 /// Pause after a failed `accept`, for example while the process has no free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-const DONE: &str = "You are logged in. You may close this page.";
-const FAILED: &str = "The login failed. You may close this page.";
-const UNKNOWN: &str = "This URL does not belong to a running login.";
+const DONE: &str = "You are logged in. You can close this page.";
+const FAILED: &str = "Login failed. You can close this page.";
+const UNKNOWN: &str = "This login link is invalid or has expired.";
 
 /// Listener on 127.0.0.1 that receives the authorization code from the browser.
 pub(in crate::auth) struct RedirectListener {
@@ -223,7 +223,7 @@ fn extract_code(
         Some(code) => Ok(code.into()),
         None => Err(AuthError::Refused {
             what: LOGIN,
-            error: "the redirect contains no code".to_owned(),
+            error: "the redirect contains no authorization code".to_owned(),
             description: None,
         }),
     }
@@ -267,7 +267,7 @@ mod tests {
                 "",
             ] {
                 let error = result(&with(wrong), expected).unwrap().unwrap_err();
-                assert!(error.contains("not of `https://as`"), "{error}");
+                assert!(error.contains("expected `https://as`"), "{error}");
             }
         }
         let missing = result(&format!("{plain} HTTP/1.1"), &always);
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(
             result(&format!("{denied} HTTP/1.1"), &EXPECTED),
             Some(Err(
-                "the login was refused: access_denied (no[31m no)".into()
+                "the login request was refused: access_denied (no[31m no)".into()
             ))
         );
         let wrong = result(&format!("{denied}&iss=https://evil HTTP/1.1"), &EXPECTED);

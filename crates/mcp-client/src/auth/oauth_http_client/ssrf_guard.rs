@@ -26,10 +26,10 @@ use tokio::net::lookup_host;
 
 use crate::{auth::error::AuthError, primitives::sync::lock_mutex};
 
-const PLAIN: &str = "it is not https";
-const USER_INFO: &str = "it holds a user name or password";
+const PLAIN: &str = "it does not use https";
+const USER_INFO: &str = "it contains a user name or password";
 const NO_HOST: &str = "it has no host";
-const INSIDE: &str = "it is in a network that the server is not part of";
+const INSIDE: &str = "it is on a network that the server does not belong to";
 
 /// Class of network that an IP address belongs to. It decides whether OAuth requests may go there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,9 +93,7 @@ impl NetworkGuard {
         url: &str,
     ) -> Result<Url, AuthError> {
         let parsed = Url::parse(url).map_err(|error| {
-            AuthError::Failed(format!(
-                "the {what} is not used: it is not a valid URL: {error}"
-            ))
+            AuthError::Failed(format!("the {what} is not a valid URL: {error}"))
         })?;
         self.check_url(what, &parsed)?;
         Ok(parsed)

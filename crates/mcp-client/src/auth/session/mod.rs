@@ -137,13 +137,12 @@ impl Session {
             return Err(AuthError::StaticHeader { server: name });
         }
         let parsed = Url::parse(url).map_err(|error| AuthError::Configuration {
-            reason: format!("its address cannot be read: {error}"),
+            reason: format!("the server URL is invalid: {error}"),
         })?;
         if server.authorization.lacks_issuer() {
             return Err(AuthError::Configuration {
-                reason:
-                    "`client_secret` needs an `issuer`: the authorization server that it is for"
-                        .to_owned(),
+                reason: "`client_secret` requires an `issuer`, the URL of its authorization server"
+                    .to_owned(),
             });
         }
         Ok(Self {
@@ -337,7 +336,7 @@ impl Session {
             Ok(discovered) => discovered,
             Err(error) if is_oauth || error.is_identity_mismatch() => return Err(error),
             Err(error) => {
-                tracing::debug!(server = self.name, %error, "no login was discovered");
+                tracing::debug!(server = self.name, %error, "login discovery failed");
                 return Ok(None);
             }
         };
@@ -351,7 +350,7 @@ impl Session {
         if unproven == Some(TokenOrigin::Login) && before.is_some() {
             let issuer = shorten(&discovered.server.issuer);
             return Err(AuthError::Failed(format!(
-                "it rejects the new token of {issuer}"
+                "the server rejected the new token from {issuer}"
             )));
         }
         self.login_during_call(&discovered, before.as_ref(), &challenge.scopes)
@@ -372,7 +371,7 @@ impl Session {
         {
             let needed = shorten(&needed.join(" "));
             return Err(AuthError::Failed(format!(
-                "the login does not cover the scopes `{needed}`, which were requested before"
+                "the login does not grant the scopes `{needed}`, although they were requested"
             )));
         }
         let discovered = self.discover_auth_server(challenge, &stored).await?;

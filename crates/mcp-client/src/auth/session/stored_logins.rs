@@ -141,10 +141,7 @@ impl Session {
             }
             // `invalid_grant`: the refresh token was already used, was revoked, or has expired.
             Err(AuthError::Refused { error, .. }) if error == "invalid_grant" => {
-                tracing::debug!(
-                    server = self.name,
-                    "the refresh token is not valid any more"
-                );
+                tracing::debug!(server = self.name, "the refresh token is no longer valid");
                 grant.tokens = None;
                 store.save_grant(&current.key, grant).await?;
                 Ok(None)
@@ -156,7 +153,7 @@ impl Session {
                 tracing::debug!(
                     server = self.name,
                     error,
-                    "the client is not registered any more"
+                    "the client is no longer registered"
                 );
                 store.remove_grant(&current.key).await?;
                 Ok(None)

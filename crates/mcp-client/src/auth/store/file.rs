@@ -150,8 +150,8 @@ fn read_grants(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
         let Some(record) = parse_grant(&text) else {
             tracing::warn!(
                 path = %path.display(),
-                "a token file is not valid and is ignored; commit f008d49 is the last one that \
-                 reads the earlier form"
+                "ignored an invalid token file; commit f008d49 is the last one that reads the \
+                 earlier format"
             );
             continue;
         };

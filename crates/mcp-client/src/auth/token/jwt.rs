@@ -54,7 +54,7 @@ pub(in crate::auth) fn client_assertion(
 
 fn sign(key: &SigningKey, message: &[u8]) -> Result<Vec<u8>, AuthError> {
     let failed = |_| AuthError::Configuration {
-        reason: "`private_key` cannot sign".to_owned(),
+        reason: "signing with `private_key` failed".to_owned(),
     };
     let random = SystemRandom::new();
     match key {
@@ -73,7 +73,7 @@ fn sign(key: &SigningKey, message: &[u8]) -> Result<Vec<u8>, AuthError> {
 
 fn parse_private_key(pem: &SecretString) -> Result<SigningKey, AuthError> {
     let unusable = || AuthError::Configuration {
-        reason: "`private_key` is not a P-256 or RSA key as PEM of PKCS #8 (which begins with \
+        reason: "`private_key` is not a P-256 or RSA key in PKCS #8 PEM format (starts with \
                  `-----BEGIN PRIVATE KEY-----`)"
             .to_owned(),
     };

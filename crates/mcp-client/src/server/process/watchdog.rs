@@ -108,7 +108,7 @@ impl WatchdogState {
                 // The write fails because the pipe is full, after a signal has stopped the shell.
                 // The shell must not be replaced: when it continues and finds its pipe closed, it
                 // kills all its groups.
-                tracing::debug!(%error, "the watchdog does not read");
+                tracing::debug!(%error, "the watchdog does not read its input");
                 true
             }
         }
@@ -119,7 +119,7 @@ impl WatchdogState {
         if let Err(error) = &started {
             tracing::debug!(
                 %error,
-                "no watchdog: servers may outlive this program if it is killed"
+                "failed to start the watchdog: servers may outlive this program if it is killed"
             );
         }
         self.shell = started.ok();
@@ -141,7 +141,7 @@ impl WatchdogState {
         }
         let mut child = command.spawn()?;
         let Some(stdin) = child.stdin.take() else {
-            return Err(io::Error::other("its pipe is missing"));
+            return Err(io::Error::other("the pipe of the process is missing"));
         };
         let mut pipe = File::from(stdin.into_owned_fd()?);
         // Writes do not block, so that a stopped shell cannot block the host process.

@@ -31,7 +31,7 @@ pub(crate) async fn wait_for_hang(
                 max_failed_pings,
             } = settings;
             return format!(
-                "it hangs: it did not answer a call, nor {max_failed_pings} pings within \
+                "the server hangs: it answered neither a call nor {max_failed_pings} pings within \
                  {ping_timeout:?} each"
             );
         }
@@ -61,7 +61,11 @@ async fn reaches_failed_ping_limit(
         }
         if was_idle && server.is_idle() {
             failed += 1;
-            tracing::debug!(server = server.config.name, failed, "a ping has no answer");
+            tracing::debug!(
+                server = server.config.name,
+                failed,
+                "a ping was not answered"
+            );
         }
     }
     true

@@ -52,7 +52,7 @@ pub(crate) async fn subscribe(
                 handle_list_changes(server, connection, subscription, unsubscribe).await;
             }
             Err(error) => {
-                tracing::debug!(server = server.config.name, %error, "no subscription");
+                tracing::debug!(server = server.config.name, %error, "failed to subscribe");
             }
         }
         was_interrupted = true;

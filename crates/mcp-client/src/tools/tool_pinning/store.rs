@@ -37,7 +37,7 @@ pub enum ToolPinStoreError {
     #[error(
         "{} does not contain tool pins of this version ({reason}), so changed tools are not \
          detected: delete it to pin the current tools. Commit `f008d49` is the last one that reads \
-         the earlier form",
+         the earlier format",
         path.display()
     )]
     Malformed {
@@ -113,7 +113,7 @@ impl ToolPinFile {
         let content: PinFileData =
             serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
         if content.version != VERSION {
-            return Err(malformed(format!("its version is {}", content.version)));
+            return Err(malformed(format!("found version {}", content.version)));
         }
         Ok(content)
     }

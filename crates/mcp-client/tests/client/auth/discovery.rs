@@ -132,7 +132,7 @@ async fn metadata_of_somebody_else_are_refused() {
         let error = fails(&world).await;
         assert!(matches!(error, AuthError::IssuerMismatch { .. }), "{error}");
         let host = host(&server(&world), &unattended()).await;
-        assert!(reason(&host).contains("not of `http://127.0.0.1"));
+        assert!(reason(&host).contains("expected `http://127.0.0.1"));
     }
     for resource in ["https://evil.example/mcp", "http://127.0.0.1:1/mcp"] {
         let world = World::new().await;
@@ -232,7 +232,7 @@ async fn addresses_inside_are_not_asked() {
         assert!(is_guarded(&error), "{error}");
         let host = host(&server(&world), &unattended()).await;
         let reason = reason(&host);
-        assert!(reason.contains("is not used: it"), "{reason}");
+        assert!(reason.contains("is not allowed: it"), "{reason}");
     }
 }
 
@@ -272,14 +272,14 @@ async fn metadata_without_end_or_sense_are_refused() {
     for (metadata, expected) in [
         (json!({"service_documentation": long}), "bytes"),
         (json!({"token_endpoint": 5}), "invalid type"),
-        (json!({"token_endpoint": null}), "names no token endpoint"),
+        (json!({"token_endpoint": null}), "has no token endpoint"),
         (
             json!({"token_endpoint": "no address"}),
-            "it is not a valid URL",
+            "is not a valid URL",
         ),
         (
             json!({"authorization_endpoint": "javascript:alert(1)"}),
-            "it is not https",
+            "it does not use https",
         ),
     ] {
         let world = World::new().await;
@@ -292,6 +292,6 @@ async fn metadata_without_end_or_sense_are_refused() {
         let world = World::new().await;
         world.set_resource("authorization_servers", servers);
         let error = fails(&world).await.to_string();
-        assert!(error.contains("name no authorization server"), "{error}");
+        assert!(error.contains("lists no authorization server"), "{error}");
     }
 }

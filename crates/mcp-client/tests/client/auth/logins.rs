@@ -60,7 +60,7 @@ async fn a_server_that_needs_a_login_says_so_and_works_after_it() {
     assert_eq!(status(&host).state, ServerState::Blocked);
     assert_eq!(
         reason(&host),
-        "it needs a login: run `switchboard servers login s`"
+        "login required: run `switchboard servers login s`"
     );
     assert_eq!(world.count("POST /register"), 0);
 
@@ -124,7 +124,7 @@ async fn a_person_who_declines_is_not_asked_again_for_every_call() {
     assert!(reason.contains("access_denied"), "{reason}");
     for _ in 0..3 {
         let reason = call_fails(&host, "more").await;
-        assert!(reason.contains("it needs a login"), "{reason}");
+        assert!(reason.contains("login required"), "{reason}");
     }
     assert_eq!(opened.load(Ordering::SeqCst), 2);
     world.manners().denies = None;
@@ -165,7 +165,7 @@ async fn accounts_do_not_share_tokens() {
     login(&config, &options).await.unwrap();
     config.authorization.account = Some("other".to_owned());
     let host = host(&config, &options).await;
-    assert!(reason(&host).contains("it needs a login"));
+    assert!(reason(&host).contains("login required"));
     let info = login(&config, &options).await.unwrap();
     assert_eq!(info.principal, "other");
 }
@@ -178,7 +178,7 @@ async fn a_login_that_nobody_makes_ends() {
     let config = server(&world);
     let login = auth::login(&config, &options, |_| {});
     let error = soon(login).await.unwrap_err();
-    assert_eq!(error.to_string(), "the login was not completed within 50ms");
+    assert_eq!(error.to_string(), "the login timed out after 50ms");
     assert_eq!(world.count("POST /token"), 0);
 }
 
@@ -187,7 +187,10 @@ async fn a_person_who_declines_is_understood() {
     let world = World::new().await;
     world.manners().denies = Some("access_denied");
     let error = login(&server(&world), &unattended()).await.unwrap_err();
-    assert_eq!(error.to_string(), "the login was refused: access_denied");
+    assert_eq!(
+        error.to_string(),
+        "the login request was refused: access_denied"
+    );
 }
 
 #[tokio::test]

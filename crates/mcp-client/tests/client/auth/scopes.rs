@@ -83,7 +83,7 @@ async fn without_anybody_the_next_login_asks_for_it() {
     login(&config, &options).await.unwrap();
     let host = ready_host(&config, &options).await;
     let reason = call_fails(&host, "more").await;
-    let advice = format!("run `switchboard servers login s` (for the scopes `{MORE}`)");
+    let advice = format!("run `switchboard servers login s` (scopes: `{MORE}`)");
     assert!(reason.contains(&advice), "{reason}");
     // What it has is still good.
     call_works(&host, "some").await;
@@ -103,7 +103,7 @@ async fn a_server_for_which_nothing_is_enough_is_asked_once() {
     world.manners().never_enough = true;
     for _ in 0..3 {
         let reason = call_fails(&host, "some").await;
-        assert!(reason.contains("requested before"), "{reason}");
+        assert!(reason.contains("although they were requested"), "{reason}");
     }
     assert_eq!(opened.load(Ordering::SeqCst), 2);
 }

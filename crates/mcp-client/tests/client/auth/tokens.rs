@@ -104,7 +104,7 @@ async fn while_nothing_can_be_renewed_a_token_is_used_to_its_end() {
     world.manners().is_down = false;
     world.end_access_tokens();
     let ended = call_fails(&host, "some").await;
-    assert!(ended.contains("it needs a login"), "{ended}");
+    assert!(ended.contains("login required"), "{ended}");
     world.manners().is_down = true;
     let reason = call_fails(&host, "some").await;
     assert!(reason.contains("503"), "{reason}");
@@ -169,7 +169,7 @@ async fn a_client_that_was_forgotten_is_registered_again() {
     world.end_access_tokens();
     world.forget_clients();
     let reason = call_fails(&host, "some").await;
-    assert!(reason.contains("it needs a login"), "{reason}");
+    assert!(reason.contains("login required"), "{reason}");
     login(&config, &options).await.unwrap();
     assert_eq!(world.count("POST /register"), 2);
     call_works(&host, "some").await;
@@ -183,7 +183,7 @@ async fn an_ended_token_without_a_successor_is_said_to_be() {
     let (config, options) = (server(&world), unattended());
     login(&config, &options).await.unwrap();
     let host = host(&config, &options).await;
-    assert!(reason(&host).contains("it needs a login"));
+    assert!(reason(&host).contains("login required"));
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn a_server_that_takes_no_token_is_not_given_one_after_the_other() {
     let host = host(&config, &options).await;
     assert_eq!(status(&host).state, ServerState::Failed);
     let reason = reason(&host);
-    assert!(reason.contains("rejects the new token"), "{reason}");
+    assert!(reason.contains("rejected the new token"), "{reason}");
     assert_eq!(world.count("GET /authorize"), 1);
     assert_eq!(world.count("POST /token"), 1);
 

@@ -56,7 +56,8 @@ async fn a_page_calls_what_is_for_pages_and_nothing_else() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "server `s` refused `crash`: the tool's `visibility` does not allow calls by pages (code -32600)"
+        "server `s` refused `crash`: the tool's `visibility` does not allow calls from pages (code \
+         -32600)"
     );
     // The person may.
     let error = soon(host.call_server_tool("s", "crash", none()))
@@ -66,7 +67,7 @@ async fn a_page_calls_what_is_for_pages_and_nothing_else() {
     let error = soon(host.call_tool_from_app("t", "work", none()))
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("is not configured"), "{error}");
+    assert!(error.to_string().contains("not configured"), "{error}");
     soon(host.close()).await;
 }
 

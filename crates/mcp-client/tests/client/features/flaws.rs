@@ -20,8 +20,8 @@ async fn a_bad_piece_is_skipped_alone() {
     assert_eq!(
         read.problems,
         [
-            "an item of contents is not valid: no variant of enum ResourceBody found in flattened data; it \
-          is skipped"
+            "invalid item in contents: no variant of enum ResourceBody found in flattened data \
+             (skipped)"
         ]
     );
 
@@ -45,8 +45,8 @@ async fn a_bad_piece_is_skipped_alone() {
     assert_eq!(
         prompt.problems,
         [
-            "a message has neither the role `user` nor `assistant`; it is skipped",
-            "a message has no content; it is skipped",
+            "a message has neither the role `user` nor `assistant` (skipped)",
+            "a message has no content (skipped)",
         ]
     );
     soon(host.close()).await;
@@ -91,7 +91,7 @@ async fn errors_say_what_is_missing_and_no_secret() {
     );
     assert_eq!(
         soon(host.list_prompts("t")).await.unwrap_err().to_string(),
-        "server `t` is not available: it is not configured; configured servers: s"
+        "server `t` is not available: not configured; configured servers: s"
     );
     soon(host.close()).await;
     let closed = soon(host.list_prompts("s")).await.unwrap_err();

@@ -130,7 +130,7 @@ async fn pages_of_tools_are_found_and_read() {
             .unwrap_err();
         let error = error.to_string();
         assert!(
-            error.contains("has no `ui://plain` of text/html"),
+            error.contains("has no content `ui://plain` of type text/html"),
             "{error}"
         );
         // The server is not even asked: it has the first, knows nothing of the second, and would

@@ -59,7 +59,7 @@ async fn a_result_that_is_nested_too_deeply_is_an_error_of_the_tool() {
     assert_eq!(
         output.content,
         [ToolContent::text(
-            "The tool ran, and its result cannot be used: it is nested more than 64 levels deep."
+            "The tool ran, but its result cannot be used: it is nested more than 64 levels deep."
         )]
     );
     assert_eq!(output.structured, None);
@@ -73,14 +73,14 @@ async fn a_tool_or_server_that_is_not_there_is_named_with_what_is() {
     let error = call(&host, "s__ecko", json!({})).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no tool `s__ecko`; there are: s__echo"
+        "unknown tool `s__ecko`. Available: s__echo"
     );
 
     // Not "no such tool": it may well be one of this server.
     let error = call(&host, "dead__anything", json!({})).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "server `dead` is not available: it exited with code 3; the last lines of its stderr: cannot \
+        "server `dead` is not available: process exited with code 3; last lines of stderr: cannot \
          open the database | bye"
     );
     let error = host
@@ -89,8 +89,8 @@ async fn a_tool_or_server_that_is_not_there_is_named_with_what_is() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "server `ded` is not available: it is not configured (did you mean `dead`?); configured \
-         servers: s, dead"
+        "server `ded` is not available: not configured (did you mean `dead`?); configured servers: \
+         s, dead"
     );
 }
 
@@ -162,7 +162,7 @@ async fn a_call_that_takes_too_long_is_cancelled() {
     let error = call(&host, "s__endless", json!({})).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`endless` of server `s` did not answer within 200ms"
+        "`endless` of server `s` did not respond within 200ms"
     );
     assert!(!error.did_not_run());
 
@@ -191,8 +191,8 @@ async fn a_server_that_dies_in_a_call_is_reported_at_once_with_its_last_words() 
         assert_eq!(
             error.to_string(),
             format!(
-                "the connection to server `s` broke during `{tool}`: it exited with code 3; \
-                 the last lines of its stderr: disk full | giving up"
+                "the connection to server `s` was lost during `{tool}`: process exited with code \
+                 3; last lines of stderr: disk full | giving up"
             )
         );
     }
@@ -217,7 +217,7 @@ async fn a_server_that_died_is_started_again_and_calls_wait_for_it() {
     let first = status(&host, "s").pid;
     let error = call(&host, "s__work", json!({})).await.unwrap_err();
     assert!(
-        error.to_string().contains("it exited with code 9"),
+        error.to_string().contains("process exited with code 9"),
         "{error}"
     );
     assert_eq!(text(&host, "s__work").await, "did \"work\"");
@@ -236,7 +236,12 @@ async fn a_server_that_dies_again_and_again_is_given_up() {
         assert!(matches!(error, ToolCallError::Broken { .. }), "{error:?}");
     }
     let status = status_when(&host, "s", |status| status.state == ServerState::Failed).await;
-    assert!(status.reason.unwrap().starts_with("it exited with code 3"));
+    assert!(
+        status
+            .reason
+            .unwrap()
+            .starts_with("process exited with code 3")
+    );
     assert!(tool_names(&host).await.is_empty());
     let error = call(&host, "s__work", json!({})).await.unwrap_err();
     assert!(

@@ -125,7 +125,7 @@ async fn a_repetition_has_its_end_too() {
     let error = call(&host, "s__read", json!({})).await.unwrap_err();
     // The reason of the first attempt, not of the last one.
     assert!(
-        error.to_string().contains("it exited with code 3"),
+        error.to_string().contains("process exited with code 3"),
         "{error}"
     );
     assert!(!error.did_not_run());
@@ -149,14 +149,18 @@ async fn a_tool_that_gives_no_answers_is_left_alone_for_a_while() {
     assert!(error.did_not_run());
     assert_eq!(
         error.to_string(),
-        "server `s` is not available: the last calls of `work` had no answer (no answer within \
-         100ms); retry in 1 s"
+        "server `s` is not available: the last calls of `work` failed (no response within 100ms); \
+         retry in 1 s"
     );
     let Some(ToolHostChange::ServerState { state, reason, .. }) = soon(changes.next()).await else {
         panic!("no state");
     };
     assert_eq!(state, "degraded");
-    assert!(reason.unwrap().contains("`work` (no answer within 100ms)"));
+    assert!(
+        reason
+            .unwrap()
+            .contains("`work` (no response within 100ms)")
+    );
     assert_eq!(status(&host, "s").state, ServerState::Degraded);
     // Its other tools work, and it stays in the list.
     assert_eq!(text(&host, "s__rest").await, "did \"rest\"");
@@ -193,12 +197,7 @@ async fn a_server_that_answers_nothing_is_blocked_until_somebody_starts_it_again
     }
     let blocked = status(&host, "s");
     assert_eq!(blocked.state, ServerState::Blocked);
-    assert!(
-        blocked
-            .reason
-            .unwrap()
-            .starts_with("its last calls had no answer")
-    );
+    assert!(blocked.reason.unwrap().starts_with("the last calls failed"));
     let raw = soon(host.call_server_tool("s", "work", object(json!({})))).await;
     assert!(raw.unwrap_err().did_not_run());
 
@@ -251,7 +250,9 @@ async fn no_more_calls_run_at_once_than_a_server_takes() {
     };
     assert!(error.did_not_run());
     assert!(
-        error.to_string().contains("it accepts 2 calls at a time"),
+        error
+            .to_string()
+            .contains("the limit of 2 calls at a time is reached"),
         "{error}"
     );
 }

@@ -95,7 +95,7 @@ async fn a_server_leaves_when_its_input_ends() {
     let error = call(&host, "old__echo", json!({})).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "server `old` is not available: it was closed"
+        "server `old` is not available: the server was stopped"
     );
     assert!(host.list_tools().await.tools.is_empty());
     // Twice is no error.
@@ -131,7 +131,7 @@ async fn killing_waits_for_nobody() {
     })
     .await;
     let error = answer.unwrap_err().to_string();
-    assert!(error.ends_with("it was closed"), "{error}");
+    assert!(error.ends_with("the server was stopped"), "{error}");
     for status in host.server_statuses() {
         assert_eq!((status.state, status.pid), (ServerState::Stopped, None));
     }
@@ -235,6 +235,6 @@ async fn closing_ends_calls_and_servers_that_are_still_starting() {
     })
     .await;
     let error = answer.unwrap_err().to_string();
-    assert!(error.ends_with("it was closed"), "{error}");
+    assert!(error.ends_with("the server was stopped"), "{error}");
     assert_eq!(status(&host, "mute").state, ServerState::Stopped);
 }

@@ -267,8 +267,8 @@ async fn configured_headers_are_sent_and_a_server_that_wants_them_is_said_to() {
     let without = ServerConfig::http("without", served.url());
     let host = host([knows, wrong, without]).await;
     assert_eq!(text(&host, "knows__echo").await, "{}");
-    let advice = "it asks for authorization (Bearer realm=\"crm\"): set `authorization` or \
-                  `headers` in its configuration";
+    let advice = "authorization required (Bearer realm=\"crm\"): set `authorization` or `headers` \
+                  in the server's configuration";
     assert_eq!(
         problems(&host).await,
         [format!("wrong: {advice}"), format!("without: {advice}")]

@@ -62,7 +62,8 @@ async fn a_server_that_hangs_is_started_again() {
         assert_eq!(names, ["blocked", "starting", "ready"], "{era}");
         assert_eq!(
             states[1].1,
-            "it is restarted (restart 1 of 5): it hangs: it did not answer a call, nor 2 pings within 100ms each"
+            "restarting (attempt 1 of 5): the server hangs: it answered neither a call nor 2 pings \
+             within 100ms each"
         );
         assert_ne!(status(&host, "s").pid, first);
         // Its circuit is closed again.
@@ -130,7 +131,7 @@ async fn a_call_that_is_made_again_is_told_before() {
         soon(heard.recv()).await,
         Some(ToolRetry {
             attempt: 2,
-            reason: "it exited with code 9".to_owned(),
+            reason: "process exited with code 9".to_owned(),
         })
     );
     // The sink is gone with the call.

@@ -13,7 +13,7 @@ async fn all_pages_are_listed_and_one_bad_tool_is_left_out_alone() {
         tool_names(&host).await,
         ["s__a", "s__b", "s__c", "s__d", "s__e"]
     );
-    let problem = "tool `bad` has no JSON object as its inputSchema; it is skipped";
+    let problem = "the inputSchema of tool `bad` is not a JSON object (skipped)";
     assert_eq!(problems(&host).await, [format!("s: {problem}")]);
     assert_eq!(status(&host, "s").warnings, [problem]);
 }
@@ -26,7 +26,7 @@ async fn a_list_without_end_is_ended() {
         problems(&host).await,
         [
             "s: the list of tools does not end: a page repeats after 2 pages",
-            "s: it lists `on_0` twice; the first one is used",
+            "s: `on_0` is listed twice; the first definition is used",
         ]
     );
 }
@@ -52,7 +52,7 @@ async fn a_list_that_fails_hides_no_other_server() {
     assert!(tool_names(&host).await.contains(&"good__echo".to_owned()));
     assert_eq!(
         problems(&host).await,
-        ["bad: it did not list its tools: table `tools` is locked (code -32603)"]
+        ["bad: failed to list its tools: table `tools` is locked (code -32603)"]
     );
 }
 
@@ -99,10 +99,7 @@ async fn what_is_excluded_is_not_there() {
         .call_server_tool("s", "crash", input)
         .await
         .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "there is no tool `crash`; there are: echo"
-    );
+    assert_eq!(error.to_string(), "unknown tool `crash`. Available: echo");
 }
 
 #[tokio::test]

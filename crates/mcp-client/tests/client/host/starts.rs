@@ -95,15 +95,14 @@ async fn a_server_that_never_answers_fails_in_time_and_holds_nobody_up() {
     let error = soon(host.wait_until_ready()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "required server `mute` is not available: it was not ready within 600ms: it has not \
-         answered the handshake"
+        "required server `mute` is not available: not ready within 600ms: waiting for the handshake"
     );
     soon(host.wait_for_startup()).await;
     assert_eq!(
         problems(&host).await,
         [
-            "mute: it was not ready within 600ms: it has not answered the handshake",
-            "never_lists: it was not ready within 2s: it has not listed its tools",
+            "mute: not ready within 600ms: waiting for the handshake",
+            "never_lists: not ready within 2s: waiting for the tool list",
         ]
     );
     assert_eq!(status(&host, "mute").pid, None);
@@ -143,26 +142,27 @@ async fn a_server_that_does_not_start_says_why() {
     assert_eq!(
         problems(&host).await,
         [
-            "dead: it exited with code 3; the last lines of its stderr: cannot open the database | bye",
+            "dead: process exited with code 3; last lines of stderr: cannot open the database | \
+             bye",
             "unknown: `no-such-program-anywhere` was not found on PATH: install it, or set its \
              full path",
-            "with_arguments: `sh -c true` was not found; it seems to contain arguments, which belong \
-             in `args`",
-            "nowhere: its working directory `no/such/directory` does not exist",
+            "with_arguments: `sh -c true` was not found; the command seems to contain arguments, \
+             which belong in `args`",
+            "nowhere: the working directory `no/such/directory` does not exist",
         ]
     );
     let status = status(&host, "dead");
     assert_eq!(status.state, ServerState::Failed);
     // What both say is said once.
-    assert_eq!(status.reason.as_deref(), Some("it exited with code 3"));
+    assert_eq!(status.reason.as_deref(), Some("process exited with code 3"));
     assert_eq!(status.stderr_tail, ["cannot open the database", "bye"]);
     let error = call(&host, "dead__work", serde_json::json!({}))
         .await
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "server `dead` is not available: it exited with code 3; the last lines of its stderr: cannot open \
-         the database | bye"
+        "server `dead` is not available: process exited with code 3; last lines of stderr: cannot \
+         open the database | bye"
     );
     assert!(host.list_tools().await.tools.is_empty());
     // None of them is required.
@@ -182,8 +182,8 @@ async fn a_required_server_that_failed_is_said_before_the_others_are_there() {
     let error = soon(host.wait_until_ready()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "required server `dead` is not available: it exited with code 3; the last lines of its stderr: \
-         cannot open the database | bye"
+        "required server `dead` is not available: process exited with code 3; last lines of \
+         stderr: cannot open the database | bye"
     );
     let HostError::RequiredServer {
         reason,
@@ -193,7 +193,7 @@ async fn a_required_server_that_failed_is_said_before_the_others_are_there() {
     else {
         panic!("{error}");
     };
-    assert_eq!(reason, "it exited with code 3");
+    assert_eq!(reason, "process exited with code 3");
     assert_eq!(stderr_tail, ["cannot open the database", "bye"]);
     assert_eq!(status(&host, "mute").state, ServerState::Starting);
 }
@@ -211,8 +211,7 @@ async fn an_unusable_server_of_another_hosts_file_is_a_failed_one() {
     assert_eq!(status.state, ServerState::Failed);
     let reason = status.reason.unwrap();
     assert!(
-        reason
-            .starts_with("its configuration cannot be used: `mcpServers.old.type` asks for `sse`"),
+        reason.starts_with("invalid configuration: `mcpServers.old.type` is `sse`"),
         "{reason}"
     );
     assert_eq!(status.transport, "unusable");

@@ -95,7 +95,10 @@ async fn a_call_that_needs_a_visit_is_made_again_after_it() {
             panic!("{error:?}");
         };
         assert_eq!(code, -32042);
-        assert_eq!(message, "log in first (no user is present to open it)");
+        assert_eq!(
+            message,
+            "log in first (no user is available to open the URL)"
+        );
         soon(host.close()).await;
     })
     .await;

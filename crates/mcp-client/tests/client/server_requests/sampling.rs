@@ -64,7 +64,8 @@ async fn no_server_may_ask_a_model_unless_it_was_allowed_to() {
         assert!(error.contains("-32601"), "{error}");
         // Since 2026-07-28 there is no way to tell the server, and the call ends with the reason.
         let why =
-            "it needs an answer of a model: set `sampling` in its configuration to allow that";
+            "the server requires sampling: set `sampling` in the server's configuration to allow \
+             it";
         assert_eq!(error.contains(why), support.version == MODERN, "{error}");
         assert!(model.asked.lock().unwrap().is_empty());
         soon(host.close()).await;
@@ -100,7 +101,7 @@ async fn a_server_that_may_ask_gets_answers_within_its_limits() {
         let said: Vec<String> = request.messages.iter().map(|m| m.text()).collect();
         assert_eq!(said, ["Be brief.", "Say hello"]);
         let error = sample(&host).await.unwrap_err();
-        assert!(error.contains("all 1 allowed model answers"), "{error}");
+        assert!(error.contains("the limit of 1 model answers"), "{error}");
         assert_eq!(model.asked.lock().unwrap().len(), 1);
         soon(host.close()).await;
     })

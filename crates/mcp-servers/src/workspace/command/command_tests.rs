@@ -20,7 +20,7 @@ fn entries_are_split_into_words_without_a_shell() {
         split_words("a; b && $(c) `d` > e").unwrap(),
         ["a;", "b", "&&", "$(c)", "`d`", ">", "e"]
     );
-    assert_eq!(split_words("a 'b"), Err("has a quote without an end"));
+    assert_eq!(split_words("a 'b"), Err("has an unclosed quote"));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn an_entry_that_cannot_work_is_refused_at_once() {
     assert_eq!(error("{args}"), "`{args}` has no program");
     assert_eq!(
         error("cargo {args} test"),
-        "`cargo {args} test` has {args} before its end; it must be the last word"
+        "`cargo {args} test` contains {args} before the end; it must be the last word"
     );
     let open = parse("cargo test {args}").unwrap();
     assert!(open.open);

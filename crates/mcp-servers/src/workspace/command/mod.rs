@@ -57,7 +57,7 @@ impl Command {
         }
         if words.iter().any(|word| word.contains(PLACEHOLDER)) {
             return Err(format!(
-                "`{entry}` has {PLACEHOLDER} before its end; it must be the last word"
+                "`{entry}` contains {PLACEHOLDER} before the end; it must be the last word"
             ));
         }
         if words.first().is_none_or(String::is_empty) {
@@ -102,7 +102,7 @@ fn split_words(text: &str) -> Result<Vec<String>, &'static str> {
         }
     }
     if quote.is_some() {
-        return Err("has a quote without an end");
+        return Err("has an unclosed quote");
     }
     words.extend(word);
     Ok(words)

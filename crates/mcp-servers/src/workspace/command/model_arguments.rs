@@ -16,25 +16,23 @@ const SCHEMES: [&str; 6] = ["data", "file", "ftp", "http", "https", "jar"];
 /// Reads the file system, so it blocks the thread.
 pub(super) fn check_model_arguments(arguments: &[String], root: &Root) -> Result<(), String> {
     if arguments.len() > MAX_ARGUMENTS {
-        return Err(format!("At most {MAX_ARGUMENTS} args are possible."));
+        return Err(format!("At most {MAX_ARGUMENTS} args are allowed."));
     }
     for argument in arguments {
         if !is_harmless_argument(argument) {
             return Err(format!(
-                "{argument:?} is not possible in args: names and paths are, options are not."
+                "{argument:?} is not allowed in args: names and paths are allowed, options are not."
             ));
         }
         if is_url(argument) {
-            return Err(format!(
-                "{argument:?} is not possible in args: it is a URL."
-            ));
+            return Err(format!("{argument:?} is not allowed in args: it is a URL."));
         }
         // Each part is checked, because programs read `a:b` and `a,b` as lists of paths, and `a[1]`
         // as a path with an index.
         let parts = argument.split([':', ',', '[', ']']);
         for path in parts.chain([argument.as_str()]) {
             check_path_argument(path, root)
-                .map_err(|fault| format!("{argument:?} is not possible in args: {fault}"))?;
+                .map_err(|fault| format!("{argument:?} is not allowed in args: {fault}"))?;
         }
     }
     Ok(())
@@ -63,7 +61,7 @@ fn is_url(argument: &str) -> bool {
 
 fn check_path_argument(text: &str, root: &Root) -> Result<(), String> {
     if text.starts_with('/') {
-        return Err("it is an absolute path. Write paths from the root folder down.".to_owned());
+        return Err("it is an absolute path. Write paths relative to the root folder.".to_owned());
     }
     let path = match root.parse_path(text, Access::Read) {
         Ok(path) => path,
@@ -73,7 +71,7 @@ fn check_path_argument(text: &str, root: &Root) -> Result<(), String> {
     // names that this check refuses.
     let is_pattern = |name: &String| name.starts_with('.') && name.contains(['*', '[']);
     if path.names().iter().any(is_pattern) {
-        return Err("it is a pattern of hidden files.".to_owned());
+        return Err("it is a pattern for hidden files.".to_owned());
     }
     match root.entry_kind(&path) {
         Ok(Some(Kind::Link)) => Err(FileError::Link(path).to_string()),

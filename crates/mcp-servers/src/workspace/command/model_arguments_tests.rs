@@ -93,8 +93,8 @@ fn everything_else_is_refused_with_the_reason() {
         ("src,id_rsa", secret),
         (".ssh/config", secret),
         (".git/config", secret),
-        (".en*", "pattern of hidden files"),
-        (".en[v]", "pattern of hidden files"),
+        (".en*", "pattern for hidden files"),
+        (".en[v]", "pattern for hidden files"),
         // Options and what steers programs.
         ("", other),
         ("-v", other),

@@ -172,12 +172,12 @@ async fn run_tool(
     let command = commands
         .iter()
         .find(is_wanted)
-        .ok_or("This command is not possible.")?;
+        .ok_or("This command is not allowed.")?;
     if !command.open && !args.is_empty() {
-        return Err(format!("{} takes no args.", command.name).into());
+        return Err(format!("{} does not accept args.", command.name).into());
     }
     let permit = runner.permit.acquire().await;
-    let _permit = permit.map_err(|_| "The server is ending.")?;
+    let _permit = permit.map_err(|_| "The server is shutting down.")?;
     let directory = runner.root.working_directory();
     let directory =
         directory.ok_or("The root folder was moved or replaced after the start of the server.")?;
@@ -190,7 +190,7 @@ async fn run_tool(
     let name = [std::slice::from_ref(&command.name), args.as_slice()]
         .concat()
         .join(" ");
-    tracing::debug!(command = name, "runs a command");
+    tracing::debug!(command = name, "running a command");
     let result = process::run(
         command,
         &args,
@@ -202,8 +202,8 @@ async fn run_tool(
     match result {
         Ok(result) => Ok(build_output(name, result, runner.timeout)),
         Err(error) => {
-            tracing::warn!(command = name, %error, "a command cannot be run");
-            Err(format!("{name} cannot be run: {}.", error.kind()).into())
+            tracing::warn!(command = name, %error, "failed to run a command");
+            Err(format!("{name} could not be run: {}.", error.kind()).into())
         }
     }
 }
@@ -226,12 +226,12 @@ fn build_output(command: String, result: CommandResult, limit: Duration) -> Tool
         ),
         (Some(status), None) => (
             Outcome::Signalled,
-            format!("was ended by {status} after {seconds:.1} seconds"),
+            format!("was terminated by {status} after {seconds:.1} seconds"),
         ),
     };
     let mut text = format!("{command} {ended}");
     if result.output.trim().is_empty() {
-        text.push_str(" and wrote nothing.");
+        text.push_str(" without output.");
     } else {
         if result.omitted > 0 {
             let _ = write!(text, "; the first {} bytes are omitted", result.omitted);

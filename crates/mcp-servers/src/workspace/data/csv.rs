@@ -37,7 +37,7 @@ pub(super) fn parse_csv(text: &str, delimiter: u8) -> Result<Table, TableError> 
             return Err(TableError {
                 line,
                 problem: format!(
-                    "there are {} values, but the first line names {} columns",
+                    "found {} values, but the first line has {} column names",
                     record.len(),
                     names.len()
                 ),

@@ -70,7 +70,7 @@ fn errors_contain_the_line() {
     let fault = |text: &str| parse_csv(text, b',').unwrap_err().to_string();
     assert_eq!(
         fault("a,b\n1,2\n1,2,3\n"),
-        "line 3: there are 3 values, but the first line names 2 columns"
+        "line 3: found 3 values, but the first line has 2 column names"
     );
     assert_eq!(parse_csv("", b',').unwrap().rows.len(), 0);
     assert_eq!(parse_csv("\n\n", b',').unwrap().columns.len(), 0);

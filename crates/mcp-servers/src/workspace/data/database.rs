@@ -52,10 +52,10 @@ pub(super) enum QueryError {
     Memory,
     /// The SQL text is refused: it must be exactly one query, which only reads and has no
     /// parameters. Contains the reason.
-    #[error("Only one query that reads is possible (SELECT, WITH or VALUES). {0}")]
+    #[error("Only one read-only query is allowed (SELECT, WITH or VALUES). {0}")]
     NotAllowed(&'static str),
     /// SQLite rejected the query or failed to execute it. Contains the message of SQLite.
-    #[error("The query is not possible: {0}.")]
+    #[error("The query is invalid: {0}.")]
     Sql(String),
     /// The database failed for another reason.
     #[error("the database failed")]
@@ -80,7 +80,9 @@ pub(super) fn run_query(
         QueryError::Database(error) => match primary_result_code(&error) {
             Some(ffi::SQLITE_INTERRUPT) => QueryError::Timeout(limits.time),
             Some(ffi::SQLITE_NOMEM) => QueryError::Memory,
-            Some(ffi::SQLITE_AUTH) => QueryError::NotAllowed("Nothing can be opened or changed."),
+            Some(ffi::SQLITE_AUTH) => {
+                QueryError::NotAllowed("Files cannot be opened, and data cannot be changed.")
+            }
             _ => match error {
                 rusqlite::Error::SqlInputError { msg, .. } => QueryError::Sql(msg),
                 rusqlite::Error::SqliteFailure(_, Some(message)) => QueryError::Sql(message),
@@ -112,15 +114,17 @@ fn run_stoppable_query(
         .next()?
         .ok_or(QueryError::NotAllowed("sql is empty."))?;
     if statements.next()?.is_some() {
-        return Err(QueryError::NotAllowed("There is a second statement."));
+        return Err(QueryError::NotAllowed(
+            "The text contains a second statement.",
+        ));
     }
     if query.parameter_count() > 0 {
         return Err(QueryError::NotAllowed(
-            "Write the values into it instead of parameters.",
+            "Write values instead of parameters.",
         ));
     }
     if query.is_explain() != 0 || !query.readonly() || query.column_count() == 0 {
-        return Err(QueryError::NotAllowed("This is another statement."));
+        return Err(QueryError::NotAllowed("This is a different statement."));
     }
     read_rows(query, limits)
 }

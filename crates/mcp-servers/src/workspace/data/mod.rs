@@ -67,9 +67,9 @@ struct TableError {
 /// [`MAX_VALUES`] values.
 fn check_table_size(columns: usize, rows: usize, line: usize) -> Result<(), TableError> {
     let problem = if columns > MAX_COLUMNS {
-        format!("there are more than {MAX_COLUMNS} columns")
+        format!("more than {MAX_COLUMNS} columns")
     } else if columns.saturating_mul(rows) > MAX_VALUES {
-        format!("there are more than {MAX_VALUES} values")
+        format!("more than {MAX_VALUES} values")
     } else {
         return Ok(());
     };
@@ -180,7 +180,7 @@ fn shorten_value(value: &Value, bytes: usize) -> Value {
 fn shorten_text(text: &str, bytes: usize) -> String {
     if text.len() > bytes {
         format!(
-            "{}… ({} bytes in all)",
+            "{}… ({} bytes in total)",
             truncate_bytes(text, bytes),
             text.len()
         )

@@ -120,7 +120,7 @@ async fn run_tool(queries: QueryToolState, input: Input) -> ToolResult<Output> {
         Ok(Ok(Ok(rows))) => Ok(build_output(rows, described)),
         Ok(Ok(Err(error))) => Err(to_tool_error(error, &described)),
         Ok(Err(error)) => {
-            tracing::error!(%error, "a query panicked");
+            tracing::error!(%error, "a data query panicked");
             Err("The query failed.".into())
         }
         Err(_) => Err(to_tool_error(QueryError::Timeout(time), &described)),
@@ -133,7 +133,7 @@ type NamedTables = Vec<(String, Table)>;
 /// table for the model.
 fn load_tables(root: &Root, files: &[String]) -> Result<(NamedTables, Vec<QueryTable>), ToolError> {
     if files.len() > MAX_FILES {
-        return Err(format!("At most {MAX_FILES} files are possible in one query.").into());
+        return Err(format!("At most {MAX_FILES} files are allowed in one query.").into());
     }
     // The total size of all files may be twice the maximum size of one file.
     let mut left = root.max_file_bytes().saturating_mul(2);
@@ -192,7 +192,7 @@ fn to_tool_error(error: QueryError, tables: &[QueryTable]) -> ToolError {
             let tables: Vec<_> = tables
                 .map(|table| format!("{} ({})", table.name, table.columns.join(", ")))
                 .collect();
-            ToolError::from(format!("{error} The tables are {}.", tables.join("; ")))
+            ToolError::from(format!("{error} Available tables: {}.", tables.join("; ")))
         }
         error => ToolError::Refused(error.to_string()),
     }
@@ -200,7 +200,7 @@ fn to_tool_error(error: QueryError, tables: &[QueryTable]) -> ToolError {
 
 fn build_output(result: QueryResult, tables: Vec<QueryTable>) -> ToolOutput<Output> {
     let mut text = match result.rows.len() {
-        0 => format!("No rows. The columns are {}.", result.columns.join(", ")),
+        0 => format!("No rows. Columns: {}.", result.columns.join(", ")),
         number => format!(
             "{}, as lists of {}:",
             format_quantity(number, "row"),

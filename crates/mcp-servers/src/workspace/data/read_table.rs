@@ -79,7 +79,7 @@ fn read(root: &Root, input: &Input) -> ToolResult<Output> {
                     let suggestion = suggest_name(wanted, names());
                     let known = names().collect::<Vec<_>>().join(", ");
                     ToolError::from(format!(
-                        "{path} has no column {wanted}.{suggestion} Its columns are {known}."
+                        "{path} has no column {wanted}.{suggestion} Available columns: {known}."
                     ))
                 })
             });

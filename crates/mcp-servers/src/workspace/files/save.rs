@@ -143,9 +143,9 @@ fn save_file(root: &Root, input: &Input) -> ToolResult<Output> {
         (_, None, None, None) => {
             Err("Nothing to save. Give content, or old_text and new_text.".into())
         }
-        (_, Some(_), _, _) => Err(
-            "Give either content or old_text and new_text; both together are not possible.".into(),
-        ),
+        (_, Some(_), _, _) => {
+            Err("Give either content, or old_text and new_text, but not both.".into())
+        }
     }
 }
 

@@ -411,7 +411,7 @@ fn not_a_file_error(path: &RelativePath) -> FileError {
 
 fn too_large_error(path: &RelativePath, size: u64, limit: u64) -> FileError {
     FileError::Other(format!(
-        "{path} is too large: {size} bytes, and at most {limit} are possible."
+        "{path} is too large: {size} bytes, at most {limit} are allowed."
     ))
 }
 

@@ -44,7 +44,7 @@ impl RelativePath {
     /// folder `root`, because compilers print such paths. The error is for the model.
     pub(in crate::workspace) fn parse(text: &str, root: &Path) -> Result<Self, String> {
         let wrong_characters =
-            || format!("{text:?} contains characters that are not possible in a path.");
+            || format!("{text:?} contains characters that are not allowed in a path.");
         if text.len() > MAX_PATH_BYTES {
             return Err(format!(
                 "The path is longer than {MAX_PATH_BYTES} characters."
@@ -58,8 +58,8 @@ impl RelativePath {
             let inner = path.strip_prefix(root).ok().and_then(Path::to_str);
             inner.ok_or_else(|| {
                 format!(
-                    "{text:?} is an absolute path outside of the root folder. Write the path from \
-                     the root folder, such as src/main.rs."
+                    "{text:?} is an absolute path outside of the root folder. Write the path \
+                     relative to the root folder, such as src/main.rs."
                 )
             })?
         } else {
@@ -72,7 +72,8 @@ impl RelativePath {
                 "" | "." => {}
                 ".." => {
                     return Err(format!(
-                        "{text:?} contains `..`. Write the path from the root folder, without `..`."
+                        "{text:?} contains `..`. Write the path relative to the root folder, \
+                         without `..`."
                     ));
                 }
                 _ if !is_ordinary_name(name) => return Err(wrong_characters()),

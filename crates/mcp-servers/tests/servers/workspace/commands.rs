@@ -68,7 +68,7 @@ async fn a_command_runs_in_the_root_and_returns_its_outcome() {
     );
     workspace.write("script.sh", "");
     let silent = workspace.call("test_run", json!({})).await;
-    assert!(text(&silent).ends_with(" and wrote nothing."));
+    assert!(text(&silent).ends_with(" without output."));
 }
 
 const REFUSED: &str = r#"

@@ -104,11 +104,11 @@ async fn paths_outside_of_the_root_are_refused() {
     let refused = workspace
         .refused("file_load", json!({"path": "../outside.txt"}))
         .await;
-    insta::assert_snapshot!(refused, @r#""../outside.txt" contains `..`. Write the path from the root folder, without `..`."#);
+    insta::assert_snapshot!(refused, @r#""../outside.txt" contains `..`. Write the path relative to the root folder, without `..`."#);
     let refused = workspace
         .refused("file_load", json!({"path": "/etc/passwd"}))
         .await;
-    insta::assert_snapshot!(refused, @r#""/etc/passwd" is an absolute path outside of the root folder. Write the path from the root folder, such as src/main.rs."#);
+    insta::assert_snapshot!(refused, @r#""/etc/passwd" is an absolute path outside of the root folder. Write the path relative to the root folder, such as src/main.rs."#);
 }
 
 #[tokio::test]

@@ -96,11 +96,11 @@ async fn long_values_are_shortened_and_records_paged() {
     );
     let long = workspace.call("data_read", json!({"path": "b.json"})).await;
     assert!(text(&long).len() < 20_000);
-    assert!(text(&long).contains("yyy… (1048576 bytes in all)"));
+    assert!(text(&long).contains("yyy… (1048576 bytes in total)"));
     let long = json!({"sql": "SELECT * FROM b", "files": ["b.json"]});
     let long = workspace.call("data_query", long).await;
     assert!(text(&long).len() < 20_000);
-    assert!(text(&long).contains("yyy… (1048576 bytes in all)"));
+    assert!(text(&long).contains("yyy… (1048576 bytes in total)"));
 }
 
 #[tokio::test]
@@ -351,7 +351,7 @@ async fn small_files_with_huge_tables_are_refused() {
     let refused = small.refused("data_query", three).await;
     assert_eq!(
         refused,
-        "c.csv is too large: 900 bytes, and at most 200 are possible."
+        "c.csv is too large: 900 bytes, at most 200 are allowed."
     );
     assert_eq!(fs::read_dir(small.root()).unwrap().count(), 3);
 }

@@ -71,7 +71,7 @@ fn format_model_row(model: &ModelMetrics) -> [String; 9] {
 }
 
 fn format_accuracy(calls: &ToolCallCounts) -> String {
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let percent = |share: f64| format!("{:.0}%", share * 100.0);
     calls.accuracy().map_or_else(|| "-".to_owned(), percent)
 }
 

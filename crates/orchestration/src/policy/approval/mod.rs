@@ -102,7 +102,7 @@ impl ApprovalPolicy {
             Self::All => ApprovalVerdict::Run,
             Self::Ask => ApprovalVerdict::Ask { redefined: false },
             Self::None => ApprovalVerdict::Refuse {
-                reason: "tools that may change something are switched off".to_owned(),
+                reason: "tools that can change data are disabled".to_owned(),
             },
         }
     }
@@ -334,8 +334,8 @@ fn add_duration(now: Timestamp, span: Duration) -> Timestamp {
 /// Returns the text for the model about a call that the person denied.
 fn format_denial(reason: Option<&str>) -> String {
     match reason {
-        Some(reason) => format!("the person declined it: {reason}"),
-        None => "the person declined it".to_owned(),
+        Some(reason) => format!("the user declined it: {reason}"),
+        None => "the user declined it".to_owned(),
     }
 }
 

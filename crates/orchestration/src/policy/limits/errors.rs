@@ -13,8 +13,8 @@ pub(super) fn step_limit_error(max: u32) -> RunError {
         format!("{max} times")
     };
     let message = format!(
-        "the model was asked {times} without coming to an answer; raise the limit with --max-steps \
-         or `max_steps`"
+        "the model was called {times} without a final answer; raise the limit with --max-steps or \
+         `max_steps`"
     );
     RunError::new(RunErrorKind::StepLimit, message)
 }
@@ -41,8 +41,8 @@ pub(super) fn cost_limit_error(used_usd: f64, max_usd: f64) -> RunError {
 
 pub(super) fn unknown_price_error(model: &ModelId) -> RunError {
     let message = format!(
-        "the cost is limited and the price of {model} is not known, so it was not asked; configure \
-         its price, or take away the limit with `limits.max_cost_usd`"
+        "the cost is limited, but the price of {model} is unknown, so the model was not called; \
+         configure its price, or remove the limit `limits.max_cost_usd`"
     );
     RunError::new(RunErrorKind::CostLimit, message)
 }
@@ -50,7 +50,7 @@ pub(super) fn unknown_price_error(model: &ModelId) -> RunError {
 pub(crate) fn time_limit_error(used_ms: u64, max_ms: u64) -> RunError {
     let seconds = |ms| Duration::from_millis(ms).as_secs_f64();
     let (used, max) = (seconds(used_ms), seconds(max_ms));
-    let reached = format!("it took {used} s, and {max} s are allowed");
+    let reached = format!("the run took {used} s, and {max} s are allowed");
     limit_error(RunErrorKind::TimeLimit, &reached, "max_wall_time")
 }
 

@@ -69,7 +69,7 @@ fn the_default_is_16_steps_of_128_calls() {
     assert_eq!(hit.kind, RunErrorKind::StepLimit);
     assert_eq!(
         hit.message,
-        "the model was asked 16 times without coming to an answer; \
+        "the model was called 16 times without a final answer; \
          raise the limit with --max-steps or `max_steps`"
     );
     ledger.uncount_model_call();
@@ -182,8 +182,7 @@ fn only_periods_of_work_count() {
     assert_eq!(hit.kind, RunErrorKind::TimeLimit);
     assert_eq!(
         hit.message,
-        "it took 10 s, and 10 s are allowed; \
-         raise the limit with `limits.max_wall_time`"
+        "the run took 10 s, and 10 s are allowed; raise the limit with `limits.max_wall_time`"
     );
     assert_eq!(
         ledger.remaining_time(&limits, at(300_000)),

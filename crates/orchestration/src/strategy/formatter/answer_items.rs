@@ -87,7 +87,7 @@ impl ParsedAnswer {
                 match json::find_json(&text, false).filter(|found| looks_like_answer(&found.value))
                 {
                     Some(found) => {
-                        self.add_repair("JSON inside of a string was decoded");
+                        self.add_repair("JSON inside a string was decoded");
                         self.add_answer_items(found.value);
                     }
                     None => self.add_text_item(&text),
@@ -232,17 +232,17 @@ mod tests {
             (
                 json!({"conversation": list.to_string()}),
                 hello(),
-                "JSON inside of a string was decoded",
+                "JSON inside a string was decoded",
             ),
             (
                 json!({"conversation": format!("```json\n{list}\n```")}),
                 hello(),
-                "JSON inside of a string was decoded",
+                "JSON inside a string was decoded",
             ),
             (
                 json!({"conversation": whole.to_string()}),
                 hello(),
-                "JSON inside of a string was decoded",
+                "JSON inside a string was decoded",
             ),
             (
                 json!({"conversation": [{"content": "Hello"}]}),

@@ -55,7 +55,7 @@ pub(super) fn validate_answer(
     if let Value::String(text) = &value
         && let Some(found) = json::find_json(text, false)
     {
-        repairs.push("JSON inside of a string was decoded".to_owned());
+        repairs.push("JSON inside a string was decoded".to_owned());
         value = found.value;
     }
     if !is_object_schema(schema)

@@ -214,7 +214,7 @@ impl FormatState {
         let (repairs, fault) = if self.schema.is_some() {
             (Vec::new(), Some(error))
         } else {
-            let repair = format!("{error}; the text of the model is the answer");
+            let repair = format!("{error}; the text of the model became the answer");
             (vec![repair], None)
         };
         FormatDecision::Done(FormattedAnswer {
@@ -338,7 +338,7 @@ impl<'a> ResponseContent<'a> {
         }
         reading.add_repair(match mode {
             FormatterMode::Native => "plain text became the answer",
-            _ => "text outside of the formatter became part of the answer",
+            _ => "text outside the formatter became part of the answer",
         });
         let text = self.text.clone();
         reading.items.insert(0, AnswerItem::Text { text });

@@ -37,9 +37,9 @@ pub(super) fn find_json(text: &str, cut_off: bool) -> Option<FoundJson> {
     (is_complete || cut_off).then_some(FoundJson {
         value,
         repair: Some(if is_complete {
-            "its JSON was found in a text or had faults"
+            "its JSON was embedded in text or had errors"
         } else {
-            "its JSON was truncated and was read to its end"
+            "its JSON was truncated and was parsed as far as possible"
         }),
     })
 }

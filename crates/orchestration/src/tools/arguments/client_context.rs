@@ -85,9 +85,9 @@ impl fmt::Debug for ClientContext {
 pub enum ClientContextError {
     /// The value's name is not allowed, because no configured value has a placeholder for it.
     #[error(
-        "no context value is called `{name}`{}",
-        if allowed.is_empty() { "; clients may send none".to_owned() }
-        else { format!("; clients may send: {}", allowed.join(", ")) }
+        "unknown context value `{name}`{}",
+        if allowed.is_empty() { "; clients cannot send any".to_owned() }
+        else { format!("; clients can send: {}", allowed.join(", ")) }
     )]
     Unknown {
         /// Name of the value that is not allowed.
@@ -96,13 +96,13 @@ pub enum ClientContextError {
         allowed: Vec<String>,
     },
     /// The value is an array or an object.
-    #[error("the context value `{name}` is not a text, a number, true or false")]
+    #[error("the context value `{name}` must be a string, a number or a Boolean")]
     Compound {
         /// Name of the value that is an array or an object.
         name: String,
     },
     /// The value is a string of more than 8,192 bytes.
-    #[error("the context value `{name}` has more than {MAX_CLIENT_TEXT} bytes")]
+    #[error("the context value `{name}` is longer than {MAX_CLIENT_TEXT} bytes")]
     TooLong {
         /// Name of the value that is too long.
         name: String,

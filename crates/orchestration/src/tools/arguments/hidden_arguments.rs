@@ -47,7 +47,7 @@ impl MissingHiddenArgument {
             return format!(
                 "tool `{tool}` requires the argument `{argument}`, which {sets}, and the \
                  configuration has no value for it; set `context.{argument}` (if \
-                 `context_servers` is set, it has to name this server)"
+                 `context_servers` is set, it must include this server)"
             );
         }
         format!(

@@ -298,17 +298,17 @@ fn a_client_can_send_only_configured_values() {
     for name in ["branch", "databaseContext", "accessToken"] {
         let error = refused(json!({name: "x"}));
         assert!(
-            error.contains(name) && error.contains("may send: access_token"),
+            error.contains(name) && error.contains("can send: access_token"),
             "{error}"
         );
     }
-    assert!(refused(json!({"access_token": {"a": 1}})).contains("is not a text"));
+    assert!(refused(json!({"access_token": {"a": 1}})).contains("must be a string"));
     assert!(refused(json!({"access_token": "x".repeat(8193)})).contains("8192 bytes"));
     let none = ContextInjection::new().with_client(of_client(json!({"x": 1})));
     assert!(
         none.unwrap_err()
             .to_string()
-            .contains("clients may send none")
+            .contains("clients cannot send any")
     );
     // Null counts as not sent.
     let sent = of_client(json!({"x": null}));

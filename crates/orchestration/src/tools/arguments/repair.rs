@@ -145,7 +145,7 @@ fn unwrap_arguments(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonOb
         },
         _ => return None,
     };
-    let description = format!("took the input out of `{key}`, which is not in the schema");
+    let description = format!("unwrapped the input from `{key}`, which is not in the schema");
     Some((inner, description))
 }
 
@@ -199,7 +199,7 @@ fn collect_repair_changes(root: &Value, fault: &ValidationError<'_>, changes: &m
             } else {
                 "number"
             };
-            let description = format!("read the text {text:?} as a {name}");
+            let description = format!("converted the text {text:?} to a {name}");
             (Some(value), description)
         }
         _ => return,

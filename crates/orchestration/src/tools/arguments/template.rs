@@ -47,7 +47,7 @@ enum TemplatePart {
 /// An error about a placeholder that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`${{{0}}}` is not a placeholder of a context value; there are ${{session.id}}, \
+    "unknown placeholder `${{{0}}}` in a context value. Available: ${{session.id}}, \
      ${{principal.user}}, ${{principal.tenant}} and ${{client.NAME}}, with a NAME of letters, \
      digits and `_`"
 )]

@@ -28,7 +28,7 @@ pub struct InputValidators {
 pub struct ValidatedToolInput {
     /// The input to execute, after the repairs.
     pub input: SharedObject,
-    /// Descriptions of the repairs, such as `/customer_id: read the text "42" as a number`.
+    /// Descriptions of the repairs, such as `/customer_id: converted the text "42" to a number`.
     pub repairs: Vec<String>,
 }
 

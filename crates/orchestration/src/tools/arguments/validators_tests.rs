@@ -88,8 +88,8 @@ fn text_and_values_are_repaired() {
     let repairs = [
         "removed the code fence around the object",
         "removed a trailing comma",
-        "took the input out of `arguments`, which is not in the schema",
-        "/customer_id: read the text \"42\" as a number",
+        "unwrapped the input from `arguments`, which is not in the schema",
+        "/customer_id: converted the text \"42\" to a number",
     ];
     let expected = (
         json!({"customer_id": 42}),
@@ -178,7 +178,7 @@ fn numbers_and_booleans_in_strings_are_read() {
         };
         assert_eq!(
             repairs,
-            [format!("/a: read the text \"{text}\" as a {name}")]
+            [format!("/a: converted the text \"{text}\" to a {name}")]
         );
     }
 }
@@ -262,7 +262,7 @@ fn the_input_is_taken_out_of_a_wrapper() {
         let (input, repairs) = examine(&schema, &input.to_string()).unwrap();
         assert_eq!(input, json!({"city": "Bonn"}));
         assert!(
-            repairs[0].starts_with("took the input out of `"),
+            repairs[0].starts_with("unwrapped the input from `"),
             "{repairs:?}"
         );
     }
@@ -309,7 +309,7 @@ fn faults_are_repaired_behind_references_arrays_and_branches() {
     let (input, repairs) = examine(&schema, &input.to_string()).unwrap();
     assert_eq!(input, expected);
     assert_eq!(repairs.len(), 4, "{repairs:#?}");
-    assert!(repairs.contains(&"/a~1b~0c: read the text \"6\" as a number".to_owned()));
+    assert!(repairs.contains(&"/a~1b~0c: converted the text \"6\" to a number".to_owned()));
 }
 
 #[test]

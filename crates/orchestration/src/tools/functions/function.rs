@@ -118,10 +118,11 @@ impl Function {
     fn with_checked_name(definition: ToolDefinition, body: Body, problem: Option<String>) -> Self {
         let name = &definition.name;
         let problem = if is_valid_tool_name(name) {
-            problem.map(|why| format!("`{name}` is not offered: {why}"))
+            problem.map(|why| format!("`{name}` cannot be used as a tool: {why}"))
         } else {
             Some(format!(
-                "{name:?} is not offered: a tool's name has 1 to 64 letters, digits, `_` and `-`"
+                "{name:?} cannot be used as a tool: its name must have 1 to 64 letters, digits, \
+                 `_` and `-`"
             ))
         };
         Self {
@@ -202,7 +203,7 @@ fn build_input_schema<A: JsonSchema>() -> Result<Value, String> {
     };
     match schema
         .get("type")
-        .map(|kind| kind.as_str().unwrap_or("of several types"))
+        .map(|kind| kind.as_str().unwrap_or("a union"))
     {
         Some("object") => Ok(Value::Object(schema)),
         // The argument type is `()`, whose schema is `null`, so the tool has no parameters.
@@ -213,7 +214,7 @@ fn build_input_schema<A: JsonSchema>() -> Result<Value, String> {
             Ok(Value::Object(typed))
         }
         Some(other) => Err(format!(
-            "a tool's input is an object, and the type of its argument is {other}; use a struct"
+            "the input must be an object, but the argument type is {other}; use a struct"
         )),
     }
 }

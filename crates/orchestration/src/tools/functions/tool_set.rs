@@ -151,7 +151,7 @@ impl ToolHost for ToolSet {
                     None => all.problems.push(ServerProblem {
                         server: server_name(host, tool),
                         message: format!(
-                            "`{}` is not offered: too many tools have this name",
+                            "`{}` is not available: too many tools have this name",
                             tool.name
                         ),
                     }),

@@ -134,10 +134,7 @@ async fn a_name_stays_with_its_tool() {
     let before = std::mem::take(&mut *a.tools.lock().unwrap());
     assert_eq!(names(&set).await, ["b__one"]);
     let error = call(&set, "one").await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "there is no tool `one`; there are: b__one"
-    );
+    assert_eq!(error.to_string(), "unknown tool `one`. Available: b__one");
     *a.tools.lock().unwrap() = before;
     assert_eq!(names(&set).await, ["one", "b__one"]);
 }

@@ -91,9 +91,8 @@ impl FunctionTools {
         let name = &function.definition.name;
         let is_taken = self.find_function(name).is_some();
         let problem = function.problem.take().or_else(|| {
-            is_taken.then(|| {
-                format!("`{name}` is offered once only: a second function has the same name")
-            })
+            is_taken
+                .then(|| format!("`{name}` is used only once: a second function has the same name"))
         });
         match (problem, &self.server) {
             (Some(problem), _) => self.problems.push(problem),

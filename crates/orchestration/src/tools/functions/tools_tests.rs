@@ -273,11 +273,15 @@ async fn a_function_that_cannot_be_offered_is_a_problem() {
     assert_eq!(
         problems,
         [
-            "`good` is offered once only: a second function has the same name",
-            "\"not good\" is not offered: a tool's name has 1 to 64 letters, digits, `_` and `-`",
-            "\"\" is not offered: a tool's name has 1 to 64 letters, digits, `_` and `-`",
-            "`text` is not offered: a tool's input is an object, and the type of its argument is string; use a struct",
-            "`list` is not offered: a tool's input is an object, and the type of its argument is array; use a struct",
+            "`good` is used only once: a second function has the same name",
+            "\"not good\" cannot be used as a tool: its name must have 1 to 64 letters, digits, \
+             `_` and `-`",
+            "\"\" cannot be used as a tool: its name must have 1 to 64 letters, digits, `_` and \
+             `-`",
+            "`text` cannot be used as a tool: the input must be an object, but the argument type \
+             is string; use a struct",
+            "`list` cannot be used as a tool: the input must be an object, but the argument type \
+             is array; use a struct",
         ]
     );
     assert!(
@@ -287,10 +291,7 @@ async fn a_function_that_cannot_be_offered_is_a_problem() {
             .all(|problem| problem.server == "local")
     );
     let error = tools.call_tool(call("text", json!({}))).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "there is no tool `text`; there are: good"
-    );
+    assert_eq!(error.to_string(), "unknown tool `text`. Available: good");
 }
 
 #[tokio::test]

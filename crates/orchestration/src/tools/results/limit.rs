@@ -158,13 +158,13 @@ fn truncation_note(id: &str, total: u64, rest: Option<usize>, omitted: usize) ->
     if omitted > 0 {
         let _ = write!(
             marker,
-            " Parts other than text that were too large and are omitted: {omitted}."
+            " Omitted non-text parts that were too large: {omitted}."
         );
     }
     let find = json!({"result_id": id, "search": "…"});
     let _ = write!(
         marker,
-        " Continue with {READ_TOOL} {read}, or find a text with {find}.]"
+        " Continue with {READ_TOOL} {read}, or search the text with {find}.]"
     );
     marker
 }

@@ -43,8 +43,8 @@ fn a_long_text_is_cut_after_a_line_with_a_marker() {
     );
     assert_eq!(
         shown[1],
-        "[This result is cut here. It has about 445 tokens; this is its beginning. Continue \
-         with read_tool_result {\"result_id\":\"call_1\",\"offset\":75}, or find a text with \
+        "[This result is cut here. It has about 445 tokens; this is its beginning. Continue with \
+         read_tool_result {\"result_id\":\"call_1\",\"offset\":75}, or search the text with \
          {\"result_id\":\"call_1\",\"search\":\"…\"}.]"
     );
     let kept = kept.unwrap();
@@ -127,7 +127,7 @@ fn a_cut_result_has_the_beginning_of_its_text_and_fitting_images() {
     assert!(shown[0].starts_with("first\nline 0"), "{}", shown[0]);
     assert_eq!(shown[1], "[image image/png]");
     assert!(
-        shown[2].contains("too large and are omitted: 1."),
+        shown[2].contains("Omitted non-text parts that were too large: 1."),
         "{}",
         shown[2]
     );

@@ -173,8 +173,8 @@ fn a_search_result_has_one_line_per_tool() {
     assert!(crm.contains("crm__") && !crm.contains("mail__"), "{crm}");
     assert_eq!(
         answer(json!({"server": "mail"})).unwrap(),
-        "The tools of `mail` are: mail__send. Search for the names that you need as `query`; then you can \
-         call them."
+        "The tools of `mail` are: mail__send. To call one of them, first search for its name with \
+         `query`."
     );
     assert_eq!(
         answer(json!({"query": "mail", "server": "post"})).unwrap_err(),

@@ -237,7 +237,7 @@ fn list_tools(index: &ToolIndex, server: &str) -> String {
     if names.len() > listed {
         let _ = write!(text, ", and {} more", names.len() - listed);
     }
-    text.push_str(". Search for the names that you need as `query`; then you can call them.");
+    text.push_str(". To call one of them, first search for its name with `query`.");
     text
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn map_conversation<'a>(
         let kind = ModelErrorKind::InvalidRequest {
             field: Some("messages".to_owned()),
         };
-        let message = "there is no message to answer: add a message of the user";
+        let message = "there is no message to answer: add a user message";
         return Err(ModelError::new(&*mapper.model.provider, kind, message));
     }
     turns.pair_results_with_calls(&mut mapper);

@@ -124,8 +124,7 @@ impl Headers {
             }
             (Err(_), _) => format!("`{}` is not a header name", name.escape_debug()),
             (_, Err(_)) => format!(
-                "the value of the header `{name}` holds a character that a header cannot hold, \
-                 such as a line end"
+                "the value of header `{name}` contains an invalid character, such as a line break"
             ),
         };
         self.fault.get_or_insert(fault);

@@ -194,7 +194,7 @@ impl CheckedRequest<'_> {
         });
         let message = match (fault, message.is_empty()) {
             (Some(fault), true) => fault,
-            (Some(fault), false) if status.is_success() => format!("{fault} (it says: {message})"),
+            (Some(fault), false) if status.is_success() => format!("{fault} (response: {message})"),
             _ => message,
         };
         let error = self
@@ -215,9 +215,8 @@ impl CheckedRequest<'_> {
             Err(_) => redact::strip_address_secrets(&location),
         };
         let message = format!(
-            "{} redirects to {}. Redirects are not followed, because the key would be sent along. \
-             If the \
-             new address is right, configure it",
+            "{} redirects to {}. Redirects are not followed, because they would send the API key \
+             to another address. If the new address is correct, configure it",
             self.address(),
             self.target
                 .redactor

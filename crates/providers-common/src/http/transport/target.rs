@@ -31,10 +31,10 @@ impl RequestTarget {
         request.headers.check_headers(transport.provider())?;
         let address = || redact::strip_address_secrets(&request.url);
         let url = Url::parse(&request.url)
-            .map_err(|error| wrong(format!("`{}` is not an address: {error}", address())))?;
+            .map_err(|error| wrong(format!("`{}` is not a valid address: {error}", address())))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(wrong(format!(
-                "`{}` is not an address: it must begin with http:// or https://",
+                "`{}` is not a valid address: it must begin with http:// or https://",
                 address()
             )));
         }

@@ -52,7 +52,7 @@ impl PartMapper<'_> {
     pub(crate) fn map_instruction<'a>(&mut self, part: &'a Part) -> Option<wire::Part<'a>> {
         match part {
             Part::Text(text) => map_nonempty_text(&text.text),
-            other => self.warn_dropped(other, "instructions are text"),
+            other => self.warn_dropped(other, "instructions can contain only text"),
         }
     }
 
@@ -64,7 +64,7 @@ impl PartMapper<'_> {
             Part::Audio(media) => out.push(self.map_audio(media)),
             Part::Document(document) => self.map_document(document, out),
             Part::Opaque(opaque) => out.extend(self.map_foreign_part(opaque)),
-            other => out.extend(self.warn_dropped(other, "a user message cannot hold it")),
+            other => out.extend(self.warn_dropped(other, "a user message cannot contain it")),
         }
     }
 
@@ -79,7 +79,7 @@ impl PartMapper<'_> {
             Part::Audio(media) => out.push(self.map_audio(media)),
             Part::Document(document) => self.map_document(document, out),
             other => {
-                out.extend(self.warn_dropped(other, "the model's own messages cannot hold it"));
+                out.extend(self.warn_dropped(other, "an assistant message cannot contain it"));
             }
         }
     }
@@ -158,9 +158,9 @@ impl PartMapper<'_> {
         let words = opaque.text.as_deref().and_then(map_nonempty_text);
         let (kind, what) = match words {
             Some(_) => (WarningKind::PartDowngraded, "was sent as its text"),
-            None => (WarningKind::PartDropped, "was omitted"),
+            None => (WarningKind::PartDropped, "was dropped"),
         };
-        let message = format!("a `{}` that this model did not mint {what}", opaque.kind);
+        let message = format!("a `{}` of another model {what}", opaque.kind);
         self.add_warning(kind, message);
         words
     }
@@ -181,14 +181,14 @@ impl PartMapper<'_> {
 
     pub(crate) fn map_image<'a>(&mut self, media: &'a Media) -> wire::Part<'a> {
         if self.capabilities.images == Some(false) {
-            return self.media_as_text("image", media, "the model sees no images");
+            return self.media_as_text("image", media, "the model does not support images");
         }
         self.map_media("image", media)
     }
 
     pub(crate) fn map_audio<'a>(&mut self, media: &'a Media) -> wire::Part<'a> {
         if self.capabilities.audio == Some(false) {
-            return self.media_as_text("audio", media, "the model hears no audio");
+            return self.media_as_text("audio", media, "the model does not support audio");
         }
         self.map_media("audio", media)
     }
@@ -196,7 +196,8 @@ impl PartMapper<'_> {
     fn map_document<'a>(&mut self, document: &'a Document, out: &mut Vec<wire::Part<'a>>) {
         let media = &document.media;
         if self.capabilities.documents == Some(false) {
-            out.push(self.media_as_text("document", media, "the model reads no documents"));
+            let why = "the model does not support documents";
+            out.push(self.media_as_text("document", media, why));
             return;
         }
         // The API does not accept a document title, so it precedes the document as text.
@@ -210,21 +211,22 @@ impl PartMapper<'_> {
         match WireMedia::from_media(media) {
             Some(WireMedia::Inline(blob)) => wire::Part::from_data(PartData::InlineData(blob)),
             Some(WireMedia::Elsewhere(file)) => wire::Part::from_data(PartData::FileData(file)),
-            None => self.media_as_text(what, media, "this wire has no place for its source"),
+            None => self.media_as_text(what, media, "the API does not support its source"),
         }
     }
 
     /// Returns a text to send instead of media, such as `[image image/bmp]`, and adds a warning.
     fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> wire::Part<'static> {
         let name = format!("[{what} {}]", media.media_type);
-        let message = format!("{name} was sent as these words: {why}");
+        let message = format!("{name} was sent as this text: {why}");
         self.add_warning(WarningKind::PartDowngraded, message);
         wire::Part::from_text(name)
     }
 
     fn warn_dropped<T>(&mut self, part: &Part, why: &str) -> Option<T> {
         let what = part.describe_kind();
-        self.add_warning(WarningKind::PartDropped, format!("{what} omitted: {why}"));
+        let message = format!("{what} was dropped: {why}");
+        self.add_warning(WarningKind::PartDropped, message);
         None
     }
 

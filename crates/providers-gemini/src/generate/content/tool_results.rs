@@ -46,7 +46,7 @@ impl PartMapper<'_> {
                 } = content
                 {
                     let message = format!(
-                        "{} of the result of `{}` was sent as text: its media type is unknown",
+                        "{} of the result of tool `{}` was sent as text: its media type is unknown",
                         content.as_text(),
                         result.name
                     );
@@ -56,7 +56,8 @@ impl PartMapper<'_> {
             };
             if !is_supported_media(medium.media_type(), self.capabilities) {
                 let message = format!(
-                    "{} of the result of `{}` was sent as these words: the model takes no {}",
+                    "{} of the result of tool `{}` was sent as this text: the model does not \
+                     support {}",
                     content.as_text(),
                     result.name,
                     medium.media_type()
@@ -77,8 +78,8 @@ impl PartMapper<'_> {
         if !after.is_empty() {
             let from = format!("the result of tool `{}`", result.name);
             let message = format!(
-                "{} piece(s) of media of {from} were sent after it: this model takes no such media \
-                 within a result",
+                "{} media part(s) of {from} were sent after it: this model does not support them \
+                 in a result",
                 after.len()
             );
             self.add_warning(WarningKind::PartDowngraded, message);
@@ -118,7 +119,7 @@ pub(crate) fn result_object(result: &ToolResult) -> FunctionResponseContent<'_> 
         (None, true) => {
             let words = result_text(result);
             let error = if words.trim().is_empty() {
-                Cow::Borrowed("the tool failed without saying why")
+                Cow::Borrowed("the tool failed without an error message")
             } else {
                 words
             };

@@ -24,7 +24,7 @@ pub(crate) fn map_thinking(
     };
     let Some(how) = how.filter(|_| capabilities.reasoning != Some(false)) else {
         if wanted != ReasoningEffort::None {
-            dropped(format!("{model} does not think: `reasoning` was omitted"));
+            dropped(format!("{model} does not support thinking"));
         }
         return None;
     };
@@ -37,7 +37,7 @@ pub(crate) fn map_thinking(
         ThinkingControl::Levels { least, medium } => {
             if off && least != "MINIMAL" {
                 dropped(format!(
-                    "thinking cannot be switched off in {model}: the level is low instead"
+                    "thinking cannot be disabled in {model}: the level is low instead"
                 ));
             }
             let level = match wanted {
@@ -48,7 +48,7 @@ pub(crate) fn map_thinking(
                 _ if medium => "MEDIUM",
                 _ => {
                     dropped(format!(
-                        "{model} does not support this level: the level is high instead"
+                        "{model} does not support this thinking level: the level is high instead"
                     ));
                     "HIGH"
                 }
@@ -62,7 +62,7 @@ pub(crate) fn map_thinking(
         } => {
             if off && !can_be_off {
                 dropped(format!(
-                    "thinking cannot be switched off in {model}: it has {least} tokens instead"
+                    "thinking cannot be disabled in {model}: the budget is {least} tokens instead"
                 ));
             }
             config.thinking_budget = Some(match wanted {

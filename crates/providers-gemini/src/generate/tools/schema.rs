@@ -37,13 +37,13 @@ pub(crate) fn compile_parameters(
         .lossy_schema_changes()
         .filter(|change| !is_described(change));
     warn_schema_changes(
-        &format!("the schema of tool `{}`", tool.name),
+        &format!("the input schema of tool `{}`", tool.name),
         other,
         warnings,
     );
     if !accepts_only_objects(&compiled.schema) {
         let message = format!(
-            "the schema of tool `{}` is replaced: arguments are an object, and the root is not",
+            "the input schema of tool `{}` was replaced: the root must be an object",
             tool.name
         );
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
@@ -87,7 +87,7 @@ fn warn_schema_changes<'c>(
     warnings: &mut Vec<Warning>,
 ) {
     if let Some(changes) = list_changes(changes) {
-        let message = format!("{what} is changed: {changes}");
+        let message = format!("{what} was changed: {changes}");
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
 }
@@ -156,7 +156,7 @@ mod tests {
                 assert!(
                     warnings
                         .iter()
-                        .any(|it| it.message.contains("and the root is not")),
+                        .any(|it| it.message.contains("the root must be an object")),
                     "{schema}: {warnings:?}"
                 );
             }

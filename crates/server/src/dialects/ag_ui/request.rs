@@ -145,7 +145,7 @@ impl AgUiRequest {
             let invalid =
                 |reason: &str| unsupported_field("resume", &format!("resume[{index}]: {reason}"));
             let Some((run, last_seen, call)) = parse_interrupt_id(&resume.interrupt) else {
-                return Err(invalid("`interruptId` is not an id of this server"));
+                return Err(invalid("`interruptId` is not a valid interrupt id"));
             };
             let decision = resume.parse_decision().map_err(|reason| invalid(&reason))?;
             reject_nul_in_decision("`payload`", &decision).map_err(|reason| invalid(&reason))?;
@@ -226,7 +226,7 @@ impl InterruptAnswer {
         }
         let payload = self.payload.clone().unwrap_or_default();
         let payload: ApprovalPayload = serde_json::from_value(payload).map_err(|why| {
-            format!("`payload` does not fit the interrupt's `responseSchema`: {why}")
+            format!("`payload` does not match the interrupt's `responseSchema`: {why}")
         })?;
         let (scope, reason, input) = (payload.scope, payload.reason, payload.input);
         Ok(if payload.approved {
@@ -297,7 +297,7 @@ impl ContentPart for AgUiMessagePart {
             Self::Image { source } => source.to_part("image/*", None),
             Self::Audio { source } => source.to_part("audio/*", None),
             Self::Document { source } => source.to_part("application/pdf", None),
-            Self::Other => Err("it has a part of a type that is not supported".to_owned()),
+            Self::Other => Err("it contains a part of an unsupported type".to_owned()),
         }
     }
 }

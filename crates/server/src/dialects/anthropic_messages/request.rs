@@ -308,7 +308,7 @@ impl ContentPart for ContentBlock {
             }
             Self::Thinking {} | Self::RedactedThinking {} => Ok(None),
             Self::ToolResult { .. } => Err("a `tool_result` must be in a user message".to_owned()),
-            Self::Other => Err("it has a block of a type that is not supported".to_owned()),
+            Self::Other => Err("it contains a block of an unsupported type".to_owned()),
         }
     }
 }

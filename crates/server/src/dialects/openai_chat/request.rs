@@ -41,7 +41,7 @@ pub(crate) struct OpenAiChatRequest {
     temperature: Option<f64>,
     /// Nucleus sampling: the probability mass of the tokens to sample from, from 0 to 1.
     top_p: Option<f64>,
-    /// Stop sequences: a text or a list of texts that end the answer.
+    /// Stop sequences: a string or a list of strings that end the answer.
     #[schema(value_type = Option<Object>)]
     stop: Option<StopSequences>,
     /// The seed for reproducible answers, if the provider supports one.
@@ -329,7 +329,7 @@ impl ContentPart for ChatMessagePart {
                 let name = file.filename.as_deref();
                 conversation::file_part(data, Some("application/pdf"), name).map(Some)
             }
-            Self::Other => Err("it has a part of a type that is not supported".to_owned()),
+            Self::Other => Err("it contains a part of an unsupported type".to_owned()),
         }
     }
 }

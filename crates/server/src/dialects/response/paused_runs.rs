@@ -116,8 +116,8 @@ impl PausedRun {
 /// Creates the error response (status 409) for tool results that no run waits for.
 pub(crate) fn no_waiting_run_error() -> Problem {
     Problem::state_conflict(
-        "no run waits for these results: a run waits for a limited time and accepts its results \
-         once; send the question again",
+        "no run is waiting for these results: a run waits for a limited time and accepts its \
+         results once; send the question again",
     )
     .with_invalid_field("messages")
 }
@@ -137,7 +137,7 @@ pub(crate) struct PausedRuns {
 
 impl PausedRuns {
     /// Keeps a run in memory until its client sends the tool results. If they have not arrived
-    /// after 90 % of `call_timeout`, the run is cancelled, before its waiting tool calls time out.
+    /// after 90% of `call_timeout`, the run is cancelled, before its waiting tool calls time out.
     /// A durable run that waits only for approvals is not cancelled: its entry remains while the
     /// run is active.
     pub(crate) fn insert(&self, paused: PausedRun, call_timeout: Duration) {

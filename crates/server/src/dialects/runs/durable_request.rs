@@ -184,16 +184,16 @@ impl RegenerationRequest {
 
 fn question_not_found_error() -> Problem {
     Problem::state_conflict(
-        "the message to answer again differs from the session's messages: read the session again, \
-         or send the question as a new message",
+        "the message to regenerate is not in the session: read the session again, or send the \
+         question as a new message",
     )
     .with_invalid_field("messages")
 }
 
 fn ambiguous_question_error() -> Problem {
     Problem::state_conflict(
-        "the message to answer again is in the session more than once: send all messages from the \
-         beginning of the session up to it, or send the question as a new message",
+        "the message to regenerate occurs more than once in the session: send all messages from \
+         the beginning of the session up to this message, or send the question as a new message",
     )
     .with_invalid_field("messages")
 }

@@ -72,11 +72,13 @@ impl ClientTools {
                 ));
             }
             if definitions.iter().any(|tool| tool.name == name) {
-                return Err(refused(&format!("another tool has the name `{name}` too")));
+                return Err(refused(&format!(
+                    "the name `{name}` is used by another tool"
+                )));
             }
             if catalog.tools.iter().any(|tool| tool.name == name) {
                 return Err(refused(&format!(
-                    "the server has a tool `{name}`: choose another name"
+                    "the server already has a tool `{name}`: choose another name"
                 )));
             }
             if !schema.is_object() {

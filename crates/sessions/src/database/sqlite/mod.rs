@@ -113,7 +113,7 @@ impl Database for Sqlite {
         }
         let permit = timeout(READER_TIMEOUT, self.reader_permits.acquire()).await;
         let Ok(permit) = permit else {
-            let cause = "all connections that read are in use";
+            let cause = "all read connections are in use";
             return Err(DatabaseError::new(FailureKind::Overloaded, cause));
         };
         let _permit = permit.map_err(|_| DatabaseError::other_failure("the store is closed"))?;
