@@ -40,8 +40,7 @@ pub enum StoreOpenError {
     /// The tables of the database have a version that this program cannot read.
     #[error(
         "the session store has version {found}, but this program reads version {known}. Use a \
-         newer \
-         version of Switchboard, or another file or database for the sessions"
+         newer version of Switchboard, or another file or database for the sessions"
     )]
     UnknownVersion {
         found: i64,

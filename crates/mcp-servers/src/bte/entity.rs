@@ -24,9 +24,8 @@ use crate::{
 const MAX_CATEGORIES: usize = 4;
 
 const ADVICE: &str = "Check that the id has the prefix that BioThings Explorer uses (genes: \
-    NCBIGene, \
-    diseases: MONDO, drugs: CHEBI or CHEMBL.COMPOUND), or use query_bte, which supports any \
-    predicate in both directions.";
+    NCBIGene, diseases: MONDO, drugs: CHEBI or CHEMBL.COMPOUND), or use query_bte, which supports \
+    any predicate in both directions.";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

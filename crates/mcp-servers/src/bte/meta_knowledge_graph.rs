@@ -136,8 +136,7 @@ async fn run_tool(meta: Arc<CachedMetaKnowledgeGraph>, input: Input) -> ToolResu
 fn describe_relations(data: &Output) -> String {
     if data.matching == 0 {
         return "No relation matches. Omit a part of the filter. Categories have the form \
-            biolink:Gene, \
-                predicates the form biolink:affects."
+            biolink:Gene, predicates the form biolink:affects."
             .to_owned();
     }
     let mut text = format!(

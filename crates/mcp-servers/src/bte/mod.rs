@@ -66,8 +66,7 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
         "addToGraph adds the results to the knowledge graph of the conversation."
     } else {
         "To store results, give their nodes and edges unchanged to the tools add_nodes and \
-         add_edges \
-         of the bundled graph server."
+         add_edges of the bundled graph server."
     };
     let naming = if resolver.is_some() {
         "; lookup_name finds the CURIE of a name"

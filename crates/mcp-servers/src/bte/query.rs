@@ -23,8 +23,7 @@ const MAX_NODES: usize = 5;
 const MAX_EDGES: usize = 4;
 
 const ADVICE: &str = "Omit the predicates, exchange subject and object, use a wider category such \
-    as \
-    biolink:ChemicalEntity, or list the supported relations with get_meta_knowledge_graph.";
+    as biolink:ChemicalEntity, or list the supported relations with get_meta_knowledge_graph.";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

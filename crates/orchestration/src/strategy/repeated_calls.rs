@@ -64,8 +64,7 @@ impl SeenToolCalls {
 
 /// Note that the model reads above the copied result of a repeated call.
 pub const NOTE: &str = "This call was made before with the same input, so it was not run again; \
-    the \
-     earlier result follows. Use it, or make a different call.";
+    the earlier result follows. Use it, or make a different call.";
 
 /// Copies the result of an earlier call for the tool use `id`, with [`NOTE`] above the content.
 #[must_use]

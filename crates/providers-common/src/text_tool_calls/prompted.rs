@@ -177,10 +177,8 @@ impl PromptedTools {
         }
         text.push_str(
             "</tools>\n\nFor each call, return a JSON object with the tool's name and arguments \
-             within \
-             <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <tool name>, \
-                 \"arguments\": \
-             <JSON object>}\n</tool_call>\n",
+             within <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <tool name>, \
+             \"arguments\": <JSON object>}\n</tool_call>\n",
         );
         if request.parallel_tool_use == Some(false) {
             text.push_str("Call one tool at a time. ");

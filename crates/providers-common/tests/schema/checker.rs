@@ -69,13 +69,13 @@ const TYPES: [&str; 7] = [
 fn allowed(dialect: Dialect, is_root: bool) -> &'static str {
     match dialect {
         Dialect::AnthropicStrict => {
-            "type enum const anyOf $ref $defs properties required \
-             additionalProperties items minItems format title description default"
+            "type enum const anyOf $ref $defs properties required additionalProperties items \
+             minItems format title description default"
         }
         Dialect::OpenAiStrict => {
-            "type enum const anyOf $ref $defs properties required \
-             additionalProperties items minItems maxItems format pattern minimum \
-             maximum exclusiveMinimum exclusiveMaximum multipleOf title description"
+            "type enum const anyOf $ref $defs properties required additionalProperties items \
+             minItems maxItems format pattern minimum maximum exclusiveMinimum exclusiveMaximum \
+             multipleOf title description"
         }
         Dialect::GeminiJsonSchema => {
             "$id $defs $ref $anchor type format title description enum items \
@@ -90,10 +90,9 @@ fn allowed(dialect: Dialect, is_root: bool) -> &'static str {
         Dialect::OllamaTools if is_root => "type $defs items required properties",
         Dialect::OllamaTools => "anyOf type items description enum properties required",
         _ => {
-            "$ref $defs anyOf type const enum properties required \
-             additionalProperties items pattern format minLength maxLength minItems \
-             maxItems minimum maximum exclusiveMinimum exclusiveMaximum title \
-             description default"
+            "$ref $defs anyOf type const enum properties required additionalProperties items \
+             pattern format minLength maxLength minItems maxItems minimum maximum exclusiveMinimum \
+             exclusiveMaximum title description default"
         }
     }
 }

@@ -37,9 +37,8 @@ impl Certificates {
         ));
         fs::write(folder.join("names"), "subjectAltName=DNS:localhost").unwrap();
         openssl(
-            "x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial \
-             -days 2 \
-             -extfile names -out server.pem",
+            "x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days \
+             2 -extfile names -out server.pem",
         );
         let file = |name: &str| folder.join(name);
         Some(Self {

@@ -25,9 +25,8 @@ pub(crate) use line::Line;
 
 /// For whoever has to install one.
 pub(crate) const WHERE: &str = "Its programs `initdb` and `postgres` are looked for in the folder \
-                                that \
-    SWITCHBOARD_POSTGRES_BIN names, on PATH, and in /usr/lib/postgresql/*/bin; \
-    `cargo xtask postgres` gets them where there are none";
+    that SWITCHBOARD_POSTGRES_BIN names, on PATH, and in /usr/lib/postgresql/*/bin; `cargo xtask \
+    postgres` gets them where there are none";
 
 pub(crate) const PASSWORD: &str = "correct-horse";
 

@@ -85,8 +85,7 @@ pub fn answer_schema() -> Value {
                                 "artifactType": {
                                     "type": "string",
                                     "description": "text/markdown, code, table, mermaid, chart, \
-                                     html, svg, \
-                                        json or another kind."
+                                     html, svg, json or another kind."
                                 },
                                 "title": {"type": "string"},
                                 "language": {
@@ -96,8 +95,7 @@ pub fn answer_schema() -> Value {
                                 "content": {
                                     "type": "string",
                                     "description": "The artifact itself, without a code fence \
-                                     around \
-                                        it."
+                                     around it."
                                 }
                             },
                             "required": ["type", "artifactType", "title", "content"],

@@ -20,9 +20,8 @@ unless the user asked about them.
 const FORM: &str = "\
 3. The answer is `conversation`, a list of items in reading order, never a string:
    - text: {\"type\": \"text\", \"content\": \"Markdown\"}
-   - artifact: {\"type\": \"artifact\", \"artifactType\": \"…\", \"title\": \"…\", \"language\": \
-       \"…\", \
-\"content\": \"…\"}
+   - artifact: {\"type\": \"artifact\", \"artifactType\": \"…\", \"title\": \"…\", \
+\"language\": \"…\", \"content\": \"…\"}
 4. Use artifacts for code (`code`, with its `language`), tables (`table`), diagrams (`mermaid`), \
 charts (`chart`), documents (`text/markdown`), `html`, `svg` and `json`. Everything else is text. \
 A short answer is one text item.
@@ -49,9 +48,8 @@ pub(super) fn system_prompt(
                 .to_owned()
         }
         _ => format!(
-            "\nYou MUST call the tool `{TOOL}` once, with the whole answer. Use only `{TOOL}`, \
-             and write \
-             no text outside of it.\n"
+            "\nYou MUST call the tool `{TOOL}` once, with the whole answer. Use only `{TOOL}`, and \
+             write no text outside of it.\n"
         ),
     };
     prompt + &request
@@ -74,8 +72,7 @@ pub(super) fn format_malformed_answer_text(mode: FormatterMode, error: &str) -> 
     if mode == FormatterMode::Native {
         format!(
             "Your answer could not be read: {error}. Write it again, as one JSON object in the \
-             form \
-             that was described and nothing else."
+             form that was described and nothing else."
         )
     } else {
         format!(

@@ -52,8 +52,7 @@ impl MissingHiddenArgument {
         }
         format!(
             "tool `{tool}` requires the argument `{argument}`, which {sets}, and the client did \
-             not \
-             send `{}` for this run; send it in the field `context` of the request",
+             not send `{}` for this run; send it in the field `context` of the request",
             client.join("`, `")
         )
     }

@@ -177,8 +177,7 @@ fn build_search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String])
     }
     description.push_str(
         ". Before you answer that something is not possible, search for a tool. Tools that are \
-         found \
-         are listed from then on and can be called.",
+         found are listed from then on and can be called.",
     );
     let schema = json!({
         "type": "object",
