@@ -71,6 +71,46 @@ async fn a_question_is_answered_with_a_tool_and_stored() {
 }
 
 #[tokio::test]
+async fn the_last_question_is_replaced_with_its_answer() {
+    let place = Place::new();
+    let server = Serving::start(&place, &[]).await;
+    let first = json!({"message": "What is the account value of customer 42?"});
+    let session = server.post("/chat", &first).await.expect(200)["session_id"].clone();
+    let id = session.as_str().unwrap();
+    let second = json!({"message": "And of customer 7?", "session_id": session});
+    server.post("/chat", &second).await.expect(200);
+    let replacing = json!({"message": "And of customer 9?", "session_id": session,
+        "replace_last": true});
+    server.post("/chat", &replacing).await.expect(200);
+    let shown = server.session(id).await;
+    let messages = shown["messages"].as_array().unwrap();
+    let questions: Vec<&Value> = messages
+        .iter()
+        .filter(|message| message["role"] == "user")
+        .map(|message| &message["parts"][0]["text"])
+        .collect();
+    assert_eq!(
+        questions,
+        [&first["message"], &replacing["message"]],
+        "{shown}"
+    );
+
+    let empty = server.post("/sessions", &json!({})).await.expect(201)["id"].clone();
+    let missing = json!({"message": "Hi", "session_id": empty, "replace_last": true});
+    assert_eq!(
+        server.post("/chat", &missing).await.problem(409),
+        "conflict"
+    );
+    let without = json!({"message": "Hi", "replace_last": true});
+    server.post("/chat", &without).await.problem(422);
+    let unknown = json!({"message": "Hi", "session_id": "nobody", "replace_last": true});
+    assert_eq!(
+        server.post("/chat", &unknown).await.problem(404),
+        "not-found"
+    );
+}
+
+#[tokio::test]
 async fn models_recipes_and_tools_are_listed() {
     let place = Place::new().with_file("recipes.txt", "not a recipe");
     let server = Serving::start(&place, &[]).await;

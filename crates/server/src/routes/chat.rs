@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
-use switchboard_domain::{Message, RunState, SessionId};
+use switchboard_domain::{Message, Principal, Role, RunState, SessionId};
 use switchboard_orchestration::tools::arguments::ClientContext;
 use utoipa::ToSchema;
 
@@ -33,6 +33,9 @@ pub(crate) struct ChatRequest {
     message: String,
     /// The id of the session that the question continues. Without an id, a new session is created.
     session_id: Option<String>,
+    /// Whether the question replaces the last question of the session. Its answer is removed.
+    /// Requires `session_id`.
+    replace_last: Option<bool>,
     /// The provider of the model, if `model` does not contain it.
     provider: Option<String>,
     /// The model of the run, as `PROVIDER/MODEL` or a model name alone. The default is the
@@ -98,6 +101,16 @@ pub(super) async fn chat(
     if let Some(id) = request.session_id.as_ref().filter(|id| !is_valid_id(id)) {
         return Err(Problem::session_not_found(id));
     }
+    let keep = match (&request.session_id, request.replace_last) {
+        (Some(id), Some(true)) => {
+            Some(count_messages_before_last_question(&app, &principal, id).await?)
+        }
+        (None, Some(true)) => {
+            let detail = "`replace_last` requires `session_id`";
+            return Err(Problem::invalid_field("replace_last", detail));
+        }
+        _ => None,
+    };
     let start = RunStartRequest {
         principal,
         settings: RunSettings {
@@ -110,7 +123,7 @@ pub(super) async fn chat(
         conversation: ConversationInput::Session {
             create: request.session_id.is_none(),
             id: request.session_id.map(SessionId),
-            keep: None,
+            keep,
             messages: vec![Arc::new(Message::user(request.message))],
         },
         client_tools: None,
@@ -134,6 +147,24 @@ pub(super) async fn chat(
             Err(Problem::server_unavailable(detail).with_unfinished_run(run))
         }
     }
+}
+
+/// Returns the number of messages before the last question of a session.
+async fn count_messages_before_last_question(
+    app: &App,
+    principal: &Principal,
+    session: &str,
+) -> Result<u64, Problem> {
+    let id = SessionId(session.to_owned());
+    let sessions = app.hub().session_store();
+    let messages = sessions.load_messages(principal, &id, 0).await?;
+    let counted = messages.iter().zip(0..);
+    let questions = counted.filter(|(message, _)| message.role == Role::User);
+    questions.last().map(|(_, count)| count).ok_or_else(|| {
+        let detail = "the session has no question to replace: send the message without \
+                      `replace_last`";
+        Problem::state_conflict(detail).with_invalid_field("replace_last")
+    })
 }
 
 /// Creates a response with status 202 for a run that continues after the response.
