@@ -25,6 +25,8 @@ export class Gate {
  * - `{form: [items]}` answers with texts and artifacts, as a call of `response_formatter` if the
  *   request offers this tool, else as JSON text.
  * - A function receives the request and returns a step.
+ *
+ * A number instead of a list is the HTTP status of a failed answer.
  */
 export class ScriptedModel {
   answers = [];
@@ -66,6 +68,10 @@ export class ScriptedModel {
     this.requests.push(body);
     const answer = this.answers.shift() ?? ["I have nothing more to say."];
     if (!body.stream) throw new Error("the page's runs are streamed");
+    if (typeof answer === "number") {
+      response.writeHead(answer, { "content-type": "application/json" }).end(JSON.stringify({ error: { message: "the key was revoked" } }));
+      return;
+    }
     response.writeHead(200, { "content-type": "text/event-stream" });
     const send = (chunk) => response.write(`data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "scripted", ...chunk })}\n\n`);
     const sendDelta = (delta, finish_reason = null) => send({ choices: [{ index: 0, delta, finish_reason }] });

@@ -643,6 +643,85 @@ describe("the page", { concurrency: false }, () => {
     await checkAndClose(page);
   });
 
+  test("a failed model call is shown once, and a retry replaces the question", async () => {
+    const page = await visit();
+    model.enqueue(401, ["The second attempt."]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "Who are you?");
+    await waitForText(page.locator(".run .note"), "the key was revoked");
+    await runFinished(page);
+    assert.equal(await page.getByText("the key was revoked").count(), 1);
+    await page.getByRole("button", { name: "Retry" }).click();
+    await waitForText(page.locator(".text"), "The second attempt.");
+    await runFinished(page);
+    assert.equal(await page.locator(".user-message").count(), 1);
+    assert.equal(await page.getByRole("button", { name: "Retry" }).count(), 0);
+    const { messages } = await (await fetch(`${program.url}/sessions/${new URL(page.url()).hash.slice(4)}`)).json();
+    assert.deepEqual(messages.map((message) => message.role), ["user", "assistant"]);
+    await page.reload();
+    await waitForText(page.locator(".text"), "The second attempt.");
+    assert.equal(await page.locator(".user-message").count(), 1);
+    await checkAndClose(page);
+  });
+
+  test("each conversation has its own draft", async () => {
+    const page = await visit();
+    await sendMessage(page, ACCOUNT_QUESTION);
+    await page.fill("#message", "for the first");
+    await runFinished(page);
+    await page.getByRole("link", { name: "New conversation" }).click();
+    await page.waitForFunction(() => document.getElementById("message").value === "");
+    await page.fill("#message", "for a new one");
+    await page.reload();
+    await page.waitForFunction(() => document.getElementById("message").value === "for a new one");
+    await page.locator(".sessions a").first().click();
+    await page.waitForFunction(() => document.getElementById("message").value === "for the first");
+    await checkAndClose(page);
+  });
+
+  test("a typed model name is kept only after a run completed with it", async () => {
+    const page = await visit();
+    await selectModel(page, "nobody/none");
+    await page.reload();
+    await page.locator("select#model").waitFor();
+    assert.equal(await page.inputValue("select#model"), "");
+    model.enqueue(["It works."]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "Does it work?");
+    await runFinished(page);
+    await page.reload();
+    await page.waitForFunction((name) => document.querySelector("select#model")?.value === name, SCRIPTED);
+    await checkAndClose(page);
+  });
+
+  test("a conversation opened during a server restart appears without a click", async () => {
+    const ownProgram = await new Program(config(model)).start();
+    try {
+      const page = await open(browser, ownProgram.url);
+      page.expectedProblems.push(/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|Failed to load resource/);
+      await sendMessage(page, ACCOUNT_QUESTION);
+      await runFinished(page);
+      await page.getByRole("link", { name: "New conversation" }).click();
+      await ownProgram.kill();
+      await page.locator(".sessions a").first().click();
+      await waitForText(page.locator(".note"), "Can't reach the server");
+      await ownProgram.start();
+      await runFinished(page);
+      assert.equal(await page.locator(".note.bad").count(), 0);
+      await checkAndClose(page);
+    } finally {
+      await ownProgram.stop();
+    }
+  });
+
+  test("an empty conversation shows the welcome text", async () => {
+    const page = await visit();
+    const created = await fetch(`${program.url}/sessions`, { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });
+    await page.goto(`${program.url}/#/s/${(await created.json()).id}`);
+    await waitForText(page.locator(".welcome"), "What can I help you with?");
+    await checkAndClose(page);
+  });
+
   test("the page title shows that an approval is pending", async () => {
     const page = await visit();
     await sendMessage(page, TICKET_REQUEST);

@@ -1,6 +1,7 @@
 // The message field, with the choice of model and recipe.
 import { Icon, html, useEffect, useModel, useRef, useState } from "./view.js";
 import { catalogue } from "./catalogue.js";
+import { messageText } from "./format.js";
 
 const CHOICE_KEY = "switchboard.choice";
 
@@ -9,6 +10,14 @@ function loadChoice() {
     return JSON.parse(localStorage.getItem(CHOICE_KEY)) ?? {};
   } catch {
     return {};
+  }
+}
+
+function storeChoice(choice) {
+  try {
+    localStorage.setItem(CHOICE_KEY, JSON.stringify(choice));
+  } catch {
+    // Storage is unavailable: the choice is lost on reload.
   }
 }
 
@@ -25,27 +34,30 @@ export function Composer({ session, draft }) {
   const updateChoice = (changes) => {
     const updated = { ...choice, ...changes };
     setChoice(updated);
-    try {
-      localStorage.setItem(CHOICE_KEY, JSON.stringify(updated));
-    } catch {
-      // Storage is unavailable: the choice is lost on reload.
-    }
+    // A typed model name may be wrong, so it is stored only after a run completed with it.
+    if (!updated.model || catalogue.models.some((it) => it.id === updated.model)) storeChoice(updated);
   };
+  const outcome = run?.report?.outcome;
+  useEffect(() => {
+    if (outcome === "completed" && choice.model && run.model.endsWith(choice.model)) storeChoice(choice);
+  }, [run?.id, outcome]);
   const model = choice.model ?? "";
   const recipe = catalogue.recipes.some((it) => it.name === choice.recipe) ? choice.recipe : "";
 
   const send = async () => {
     const text = draft.text.trim();
     if (!text || busy) return;
+    const { sessionId } = draft;
     draft.set("");
     const accepted = await session.send(text, { model, recipe });
-    if (!accepted && !draft.text) draft.set(text);
+    if (!accepted && !(draft.sessionId === sessionId && draft.text)) draft.set(text, sessionId);
   };
   useEffect(() => {
     draft.send = (text) => {
       draft.set(text);
       send();
     };
+    draft.retry = () => session.send(messageText(session.turns.at(-1).user), { model, recipe, replaceLast: true });
   });
   useEffect(() => {
     const textarea = field.current;

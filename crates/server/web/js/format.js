@@ -1,5 +1,10 @@
 // Formatting of numbers, times and values for display.
 
+/** Returns the text of a message, with a placeholder such as `[image]` for each other part. */
+export function messageText({ parts = [] }) {
+  return parts.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
+}
+
 export function formatDuration(ms) {
   if (ms == null || !Number.isFinite(ms)) return "";
   if (ms < 1) return "under 1 ms";

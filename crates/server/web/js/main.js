@@ -12,27 +12,57 @@ import { formatDollars } from "./format.js";
 
 const DRAFT_KEY = "switchboard.draft";
 
-/** The message being written. It survives a change of conversation and a reload of the tab. */
+/**
+ * The message being written. Each conversation has its own draft, which survives a reload of the
+ * tab.
+ */
 class Draft extends Model {
   send = () => {};
+  retry = () => {};
+  text = "";
+  /** Id of the conversation, or null for a new one. */
+  sessionId = null;
+  #texts = new Map();
 
   constructor() {
     super();
     try {
-      this.text = sessionStorage.getItem(DRAFT_KEY) ?? "";
+      this.#texts = new Map(JSON.parse(sessionStorage.getItem(DRAFT_KEY)));
     } catch {
-      this.text = "";
+      // Storage is unavailable or has another format: there are no drafts.
     }
+    this.open(null);
   }
 
-  set(text) {
-    this.text = text;
-    try {
-      sessionStorage.setItem(DRAFT_KEY, text);
-    } catch {
-      // Storage is unavailable: the draft is lost on reload.
-    }
+  /** Shows the draft of a conversation. */
+  open(sessionId) {
+    this.sessionId = sessionId;
+    this.text = this.#texts.get(sessionId) ?? "";
     this.notify();
+  }
+
+  /** Moves the draft of the new conversation to the id that the server assigned. */
+  assign(sessionId) {
+    this.#store(null, "");
+    this.sessionId = sessionId;
+    this.set(this.text);
+  }
+
+  /** Sets the draft of a conversation, by default of the open one. */
+  set(text, sessionId = this.sessionId) {
+    if (sessionId === this.sessionId) this.text = text;
+    this.#store(sessionId, text);
+    this.notify();
+  }
+
+  #store(sessionId, text) {
+    if (text) this.#texts.set(sessionId, text);
+    else this.#texts.delete(sessionId);
+    try {
+      sessionStorage.setItem(DRAFT_KEY, JSON.stringify([...this.#texts]));
+    } catch {
+      // Storage is unavailable: the drafts are lost on reload.
+    }
   }
 }
 
@@ -50,13 +80,19 @@ class Page extends Model {
       // Once the server has created the session, the URL contains its id, so a reload reopens it.
       const hash = `#/s/${encodeURIComponent(this.session.id)}`;
       if (location.hash !== hash) history.replaceState(null, "", hash);
+      if (this.draft.sessionId === null) this.draft.assign(this.session.id);
       this.sessions.load();
       this.notify();
     }
     if (change === "finished") this.sessions.load();
     if (change === "servers") catalogue.loadServers();
     if (change === "send") this.draft.send(detail);
+    if (change === "retry") this.draft.retry();
     if (change === "reload") this.open(true);
+    if (change === "reconnected") {
+      this.sessions.load();
+      catalogue.load();
+    }
     if (change === "editFailed") {
       this.session.turns = this.session.turns.filter((turn) => turn !== detail);
       this.session.notify();
@@ -77,6 +113,7 @@ class Page extends Model {
     if (!force && id === this.session.id && (id || this.session.state === "new")) return;
     this.session.close();
     this.session = this.#createSession();
+    this.draft.open(id);
     if (id) this.session.open(id);
     this.notify();
   }

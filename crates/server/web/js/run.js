@@ -161,6 +161,8 @@ export class Run extends Model {
     this.report = report;
     this.ended = time;
     this.usage = report.usage ?? this.usage;
+    // The status of the run shows this error.
+    this.items = this.items.filter((it) => it.kind !== "note" || it.text !== report.error?.message);
     for (const item of this.items) this.closeItem(item);
     const content = report.content ?? [];
     if (content.some((block) => block.type === "artifact")) {

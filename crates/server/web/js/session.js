@@ -4,6 +4,9 @@ import { Connection, follow } from "./events.js";
 import { Run, runFromMessages, runMatchesMessages } from "./run.js";
 import { Model, announce } from "./view.js";
 
+/** Delay before an unreachable server is contacted again, in milliseconds. */
+const RETRY_DELAY = 3_000;
+
 /** Maximum number of replayed events. Earlier turns are built from the stored messages. */
 const MAX_REPLAYED_EVENTS = 20_000;
 
@@ -61,7 +64,7 @@ export class Session extends Model {
   /** Loads a stored session and follows its events. */
   async open(id) {
     this.id = id;
-    this.state = "loading";
+    if (this.state !== "failed") this.state = "loading";
     this.notify();
     let found;
     try {
@@ -71,9 +74,13 @@ export class Session extends Model {
       this.state = "failed";
       this.error = error;
       this.notify();
+      // The server was unreachable, for example because it restarts.
+      if (error.status === 0) setTimeout(() => this.#reopen(id), RETRY_DELAY);
       return;
     }
     if (this.abortController.signal.aborted) return;
+    if (this.error) this.onChange("reconnected");
+    this.error = null;
     this.title = found.session?.title ?? "";
     const runs = [...(found.runs ?? [])].sort((a, b) => (a.events_before - b.events_before) || (a.id < b.id ? -1 : 1));
     const after = this.#buildTurns(found.messages ?? [], runs);
@@ -82,6 +89,10 @@ export class Session extends Model {
     this.#follow(after);
     const last = runs.at(-1);
     if (last && last.state !== "finished") this.#loadDetails(this.runs.get(last.id));
+  }
+
+  #reopen(id) {
+    if (!this.abortController.signal.aborted) this.open(id);
   }
 
   /**
@@ -201,19 +212,20 @@ export class Session extends Model {
   }
 
   /**
-   * Sends a user message, and creates the session if there is none. Resolves to whether the server
-   * accepted the message.
+   * Sends a user message, and creates the session if there is none. With `replaceLast`, it replaces
+   * the last user message and its answer. Resolves to whether the server accepted the message.
    */
-  async send(message, { model, recipe } = {}) {
+  async send(message, { model, recipe, replaceLast = false } = {}) {
     // Sending the same text again replaces its failed turn.
     this.turns = this.turns.filter((it) => !it.failed || it.user.parts[0].text !== message);
+    const replaced = replaceLast ? this.turns.pop() : null;
     const turn = this.#addTurn({ role: "user", parts: [{ type: "text", text: message }] }, null);
     this.state = "ready";
     this.notify();
     announce("Message sent.");
     const isNew = this.id === null;
     try {
-      const body = { message, ...(isNew ? {} : { session_id: this.id }), ...(model ? { model } : {}), ...(recipe ? { recipe } : {}) };
+      const body = { message, ...(isNew ? {} : { session_id: this.id }), ...(model ? { model } : {}), ...(recipe ? { recipe } : {}), ...(replaceLast ? { replace_last: true } : {}) };
       const { session_id, run_id } = await api.startRun(body);
       if (this.abortController.signal.aborted) return true;
       if (!turn.run) turn.run = this.runs.get(run_id) ?? this.#addRun(run_id);
@@ -226,7 +238,11 @@ export class Session extends Model {
       return true;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      turn.failed = error;
+      if (replaced) {
+        this.turns = this.turns.map((it) => (it === turn ? replaced : it));
+        replaced.run.problem = error.message;
+        replaced.run.notify();
+      } else turn.failed = error;
       this.notify();
       announce(error.message, { urgent: true });
       return false;

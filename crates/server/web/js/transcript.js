@@ -7,7 +7,7 @@ import { Question } from "./question.js";
 import { Text } from "./text.js";
 import { Tool } from "./tool.js";
 import { catalogue } from "./catalogue.js";
-import { formatCount, formatDollars, formatDuration } from "./format.js";
+import { formatCount, formatDollars, formatDuration, messageText } from "./format.js";
 
 /** Maximum distance from the end, in pixels, at which the view follows new content. */
 const FOLLOW_DISTANCE = 120;
@@ -61,7 +61,7 @@ export function Transcript({ session }) {
       <div class="column" role="log" aria-live="off" aria-busy=${session.busy ? "true" : "false"}>
         ${session.state === "failed" && html`<${LoadError} session=${session} />`}
         ${session.state === "loading" && html`<p class="muted centre">Loading conversation…</p>`}
-        ${session.state === "new" && session.turns.length === 0 && html`<${Welcome} session=${session} />`}
+        ${["new", "ready"].includes(session.state) && session.turns.length === 0 && html`<${Welcome} session=${session} />`}
         ${session.turns.map((turn, index) => html`<${Turn} key=${turn.key} turn=${turn} previousRun=${session.turns[index - 1]?.run} session=${session} />`)}
       </div>
     </div>
@@ -104,7 +104,7 @@ function Turn({ turn, previousRun, session }) {
 }
 
 function UserMessage({ message }) {
-  const text = (message.parts ?? []).map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
+  const text = messageText(message);
   return html`<div class="user-message"><span class="visually-hidden">You: </span>${text}</div>`;
 }
 
@@ -162,8 +162,14 @@ function RunStatus({ run, session }) {
   const [tone, label] = OUTCOMES[report?.outcome] ?? [];
   return html`${run.isActive && !needsInput && !problem && html`<${Activity} label=${activityLabel(run)} />`}
     ${problem && html`<div class="note bad" role="alert"><${Icon} name="warn" /><div>${problem}</div></div>`}
-    ${tone && html`<div class="note ${tone}"><${Icon} name=${tone === "info" ? "stop" : "warn"} /><div><strong>${label}.</strong> ${report.error?.message ?? ""}</div></div>`}
+    ${tone && html`<div class="note ${tone}"><${Icon} name=${tone === "info" ? "stop" : "warn"} /><div><strong>${label}.</strong> ${report.error?.message ?? ""}</div>
+      ${canRetry(run, session) && html`<button type="button" class="small" onClick=${() => session.onChange("retry")}>Retry</button>`}</div>`}
     ${state === "finished" && html`<${RunFooter} run=${run} />`}`;
+}
+
+/** Returns whether the run answers the last message, which consists of text only. */
+function canRetry(run, session) {
+  return run === session.current && Boolean(session.turns.at(-1).user?.parts.every((part) => part.type === "text"));
 }
 
 function activityLabel(run) {
