@@ -3,10 +3,8 @@
 //! conversation.
 
 mod answer_question;
-mod chat_output;
 mod execute_command;
 mod input;
-pub(crate) mod markdown;
 mod raw_mode;
 mod resume_session;
 mod server_changes;
@@ -37,11 +35,10 @@ use crate::{
         terminal_run,
     },
     terminal::{
-        self, LineReader, Screen, StdinLineReader, TerminalElicitor, output::AnswerFormat,
-        print_note,
+        self, LineReader, Screen, StdinLineReader, TerminalElicitor, answer_output::AnswerOutput,
+        output::AnswerFormat, print_note,
     },
 };
-use chat_output::ChatOutput;
 use input::completion::SharedNames;
 use input::editor::{InputLine, LineEditor};
 use raw_mode::RawMode;
@@ -68,7 +65,7 @@ pub(crate) struct Chat<'i> {
     /// because standard input is a pipe.
     editor: Option<LineEditor>,
     asking: Arc<dyn LineReader>,
-    output: ChatOutput,
+    output: AnswerOutput,
     screen: Screen,
     resources: RunResources,
     servers: ServerStateTracker,
@@ -203,7 +200,7 @@ async fn start_chat(
         model: plan.chosen.model.id().clone(),
         agent: plan.build_terminal_agent(&context, &resources, &screen, &asking),
         servers: ServerStateTracker::from_host(&resources.host),
-        output: ChatOutput::new(output, editor.is_some(), &context.environment),
+        output: AnswerOutput::new(output, |name| context.environment.get(name)),
         context,
         args,
         interrupts,

@@ -1,24 +1,4 @@
-//! Sets the input mode of the terminal and reads its size.
-
-use super::markdown::TerminalSize;
-
-/// Returns the size of the terminal that shows standard output. If the size is unknown, returns 80
-/// columns and 24 rows.
-pub(crate) fn terminal_size() -> TerminalSize {
-    #[cfg(unix)]
-    if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
-        && size.ws_col > 0
-    {
-        return TerminalSize {
-            columns: usize::from(size.ws_col),
-            rows: usize::from(size.ws_row.max(1)),
-        };
-    }
-    TerminalSize {
-        columns: 80,
-        rows: 24,
-    }
-}
+//! Sets the input mode of the terminal.
 
 /// Guard that turns off echo and line buffering of the terminal (`ECHO` and `ICANON`). Characters
 /// that the user types while an answer is printed do not appear in the answer. The line editor

@@ -29,7 +29,7 @@ use crate::{
     observe::AuditRecorder,
     terminal::{
         self, LineReader, PresetApprovalDecision, Screen, StdinLineReader, TerminalElicitor,
-        output::{AnswerFormat, AnswerWriter},
+        answer_output::AnswerOutput, output::AnswerFormat,
     },
 };
 
@@ -105,7 +105,7 @@ pub(crate) async fn execute_run(
     };
     let session = start.session_id();
     let mut recorder = resources.audit.create_run_recorder(session.clone(), None);
-    let mut answer = AnswerWriter::new(output);
+    let mut answer = AnswerOutput::new(output, |name| context.environment.get(name));
     let result = match resources
         .wait_for_servers(context, &screen, interrupts.wait_for_first_interruption())
         .await
@@ -215,7 +215,7 @@ fn startup_failure_report(
 
 fn print_run_report(
     report: RunReport,
-    answer: &mut AnswerWriter,
+    answer: &mut AnswerOutput,
     screen: &Screen,
 ) -> Result<Code, Failure> {
     let code = outcome_exit_code(report.outcome);
@@ -252,7 +252,7 @@ async fn print_run_events(
     mut run: ActiveRun,
     session: Option<String>,
     screen: &Screen,
-    answer: &mut AnswerWriter,
+    answer: &mut AnswerOutput,
     recorder: &mut AuditRecorder,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {

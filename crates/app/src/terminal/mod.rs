@@ -3,9 +3,11 @@
 //! Answers go to standard output and everything else to standard error. Control characters in text
 //! of models and servers are removed, because they could change the terminal.
 
+pub(crate) mod answer_output;
 mod approver;
 mod control_characters;
 mod elicitor;
+mod markdown;
 pub(crate) mod output;
 mod prompt;
 mod screen;
@@ -17,7 +19,9 @@ use std::io::Write as _;
 pub(crate) use approver::{PresetApprovalDecision, TerminalApprover};
 pub(crate) use control_characters::{is_control_character, strip_control_characters, to_one_line};
 pub(crate) use elicitor::TerminalElicitor;
-pub(crate) use prompt::{LineReader, StdinLineReader, UnansweredReason, is_interactive};
+pub(crate) use prompt::{
+    LineReader, StdinLineReader, UnansweredReason, is_interactive, print_prompt, read_stdin_line,
+};
 pub(crate) use screen::Screen;
 
 use anstream::{ColorChoice, adapter::strip_str};

@@ -1,8 +1,15 @@
 //! Reads the user's replies to questions at the terminal.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use async_trait::async_trait;
+use tokio::{sync::Mutex, task::JoinHandle};
+
+/// The read of a line that runs in another thread and cannot be cancelled.
+type PendingRead = Mutex<Option<JoinHandle<io::Result<String>>>>;
+
+/// The read of standard input. It continues if its caller stops waiting.
+static STDIN_READ: PendingRead = PendingRead::const_new(None);
 
 /// Reason why a question to the user has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +27,6 @@ pub(crate) trait LineReader: Send + Sync {
     fn is_interactive(&self) -> bool;
 
     /// Prints `question` and reads one line. Dropping the future withdraws the question.
-    /// [`StdinLineReader`] nevertheless reads the next line and discards it.
     async fn prompt_for_line(&self, question: String) -> Result<String, UnansweredReason>;
 
     /// Returns whether the reader has an editor, so that [`Self::edit_text`] works.
@@ -46,19 +52,54 @@ impl LineReader for StdinLineReader {
     }
 
     async fn prompt_for_line(&self, question: String) -> Result<String, UnansweredReason> {
-        let read = tokio::task::spawn_blocking(move || {
-            discard_typed_input();
-            let mut error = anstream::stderr();
-            let _ = write!(error, "{question} ");
-            let _ = error.flush();
-            let mut line = String::new();
-            match std::io::stdin().lock().read_line(&mut line) {
-                Ok(0) | Err(_) => Err(UnansweredReason::Ended),
-                Ok(_) => Ok(line),
-            }
-        });
-        read.await.unwrap_or(Err(UnansweredReason::Ended))
+        discard_finished_read(&STDIN_READ);
+        discard_typed_input();
+        let line = read_stdin_line(|| print_prompt(&question)).await;
+        line.ok()
+            .filter(|line| !line.is_empty())
+            .ok_or(UnansweredReason::Ended)
     }
+}
+
+/// Calls `print` and returns the next line of standard input, or an empty text at its end. If the
+/// caller stops waiting, the next call returns the line.
+pub(crate) async fn read_stdin_line(print: impl FnOnce() + Send) -> io::Result<String> {
+    let read = || {
+        let mut line = String::new();
+        io::stdin().read_line(&mut line)?;
+        Ok(line)
+    };
+    read_pending_line(&STDIN_READ, print, read).await
+}
+
+async fn read_pending_line(
+    pending: &PendingRead,
+    print: impl FnOnce() + Send,
+    read: impl FnOnce() -> io::Result<String> + Send + 'static,
+) -> io::Result<String> {
+    let mut pending = pending.lock().await;
+    print();
+    let running = pending.get_or_insert_with(|| tokio::task::spawn_blocking(read));
+    let line = running.await;
+    *pending = None;
+    line.map_err(io::Error::other)?
+}
+
+/// Discards a line that was read before a question, so that it does not answer it by accident.
+fn discard_finished_read(pending: &PendingRead) {
+    if let Ok(mut pending) = pending.try_lock()
+        && pending.as_ref().is_some_and(JoinHandle::is_finished)
+    {
+        *pending = None;
+    }
+}
+
+/// Prints a prompt on standard error. Errors are ignored, because a closed standard error must not
+/// stop the conversation.
+pub(crate) fn print_prompt(prompt: &str) {
+    let mut error = anstream::stderr();
+    let _ = write!(error, "{prompt} ");
+    let _ = error.flush();
 }
 
 /// Returns whether a person can answer: standard input and standard error are both terminals.
@@ -76,3 +117,39 @@ fn discard_typed_input() {
 
 #[cfg(not(unix))]
 fn discard_typed_input() {}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_after_a_withdrawn_question_answers_only_an_open_question() {
+        for is_typed_before in [false, true] {
+            let pending = PendingRead::const_new(None);
+            let (keyboard, lines) = mpsc::channel();
+            let read = move || lines.recv().map_err(io::Error::other);
+            let withdrawn = read_pending_line(&pending, || {}, read).now_or_never();
+            assert!(withdrawn.is_none());
+            let typed = || keyboard.send("first".to_owned()).unwrap();
+            if is_typed_before {
+                typed();
+                while !pending.lock().await.as_ref().unwrap().is_finished() {
+                    tokio::task::yield_now().await;
+                }
+            }
+            discard_finished_read(&pending);
+            let print = || {
+                if !is_typed_before {
+                    typed();
+                }
+            };
+            let line = read_pending_line(&pending, print, || Ok("second".to_owned())).await;
+            let expected = if is_typed_before { "second" } else { "first" };
+            assert_eq!(line.unwrap(), expected);
+        }
+    }
+}

@@ -18,6 +18,16 @@ pub(crate) fn chat_with<'v>(
     more: impl IntoIterator<Item = (&'v str, String)>,
     size: (u16, u16),
 ) -> Terminal {
+    let args = [&["chat"], args].concat();
+    start_at_terminal(place, &args, more, size)
+}
+
+fn start_at_terminal<'v>(
+    place: &Place,
+    args: &[&str],
+    more: impl IntoIterator<Item = (&'v str, String)>,
+    size: (u16, u16),
+) -> Terminal {
     let home = place.path().display().to_string();
     let mut variables = vec![
         ("HOME", home),
@@ -25,7 +35,6 @@ pub(crate) fn chat_with<'v>(
         ("PATH", std::env::var("PATH").unwrap_or_default()),
     ];
     variables.extend(more);
-    let args = std::iter::once("chat").chain(args.iter().copied());
     Terminal::start(&program(), args, place.path(), variables, size)
 }
 
@@ -299,4 +308,25 @@ async fn recipe_and_approvals_are_changed_during_a_conversation() {
     chat.line("/resume 1");
     chat.shows(&format!("❯ {TICKET}"));
     chat.quit();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ask_renders_markdown_unless_the_terminal_is_dumb() {
+    let fake = FakeModel::start().await.unwrap();
+    let place = Place::new();
+    let args = ["ask", "--no-tools", "--model", "openai/gpt-test", "go"];
+    for (term, table, bold) in [
+        (TERM, "name │ value", "Some bold words"),
+        ("dumb", "| name | value |", "Some **bold** words"),
+    ] {
+        fake.answer(Answer::openai_chat(
+            MARKDOWN.split_inclusive(' ').map(Say::text),
+        ));
+        let mut variables = of_model(&fake);
+        variables.push(("TERM", term.to_owned()));
+        let mut ask = start_at_terminal(&place, &args, variables, (40, 80));
+        assert_eq!(ask.end(), 0);
+        let screen = ask.screen();
+        assert!(screen.contains(table) && screen.contains(bold), "{screen}");
+    }
 }

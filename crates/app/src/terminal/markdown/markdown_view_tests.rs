@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::chat::markdown::block_layout::tests::marked_text;
+use crate::terminal::markdown::block_layout::tests::marked_text;
 
 /// A terminal that is as big as it is said to be.
 struct Terminal {

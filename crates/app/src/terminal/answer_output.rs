@@ -1,37 +1,37 @@
-//! Prints the answers of `chat`. At a terminal, Markdown is rendered.
+//! Prints the answers of runs. At a terminal, Markdown is rendered.
 
-use std::io::{self, Stdout, stdout};
+use std::io::{self, IsTerminal as _, Stdout, stdout};
 
 use switchboard_orchestration::{RunEvent, RunEventKind};
 
 use super::{
-    markdown::{MarkdownStyles, MarkdownView},
-    raw_mode::terminal_size,
-};
-use crate::{
-    config::environment::Environment,
-    terminal::{
-        Screen,
-        output::{AnswerFormat, AnswerWriter},
-        strip_control_characters,
-    },
+    Screen,
+    markdown::{MarkdownStyles, MarkdownView, terminal_size},
+    output::{AnswerFormat, AnswerWriter},
+    strip_control_characters,
 };
 
-/// Destination of the answers that `chat` prints: a terminal, or a pipe or file.
+/// Destination of answers: a terminal, or a pipe or file.
 #[derive(Debug)]
-pub(crate) enum ChatOutput {
+pub(crate) enum AnswerOutput {
     /// A terminal, at which answers are drawn as rendered Markdown.
     Terminal(Box<MarkdownView<Stdout>>),
     /// A pipe or file, which receives the answers as unchanged text.
     Plain(AnswerWriter),
 }
 
-impl ChatOutput {
-    pub(crate) fn new(form: AnswerFormat, is_terminal: bool, environment: &Environment) -> Self {
-        if !is_terminal {
+impl AnswerOutput {
+    /// Creates the output of answers in the format `form`. `get_variable` reads environment
+    /// variables: terminals with `TERM=dumb` show plain text, and `NO_COLOR` disables colours.
+    pub(crate) fn new<'a>(
+        form: AnswerFormat,
+        get_variable: impl Fn(&str) -> Option<&'a str>,
+    ) -> Self {
+        let supports_escapes = get_variable("TERM").is_some_and(|term| term != "dumb");
+        if form != AnswerFormat::Text || !stdout().is_terminal() || !supports_escapes {
             return Self::Plain(AnswerWriter::new(form));
         }
-        let styles = MarkdownStyles::new(environment.get("NO_COLOR").is_none());
+        let styles = MarkdownStyles::new(get_variable("NO_COLOR").is_none());
         Self::Terminal(Box::new(MarkdownView::new(stdout(), styles)))
     }
 
@@ -73,7 +73,7 @@ impl ChatOutput {
     /// Prints a complete text, such as an earlier answer of a resumed session.
     pub(crate) fn print_text(&mut self, text: &str) -> io::Result<()> {
         match self {
-            Self::Plain(_) => crate::terminal::output::print_lines(&strip_control_characters(text)),
+            Self::Plain(_) => super::output::print_lines(&strip_control_characters(text)),
             Self::Terminal(view) => {
                 view.append_text(&strip_control_characters(text), terminal_size())?;
                 view.finish_text(terminal_size())
