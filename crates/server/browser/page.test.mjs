@@ -714,6 +714,32 @@ describe("the page", { concurrency: false }, () => {
     }
   });
 
+  test("the list of conversations is updated in other tabs", async () => {
+    const page = await visit();
+    const other = await page.context().newPage();
+    await other.goto(`${program.url}/`);
+    await other.locator(".sessions").waitFor();
+    await sendMessage(page, "Which customers joined, asked in one tab?");
+    await waitForText(other.locator(".sessions li").first(), "asked in one tab?");
+    await other.close();
+    await checkAndClose(page);
+  });
+
+  test("a long question is clipped until it is expanded", async () => {
+    const page = await visit();
+    model.enqueue(["Read."]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, Array.from({ length: 40 }, (_, index) => `line ${index}`).join("\n"));
+    await runFinished(page);
+    const height = async () => (await page.locator(".user-message").boundingBox()).height;
+    const clipped = await height();
+    await page.getByRole("button", { name: "Show more" }).click();
+    assert.ok(await height() > clipped * 2, `${clipped} and ${await height()}`);
+    await page.getByRole("button", { name: "Show less" }).click();
+    assert.equal(await height(), clipped);
+    await checkAndClose(page);
+  });
+
   test("an empty conversation shows the welcome text", async () => {
     const page = await visit();
     const created = await fetch(`${program.url}/sessions`, { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });

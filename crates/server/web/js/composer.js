@@ -88,8 +88,8 @@ export function Composer({ session, draft }) {
         <span class="grow" />
         <span id="keys" class="keys muted">${busy ? html`<kbd>Esc</kbd> to stop` : html`<kbd>Enter</kbd> to send · <kbd>Shift</kbd>+<kbd>Enter</kbd> for a new line`}</span>
         ${busy
-          ? html`<button type="button" class="round stop" onClick=${() => session.cancel()} disabled=${!run || run.stopping} aria-label="Stop"><${Icon} name="stop" /></button>`
-          : html`<button type="submit" class="round primary" disabled=${!draft.text.trim()} aria-label="Send"><${Icon} name="send" /></button>`}
+          ? html`<button type="button" class="round stop" onClick=${() => session.cancel()} disabled=${!run || run.stopping} aria-label="Stop" title="Stop"><${Icon} name="stop" /></button>`
+          : html`<button type="submit" class="round primary" disabled=${!draft.text.trim()} aria-label="Send" title="Send"><${Icon} name="send" /></button>`}
       </div>
     </div>
   </form>`;

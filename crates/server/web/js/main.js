@@ -81,10 +81,10 @@ class Page extends Model {
       const hash = `#/s/${encodeURIComponent(this.session.id)}`;
       if (location.hash !== hash) history.replaceState(null, "", hash);
       if (this.draft.sessionId === null) this.draft.assign(this.session.id);
-      this.sessions.load();
+      this.sessions.reload();
       this.notify();
     }
-    if (change === "finished") this.sessions.load();
+    if (change === "finished") this.sessions.reload();
     if (change === "servers") catalogue.loadServers();
     if (change === "send") this.draft.send(detail);
     if (change === "retry") this.draft.retry();

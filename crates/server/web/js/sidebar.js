@@ -15,6 +15,19 @@ export class Sessions extends Model {
   #changeCount = 0;
   state = "loading";
   error = null;
+  /** Connects the tabs of this browser. Any message means that the list changed. */
+  #otherTabs = new BroadcastChannel("switchboard.sessions");
+
+  constructor() {
+    super();
+    this.#otherTabs.onmessage = () => this.load();
+  }
+
+  /** Loads the list in all tabs, after a change by this tab. */
+  reload() {
+    this.#otherTabs.postMessage(null);
+    return this.load();
+  }
 
   async load() {
     const changeCount = this.#changeCount;
@@ -58,6 +71,7 @@ export class Sessions extends Model {
     try {
       await request();
       this.#changeCount += 1;
+      this.#otherTabs.postMessage(null);
       this.list = updatedList();
       this.notify();
       return null;
@@ -85,8 +99,8 @@ export function Sidebar({ sessions, current, open, onClose, onDeleted }) {
       ${matches.map((it) => html`<li key=${it.id} class=${it.id === current.id ? "current" : ""}>
         <a href=${`#/s/${encodeURIComponent(it.id)}`} aria-current=${it.id === current.id ? "page" : undefined} onClick=${onClose}>
           <span class="session-name">${titleOf(it)}</span><span class="muted small">${formatTime(it.created_at)}</span></a>
-        <button type="button" class="quiet icon-button" aria-label=${`Rename “${titleOf(it)}”`} onClick=${() => setRenaming(it)}><${Icon} name="pen" /></button>
-        <button type="button" class="quiet icon-button" aria-label=${`Delete “${titleOf(it)}”`} onClick=${() => setDeleting(it)}><${Icon} name="trash" /></button>
+        <button type="button" class="quiet icon-button" aria-label=${`Rename “${titleOf(it)}”`} title="Rename" onClick=${() => setRenaming(it)}><${Icon} name="pen" /></button>
+        <button type="button" class="quiet icon-button" aria-label=${`Delete “${titleOf(it)}”`} title="Delete" onClick=${() => setDeleting(it)}><${Icon} name="trash" /></button>
       </li>`)}
     </ul></nav>
     ${sessions.hasOlder && html`<p class="pad"><button type="button" class="quiet small" onClick=${() => sessions.loadOlder()}>Load older conversations</button></p>`}

@@ -11,9 +11,19 @@ export function DataTable({ rows, label }) {
   const shown = expanded ? rows : rows.slice(0, INITIAL_ROWS);
   return html`<div class="scroll-frame" tabindex="0" role="group" aria-label=${label}>
       <table><thead><tr>${columns.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-      <tbody>${shown.map((row) => html`<tr>${columns.map((name) => html`<td class=${typeof row[name] === "number" ? "number" : ""}>${cellText(row[name])}</td>`)}</tr>`)}</tbody></table>
+      <tbody>${shown.map((row) => html`<tr>${columns.map((name) => html`<${Cell} value=${row[name]} />`)}</tr>`)}</tbody></table>
     </div>
     ${shown.length < rows.length && html`<button type="button" class="quiet small" onClick=${() => setExpanded(true)}>Show all ${rows.length} rows</button>`}`;
+}
+
+/** Longer texts may be wrapped. */
+const MAX_UNWRAPPED_LENGTH = 24;
+
+function Cell({ value }) {
+  const text = cellText(value);
+  const isNumber = /^[-+−]?\d[\d.,]*\s?%?$/.test(text);
+  const isShort = text.length <= MAX_UNWRAPPED_LENGTH;
+  return html`<td class="${isNumber ? "number" : ""} ${isShort ? "short" : ""}">${text}</td>`;
 }
 
 function cellText(value) {

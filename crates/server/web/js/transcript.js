@@ -65,7 +65,7 @@ export function Transcript({ session }) {
         ${session.turns.map((turn, index) => html`<${Turn} key=${turn.key} turn=${turn} previousRun=${session.turns[index - 1]?.run} session=${session} />`)}
       </div>
     </div>
-    ${showJump && html`<button type="button" class="to-end" onClick=${() => container.current.scrollToEnd()} aria-label="Scroll to the end"><${Icon} name="down" /></button>`}`;
+    ${showJump && html`<button type="button" class="to-end" onClick=${() => container.current.scrollToEnd()} aria-label="Scroll to the end" title="Scroll to the end"><${Icon} name="down" /></button>`}`;
 }
 
 function LoadError({ session }) {
@@ -103,9 +103,15 @@ function Turn({ turn, previousRun, session }) {
   </article>`;
 }
 
+/** Number of lines of a user message that are shown before the user expands it. */
+const MAX_MESSAGE_LINES = 12;
+
 function UserMessage({ message }) {
+  const [expanded, setExpanded] = useState(false);
   const text = messageText(message);
-  return html`<div class="user-message"><span class="visually-hidden">You: </span>${text}</div>`;
+  const isLong = text.split("\n").length > MAX_MESSAGE_LINES;
+  return html`<div class="user-message ${isLong && !expanded ? "clipped" : ""}"><div><span class="visually-hidden">You: </span>${text}</div>
+    ${isLong && html`<button type="button" class="quiet small" aria-expanded=${expanded ? "true" : "false"} onClick=${() => setExpanded(!expanded)}>${expanded ? "Show less" : "Show more"}</button>`}</div>`;
 }
 
 function RunView({ run, previousRun, session }) {
