@@ -259,6 +259,9 @@ pub enum RunEventKind {
         id: String,
         /// Why the call was denied.
         reason: String,
+        /// Whether an earlier decision of a person was applied, so that nobody was asked again.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        remembered: bool,
     },
     /// A tool call started.
     ToolStarted {

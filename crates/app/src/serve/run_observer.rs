@@ -23,9 +23,9 @@ impl RunEventObserver for RunObserver {
             RunEventKind::ToolApproved {
                 scope, remembered, ..
             } => *scope == ApprovalScope::Always && !remembered,
-            // The event does not show whether the denial is remembered, so decisions are saved in
-            // any case.
-            RunEventKind::ToolDenied { .. } => true,
+            // The event does not contain the scope of a new denial, so decisions are saved for
+            // every scope.
+            RunEventKind::ToolDenied { remembered, .. } => !remembered,
             _ => false,
         };
         if may_be_remembered {

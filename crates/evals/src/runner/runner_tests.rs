@@ -5,7 +5,10 @@ use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, Approver, ChatModel, ChatRequest, FinishReason,
     ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelStream, PartStart, Role,
 };
-use switchboard_orchestration::ApprovalPolicy;
+use switchboard_orchestration::{
+    ApprovalPolicy, Run,
+    persistence::checkpoint::{Checkpoint, CheckpointError, CheckpointStore},
+};
 
 use super::*;
 use crate::{
@@ -95,7 +98,15 @@ struct TestEngine {
     secret: Option<&'static str>,
 }
 
+/// An approver that postpones each decision, and a store that discards the run.
 struct DeferringApprover;
+
+#[async_trait]
+impl CheckpointStore for DeferringApprover {
+    async fn save_checkpoint(&self, _: &Run, _: Checkpoint) -> Result<(), CheckpointError> {
+        Ok(())
+    }
+}
 
 #[async_trait]
 impl Approver for DeferringApprover {
@@ -123,7 +134,9 @@ impl EvalEngine for TestEngine {
         match conversation.declared_tools() {
             Some(tools) if self.parks => {
                 agent = agent.with_tools_requiring_approval(DECLARED_SERVER, tools);
-                agent = agent.with_approver(Arc::new(DeferringApprover));
+                agent = agent
+                    .with_approver(Arc::new(DeferringApprover))
+                    .with_checkpoints(Arc::new(DeferringApprover));
             }
             Some(tools) => agent = agent.with_tools(tools),
             None if self.shop.is_empty() => {}

@@ -165,6 +165,9 @@ impl RunDriver {
             }
         }
         if parked {
+            if let Some(trace) = self.trace.take() {
+                trace.close_parked_run();
+            }
             let waiting = run
                 .pending_approvals()
                 .into_iter()
@@ -468,13 +471,14 @@ impl RunDriver {
 
     /// Requests approval decisions and applies them to the run, until no request is open. If the
     /// approver returns [`ApprovalDecision::Later`], returns [`StepOutcome::Parked`], unless the
-    /// run could not be stored.
+    /// run is not stored.
     async fn request_approvals(
         &self,
         run: &mut Run,
         requests: &[ApprovalRequest],
     ) -> Result<StepOutcome, UnexpectedInput> {
-        let mut is_stored = self.store_checkpoint(run, Checkpoint::Waiting).await;
+        let has_store = self.agent.checkpoints.is_some();
+        let mut is_stored = self.store_checkpoint(run, Checkpoint::Waiting).await && has_store;
         let mut open = requests.to_vec();
         loop {
             // The list is refreshed, because one decision may also settle other approval requests.
@@ -489,7 +493,7 @@ impl RunDriver {
             }
             let Some((id, decision)) = self.wait_for_decision(run, &open).await else {
                 // The run was cancelled. A resumed run is parked with its open requests, so that a
-                // person can decide later. A new run, or a run that could not be stored, ends.
+                // person can decide later. A new run, or a run that is not stored, ends.
                 return Ok(if self.resumed && is_stored {
                     StepOutcome::Parked
                 } else {
@@ -508,13 +512,13 @@ impl RunDriver {
                 {
                     return Ok(StepOutcome::Parked);
                 }
-                // If storing the run failed, it cannot be resumed, so nobody can decide later.
+                // A run that is not stored cannot be resumed, so nobody can decide later.
                 ApprovalDecision::Later => ApprovalDecision::NobodyThere,
                 decision => decision,
             };
             self.update_run_time(run);
             let events = run.apply_decision(&id, decision)?;
-            is_stored = self.store_and_publish_events(run, events).await;
+            is_stored = self.store_and_publish_events(run, events).await && has_store;
         }
     }
 

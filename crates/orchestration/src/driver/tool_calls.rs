@@ -223,7 +223,13 @@ impl RunDriver {
         let id = planned.id;
         let input = match input {
             Ok(input) => input,
-            Err(error) => return (id, ToolCallOutcome::new(Err(error), 0)),
+            Err(error) => {
+                let outcome = ToolCallOutcome {
+                    attempts: 0,
+                    ..ToolCallOutcome::new(Err(error), 0)
+                };
+                return (id, outcome);
+            }
         };
         let (name, server, call_key) = (planned.name, planned.server, planned.idempotency_key);
         let trace = ToolTrace::open_span(&id, server.as_deref(), &name, &planned.input);

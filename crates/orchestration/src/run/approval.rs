@@ -73,7 +73,7 @@ impl Run {
                 return Ok(events);
             }
         };
-        let mut events = self.deny_call(position, failure, refusal);
+        let mut events = self.deny_call(position, failure, refusal, false);
         if let Some(definition) = definition.filter(|_| is_remembered) {
             events.extend(self.apply_stored_decision(&definition, ApprovalScope::Session));
         }
@@ -83,15 +83,21 @@ impl Run {
 
     /// Ends a tool call without running it. `position` is the index of the call in the batch, which
     /// contains the tool calls of the last model response. The model reads `reason` as the result.
+    /// `remembered` states whether an earlier decision of a person denies the call.
     pub(super) fn deny_call(
         &mut self,
         position: usize,
         failure: ToolFailure,
         reason: String,
+        remembered: bool,
     ) -> Events {
         let id = self.state.batch_calls()[position].tool_use.id.clone();
         let end = ToolCallEnd::from_failure(failure, format!("Not executed: {reason}."));
-        let mut events = vec![RunEventKind::ToolDenied { id, reason }];
+        let mut events = vec![RunEventKind::ToolDenied {
+            id,
+            reason,
+            remembered,
+        }];
         events.extend(self.end_call(position, end));
         events
     }
@@ -143,8 +149,9 @@ impl Run {
                         remembered: true,
                     });
                 }
-                ApprovalVerdict::Refuse { reason } => {
-                    events.extend(self.deny_call(position, ToolFailure::Denied, reason));
+                ApprovalVerdict::Refuse { reason, remembered } => {
+                    let failure = ToolFailure::Denied;
+                    events.extend(self.deny_call(position, failure, reason, remembered));
                 }
                 ApprovalVerdict::Ask { .. } => {}
             }

@@ -203,8 +203,8 @@ impl Run {
                 ToolCallEnd::from_failure(ToolFailure::InvalidInput, text),
             );
         }
-        if let ApprovalVerdict::Refuse { reason } = verdict {
-            return self.deny_call(position, ToolFailure::Denied, reason);
+        if let ApprovalVerdict::Refuse { reason, remembered } = verdict {
+            return self.deny_call(position, ToolFailure::Denied, reason, remembered);
         }
         self.replace_tool_definition(position, current, is_moved);
         let call = &mut self.state.batch_calls_mut()[position];

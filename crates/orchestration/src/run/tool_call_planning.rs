@@ -160,11 +160,12 @@ impl Run {
                 };
                 Ok((waiting, repaired))
             }
-            (ApprovalVerdict::Refuse { reason }, _) => {
+            (ApprovalVerdict::Refuse { reason, remembered }, _) => {
                 let text = format!("Not executed: {reason}.");
                 events.push(RunEventKind::ToolDenied {
                     id: tool_use.id.clone(),
                     reason,
+                    remembered,
                 });
                 Err(ToolCallEnd::from_failure(ToolFailure::Denied, text))
             }

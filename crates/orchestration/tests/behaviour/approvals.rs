@@ -11,7 +11,13 @@ use serde_json::json;
 use switchboard_domain::{ApprovalDecision, ApprovalRequest, ApprovalScope, Approver};
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunEventKind, RunOptions, SharedDecisions, ToolFailure,
+    observe::audit::{ApprovalStage, AuditKind, AuditOptions, AuditTrail, DecisionSource},
     policy::approval::ApprovalSettings,
+};
+use tracing::{Subscriber, span};
+use tracing_subscriber::{
+    Layer,
+    layer::{Context, SubscriberExt as _},
 };
 
 use crate::support::{
@@ -118,6 +124,46 @@ async fn each_scope_of_a_decision_has_its_validity() {
         .with_shared_decisions(decisions);
         ask(&agent, "go").await;
         assert_eq!(person.asked().is_empty(), scope == ApprovalScope::Always);
+    }
+}
+
+#[tokio::test]
+async fn the_audit_distinguishes_new_and_remembered_denials() {
+    let decisions = SharedDecisions::default();
+    let person = Person::who_says([ApprovalDecision::Deny {
+        reason: None,
+        scope: ApprovalScope::Always,
+    }]);
+    // The second call of the first run waits when the person denies the first one.
+    let both = calls(&[
+        ("a", "srv__write", json!({"n": 1})),
+        ("b", "srv__write", json!({"n": 2})),
+    ]);
+    let options = RunOptions {
+        stop_after_denial: false,
+        ..asking()
+    };
+    let remembered = DecisionSource::Remembered;
+    for (answer, expected) in [
+        (both, vec![DecisionSource::Approver, remembered]),
+        (write("a"), vec![remembered]),
+    ] {
+        let model = Scripted::new([answer, Answer::Says("ok")]);
+        let agent = agent_with(&model, &tools(), options.clone())
+            .with_approver(person.clone())
+            .with_shared_decisions(decisions.clone());
+        let (events, _) = ask(&agent, "go").await;
+        let mut trail = AuditTrail::new(AuditOptions::default());
+        let records = events.iter().flat_map(|event| trail.create_records(event));
+        let denials: Vec<_> = records
+            .filter_map(|record| match record.kind {
+                AuditKind::Approval(entry) if entry.decision == ApprovalStage::Denied => {
+                    Some(entry.by)
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(denials, expected);
     }
 }
 
@@ -248,4 +294,42 @@ async fn in_another_process_a_request_expires_by_its_time_stamp() {
         played(agent.resume_run(shelf.run())).await;
         assert_eq!(tools.called().len(), usize::from(runs), "{seconds}");
     }
+}
+
+#[tokio::test]
+async fn without_a_store_a_postponed_decision_denies_the_call() {
+    let model = Scripted::new([write("a"), Answer::Says("ok")]);
+    let agent = agent_with(&model, &tools(), asking())
+        .with_approver(Person::always(ApprovalDecision::Later));
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(failures(&report), [Some(ToolFailure::NotApproved)]);
+    assert!(results(&model, 1)[0].contains("no user is available"));
+}
+
+/// The values that spans got after their start.
+#[derive(Clone, Default)]
+struct RecordedValues(Arc<Mutex<Vec<String>>>);
+
+impl<S: Subscriber> Layer<S> for RecordedValues {
+    fn on_record(&self, _: &span::Id, values: &span::Record<'_>, _: Context<'_, S>) {
+        self.0.lock().unwrap().push(format!("{values:?}"));
+    }
+}
+
+#[tokio::test]
+async fn the_span_of_a_parked_run_has_no_error() {
+    let recorded = RecordedValues::default();
+    let subscriber = tracing_subscriber::registry().with(recorded.clone());
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let agent = agent_with(&Scripted::new([write("a")]), &tools(), asking())
+        .with_approver(Person::always(ApprovalDecision::Later))
+        .with_checkpoints(Arc::new(Shelf::default()));
+    let (events, _) = played(agent.ask("go")).await;
+    assert!(has(&events, |kind| matches!(
+        kind,
+        RunEventKind::RunParked { .. }
+    )));
+    let recorded = recorded.0.lock().unwrap().join("\n");
+    assert!(recorded.contains("finish_reasons"), "{recorded}");
+    assert!(!recorded.contains("error.type"), "{recorded}");
 }

@@ -11,8 +11,8 @@ use switchboard_orchestration::{
 };
 
 use crate::support::{
-    Answer, Person, Scripted, Tools, agent_with, allow_once, ask, asking, calls, echo, played,
-    reading, results, streamed, tool,
+    Answer, Person, Scripted, Shelf, Tools, agent_with, allow_once, ask, asking, calls, echo,
+    played, reading, results, streamed, tool,
 };
 
 fn principal(user: &str) -> Principal {
@@ -86,6 +86,7 @@ async fn a_resumed_run_gets_the_values_of_its_session() {
         agent_with(&Scripted::new(answers), &tools, asking())
             .with_context_injection(context())
             .with_approver(Person::always(says))
+            .with_checkpoints(Arc::new(Shelf::default()))
             .with_principal(principal(user), Some(session.to_owned()))
     };
     let asked = calls(&[("a", "srv__write", json!({"n": 1}))]);
@@ -125,6 +126,7 @@ async fn a_call_without_a_required_value_is_not_executed() {
     }
     let failure = report.tool_calls[0].failure;
     assert_eq!(failure, Some(ToolFailure::Unavailable));
+    assert_eq!(report.tool_calls[0].attempts, 0);
     let told = &results(&model, 1)[0];
     assert!(told.contains("set `context.databaseContext`"), "{told}");
     for (name, input) in tools.called.lock().unwrap().iter() {
@@ -132,4 +134,5 @@ async fn a_call_without_a_required_value_is_not_executed() {
         assert!(input.get("databaseContext").is_none(), "{input}");
     }
     assert!(!report.tool_calls[2].is_error);
+    assert_eq!(report.tool_calls[2].attempts, 1);
 }

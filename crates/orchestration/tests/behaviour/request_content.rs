@@ -22,8 +22,8 @@ use crate::{
     durable_runs::one,
     gather_format::phases,
     support::{
-        Answer, Person, Scripted, Tools, agent_with, ask, assert_grammar, assert_whole, calls,
-        echo, echoing, has, picked, played, results, tool,
+        Answer, Person, Scripted, Shelf, Tools, agent_with, ask, assert_grammar, assert_whole,
+        calls, echo, echoing, has, picked, played, results, tool,
     },
 };
 
@@ -311,7 +311,8 @@ async fn an_edited_input_is_validated_for_unoffered_tools_and_in_other_processes
     };
     let weather = calls(&[("a", "srv__weather", json!({"n": 1}))]);
     let agent = agent_with(&Scripted::new([weather]), &many(), searching_and_asking())
-        .with_approver(Person::who_says([ApprovalDecision::Later]));
+        .with_approver(Person::who_says([ApprovalDecision::Later]))
+        .with_checkpoints(Arc::new(Shelf::default()));
     let (_, run) = played(agent.ask("go")).await;
     let stored = serde_json::to_string(&run).unwrap();
 

@@ -17,7 +17,8 @@ use switchboard_domain::{
     ToolHost, ToolHostChanges, ToolOrigin, ToolOutput, ToolProgress, Usage,
 };
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, RunEvent, RunEventKind, RunOptions,
+    Agent, ApprovalPolicy, Run, RunEvent, RunEventKind, RunOptions,
+    persistence::checkpoint::{Checkpoint, CheckpointError, CheckpointStore},
     strategy::{GatherFormat, Strategy},
 };
 
@@ -269,6 +270,16 @@ impl Approver for People {
     }
 }
 
+/// A store that discards the run. A parked run continues in the same process.
+struct DiscardingStore;
+
+#[async_trait]
+impl CheckpointStore for DiscardingStore {
+    async fn save_checkpoint(&self, _: &Run, _: Checkpoint) -> Result<(), CheckpointError> {
+        Ok(())
+    }
+}
+
 /// A run to be played.
 #[derive(Debug, Clone)]
 pub(super) struct Script {
@@ -323,6 +334,7 @@ impl Script {
         let mut agent = Agent::new(Arc::new(model))
             .with_tools(Arc::new(Tools))
             .with_approver(Arc::new(People(Mutex::new(self.people.clone()))))
+            .with_checkpoints(Arc::new(DiscardingStore))
             .with_clock(Arc::new(move || {
                 let mut clock = clock.lock().unwrap();
                 *clock += SignedDuration::from_millis(1);

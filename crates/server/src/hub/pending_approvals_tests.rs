@@ -79,6 +79,7 @@ async fn a_decision_before_the_request_is_held() {
     approvals.observe_event(&RunEventKind::ToolDenied {
         id: "a".to_owned(),
         reason: String::new(),
+        remembered: false,
     });
     assert!(!approvals.submit_decision("a", allow()));
 }

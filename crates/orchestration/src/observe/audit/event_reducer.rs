@@ -262,8 +262,14 @@ impl RunEventReducer {
                     ..self.new_approval_entry(id, ApprovalStage::Allowed, decider)
                 })
             }
-            RunEventKind::ToolDenied { id, reason } => {
-                let decider = if self.find_or_add_tool_call(id).approval_requested {
+            RunEventKind::ToolDenied {
+                id,
+                reason,
+                remembered,
+            } => {
+                let decider = if *remembered {
+                    DecisionSource::Remembered
+                } else if self.find_or_add_tool_call(id).approval_requested {
                     DecisionSource::Approver
                 } else {
                     DecisionSource::Policy

@@ -84,6 +84,7 @@ fn approvals_failures_interruptions_and_questions_have_records() {
     let denied = |id: &str| RunEventKind::ToolDenied {
         id: id.into(),
         reason: "not with token=abc123".into(),
+        remembered: false,
     };
     let approved = |id: &str, remembered: bool| RunEventKind::ToolApproved {
         id: id.into(),

@@ -124,6 +124,11 @@ impl AgentTrace {
             (Outcome::Failed, None) => self.0.mark_failed("_OTHER"),
         }
     }
+
+    /// Closes the span of a parked run, which has no outcome yet. The status stays unset.
+    pub fn close_parked_run(self) {
+        self.0.mark_succeeded();
+    }
 }
 
 /// Span of a model call, named `chat {model}`.

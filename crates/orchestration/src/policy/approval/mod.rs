@@ -91,6 +91,8 @@ pub enum ApprovalVerdict {
     Refuse {
         /// Reason of the refusal for the model and the person, as a clause without a full stop.
         reason: String,
+        /// Whether an earlier decision of a person was applied, not a rule or the policy.
+        remembered: bool,
     },
 }
 
@@ -103,6 +105,7 @@ impl ApprovalPolicy {
             Self::Ask => ApprovalVerdict::Ask { redefined: false },
             Self::None => ApprovalVerdict::Refuse {
                 reason: "tools that can change data are disabled".to_owned(),
+                remembered: false,
             },
         }
     }
@@ -183,11 +186,15 @@ impl ApprovalSettings {
             (rule.verdict == RuleVerdict::Deny).then(|| rule.format_denial(call))
         });
         if let Some(reason) = denial {
-            return ApprovalVerdict::Refuse { reason };
+            return ApprovalVerdict::Refuse {
+                reason,
+                remembered: false,
+            };
         }
         if let Some(DecisionStatus::Deny { reason }) = &answer {
             return ApprovalVerdict::Refuse {
                 reason: format_denial(reason.as_deref()),
+                remembered: true,
             };
         }
         let verdict = calls()
