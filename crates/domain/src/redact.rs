@@ -200,7 +200,8 @@ impl Redactor {
     }
 
     /// Replaces the known secrets in the texts, numbers and member names of a JSON value. A number
-    /// that contains a secret becomes a string.
+    /// that contains a secret becomes a string. In a member name, a secret that looks like a word
+    /// stays, as in [`Self::redact_known_in_name`].
     pub fn redact_known_in_value(&self, value: &mut Value) {
         *value = ValueRedactor::new_for_known_secrets(self).redact_json_value(value, 0);
     }
@@ -208,7 +209,7 @@ impl Redactor {
     /// Removes known and likely secrets from a text and truncates it to [`RedactionLimits::text`].
     /// A note at the end of a truncated text states the number of omitted bytes.
     pub fn redact_text(&self, text: &str) -> String {
-        self.redact_and_truncate(text, self.limits.text)
+        self.redact_and_truncate(text, self.limits.text, TextKind::Text)
     }
 
     /// Removes known and likely secrets from a JSON value and limits its size.
@@ -293,7 +294,7 @@ impl Redactor {
     }
 
     /// Removes secrets before cutting the text, because a partial secret would not be recognized.
-    fn redact_and_truncate(&self, text: &str, limit: usize) -> String {
+    fn redact_and_truncate(&self, text: &str, limit: usize, kind: TextKind) -> String {
         // A large text is searched only up to the limit, plus the bytes that are needed to
         // recognize a secret that extends past the limit.
         let longest = self
@@ -302,7 +303,8 @@ impl Redactor {
             .max(self.lock_added_secrets().longest_spelling_bytes());
         let searched = limit.saturating_add(longest).saturating_add(256);
         let searched = &text[..text.floor_char_boundary(searched)];
-        let mut clean = likely_secrets::redact_likely_secrets(&self.redact_known(searched));
+        let known_removed = self.replace_known_secrets(searched, kind);
+        let mut clean = likely_secrets::redact_likely_secrets(&known_removed);
         let not_searched = text.len() - searched.len();
         if clean.len() <= limit && not_searched == 0 {
             return clean;
@@ -358,7 +360,8 @@ impl<'r> ValueRedactor<'r> {
         }
         match value {
             Value::String(text) => {
-                let text = self.redact_string(text, self.limits.text.min(self.left));
+                let limit = self.limits.text.min(self.left);
+                let text = self.redact_string(text, limit, TextKind::Text);
                 self.left = self.left.saturating_sub(text.len());
                 Value::String(text)
             }
@@ -396,7 +399,7 @@ impl<'r> ValueRedactor<'r> {
             }
             let is_secret =
                 !self.known_only && !value.is_null() && Redactor::is_secret(name, value);
-            let name = self.redact_string(name, self.limits.text);
+            let name = self.redact_string(name, self.limits.text, TextKind::Name);
             self.left = self.left.saturating_sub(name.len().max(1));
             let value = if is_secret {
                 Value::from(REDACTED)
@@ -408,11 +411,11 @@ impl<'r> ValueRedactor<'r> {
         clean
     }
 
-    fn redact_string(&self, text: &str, limit: usize) -> String {
+    fn redact_string(&self, text: &str, limit: usize, kind: TextKind) -> String {
         if self.known_only {
-            self.redactor.redact_known(text).into_owned()
+            self.redactor.replace_known_secrets(text, kind).into_owned()
         } else {
-            self.redactor.redact_and_truncate(text, limit)
+            self.redactor.redact_and_truncate(text, limit, kind)
         }
     }
 

@@ -45,6 +45,16 @@ fn known_secrets_are_redacted_in_texts_and_names() {
 }
 
 #[test]
+fn a_member_name_stays_if_a_secret_looks_like_a_word() {
+    let redactor = Redactor::default().with_secrets(["postgres"]);
+    let mut value = json!({"postgres": "postgres"});
+    let clean = json!({"postgres": "[redacted]"});
+    assert_eq!(redactor.redact_value(&value), clean);
+    redactor.redact_known_in_value(&mut value);
+    assert_eq!(value, clean);
+}
+
+#[test]
 fn large_input_is_cut_and_the_omitted_part_is_counted() {
     let redactor = Redactor::default().with_limits(RedactionLimits {
         text: 10,

@@ -182,6 +182,24 @@ fn ignores_patterns_that_need_look_around() {
 }
 
 #[test]
+fn members_of_an_ignored_pattern_are_valid() {
+    for keyword in ["additionalProperties", "unevaluatedProperties"] {
+        let schema = json!({
+            "properties": {"a": {"type": "string"}},
+            "patternProperties": {"^(?=x)": {"type": "string"}, "^y": {"type": "string"}},
+            keyword: false,
+        });
+        assert_eq!(
+            check(&schema, &json!({"a": "", "x1": ""})),
+            Ok(true),
+            "{keyword}"
+        );
+        assert_eq!(check(&schema, &json!({"a": 1})), Ok(false), "{keyword}");
+        assert_eq!(check(&schema, &json!({"y1": 1})), Ok(false), "{keyword}");
+    }
+}
+
+#[test]
 fn accepts_ordinary_schemas_of_large_values() {
     let any_json = json!({
         "$ref": "#/$defs/value",

@@ -218,7 +218,12 @@ fn remove_unsupported_patterns(schema: &Value) -> Option<Value> {
                 if let Some(Value::Object(patterns)) = fields.get_mut("patternProperties") {
                     let before = patterns.len();
                     patterns.retain(|pattern, _| is_supported(pattern));
-                    removed |= patterns.len() < before;
+                    if patterns.len() < before {
+                        // The empty pattern matches every name, so `additionalProperties` and
+                        // `unevaluatedProperties` do not reject the members of a removed pattern.
+                        patterns.entry("").or_insert(serde_json::json!({}));
+                        removed = true;
+                    }
                 }
                 open.extend(fields.values_mut());
             }

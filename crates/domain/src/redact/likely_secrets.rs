@@ -107,13 +107,15 @@ fn find_auth_header_token(after: &str) -> Option<(usize, usize)> {
     (length >= MIN_TOKEN_BYTES).then_some((1, length))
 }
 
-/// Returns the length in bytes of `user:password` before the `@` of a URL, or `None` if the URL
-/// contains no password. `authority` is the text after `://`.
+/// Returns the length in bytes of `user:password` or `user` before the `@` of a URL, or `None` if
+/// the URL contains neither. `authority` is the text after `://`.
 fn find_url_login(authority: &str) -> Option<usize> {
     let authority =
         &authority[..matching_prefix_length(authority, |c| c != '/' && is_unquoted_value_char(c))];
-    let at = authority.rfind('@')?;
-    authority[..at].contains(':').then_some(at)
+    let login = &authority[..authority.rfind('@')?];
+    // A `?` or `#` ends the host of a URL, but a password may contain them without escapes.
+    let is_login = login.contains(':') || !login.contains(['?', '#']);
+    (is_login && !login.is_empty()).then_some(login.len())
 }
 
 /// Returns the position in `after` and the length, both in bytes, of the value that follows a name.
@@ -208,7 +210,13 @@ mod tests {
             ),
             ("the bearer of news", "the bearer of news"),
             ("postgres://me:pa:ss@db/x", "postgres://[redacted]@db/x"),
+            (
+                "https://s3cr3t@example.org/x",
+                "https://[redacted]@example.org/x",
+            ),
+            ("https://@example.org", "https://@example.org"),
             ("https://example.org/a@b:c", "https://example.org/a@b:c"),
+            ("https://example.org?to=a@b", "https://example.org?to=a@b"),
             ("key sk-abcdefgh12345678XYZ.", "key sk-[redacted]."),
             ("sk-learn-is-a-library-name", "sk-learn-is-a-library-name"),
             (

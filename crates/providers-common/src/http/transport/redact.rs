@@ -8,7 +8,7 @@ use reqwest::Url;
 use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
 /// Returns a redactor of the secrets of a request: the secret headers, the password and the secret
-/// parameters of the address.
+/// parameters of the address. In an address without a password, the user name is secret.
 pub(super) fn build_redactor(url: &Url, headers: &HeaderMap) -> Redactor {
     // In `Bearer …` and `Basic …`, only the part after the space is secret.
     let secrets = headers
@@ -19,14 +19,12 @@ pub(super) fn build_redactor(url: &Url, headers: &HeaderMap) -> Redactor {
         .query_pairs()
         .filter(|(name, _)| Redactor::is_secret_parameter(name))
         .map(|(_, value)| value.into_owned());
+    let login = url.password().unwrap_or(url.username());
     Redactor::default()
         .with_secrets(secrets)
         .with_secrets(parameters)
-        .with_secrets(url.password())
-        .with_secrets(
-            url.password()
-                .map(|it| percent_decode_str(it).decode_utf8_lossy()),
-        )
+        .with_secrets([login])
+        .with_secrets([percent_decode_str(login).decode_utf8_lossy()])
 }
 
 /// Redacts a request's secrets in the texts of an error: message, request id, name of a field or
@@ -129,6 +127,9 @@ mod tests {
         );
         let harmless = "not-a-secret, 2026-01-01, pull it with ollama";
         assert_eq!(redactor.redact_known(harmless), harmless);
+        let url = Url::parse("https://user%2Dkey-1@a.example").unwrap();
+        let redactor = build_redactor(&url, &HeaderMap::new());
+        assert_eq!(redactor.redact_known("no user-key-1"), "no [redacted]");
     }
 
     fn redactor() -> Redactor {
