@@ -249,14 +249,15 @@ impl Drop for SharedSubscription {
                 watchers.remove(&uri);
                 let params = UnsubscribeRequestParams::new(uri);
                 let request = ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(params));
-                let _ = connection.send_request(request, None).await;
+                let sent = connection.send_request(request, None);
+                let _ = timeout(UNSUBSCRIBE_TIMEOUT, sent).await;
             }
             drop(token);
         };
         if let Ok(runtime) = Handle::try_current()
             && !self.connection.has_ended()
         {
-            runtime.spawn(timeout(UNSUBSCRIBE_TIMEOUT, unsubscribe));
+            runtime.spawn(unsubscribe);
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct RequestResponder {
     pub(super) sampler: Option<(Arc<dyn Sampler>, SamplingLimits)>,
     /// Whether the configuration of the server allows sampling.
     allows_sampling: bool,
-    /// Number of model answers that the server has requested so far.
+    /// Number of accepted sampling requests of the server so far.
     samplings: AtomicU32,
     roots: Option<Vec<Root>>,
     pub(super) answer_timeout: Duration,
@@ -229,7 +229,7 @@ impl RequestResponder {
         }
     }
 
-    /// Counts one sampling request. Returns `false` if the server has already sent `max` requests.
+    /// Counts one sampling request. Returns `false` if `max` requests are already counted.
     pub(super) fn count_sampling_request(&self, max: u32) -> bool {
         let next = |used: u32| (used < max).then_some(used + 1);
         self.samplings

@@ -3,13 +3,16 @@ use std::{collections::VecDeque, sync::Mutex};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use rmcp::model::RequestId;
-use switchboard_domain::{Elicitation, ElicitationAnswer, ElicitationForm};
+use switchboard_domain::{
+    ChatResponse, Elicitation, ElicitationAnswer, ElicitationForm, SampleError, SampleRequest,
+};
 use tokio::time::Instant;
 
 use super::*;
 use crate::{
     server_requests::{
         elicitation::ElicitationParams,
+        pending_requests::register_pending,
         url_elicitation::{VisitedUrls, parse_url_elicitations},
     },
     transport::open_requests::OpenRequests,
@@ -244,4 +247,46 @@ async fn input_of_unknown_kinds_is_collected() {
             .await
             .is_none()
     );
+}
+
+/// Rejects all sampling requests.
+struct RejectingSampler;
+
+#[async_trait]
+impl Sampler for RejectingSampler {
+    async fn sample(&self, sample: &SampleRequest) -> Result<ChatResponse, SampleError> {
+        Err(SampleError::NotAllowed {
+            server: sample.server.clone(),
+            reason: "rejected by the sampler".to_owned(),
+        })
+    }
+}
+
+#[tokio::test]
+async fn sampling_requests_over_the_pending_limit_are_not_counted() {
+    let mut config = config();
+    config.sampling = Some(SamplingLimits {
+        calls: 1,
+        max_tokens: 100,
+    });
+    let handlers = ClientHandlers {
+        sampler: Some(Arc::new(RejectingSampler)),
+        ..ClientHandlers::default()
+    };
+    let responder = RequestResponder::new(&config, &handlers);
+    let context = unattributed();
+    let params = json!({
+        "messages": [{"role": "user", "content": {"type": "text", "text": "Say hello"}}],
+        "maxTokens": 10,
+    });
+    let sample = || responder.answer_request("sampling/createMessage", params.clone(), &context);
+    let register = || register_pending(&responder.pending, &context);
+    let pending: Vec<_> = std::iter::from_fn(register).collect();
+    let error = sample().await.unwrap_err();
+    assert_eq!(error.message, "too many pending requests");
+    drop(pending);
+    let error = sample().await.unwrap_err();
+    assert_eq!(error.message, "rejected by the sampler");
+    let error = sample().await.unwrap_err();
+    assert_eq!(error.message, "the limit of 1 model answers is reached");
 }

@@ -31,13 +31,13 @@ impl RequestResponder {
         };
         let request = sampling_messages::to_sample_request(&self.server, params, limits.max_tokens)
             .map_err(|reason| ErrorData::invalid_params(reason, None))?;
+        let _pending = register_pending(&self.pending, context)
+            .ok_or_else(|| ErrorData::new(REJECTED, "too many pending requests", None))?;
         if !self.count_sampling_request(limits.calls) {
             let reason = format!("the limit of {} model answers is reached", limits.calls);
             tracing::warn!(server = self.server, reason, "rejected a sampling request");
             return Err(ErrorData::new(REJECTED, reason, None));
         }
-        let _pending = register_pending(&self.pending, context)
-            .ok_or_else(|| ErrorData::new(REJECTED, "too many pending requests", None))?;
         let response = timeout(self.answer_timeout, sampler.sample(&request)).await;
         let response = response.map_err(|_| {
             tracing::warn!(server = self.server, "sampling timed out");

@@ -20,8 +20,8 @@ pub(crate) struct Visibility {
 }
 
 impl Visibility {
-    /// Reads the visibility from the `_meta` object of a tool. By default, models and pages may
-    /// call the tool.
+    /// Reads the visibility from the `_meta` object of a tool. By default, and if the list of
+    /// callers is empty, models and pages may call the tool.
     pub(crate) fn from_meta(meta: Option<&JsonObject>) -> Self {
         let ui = meta.and_then(|meta| meta.get("ui"));
         let page = ui.and_then(|ui| ui.get("resourceUri"));
@@ -29,13 +29,36 @@ impl Visibility {
         let page = page.or_else(|| meta?.get("ui/resourceUri"));
         let visibility = ui.and_then(|ui| ui.get("visibility"));
         let visible_to = |caller: &str| match visibility {
-            Some(Value::Array(callers)) => callers.iter().any(|it| it == caller),
+            Some(Value::Array(callers)) if !callers.is_empty() => {
+                callers.iter().any(|it| it == caller)
+            }
             _ => true,
         };
         Self {
             model: visible_to("model"),
             app: visible_to("app"),
             page: page.and_then(Value::as_str).map(str::to_owned),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn models_and_pages_may_call_a_tool_without_a_list_of_callers() {
+        for (ui, expected) in [
+            (json!({}), (true, true)),
+            (json!({"visibility": []}), (true, true)),
+            (json!({"visibility": ["app"]}), (false, true)),
+            (json!({"visibility": ["model"]}), (true, false)),
+        ] {
+            let meta = json!({"ui": ui});
+            let visibility = Visibility::from_meta(meta.as_object());
+            assert_eq!((visibility.model, visibility.app), expected, "{ui}");
         }
     }
 }

@@ -12,6 +12,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use rmcp::{
@@ -211,6 +212,9 @@ impl ServerHandler for Library {
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.watch(&request.uri);
+        if request.uri == "f:///slow" {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+        }
         Ok(())
     }
 

@@ -106,6 +106,21 @@ async fn who_watches_hears_of_updates_and_the_server_of_the_end() {
     }
 }
 
+/// The other subscription takes longer than the time limit of an unsubscribe request.
+#[tokio::test]
+async fn a_watch_ends_after_a_slow_subscription_to_another_resource() {
+    let stage = over_stdio(OLDER).await;
+    let host = &stage.host;
+    let notes = soon(host.watch_resource("s", "f:///notes")).await.unwrap();
+    let (slow, ()) = tokio::join!(soon(host.watch_resource("s", "f:///slow")), async {
+        watched(host, 2).await;
+        drop(notes);
+    });
+    let _slow = slow.unwrap();
+    watched(host, 1).await;
+    soon(host.close()).await;
+}
+
 #[tokio::test]
 async fn a_watch_outlives_its_server() {
     for version in [OLDER, NEWER] {
