@@ -63,7 +63,7 @@ struct RecordingWriter {
     catalog: Option<ToolCatalog>,
     catalogs: usize,
     tool_calls: usize,
-    error: Option<RecordingError>,
+    error: Option<Arc<RecordingError>>,
 }
 
 impl Recorder {
@@ -133,14 +133,11 @@ impl Recorder {
         })
     }
 
-    /// Flushes the output. If an earlier write failed, returns that error instead. After a failed
-    /// write, nothing is written until this function has returned the error.
-    pub fn finish_recording(&self) -> Result<(), RecordingError> {
-        let mut writer = self.lock_writer();
-        match writer.error.take() {
-            Some(error) => Err(error),
-            None => writer.output.flush().map_err(RecordingError::Write),
-        }
+    /// Flushes the output. If this or an earlier write failed, returns the error of the first
+    /// failed write. Nothing is written after a failed write.
+    pub fn finish_recording(&self) -> Result<(), Arc<RecordingError>> {
+        self.write_or_store_error(|writer, _| writer.output.flush().map_err(RecordingError::Write));
+        self.lock_writer().error.clone().map_or(Ok(()), Err)
     }
 
     fn lock_writer(&self) -> MutexGuard<'_, RecordingWriter> {
@@ -156,7 +153,7 @@ impl Recorder {
         if writer.error.is_none()
             && let Err(error) = write(&mut writer, &self.shared.redaction)
         {
-            writer.error = Some(error);
+            writer.error = Some(Arc::new(error));
         }
     }
 }

@@ -594,11 +594,14 @@ async fn a_full_disk_fails_the_recording_but_not_the_run() {
     let recorder = Recorder::new(FullDisk, "test", Redactor::default()).unwrap();
     let run = record_two_calls(&recorder, &Arc::default()).await;
     assert_eq!(answer(&run), "All said.");
-    let error = recorder.finish_recording().unwrap_err();
-    assert!(
-        error.to_string().starts_with("cannot write the recording"),
-        "{error}"
-    );
+    // A failed recording stays failed.
+    for _ in 0..2 {
+        let error = recorder.finish_recording().unwrap_err();
+        assert!(
+            error.to_string().starts_with("cannot write the recording"),
+            "{error}"
+        );
+    }
 }
 
 proptest! {

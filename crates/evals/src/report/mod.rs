@@ -252,9 +252,9 @@ impl Report {
     /// an error that the model did not cause, and the missed thresholds of each model.
     ///
     /// An unknown value of `passed` or `accuracy` misses its threshold. `accuracy` is unknown if no
-    /// call was expected and none was made; such a suite needs the threshold `passed`.
-    /// `hallucinated` and `unnecessary` are unknown if no call was made. They then miss their
-    /// thresholds only if calls were expected.
+    /// call was judged, for example because no call was expected and none was made; such a suite
+    /// needs the threshold `passed`. `hallucinated` and `unnecessary` are unknown if no call was
+    /// made. They then miss their thresholds only if calls were expected.
     pub fn list_unmet_requirements(&self) -> Vec<String> {
         let mut missed: Vec<String> = Vec::new();
         if self.runs.is_empty() {
@@ -309,8 +309,9 @@ impl Report {
                 Some(value) if value >= limit => {}
                 Some(value) => missed.push(format!("{model}: {name} is {value:.3}, {requirement}")),
                 None => {
-                    let cause = match counts.unknown {
-                        0 => "no call was expected, and none was made",
+                    let cause = match (counts.unknown, counts.calls) {
+                        (0, 0) => "no call was expected, and none was made",
+                        (0, _) => "none of the calls was judged",
                         _ => "the arguments of all expected calls were redacted in the recording",
                     };
                     missed.push(format!(

@@ -205,6 +205,14 @@ fn a_threshold_without_calls_is_missed() {
             "acme/one: accuracy is unknown, but must be at least 0.5: no call was expected, and none was made"
         ]
     );
+    // The turn lists no expected calls, so the call of the model was not judged.
+    let unjudged = call("a", CallOutcome::Successful, Verdict::Unjudged, 1);
+    let mut open = report(vec![(true, vec![turn(vec![unjudged], 0, 0, 1, None)])]);
+    open.thresholds = serde_json::from_value(all.clone()).unwrap();
+    assert_eq!(
+        open.list_unmet_requirements(),
+        ["acme/one: accuracy is unknown, but must be at least 0.5: none of the calls was judged"]
+    );
     // Two calls were expected and none made: nothing is known of calls, whatever is allowed.
     let mut silent = report(vec![(true, vec![turn(Vec::new(), 2, 0, 1, None)])]);
     silent.thresholds = serde_json::from_value(all.clone()).unwrap();
