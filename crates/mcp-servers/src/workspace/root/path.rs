@@ -46,9 +46,7 @@ impl RelativePath {
         let wrong_characters =
             || format!("{text:?} contains characters that are not allowed in a path.");
         if text.len() > MAX_PATH_BYTES {
-            return Err(format!(
-                "The path is longer than {MAX_PATH_BYTES} characters."
-            ));
+            return Err(format!("The path is longer than {MAX_PATH_BYTES} bytes."));
         }
         if text.chars().any(char::is_control) {
             return Err(wrong_characters());

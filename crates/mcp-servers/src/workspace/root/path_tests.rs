@@ -27,6 +27,15 @@ fn spellings_of_one_path_are_one() {
 }
 
 #[test]
+fn the_length_of_a_path_is_limited_in_bytes() {
+    assert!(parse(&"é".repeat(2048)).is_ok());
+    assert_eq!(
+        parse(&"é".repeat(2049)).unwrap_err(),
+        "The path is longer than 4096 bytes."
+    );
+}
+
+#[test]
 fn secrets_are_not_read_and_hidden_files_not_written() {
     let rules = NameRules::new(&[]);
     let allowing = NameRules::new(&[".env.example".to_owned(), ".GitHub".to_owned()]);
