@@ -113,6 +113,31 @@ describe("artifacts, text and accessibility", { concurrency: false }, () => {
     await checkAndClose(page);
   });
 
+  test("formulas are rendered, and prices, code and invalid formulas stay text", async () => {
+    const page = await visit();
+    model.enqueue([[
+      "The mean $E[d]=\\frac{1}{n}$ and \\(b\\,2^n\\), then $$x^2$$.", "$$\n\\sum_{i=1}^n x_i\n= y\n$$", "\\[ \\begin{pmatrix}a & b\\\\ c & d\\end{pmatrix} \\]",
+      "It costs $5 or $10, `$x$` and $\\unknown{x}$.", "$\\href{javascript:alert(1)}{x}$ <math><mi>raw</mi></math>",
+    ].join("\n\n")]);
+    await sendMessage(page, "Show formulas");
+    await runFinished(page);
+    await page.locator(".text math").nth(4).waitFor();
+    const shown = await page.evaluate(() => ({
+      display: [...document.querySelectorAll(".text math")].map((math) => math.getAttribute("display")),
+      fraction: document.querySelector(".text mfrac").textContent,
+      rows: document.querySelectorAll(".text mtr").length,
+      code: [...document.querySelectorAll(".text code")].map((code) => code.textContent),
+      links: document.querySelectorAll(".text a").length,
+    }));
+    assert.deepEqual(shown, {
+      display: [null, null, "block", "block", "block"], fraction: "1n", rows: 2,
+      code: ["$x$", "\\unknown{x}", "\\href{javascript:alert(1)}{x}"], links: 0,
+    });
+    assert.match(await page.locator(".text").innerText(), /It costs \$5 or \$10,/);
+    assert.deepEqual(await axeViolations(page), []);
+    await checkAndClose(page);
+  });
+
   test("a Mermaid diagram in an answer is drawn, and an invalid one is shown as source", async () => {
     const page = await visit();
     model.enqueue(["Look:\n\n```mermaid\nflowchart TD\n  A --> B\n```\n\nAnd:\n\n```mermaid\nno such thing [\n```\n"]);

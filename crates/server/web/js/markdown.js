@@ -107,17 +107,48 @@ function escapeTag(tag, slash, name) {
 const ALLOWED_BLOCK = new RegExp(`^\\s*</?(?:${ALLOWED_TAGS.join("|")})[\\s/>]`, "i");
 const renderer = new Renderer();
 renderer.html = ({ text, block }) => {
-  if (block && !ALLOWED_BLOCK.test(text)) return `<pre><code class="language-html">${text.replace(/&/g, "&amp;").replace(/</g, "&lt;")}</code></pre>`;
+  if (block && !ALLOWED_BLOCK.test(text)) return `<pre><code class="language-html">${escapeText(text)}</code></pre>`;
   // The sanitizer removes styles. However, parsing a `style` attribute already reports a violation
   // of the content security policy on the console.
   return text.replace(TAG_PATTERN, escapeTag).replace(/\sstyle\s*=/gi, " data-style=");
 };
+/** Class of the code elements that contain the TeX source of formulas. */
+const FORMULA_CLASS = "language-math";
+const DISPLAY_FORMULA_CLASS = "language-math-display";
+
+/**
+ * Formulas between `$$` or `\[` and `\]`, and in a line between `$` or `\(` and `\)`. As in Pandoc,
+ * `$` must touch the formula, and no digit may follow, so that prices are not formulas.
+ */
+const DISPLAY_FORMULA = /^(?:\$\$([^$]{1,2000})\$\$|\\\[([\s\S]{1,2000}?)\\\])/;
+const LINE_FORMULA = /^(?:\$(?![\s$])((?:\\[\s\S]|[^$\\\n`])*?(?:\\[^\s]|[^$\\\s`]))\$(?!\d)|\\\(([\s\S]{1,2000}?)\\\))/;
+const DISPLAY_FORMULA_BLOCK = new RegExp(`${DISPLAY_FORMULA.source} *(?:\\n+|$)`);
+
+function formulaToken(match, isDisplay) {
+  return match ? { type: "formula", raw: match[0], tex: (match[1] ?? match[2]).trim(), isDisplay } : undefined;
+}
+
+const extensions = {
+  block: [(source) => formulaToken(DISPLAY_FORMULA_BLOCK.exec(source), true)],
+  inline: [(source) => formulaToken(DISPLAY_FORMULA.exec(source), true) ?? formulaToken(LINE_FORMULA.exec(source), false)],
+  startInline: [(source) => {
+    const index = source.search(/\$|\\[([]/);
+    return index < 0 ? undefined : index;
+  }],
+  renderers: { formula: ({ tex, isDisplay }) => `<code class="${FORMULA_CLASS}${isDisplay ? ` ${DISPLAY_FORMULA_CLASS}` : ""}">${escapeText(tex)}</code>` },
+  childTokens: {},
+};
+
+function escapeText(text) {
+  return text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
+}
+
 // Inside some tags, the default renderer does not escape text.
 renderer.text = function text(token) {
   return Renderer.prototype.text.call(this, { ...token, escaped: false });
 };
 
-const PARSER_OPTIONS = { gfm: true, breaks: false, async: false, renderer };
+const PARSER_OPTIONS = { gfm: true, breaks: false, async: false, renderer, extensions };
 
 /** Maximum nesting of quotes, lists and emphasis. Deeper source text is shown unparsed. */
 const MAX_DEPTH = 40;
@@ -126,7 +157,7 @@ const MAX_DEPTH = 40;
  * searches the rest of the paragraph. Paragraphs beyond the limit are shown unparsed.
  */
 const MAX_INLINE_WORK = 5_000_000;
-const DELIMITERS = /[*_~`<[]/g;
+const DELIMITERS = /[*_~`<[$\\]/g;
 
 const textToken = (raw) => ({ type: "text", raw, text: raw });
 const paragraphToken = (raw) => ({ type: "paragraph", raw, text: raw, tokens: [textToken(raw)] });
@@ -214,7 +245,7 @@ export function renderMarkdown(text) {
   return renderBlocks(parseBlocks(text));
 }
 
-/** Wraps tables in scrollable frames and adds a header to code blocks. */
+/** Wraps tables in scrollable frames, adds a header to code blocks, and renders formulas. */
 function decorate(fragment) {
   for (const table of fragment.querySelectorAll("table")) {
     const frame = document.createElement("div");
@@ -225,6 +256,9 @@ function decorate(fragment) {
     frame.setAttribute("aria-label", "Table");
     table.replaceWith(frame);
     frame.append(table);
+  }
+  for (const code of fragment.querySelectorAll(`.${FORMULA_CLASS}`)) {
+    if (code.parentElement?.tagName !== "PRE") renderFormula(code, code.classList.contains(DISPLAY_FORMULA_CLASS));
   }
   for (const code of fragment.querySelectorAll("pre > code")) {
     const language = [...code.classList].find((name) => name.startsWith("language-"))?.slice(9) ?? "";
@@ -300,4 +334,42 @@ export async function highlightCode(code, language) {
   const { value } = hljs.highlight(text, { language, ignoreIllegals: true });
   code.replaceChildren(sanitize(value));
   code.classList.add("hljs");
+}
+
+const FORMULA_SANITIZER_OPTIONS = {
+  ALLOWED_TAGS: [
+    "math", "menclose", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mprescripts", "mroot", "mrow", "mspace",
+    "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover", "none",
+  ],
+  ALLOWED_ATTR: [
+    "accent", "columnalign", "depth", "display", "displaystyle", "fence", "form", "height", "largeop", "linethickness", "lspace",
+    "mathvariant", "maxsize", "minsize", "movablelimits", "notation", "rspace", "scriptlevel", "separator", "stretchy", "symmetric",
+    "voffset", "width",
+  ],
+  ALLOW_DATA_ATTR: false,
+  ALLOW_ARIA_ATTR: false,
+  RETURN_DOM_FRAGMENT: true,
+};
+
+let formulaLibrary = null;
+/** Maximum length of a rendered formula, in characters. Longer formulas would block the page. */
+const MAX_FORMULA_LENGTH = 2_000;
+
+/**
+ * Replaces the TeX source in `code` with a formula when the library is loaded. The source stays
+ * visible if it is invalid or loading fails.
+ */
+async function renderFormula(code, isDisplay) {
+  const tex = code.textContent;
+  if (tex.length > MAX_FORMULA_LENGTH) return;
+  formulaLibrary ??= import("../vendor/temml.js").then((module) => module.default, () => null);
+  const library = await formulaLibrary;
+  if (!library) return;
+  try {
+    const markup = library.renderToString(tex, { displayMode: isDisplay, throwOnError: true, annotate: false });
+    // The content security policy blocks inline styles.
+    code.replaceWith(DOMPurify.sanitize(markup.replace(/\sstyle="[^"]*"/g, ""), FORMULA_SANITIZER_OPTIONS));
+  } catch {
+    // The TeX source is invalid or uses unsupported commands.
+  }
 }
