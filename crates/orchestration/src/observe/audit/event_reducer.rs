@@ -267,13 +267,7 @@ impl RunEventReducer {
                 reason,
                 remembered,
             } => {
-                let decider = if *remembered {
-                    DecisionSource::Remembered
-                } else if self.find_or_add_tool_call(id).approval_requested {
-                    DecisionSource::Approver
-                } else {
-                    DecisionSource::Policy
-                };
+                let decider = self.find_denier(id, *remembered);
                 AuditKind::Approval(AuditedApproval {
                     reason: Some(reason.clone()),
                     ..self.new_approval_entry(id, ApprovalStage::Denied, decider)
@@ -324,6 +318,14 @@ impl RunEventReducer {
             }),
             _ => return None,
         })
+    }
+
+    fn find_denier(&mut self, id: &str, remembered: bool) -> DecisionSource {
+        match self.find_or_add_tool_call(id).approval_requested {
+            _ if remembered => DecisionSource::Remembered,
+            true => DecisionSource::Approver,
+            false => DecisionSource::Policy,
+        }
     }
 
     fn new_approval_entry(
