@@ -725,6 +725,20 @@ describe("the page", { concurrency: false }, () => {
     await checkAndClose(page);
   });
 
+  test("a conversation that waits for approval is marked in the list", async () => {
+    const page = await visit();
+    await sendMessage(page, TICKET_REQUEST);
+    await page.locator(".approval").waitFor();
+    await page.getByRole("link", { name: "New conversation" }).click();
+    const first = page.locator(".sessions li").first();
+    await first.getByRole("img", { name: "Needs approval or an answer" }).waitFor();
+    await first.getByRole("link").click();
+    await page.getByRole("button", { name: "Allow" }).click();
+    await runFinished(page);
+    await first.locator(".dot").waitFor({ state: "detached" });
+    await checkAndClose(page);
+  });
+
   test("a long question is clipped until it is expanded", async () => {
     const page = await visit();
     model.enqueue(["Read."]);

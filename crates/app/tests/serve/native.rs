@@ -32,6 +32,7 @@ async fn a_question_is_answered_with_a_tool_and_stored() {
 
     let listed = server.get("/sessions?limit=5").await.expect(200);
     assert_eq!(listed["sessions"][0]["id"], session, "{listed}");
+    assert_eq!(listed["unfinished_runs"], json!([]), "{listed}");
     assert_eq!(
         listed["sessions"][0]["title"],
         "What is the account value of customer 42?"

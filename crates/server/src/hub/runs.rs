@@ -189,6 +189,26 @@ impl RunHub {
         Ok(newest.into_iter().find(|it| it.state != RunState::Finished))
     }
 
+    /// Returns the unfinished runs among the newest `limit` runs of a principal. The state of a run
+    /// that waits for a person is [`RunState::Waiting`], also while this process executes it.
+    pub(crate) async fn list_unfinished_runs(
+        &self,
+        owner: &Principal,
+        limit: u32,
+    ) -> Result<Vec<RunRecord>, Problem> {
+        let mut runs = self.shared.runs.list_runs(owner, None, limit).await?;
+        runs.retain(|run| run.state != RunState::Finished);
+        for run in &mut runs {
+            run.parameters = None;
+            let active = self.find_active_run(owner, &run.id);
+            let status = active.map(|active| active.log.run_status());
+            if matches!(status, Some(RunStatus::AwaitingInput(_))) {
+                run.state = RunState::Waiting;
+            }
+        }
+        Ok(runs)
+    }
+
     /// Returns at most `limit` runs of a session, newest first.
     pub(crate) async fn list_session_runs(
         &self,

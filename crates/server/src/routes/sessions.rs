@@ -72,6 +72,10 @@ pub(crate) struct SessionList {
     /// The sessions, newest first.
     #[schema(value_type = Vec<schema::Session>)]
     sessions: Vec<Session>,
+    /// The unfinished runs among the newest 1,000 runs. A run that waits for a person has the state
+    /// `waiting`.
+    #[schema(value_type = Vec<schema::RunRecord>)]
+    unfinished_runs: Vec<RunRecord>,
 }
 
 /// A session with its messages and runs.
@@ -149,7 +153,11 @@ pub(super) async fn list(
     }
     let sessions = app.hub().session_store();
     let sessions = sessions.list_sessions(&principal, limit).await?;
-    Ok(Json(SessionList { sessions }))
+    let unfinished_runs = app.hub().list_unfinished_runs(&principal, MAX_RUNS).await?;
+    Ok(Json(SessionList {
+        sessions,
+        unfinished_runs,
+    }))
 }
 
 /// Show a session with its messages and runs

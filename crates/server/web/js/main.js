@@ -102,7 +102,6 @@ class Page extends Model {
   }
 
   start() {
-    this.sessions.load();
     catalogue.load();
     this.open(true);
   }
@@ -115,6 +114,7 @@ class Page extends Model {
     this.session = this.#createSession();
     this.draft.open(id);
     if (id) this.session.open(id);
+    this.sessions.load();
     this.notify();
   }
 }

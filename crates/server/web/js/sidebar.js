@@ -7,10 +7,18 @@ const INITIAL_LIMIT = 200;
 /** Maximum number of sessions that the server returns in one response. */
 const MAX_LIMIT = 1_000;
 
+/** Interval of updates while runs are unfinished, in milliseconds. */
+const WATCH_INTERVAL = 5_000;
+
+const RUN_STATES = { running: "Running", waiting: "Needs approval or an answer", interrupted: "Interrupted" };
+
 /** The stored sessions, newest first. */
 export class Sessions extends Model {
   list = [];
   limit = INITIAL_LIMIT;
+  /** State of the unfinished run of each session. */
+  runStates = new Map();
+  #timer = null;
   /** Number of renames and deletions by this page. */
   #changeCount = 0;
   state = "loading";
@@ -29,13 +37,22 @@ export class Sessions extends Model {
     return this.load();
   }
 
+  /** Loads the list again after a delay while it contains unfinished runs. */
+  #watchRuns() {
+    clearTimeout(this.#timer);
+    const update = () => (document.hidden ? this.#watchRuns() : this.load());
+    if (this.runStates.size) this.#timer = setTimeout(update, WATCH_INTERVAL);
+  }
+
   async load() {
     const changeCount = this.#changeCount;
     try {
-      const { sessions = [] } = await api.sessions(this.limit);
+      const { sessions = [], unfinished_runs = [] } = await api.sessions(this.limit);
       // A rename or deletion during the request makes this response outdated.
       if (changeCount !== this.#changeCount) return this.load();
       this.list = sessions;
+      this.runStates = new Map(unfinished_runs.map((run) => [run.session, run.state]));
+      this.#watchRuns();
       this.state = "ready";
       this.error = null;
     } catch (error) {
@@ -98,7 +115,7 @@ export function Sidebar({ sessions, current, open, onClose, onDeleted }) {
     <nav aria-label="Conversations"><ul class="sessions">
       ${matches.map((it) => html`<li key=${it.id} class=${it.id === current.id ? "current" : ""}>
         <a href=${`#/s/${encodeURIComponent(it.id)}`} aria-current=${it.id === current.id ? "page" : undefined} onClick=${onClose}>
-          <span class="session-name">${titleOf(it)}</span><span class="muted small">${formatTime(it.created_at)}</span></a>
+          <span class="session-name"><${RunMark} state=${sessions.runStates.get(it.id)} />${titleOf(it)}</span><span class="muted small">${formatTime(it.created_at)}</span></a>
         <button type="button" class="quiet icon-button" aria-label=${`Rename “${titleOf(it)}”`} title="Rename" onClick=${() => setRenaming(it)}><${Icon} name="pen" /></button>
         <button type="button" class="quiet icon-button" aria-label=${`Delete “${titleOf(it)}”`} title="Delete" onClick=${() => setDeleting(it)}><${Icon} name="trash" /></button>
       </li>`)}
@@ -109,6 +126,12 @@ export function Sidebar({ sessions, current, open, onClose, onDeleted }) {
     ${renaming && html`<${RenameDialog} session=${renaming} sessions=${sessions} onClose=${() => setRenaming(null)} />`}
     ${deleting && html`<${DeleteDialog} session=${deleting} sessions=${sessions} onClose=${(deleted) => { if (deleted) onDeleted(deleting.id); setDeleting(null); }} />`}
   </aside>`;
+}
+
+/** Marks a conversation with an unfinished run. */
+function RunMark({ state }) {
+  const label = RUN_STATES[state];
+  return label ? html`<span class="dot ${state}" role="img" aria-label=${label} title=${label} /> ` : null;
 }
 
 function titleOf(session) {
