@@ -213,6 +213,7 @@ impl ServerHandler for Library {
     ) -> Result<(), ErrorData> {
         self.watch(&request.uri);
         if request.uri == "f:///slow" {
+            // sleep: the response takes longer than the time limit of an unsubscription
             tokio::time::sleep(Duration::from_millis(700)).await;
         }
         Ok(())
