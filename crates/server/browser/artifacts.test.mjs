@@ -103,6 +103,8 @@ describe("artifacts, text and accessibility", { concurrency: false }, () => {
 
     await artifactOf("How a ticket goes").getByRole("button", { name: "Source" }).click();
     assert.match(await artifactOf("How a ticket goes").locator("pre").innerText(), /flowchart LR/);
+    const [image] = await Promise.all([page.waitForEvent("download"), artifactOf("Value by month").getByRole("button", { name: "Download" }).click()]);
+    assert.equal(image.suggestedFilename(), "Value by month.png");
     const [download] = await Promise.all([page.waitForEvent("download"), artifactOf("limit.rs").getByRole("button", { name: "Download" }).click()]);
     assert.equal(download.suggestedFilename(), "limit.rs");
     // Playwright reports these requests although the policy blocked them.
@@ -137,6 +139,39 @@ describe("artifacts, text and accessibility", { concurrency: false }, () => {
     assert.deepEqual(await axeViolations(page), []);
     await checkAndClose(page);
   });
+
+  for (const colorScheme of ["light", "dark"]) {
+    test(`a knowledge graph is drawn, expanded and searched for a path (${colorScheme})`, async () => {
+      const page = await visit({ colorScheme });
+      // A hub with 60 genes, of which 40 are drawn at first, and a chain of drugs.
+      const genes = Array.from({ length: 60 }, (_, index) => ({ id: `gene:${index}`, label: `Gene ${index}`, type: "Gene" }));
+      const nodes = [{ id: "hub", label: "MPO", type: "Protein" }, ...genes, { id: "drug", label: "Aspirin", type: "Drug" }, { id: "alone", label: "Alone" }];
+      const edges = [...genes.map(({ id }) => ({ source: id, target: "hub", label: "interacts_with" })), { source: "gene:59", target: "drug", label: "affected_by" }];
+      await showArtifacts(page, [artifact("application/vnd.knowledge-graph", "Genes of MPO", JSON.stringify({ nodes, edges }))]);
+      const graph = page.locator(".graph");
+      await graph.locator(".graph-node").nth(39).waitFor();
+      assert.equal(await graph.locator(".graph-node").count(), 40);
+      const status = graph.locator(".graph-status");
+      assert.equal(await status.innerText(), "40 of 63 nodes are shown. Select a node to show its neighbours.");
+      await graph.getByRole("button", { name: "MPO, Protein, 60 connections" }).focus();
+      await page.keyboard.press("Enter");
+      assert.equal(await status.innerText(), "MPO · Protein · 60 connections");
+      await graph.getByRole("button", { name: /^Show \d+ more neighbours$/ }).click();
+      await graph.locator(".graph-node").nth(60).waitFor();
+      await graph.getByRole("button", { name: "Gene 59, Gene, 2 connections" }).press("Enter");
+      await graph.getByRole("button", { name: "Show 1 more neighbour" }).click();
+      await graph.getByRole("button", { name: "Aspirin, Drug, 1 connection" }).click();
+      await graph.getByRole("button", { name: "Find path from Aspirin" }).click();
+      assert.equal(await status.innerText(), "Select the end of the path from Aspirin.");
+      await graph.getByRole("button", { name: "Gene 3, Gene, 1 connection" }).press("Enter");
+      assert.equal(await status.innerText(), "Path: Aspirin → Gene 59 → MPO → Gene 3");
+      assert.deepEqual([await graph.locator(".graph-node.on-path").count(), await graph.locator(".graph-edge.on-path").count()], [4, 3]);
+      await graph.getByRole("button", { name: "Clear path" }).click();
+      assert.equal(await graph.locator(".on-path").count(), 0);
+      assert.deepEqual(await axeViolations(page), []);
+      await checkAndClose(page);
+    });
+  }
 
   test("a Mermaid diagram in an answer is drawn, and an invalid one is shown as source", async () => {
     const page = await visit();

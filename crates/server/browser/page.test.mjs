@@ -311,7 +311,7 @@ describe("the page", { concurrency: false }, () => {
     await waitForText(broken, "the disk is full");
     assert.notEqual(await broken.getAttribute("data-state"), "ready");
     await page.locator('.server[data-server="customer-service"][data-state="ready"]').waitFor();
-    await waitForText(page.locator('.server[data-server="things"]'), "5 tools");
+    await waitForText(page.locator('.server[data-server="things"]'), "6 tools");
     await page.keyboard.press("Escape");
     await page.locator(".panel").waitFor({ state: "detached" });
     await checkAndClose(page);
@@ -378,6 +378,19 @@ describe("the page", { concurrency: false }, () => {
       assert.deepEqual([response.status, response.headers.get("content-type")], [status, "application/problem+json"], query);
     }
     assert.deepEqual(await axeViolations(page), []);
+    await checkAndClose(page);
+  });
+
+  test("a graph in a tool result is drawn", async () => {
+    const page = await visit();
+    model.enqueue([{ call: { id: "n", name: "things__network", input: {} } }], ["There it is."]);
+    await selectModel(page, SCRIPTED);
+    await sendMessage(page, "Show the network");
+    await runFinished(page);
+    await page.locator(".tool summary").first().click();
+    await page.locator(".tool .graph-node").nth(1).waitFor();
+    assert.deepEqual(await page.locator(".tool .graph-node text").allTextContents(), ["<b>A</b>", "b"]);
+    assert.equal(await page.locator(".tool .graph-edge text").textContent(), "affects");
     await checkAndClose(page);
   });
 

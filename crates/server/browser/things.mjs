@@ -69,6 +69,13 @@ const TOOLS = {
       structuredContent: { html: HOSTILE_TEXT },
     }),
   },
+  network: {
+    description: "Returns a graph.",
+    run: async () => ({
+      content: [{ type: "text", text: "2 nodes" }],
+      structuredContent: { nodes: [{ id: "a", label: "<b>A</b>", type: "Gene" }, { id: "b" }], edges: [{ source: "a", target: "b", label: "affects" }] },
+    }),
+  },
   card: {
     description: "Has a page of its own.",
     page: "ui://things/card",

@@ -14,7 +14,7 @@ function artifactKind(type = "") {
   return subtype.replace(/^x-/, "");
 }
 
-const FILE_EXTENSIONS = { markdown: "md", mermaid: "mmd", html: "html", svg: "svg", json: "json", csv: "csv", table: "txt", chart: "json" };
+const FILE_EXTENSIONS = { markdown: "md", mermaid: "mmd", html: "html", svg: "svg", json: "json", csv: "csv", table: "txt", chart: "json", "knowledge-graph": "json" };
 
 export class Artifact extends Component {
   shouldComponentUpdate({ artifact }, { source }) {
@@ -34,7 +34,7 @@ export class Artifact extends Component {
         <span class="artifact-actions">
           ${!sourceOnly && html`<button type="button" class="quiet small" aria-pressed=${source ? "true" : "false"} onClick=${() => this.setState({ source: !source })}>Source</button>`}
           <button type="button" class="quiet small" onClick=${(event) => copyText(content, event.currentTarget)}>Copy</button>
-          <button type="button" class="quiet small" onClick=${() => download(artifact, kind)}>Download</button>
+          <button type="button" class="quiet small" onClick=${(event) => downloadShown(event.currentTarget, artifact, kind)}>Download</button>
         </span>
       </figcaption>
       <div class="artifact-body">${view ?? html`<${Code} text=${text} language=${codeLanguage(kind, language)} label=${`Source of ${title}`} />`}</div>
@@ -43,7 +43,14 @@ export class Artifact extends Component {
 }
 
 function codeLanguage(kind, language) {
-  return { html: "xml", svg: "xml", json: "json", chart: "json", markdown: "markdown" }[kind] ?? language ?? "";
+  return { html: "xml", svg: "xml", json: "json", chart: "json", "knowledge-graph": "json", markdown: "markdown" }[kind] ?? language ?? "";
+}
+
+/** Downloads what is shown: the image of a diagram or chart, or else the source. */
+function downloadShown(button, artifact, kind) {
+  const image = button.closest("figure").querySelector(".drawing img");
+  if (!image || kind === "svg") download(artifact, kind);
+  else save(image.src, `${fileName(artifact)}.${image.src.startsWith("data:image/png") ? "png" : "svg"}`);
 }
 
 /** Returns the rendered view of an artifact, or null if only its source can be shown. */
@@ -60,6 +67,7 @@ function renderView(kind, { title, content, language }) {
     case "mermaid": return html`<${Lazy} load=${() => import("./drawing.js").then((module) => module.Drawing)} request=${{ kind: "mermaid", text: content }} label=${`Diagram: ${title}`} fallback=${source} />`;
     case "chart": return html`<${Lazy} load=${() => import("./chart.js").then((module) => module.Chart)} text=${content} title=${title} fallback=${source} />`;
     case "html": return html`<${UntrustedHtml} markup=${content} title=${title} />`;
+    case "knowledge-graph": return html`<${Lazy} load=${() => import("./graph.js").then((module) => module.GraphDocument)} text=${content} title=${title} fallback=${source} />`;
     // An SVG in an `img` element cannot run scripts or load resources.
     case "svg": return html`<div class="drawing"><img alt=${title} src=${`data:image/svg+xml;charset=utf-8,${encodeURIComponent(content.trim())}`} /></div>`;
     default: return null;
@@ -94,14 +102,23 @@ class Document extends Component {
   }
 }
 
-function download({ title, content, language }, kind) {
-  const name = (title || "artifact").replace(/[^\p{L}\p{N}._ -]+/gu, "_").slice(0, 80);
+function fileName({ title }) {
+  return (title || "artifact").replace(/[^\p{L}\p{N}._ -]+/gu, "_").slice(0, 80);
+}
+
+function download(artifact, kind) {
+  const { content, language } = artifact;
+  const name = fileName(artifact);
   const extension = FILE_EXTENSIONS[kind] ?? (language && /^[a-z0-9+#]{1,10}$/i.test(language) ? language : "txt");
   // With a generic type, browsers never show the content as a page of this origin.
   const url = URL.createObjectURL(new Blob([content], { type: "application/octet-stream" }));
+  save(url, name.includes(".") ? name : `${name}.${extension}`);
+  setTimeout(() => URL.revokeObjectURL(url), 1_000);
+}
+
+function save(url, name) {
   const link = document.createElement("a");
   link.href = url;
-  link.download = name.includes(".") ? name : `${name}.${extension}`;
+  link.download = name;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 1_000);
 }

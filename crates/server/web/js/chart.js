@@ -2,9 +2,8 @@
 import { html } from "./view.js";
 import { Drawing } from "./drawing.js";
 import { isObject } from "./schema.js";
+import { DARK_PALETTE, LIGHT_PALETTE } from "./colours.js";
 
-const LIGHT_PALETTE = ["#0f766e", "#b45309", "#4f5bd5", "#be185d", "#4d7c0f", "#0369a1", "#7c3aed", "#a16207"];
-const DARK_PALETTE = ["#5cc4b4", "#f0a95b", "#9aa5ff", "#f284b6", "#a9cf5f", "#6cc0f0", "#c09bff", "#e0c15a"];
 const RADIAL_TYPES = new Set(["pie", "doughnut", "polarArea"]);
 const CHART_TYPES = new Set(["bar", "line", "pie", "doughnut", "radar", "polarArea", "scatter", "bubble"]);
 const TYPE_ALIASES = { column: "bar", area: "line", donut: "doughnut", point: "scatter", arc: "pie", horizontalBar: "bar" };

@@ -1,5 +1,10 @@
 // Formatting of numbers, times and values for display.
 
+/** Returns a number with a noun in the right form, such as "3 tools". */
+export function plural(number, noun) {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 /** Returns the text of a message, with a placeholder such as `[image]` for each other part. */
 export function messageText({ parts = [] }) {
   return parts.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");

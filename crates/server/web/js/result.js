@@ -13,7 +13,17 @@ export function Result({ result, item }) {
   return html`<h3>${is_error ? "Error" : "Result"}</h3>
     ${content.map((part, index) => html`<${ContentPart} key=${index} part=${part} item=${item} />`)}
     ${content.length === 0 && structured === undefined && html`<p class="muted">No content.</p>`}
+    ${Array.isArray(structured?.nodes) && Array.isArray(structured.edges) && html`<${Graph} value=${structured} />`}
     ${structured !== undefined && html`<details class="inner"><summary>Structured data</summary><${StructuredContent} value=${structured} /></details>`}`;
+}
+
+/** Draws structured content that is a graph. The module is loaded with the first graph. */
+function Graph({ value }) {
+  const [GraphValue, setGraphValue] = useState(null);
+  useEffect(() => {
+    import("./graph.js").then((module) => setGraphValue(() => module.GraphValue));
+  }, []);
+  return GraphValue && html`<${GraphValue} value=${value} label="Graph of the result" />`;
 }
 
 function StructuredContent({ value }) {

@@ -7,7 +7,7 @@ import { Question } from "./question.js";
 import { Text } from "./text.js";
 import { Tool } from "./tool.js";
 import { catalogue } from "./catalogue.js";
-import { formatCount, formatDollars, formatDuration, messageText } from "./format.js";
+import { formatCount, formatDollars, formatDuration, messageText, plural } from "./format.js";
 
 /** Maximum distance from the end, in pixels, at which the view follows new content. */
 const FOLLOW_DISTANCE = 120;
@@ -88,10 +88,6 @@ function Welcome({ session }) {
     <p class="muted">${toolCount ? `${plural(toolCount, "tool")} from ${plural(serverCount, "server")} ready` : "Ask anything. Tools come from the configured MCP servers."}</p>
     ${showExamples && html`<ul class="examples">${EXAMPLES.map((text) => html`<li><button type="button" onClick=${() => session.onChange("send", text)}>${text}</button></li>`)}</ul>`}
   </div>`;
-}
-
-function plural(number, noun) {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
 function Turn({ turn, previousRun, session }) {

@@ -4,7 +4,7 @@ import htm from "../vendor/htm.js";
 import { useEffect, useLayoutEffect, useReducer } from "../vendor/preact-hooks.js";
 
 export { Component, render };
-export { useState, useEffect, useRef } from "../vendor/preact-hooks.js";
+export { useState, useEffect, useRef, useMemo } from "../vendor/preact-hooks.js";
 
 export const html = htm.bind(h);
 
