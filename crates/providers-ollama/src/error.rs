@@ -10,7 +10,7 @@ use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 use switchboard_providers_common::provider::{ApiError, ErrorClass, ErrorRule, ErrorTable};
 
 /// Name, in error messages, of the feature that a model without tool support lacks.
-pub(crate) const TOOLS: &str = "tool use by this model";
+pub(crate) const TOOLS: &str = "tool use for this model";
 /// Advice, in error messages, for a model that does not support tools.
 pub(crate) const TOOLS_REMEDY: &str =
     "set `tools_by_prompt` to describe tools in the prompt instead";

@@ -146,7 +146,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
     pub(crate) fn warn_ignored_stream_field(&mut self) {
         if self.request.extra.contains_key(STREAM) {
             self.warn_dropped_option(
-                "`stream` was ignored: the request field `delivery` controls streaming",
+                "`stream` in the extra fields was ignored: the setting for streaming decides",
             );
         }
     }

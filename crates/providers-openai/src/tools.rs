@@ -89,7 +89,7 @@ pub(crate) fn map_tools<'a>(
     let forced = forced_tool_names(request, &provider_tools, provider)?;
     let has_functions = capabilities.tools != Some(false);
     if !request.tools.is_empty() && !has_functions && request.tool_choice != ToolChoice::None {
-        return Err(unsupported_feature(provider, "tool use by this model"));
+        return Err(unsupported_feature(provider, "tool use for this model"));
     }
     let mut builder = ToolBuilder {
         functions: request.tools.iter().filter(|_| has_functions).collect(),

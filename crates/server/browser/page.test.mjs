@@ -166,13 +166,13 @@ describe("the page", { concurrency: false }, () => {
     const page = await visit();
     await sendMessage(page, TICKET_REQUEST);
     await page.locator(".approval").waitFor();
-    await page.getByLabel("Remember this decision").selectOption("session");
+    await page.getByLabel("Calls to which the decision applies").selectOption("session");
     await page.getByRole("button", { name: "Allow" }).click();
     await runFinished(page);
     await sendMessage(page, 'Create a support ticket for customer 7 with low priority and the subject "screen is dark"');
     await runFinished(page, 2);
     await page.locator(CARD_HEADER).nth(1).click();
-    assert.match(await page.locator(".tool-body").nth(1).innerText(), /Allowed for this session \(remembered\)/);
+    assert.match(await page.locator(".tool-body").nth(1).innerText(), /Allowed for this conversation \(remembered\)/);
     await checkAndClose(page);
   });
 
@@ -779,7 +779,7 @@ describe("the page", { concurrency: false }, () => {
     const page = await visit();
     await sendMessage(page, TICKET_REQUEST);
     await page.locator(".approval").waitFor();
-    await page.waitForFunction(() => document.title.startsWith("Approval needed – "));
+    await page.waitForFunction(() => document.title.startsWith("Input needed – "));
     await page.getByRole("button", { name: "Allow" }).click();
     await runFinished(page);
     await page.waitForFunction(() => !document.title.includes("needed"));

@@ -248,7 +248,7 @@ impl Chat<'_> {
         self.rebuild_agent(args).await?;
         print_note(&match &self.args.recipe {
             Some(name) => format!("now using the recipe {name} with {}", self.model),
-            None => "now using no recipe".to_owned(),
+            None => "no recipe is in use now".to_owned(),
         });
         Ok(())
     }
@@ -259,8 +259,7 @@ impl Chat<'_> {
         let is_asking_model = plan.chosen.model.capabilities().requires_approval;
         let how = match approval.policy {
             ApprovalPolicy::All if is_asking_model && !approval.approved_in_advance => {
-                "ask (for tools of offline/planner that are not read-only; `/approve all` allows \
-                 all)"
+                "ask (offline/planner: except read-only tools; `/approve all` allows every tool)"
             }
             _ if plan.later => "later (store the run when an approval is needed)",
             ApprovalPolicy::All => "all (every tool is allowed)",

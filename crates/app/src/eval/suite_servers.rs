@@ -82,9 +82,10 @@ impl StartedServers {
     pub(crate) fn unavailable_reason(&self, server: &str) -> Option<String> {
         let mut statuses = self.host.server_statuses().into_iter();
         let status = statuses.find(|it| it.name == server && !it.state.takes_calls())?;
-        let (state, reason) = (status.state.as_str(), status.reason.unwrap_or_default());
+        let reason = status.reason.map(|reason| format!(": {reason}"));
+        let (state, reason) = (status.state.as_str(), reason.unwrap_or_default());
         Some(format!(
-            "server `{server}` is not available ({state}): {reason}"
+            "server `{server}` is not available ({state}){reason}"
         ))
     }
 }

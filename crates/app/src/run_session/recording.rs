@@ -306,8 +306,8 @@ fn missing_model_error(player: &Player, name: Option<&str>) -> anyhow::Error {
             anyhow!("the recording contains no model responses: record it again with --record")
         }
         (name, models) => anyhow!(
-            "the recording has no responses of {}. Available: {}. Choose one of these models with \
-             --model, or record again",
+            "the recording has no responses from {}. Available: {}. Choose one of these models \
+             with --model, or record again",
             name.unwrap_or("this model"),
             models.join(", ")
         ),

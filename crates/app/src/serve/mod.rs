@@ -100,9 +100,10 @@ impl AppEngine {
         let servers = self.parts.host.server_statuses().into_iter();
         let mut missing = servers.filter(|it| it.required && !it.state.takes_calls());
         missing.next().map(|status| {
-            let reason = status.reason.unwrap_or_else(|| "still starting".to_owned());
+            let reason = status.reason.map(|reason| format!(": {reason}"));
             let (name, state) = (status.name, status.state.as_str());
-            format!("required server `{name}` is not available ({state}): {reason}")
+            let reason = reason.unwrap_or_default();
+            format!("required server `{name}` is not available ({state}){reason}")
         })
     }
 }

@@ -289,7 +289,7 @@ async fn recipe_and_approvals_are_changed_during_a_conversation() {
     let mut chat = chat_with(&place, &[], [], (40, 100));
     chat.wait_for("prompt", is_ready);
     chat.line("/approve");
-    chat.shows("ask (for tools of offline/planner that");
+    chat.shows("ask (offline/planner: except read-only tools");
     chat.line("/approve none");
     chat.shows("takes effect with the next question");
     chat.line(TICKET);

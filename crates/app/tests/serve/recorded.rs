@@ -284,7 +284,7 @@ async fn recording_errors_appear_before_the_server_listens() {
         (&["--replay", "notes.txt"], "the file is not a recording"),
         (
             &["--replay", FILE, "-m", "acme/one"],
-            "no responses of acme/one",
+            "no responses from acme/one",
         ),
     ] {
         let args = [&["serve", "--bind", "127.0.0.1:0"], args].concat();

@@ -273,7 +273,7 @@ pub enum ToolCallError {
         message: String,
     },
     /// The connection broke during the call. It is unknown whether the tool ran.
-    #[error("the connection to server `{server}` was lost during `{tool}`: {reason}")]
+    #[error("the call of `{tool}` on server `{server}` was interrupted: {reason}")]
     Broken {
         server: String,
         tool: String,

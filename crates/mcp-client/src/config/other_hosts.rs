@@ -249,7 +249,7 @@ fn parse_tool_names(
     let is_pattern = |name: &&String| name.contains(['*', '?', '[', '(']);
     if let Some(pattern) = names.iter().find(is_pattern) {
         let reason =
-            format!("contains `{pattern}`: patterns are not supported, list the tool names");
+            format!("contains `{pattern}`: patterns are not supported; list the tool names");
         return Err(ConfigError::invalid_value(path, reason));
     }
     Ok(Some(names))

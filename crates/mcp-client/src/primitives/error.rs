@@ -73,7 +73,7 @@ pub(crate) enum StartError {
         /// `initialize` (2026-07-28).
         is_modern: bool,
     },
-    #[error("failed to list its tools: {reason}")]
+    #[error("listing the tools failed: {reason}")]
     Listing { reason: String },
     #[error("invalid configuration: {reason}")]
     Configuration { reason: String },

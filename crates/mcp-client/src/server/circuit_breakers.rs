@@ -118,7 +118,7 @@ impl CircuitBreakers {
         let breakers = lock_mutex(&self.breakers);
         if breakers.server.open.is_some() {
             let reason = format!(
-                "the last calls failed ({}); calls resume after a pause",
+                "calls are paused, because the last ones got no response ({})",
                 breakers.server.last_failure
             );
             return Some((ServerState::Blocked, reason));
@@ -129,7 +129,7 @@ impl CircuitBreakers {
             .collect();
         open.sort_unstable();
         let reason = format!(
-            "calls of some tools failed and resume after a pause: {}",
+            "calls of these tools are paused, because the last ones got no response: {}",
             open.join(", ")
         );
         (!open.is_empty()).then_some((ServerState::Degraded, reason))

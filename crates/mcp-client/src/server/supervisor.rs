@@ -201,9 +201,9 @@ async fn run_once(
         Err(_) => ExitReason::NotStarted(StartError::TimedOut {
             after: limit,
             waiting_for: if is_listing.load(Ordering::Relaxed) {
-                "waiting for the tool list"
+                "still waiting for the tool list"
             } else {
-                "waiting for the handshake"
+                "still waiting for the answer to the handshake"
             },
         }),
     }

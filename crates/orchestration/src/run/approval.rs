@@ -185,7 +185,7 @@ impl Run {
                     Ok(()) => return Ok((scope, Some(edited))),
                     Err(faults) => (
                         ToolFailure::InvalidInput,
-                        format!("the edited input does not match the schema of the tool: {faults}"),
+                        format!("the edited input cannot be used: {faults}"),
                     ),
                 }
             }

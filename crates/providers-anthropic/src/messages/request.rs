@@ -282,7 +282,7 @@ impl<'a> SamplingMapper<'a, '_> {
         }
         if self.request.extra.contains_key(STREAM) {
             self.add_warning(
-                "`stream` was ignored: the request field `delivery` controls streaming",
+                "`stream` in the extra fields was ignored: the setting for streaming decides",
             );
         }
     }

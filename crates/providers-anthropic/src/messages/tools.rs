@@ -91,7 +91,7 @@ pub(crate) fn map_tools<'a>(
         }
         return Err(unsupported_feature(
             &model.provider,
-            "tool use by this model",
+            "tool use for this model",
         ));
     }
     let mut builder = ToolBuilder {

@@ -226,9 +226,9 @@ impl<'a, 'm> ToolContext<'a, 'm> {
 
     fn unsupported_tools_error(&self) -> ModelError {
         let feature = if self.schema_instead {
-            "structured output with tools by this model"
+            "structured output together with tools for this model"
         } else {
-            "tool use by this model"
+            "tool use for this model"
         };
         unsupported_feature(self.provider, feature)
     }

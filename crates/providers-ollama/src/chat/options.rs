@@ -50,7 +50,7 @@ pub(crate) fn map_options(
         match (name.as_str(), value) {
             (STREAM, _) => {
                 let message =
-                    "`stream` was ignored: the request field `delivery` controls streaming";
+                    "`stream` in the extra fields was ignored: the setting for streaming decides";
                 warnings.push(Warning::new(WarningKind::OptionDropped, message));
             }
             (OPTIONS, Value::Object(given)) => options.extend(given.clone()),

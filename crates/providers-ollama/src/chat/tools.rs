@@ -97,7 +97,7 @@ fn find_forced_call_obstacle(
     capabilities: &ModelCapabilities,
 ) -> Option<&'static str> {
     if caller_sets_format(request) {
-        Some("the caller sets `format`, which is required to force a tool call")
+        Some("the `format` of the request replaces the one that would force a tool call")
     } else if capabilities.structured_output == Some(false)
         || capabilities.forced_tool_choice == Some(false)
     {

@@ -181,9 +181,9 @@ pub(super) fn client_tool_decision_error(run: &str, call: &str) -> Problem {
 pub(super) fn call_not_waiting_error(call: &str, waiting: &[ApprovalRequest]) -> Problem {
     let waiting: Vec<&str> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     let others = if waiting.is_empty() {
-        "the run has no waiting calls".to_owned()
+        "the run has no pending calls".to_owned()
     } else {
-        format!("waiting calls: {}", waiting.join(", "))
+        format!("pending calls: {}", waiting.join(", "))
     };
     Problem::state_conflict(format!(
         "call `{call}` does not wait for a decision, or already has one; {others}"

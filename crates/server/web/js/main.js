@@ -188,7 +188,7 @@ function Header({ session, sessions, sidebarOpen, onOpenSidebar, onOpenServers }
   const title = sessions.list.find((it) => it.id === session.id)?.title || session.title || "New conversation";
   useEffect(() => {
     // The tab title shows a pending request while another tab is active.
-    document.title = `${needsInput ? "Approval needed – " : ""}${session.id ? `${title} – ` : ""}Switchboard`;
+    document.title = `${needsInput ? "Input needed – " : ""}${session.id ? `${title} – ` : ""}Switchboard`;
   }, [title, session.id, needsInput]);
   const [icon, label] = THEMES[theme.choice];
   return html`<header class="header">

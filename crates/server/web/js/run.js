@@ -234,7 +234,7 @@ const HANDLERS = {
     if (change.type === "server_state" && change.state !== "ready") {
       this.addNote("warn", `Server "${change.server}" is ${change.state}${change.reason ? `: ${change.reason}` : "."}`);
     } else if (change.type === "tool_redefined") {
-      this.addNote("warn", `Server "${change.server}" changed the definition of its tool "${change.tool}". It needs approval again.`);
+      this.addNote("warn", `Server "${change.server}" changed the definition of its tool "${change.tool}". Earlier approvals of this tool no longer apply.`);
     }
   },
   phase_started({ phase }) {

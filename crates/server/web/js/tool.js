@@ -22,8 +22,8 @@ const STATUSES = {
 /** Labels of `result.failure`. */
 const FAILURE_LABELS = {
   denied: "denied", not_approved: "not approved", unknown_tool: "unknown tool", malformed_input: "invalid JSON", invalid_input: "invalid input",
-  skipped: "skipped", limit_reached: "limit reached", repeated: "duplicate call", withheld: "skipped by policy", unavailable: "server unavailable", refused: "refused by the server",
-  timeout: "timed out", broken: "connection lost", not_stored: "could not be saved", interrupted: "interrupted", cancelled: "stopped", tool_error: "failed", invalid_output: "unexpected result",
+  skipped: "skipped", limit_reached: "limit reached", repeated: "duplicate call", withheld: "answer withheld", unavailable: "server unavailable", refused: "refused by the server",
+  timeout: "timed out", broken: "connection lost", not_stored: "not run: storage failed", interrupted: "interrupted", cancelled: "stopped", tool_error: "failed", invalid_output: "unexpected result",
 };
 
 /** A tool call. `item` is a run item of kind `tool`. */
@@ -93,7 +93,7 @@ function History({ item }) {
     ...retries.map(({ attempt, reason }) => `Retried (attempt ${attempt}): ${reason}`),
   ];
   if (decision?.allowed) {
-    const scopes = { session: " for this session", always: " always" };
+    const scopes = { session: " for this conversation", always: " for all conversations" };
     const remembered = decision.remembered ? " (remembered)" : "";
     lines.push(`Allowed${scopes[decision.scope] ?? ""}${remembered}${decision.edited ? " · input edited" : ""}`);
   } else if (decision) lines.push(`Denied: ${decision.reason}`);
@@ -122,10 +122,10 @@ function ToolApp({ item }) {
 
 /** Annotation, value and description. */
 const EFFECTS = [
-  ["destructive", true, "May delete or overwrite data"],
-  ["read_only", true, "Read-only (according to the server)"],
-  ["open_world", true, "Accesses the network"],
-  ["idempotent", true, "Safe to repeat"],
+  ["destructive", true, "may delete or overwrite data"],
+  ["read_only", true, "read-only"],
+  ["open_world", true, "accesses external systems"],
+  ["idempotent", true, "safe to repeat"],
 ];
 
 function Approval({ item, run, session }) {
@@ -183,7 +183,7 @@ function Approval({ item, run, session }) {
     <h3 id=${`${id}-title`}>Allow ${item.server ? html`<code>${item.server}</code> to run ` : ""}<code>${item.tool || item.name}</code> with this input?</h3>
     ${request?.redefined && html`<p class="warning"><${Icon} name="warn" /> The server changed the definition of this tool after its last approval. Check it again.</p>`}
     ${request?.description && html`<p class="muted clip">${request.description}</p>`}
-    ${effects.length > 0 && html`<p class="muted">${effects.join(" · ")}</p>`}
+    ${effects.length > 0 && html`<p class="muted">According to the server: ${effects.join(" · ")}</p>`}
     ${request?.expires_at && html`<p class="muted">Expires at ${new Date(request.expires_at).toLocaleTimeString()}</p>`}
     ${edited === null
       ? html`<${Code} text=${originalInput} language="json" label="Input of the call" />`
@@ -202,11 +202,11 @@ function Approval({ item, run, session }) {
         ? html`<button key="confirm" type="submit" class="danger" disabled=${item.decisionPending}>Deny</button>
           <button type="button" onClick=${() => setDenying(false)}>Back</button>`
         : html`<button key="deny" type="button" class="danger" onClick=${() => setDenying(true)} disabled=${item.decisionPending}>Deny</button>`}
-      <label class="inline">Remember
-        <select value=${scope} onChange=${(event) => setScope(event.target.value)} aria-label="Remember this decision">
-          <option value="once">Just this once</option>
-          <option value="session">For this session</option>
-          <option value="always">Always</option>
+      <label class="inline">Applies to
+        <select value=${scope} onChange=${(event) => setScope(event.target.value)} aria-label="Calls to which the decision applies">
+          <option value="once">This call</option>
+          <option value="session">This conversation</option>
+          <option value="always">All conversations</option>
         </select>
       </label>
     </div>

@@ -162,7 +162,7 @@ Examples:
   switchboard eval mine.yaml --json now.json --compare before.json --fail-if-worse
   switchboard eval --report now.json --compare before.json --html changes.html
 
-Exit codes: 0 all thresholds were met, 1 a threshold was missed or a run could not be made,
+Exit codes: 0 all thresholds were met, 1 a threshold was missed or a run could not be executed,
 2 wrong usage or configuration, 130 interrupted. docs/evaluation.md describes suites.";
 
 fn parse_fraction(text: &str) -> Result<f64, String> {
@@ -173,7 +173,7 @@ fn parse_fraction(text: &str) -> Result<f64, String> {
     };
     match read {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("must be a number such as 0.9 or 90%".to_owned()),
+        _ => Err("must be a number from 0 to 1 or a percentage, such as 0.9 or 90%".to_owned()),
     }
 }
 

@@ -86,7 +86,7 @@ impl EvalArgs {
             });
             if let Some(lost) = lost.filter(|_| it.has_common_scenarios()) {
                 worse.push(format!(
-                    "{}: accuracy: {} before, not known now: no calls were judged",
+                    "{}: accuracy was {} and is unknown now, because no calls were judged",
                     it.model,
                     lost.format_earlier_result()
                 ));

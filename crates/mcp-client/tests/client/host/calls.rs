@@ -191,7 +191,7 @@ async fn a_server_that_dies_in_a_call_is_reported_at_once_with_its_last_words() 
         assert_eq!(
             error.to_string(),
             format!(
-                "the connection to server `s` was lost during `{tool}`: process exited with code \
+                "the call of `{tool}` on server `s` was interrupted: process exited with code \
                  3; last lines of stderr: disk full | giving up"
             )
         );

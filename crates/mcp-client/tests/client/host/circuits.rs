@@ -197,7 +197,7 @@ async fn a_server_that_answers_nothing_is_blocked_until_somebody_starts_it_again
     }
     let blocked = status(&host, "s");
     assert_eq!(blocked.state, ServerState::Blocked);
-    assert!(blocked.reason.unwrap().starts_with("the last calls failed"));
+    assert!(blocked.reason.unwrap().starts_with("calls are paused"));
     let raw = soon(host.call_server_tool("s", "work", object(json!({})))).await;
     assert!(raw.unwrap_err().did_not_run());
 

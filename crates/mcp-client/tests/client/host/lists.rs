@@ -52,7 +52,7 @@ async fn a_list_that_fails_hides_no_other_server() {
     assert!(tool_names(&host).await.contains(&"good__echo".to_owned()));
     assert_eq!(
         problems(&host).await,
-        ["bad: failed to list its tools: table `tools` is locked (code -32603)"]
+        ["bad: listing the tools failed: table `tools` is locked (code -32603)"]
     );
 }
 

@@ -95,14 +95,14 @@ async fn a_server_that_never_answers_fails_in_time_and_holds_nobody_up() {
     let error = soon(host.wait_until_ready()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "required server `mute` is not available: not ready within 600ms: waiting for the handshake"
+        "required server `mute` is not available: not ready within 600ms: still waiting for the answer to the handshake"
     );
     soon(host.wait_for_startup()).await;
     assert_eq!(
         problems(&host).await,
         [
-            "mute: not ready within 600ms: waiting for the handshake",
-            "never_lists: not ready within 2s: waiting for the tool list",
+            "mute: not ready within 600ms: still waiting for the answer to the handshake",
+            "never_lists: not ready within 2s: still waiting for the tool list",
         ]
     );
     assert_eq!(status(&host, "mute").pid, None);

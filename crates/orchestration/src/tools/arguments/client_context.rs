@@ -96,7 +96,7 @@ pub enum ClientContextError {
         allowed: Vec<String>,
     },
     /// The value is an array or an object.
-    #[error("the context value `{name}` must be a string, a number or a Boolean")]
+    #[error("the context value `{name}` must be a string, a number or a boolean")]
     Compound {
         /// Name of the value that is an array or an object.
         name: String,

@@ -90,10 +90,10 @@ impl FunctionTools {
     pub fn with_function(mut self, mut function: Function) -> Self {
         let name = &function.definition.name;
         let is_taken = self.find_function(name).is_some();
-        let problem = function.problem.take().or_else(|| {
-            is_taken
-                .then(|| format!("`{name}` is used only once: a second function has the same name"))
-        });
+        let problem = function
+            .problem
+            .take()
+            .or_else(|| is_taken.then(|| format!("the second function named `{name}` is ignored")));
         match (problem, &self.server) {
             (Some(problem), _) => self.problems.push(problem),
             (None, Some(server)) => self.functions.push(function.with_server_name(server)),

@@ -273,7 +273,7 @@ async fn a_function_that_cannot_be_offered_is_a_problem() {
     assert_eq!(
         problems,
         [
-            "`good` is used only once: a second function has the same name",
+            "the second function named `good` is ignored",
             "\"not good\" cannot be used as a tool: its name must have 1 to 64 letters, digits, \
              `_` and `-`",
             "\"\" cannot be used as a tool: its name must have 1 to 64 letters, digits, `_` and \
