@@ -173,6 +173,31 @@ describe("artifacts, text and accessibility", { concurrency: false }, () => {
     });
   }
 
+  test("a large knowledge graph is drawn in part", async () => {
+    const page = await visit();
+    const chain = Array.from({ length: 300 }, (_, index) => ({ id: `c${index}` }));
+    const leaves = ["c0", "c299"].flatMap((end) => Array.from({ length: 5 }, (_, index) => ({ id: `${end}-${index}`, end })));
+    const edges = [
+      ...chain.slice(1).map(({ id }, index) => ({ source: `c${index}`, target: id, label: "next" })),
+      ...leaves.map(({ id, end }) => ({ source: id, target: end, label: "leaf" })),
+    ];
+    const parallel = Array.from({ length: 5_000 }, () => ({ source: "a", target: "b", label: "affects" }));
+    await showArtifacts(page, [
+      artifact("application/vnd.knowledge-graph", "A chain", JSON.stringify({ nodes: [...chain, ...leaves], edges })),
+      artifact("application/vnd.knowledge-graph", "Parallel edges", JSON.stringify({ nodes: [{ id: "a" }, { id: "b" }], edges: parallel })),
+    ]);
+    const graph = page.locator(".graph").first();
+    await graph.getByRole("button", { name: "c0, Other, 6 connections" }).press("Enter");
+    await graph.getByRole("button", { name: "Find path from c0" }).click();
+    await graph.getByRole("button", { name: "c299, Other, 6 connections" }).press("Enter");
+    assert.equal(await graph.locator(".graph-status").innerText(), "Path of 300 nodes");
+    assert.equal(await graph.locator(".graph-node").count(), 200);
+    const other = page.locator(".graph").nth(1);
+    assert.equal(await other.locator(".graph-status").innerText(), "600 of 5000 edges are shown.");
+    assert.equal(await other.locator(".graph-edge").count(), 600);
+    await checkAndClose(page);
+  });
+
   test("a Mermaid diagram in an answer is drawn, and an invalid one is shown as source", async () => {
     const page = await visit();
     model.enqueue(["Look:\n\n```mermaid\nflowchart TD\n  A --> B\n```\n\nAnd:\n\n```mermaid\nno such thing [\n```\n"]);

@@ -8,6 +8,14 @@ import { DARK_PALETTE, LIGHT_PALETTE, theme } from "./colours.js";
 const INITIAL_NODES = 40;
 /** Maximum number of nodes that one expansion adds. */
 const MAX_ADDED_NODES = 30;
+/**
+ * Maximum numbers of nodes and edges that are drawn. Larger drawings would block the page. When the
+ * maximum is reached, added nodes replace others.
+ */
+const MAX_NODES = 200;
+const MAX_EDGES = 600;
+/** Longer paths are described by their length only. */
+const MAX_NAMED_NODES = 20;
 /** More labels would overlap. The tooltip of an edge always shows its label. */
 const MAX_EDGE_LABELS = 40;
 const MAX_LABEL_LENGTH = 22;
@@ -46,7 +54,8 @@ function initialNodes({ nodes }) {
 function shortestPath({ nodes }, start, end) {
   const previous = new Map([[start, null]]);
   const queue = [start];
-  for (let id = queue.shift(); id !== undefined; id = queue.shift()) {
+  // The iteration includes the nodes that are added during the loop.
+  for (const id of queue) {
     if (id === end) {
       const path = [];
       for (let step = end; step !== null; step = previous.get(step)) path.unshift(step);
@@ -61,11 +70,16 @@ function shortestPath({ nodes }, start, end) {
   return null;
 }
 
+/** Returns the drawn edges: those between visible nodes, up to the maximum. */
+function visibleEdges({ edges }, visible) {
+  return edges.filter(({ source, target }) => visible.has(source) && visible.has(target)).slice(0, MAX_EDGES);
+}
+
 /**
  * Returns the position of each visible node: a force-directed layout that starts with `positions`.
  * It contains no randomness, so the same graph always looks the same.
  */
-function layOut({ edges }, visible, positions) {
+function layOut(graph, visible, positions) {
   const ids = [...visible];
   const points = ids.map((id, index) => {
     const angle = index * 2.4;
@@ -73,7 +87,7 @@ function layOut({ edges }, visible, positions) {
     return { ...(positions.get(id) ?? { x: WIDTH / 2 + distance * Math.cos(angle), y: HEIGHT / 2 + distance * Math.sin(angle) }) };
   });
   const indexes = new Map(ids.map((id, index) => [id, index]));
-  const links = edges.map(({ source, target }) => [indexes.get(source), indexes.get(target)]).filter(([a, b]) => a !== undefined && b !== undefined && a !== b);
+  const links = visibleEdges(graph, visible).map(({ source, target }) => [indexes.get(source), indexes.get(target)]).filter(([a, b]) => a !== b);
   const spacing = Math.sqrt((WIDTH * HEIGHT) / ids.length) * 0.8;
   for (let step = 0; step < 150; step += 1) {
     // A weak force towards the centre keeps separate parts of the graph together.
@@ -153,15 +167,16 @@ function GraphView({ graph, label }) {
   const types = [...new Set([...graph.nodes.values()].map(({ type }) => type))];
   const palette = theme.dark ? DARK_PALETTE : LIGHT_PALETTE;
   const colourOf = (type) => palette[types.indexOf(type) % palette.length];
-  const edges = graph.edges.filter(({ source, target }) => visible.has(source) && visible.has(target));
+  const edges = visibleEdges(graph, visible);
   const node = selected === null ? null : graph.nodes.get(selected);
-  const hidden = node ? [...node.neighbours].filter((id) => !visible.has(id)) : [];
+  const hidden = node ? [...node.neighbours].filter((id) => !visible.has(id)).slice(0, MAX_ADDED_NODES) : [];
   const isOnPath = (id) => Boolean(path?.includes(id));
   const isPathEdge = ({ source, target }) => Boolean(path?.some((id, index) => (id === source && path[index + 1] === target) || (id === target && path[index + 1] === source)));
 
   const show = (ids) => {
-    const all = new Set([...visible, ...ids]);
-    if (all.size > visible.size) setDrawing({ visible: all, positions: layOut(graph, all, positions) });
+    if (ids.every((id) => visible.has(id))) return;
+    const shown = new Set([...new Set([...ids, ...visible])].slice(0, MAX_NODES));
+    setDrawing({ visible: shown, positions: layOut(graph, shown, positions) });
   };
   const select = (id) => {
     setSelected(id);
@@ -200,20 +215,22 @@ function GraphView({ graph, label }) {
       })}
     </svg>
     <ul class="graph-legend muted small">${types.slice(0, 12).map((type) => html`<li><svg width="10" height="10" aria-hidden="true"><circle cx="5" cy="5" r="5" fill=${colourOf(type)} /></svg> ${type}</li>`)}</ul>
-    <p class="graph-status muted small" role="status">${statusText(graph, { visible, node, pathStart, path })}</p>
+    <p class="graph-status muted small" role="status">${statusText(graph, { visible, edges, node, pathStart, path })}</p>
     <div class="actions">
-      ${hidden.length > 0 && html`<button type="button" class="small" onClick=${() => show(hidden.slice(0, MAX_ADDED_NODES))}>Show ${plural(hidden.length, "more neighbour")}</button>`}
+      ${hidden.length > 0 && html`<button type="button" class="small" onClick=${() => show([selected, ...hidden])}>Show ${plural(hidden.length, "more neighbour")}</button>`}
       ${node && pathStart === null && html`<button type="button" class="small" onClick=${() => { setPath(null); setPathStart(node.id); }}>Find path from ${shorten(node.label)}</button>`}
       ${(path || pathStart !== null) && html`<button type="button" class="small" onClick=${clear}>Clear path</button>`}
     </div>
   </div>`;
 }
 
-function statusText(graph, { visible, node, pathStart, path }) {
+function statusText(graph, { visible, edges, node, pathStart, path }) {
   if (pathStart !== null) return `Select the end of the path from ${graph.nodes.get(pathStart).label}.`;
   if (path?.length === 0) return "The nodes are not connected.";
+  if (path?.length > MAX_NAMED_NODES) return `Path of ${path.length} nodes`;
   if (path) return `Path: ${path.map((id) => graph.nodes.get(id).label).join(" → ")}`;
   if (node) return `${node.label} · ${node.type} · ${plural(node.neighbours.size, "connection")}`;
   const total = graph.nodes.size;
-  return visible.size < total ? `${visible.size} of ${total} nodes are shown. Select a node to show its neighbours.` : `${plural(total, "node")}, ${plural(graph.edges.length, "edge")}`;
+  if (visible.size < total) return `${visible.size} of ${total} nodes are shown. Select a node to show its neighbours.`;
+  return edges.length < graph.edges.length ? `${edges.length} of ${graph.edges.length} edges are shown.` : `${plural(total, "node")}, ${plural(edges.length, "edge")}`;
 }
