@@ -259,7 +259,7 @@ pub enum RunEventKind {
         id: String,
         /// Why the call was denied.
         reason: String,
-        /// Whether an earlier decision of a person was applied, so that nobody was asked again.
+        /// Whether an earlier decision of a person denied the call, without a new question.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         remembered: bool,
     },

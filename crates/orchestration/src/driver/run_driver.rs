@@ -512,7 +512,7 @@ impl RunDriver {
                 {
                     return Ok(StepOutcome::Parked);
                 }
-                // A run that is not stored cannot be resumed, so nobody can decide later.
+                // A run that is not stored cannot be resumed, so a later decision is impossible.
                 ApprovalDecision::Later => ApprovalDecision::NobodyThere,
                 decision => decision,
             };
