@@ -166,7 +166,7 @@ describe("the page", { concurrency: false }, () => {
     const page = await visit();
     await sendMessage(page, TICKET_REQUEST);
     await page.locator(".approval").waitFor();
-    await page.getByLabel("Calls to which the decision applies").selectOption("session");
+    await page.getByLabel("Applies to").selectOption("session");
     await page.getByRole("button", { name: "Allow" }).click();
     await runFinished(page);
     await sendMessage(page, 'Create a support ticket for customer 7 with low priority and the subject "screen is dark"');

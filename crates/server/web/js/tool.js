@@ -203,7 +203,7 @@ function Approval({ item, run, session }) {
           <button type="button" onClick=${() => setDenying(false)}>Back</button>`
         : html`<button key="deny" type="button" class="danger" onClick=${() => setDenying(true)} disabled=${item.decisionPending}>Deny</button>`}
       <label class="inline">Applies to
-        <select value=${scope} onChange=${(event) => setScope(event.target.value)} aria-label="Calls to which the decision applies">
+        <select value=${scope} onChange=${(event) => setScope(event.target.value)}>
           <option value="once">This call</option>
           <option value="session">This conversation</option>
           <option value="always">All conversations</option>
