@@ -48,11 +48,13 @@ impl Run {
         self.state.turn.tools = self.select_offered_tools(&tools);
         let policy = self.history_policy();
         let turn = &mut self.state.turn;
-        let overhead = self.caches.index.estimate_tokens(&turn.tools);
-        let fit = turn
-            .history
-            .trim_to_token_limit(&policy, &self.messages, overhead);
-        turn.request_tokens = Some(fit.tokens);
+        // Without a limit, the size of the request is not needed.
+        let fit = policy.max_tokens.map(|_| {
+            let overhead = self.caches.index.estimate_tokens(&turn.tools);
+            turn.history
+                .trim_to_token_limit(&policy, &self.messages, overhead)
+        });
+        let fit = fit.unwrap_or_default();
         let may_summarise =
             policy.summarise && !matches!(self.state.phase, AgentLoopState::Summarising);
         if let Some(trimmed) = &fit.trimmed {
@@ -211,8 +213,11 @@ impl Run {
         let state = &mut self.state;
         state.usage.add_usage(*usage);
         let mut counted = *usage;
-        let estimate = state.turn.request_tokens.unwrap_or(0);
-        counted.input_tokens.get_or_insert(estimate);
+        counted.input_tokens.get_or_insert_with(|| {
+            let overhead = self.caches.index.estimate_tokens(&state.turn.tools);
+            let history = &state.turn.history;
+            history.estimate_request_tokens(&self.messages, overhead)
+        });
         counted
             .output_tokens
             .get_or_insert_with(|| tokens::estimate_message(answer));

@@ -93,8 +93,6 @@ pub(super) struct ModelCallState {
     /// Whether examples were added or a model request was made. Examples cannot be added after
     /// that.
     pub(super) has_examples: bool,
-    /// Estimated number of input tokens of the last model request; `None` before the first one.
-    pub(super) request_tokens: Option<u64>,
 }
 
 /// Numbers of model calls that were repeated because the response was unusable: in total, and for

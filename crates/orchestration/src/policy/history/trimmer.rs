@@ -109,6 +109,17 @@ impl HistoryTrimmer {
         }
     }
 
+    /// Estimates the tokens of a request with the messages that
+    /// [`HistoryTrimmer::messages_to_send`] returns, and `overhead_tokens` for its other parts.
+    pub(crate) fn estimate_request_tokens(
+        &self,
+        messages: &[Arc<Message>],
+        overhead_tokens: u64,
+    ) -> u64 {
+        self.estimate_conversation_tokens(messages, overhead_tokens)
+            .total
+    }
+
     /// Returns the messages for the next request, as [`HistoryTrimmer::trim_to_token_limit`]
     /// selected them. Unchanged messages share their `Arc` with `messages`; only shortened messages
     /// and the summary are new.
