@@ -5,15 +5,17 @@
 //! of the workspace uses its types. They contain nothing that is specific to one provider, except
 //! the opaque [`ProviderState`].
 //!
-//! | concern | types |
-//! |---|---|
-//! | messages | [`Message`], [`Role`], [`Part`], [`Media`], [`ToolUse`], [`ToolInput`], [`ToolResult`], [`ProviderState`] |
-//! | tools | [`ToolDefinition`], [`ToolAnnotations`], [`ToolChoice`], [`ToolChoiceOutcome`] |
-//! | models | [`ModelId`], [`ModelCapabilities`], [`ChatRequest`], [`ChatResponse`], [`Warning`], [`ModelError`] |
-//! | streams | [`ModelEvent`], [`EventOrderChecker`], [`ResponseAccumulator`], [`AnswerSizeMeter`], [`FinishReason`], [`Usage`] |
-//! | ports | [`ChatModel`], [`ToolHost`], [`SessionStore`], [`RunStore`], [`Approver`], [`Elicitor`], [`Sampler`] |
-//! | limits | [`json_depth`]; `json_schema` (feature `json-schema`) |
-//! | secrets | `redact` (feature `redact`) |
+//! - messages: [`Message`], [`Role`], [`Part`], [`Media`], [`ToolUse`], [`ToolInput`],
+//!   [`ToolResult`], [`ProviderState`];
+//! - tools: [`ToolDefinition`], [`ToolAnnotations`], [`ToolChoice`], [`ToolChoiceOutcome`];
+//! - models: [`ModelId`], [`ModelCapabilities`], [`ChatRequest`], [`ChatResponse`], [`Warning`],
+//!   [`ModelError`];
+//! - streams: [`ModelEvent`], [`EventOrderChecker`], [`ResponseAccumulator`], [`AnswerSizeMeter`],
+//!   [`FinishReason`], [`Usage`];
+//! - ports: [`ChatModel`], [`ToolHost`], [`SessionStore`], [`RunStore`], [`Approver`],
+//!   [`Elicitor`], [`Sampler`];
+//! - limits: [`json_depth`]; `json_schema` (feature `json-schema`);
+//! - secrets: `redact` (feature `redact`).
 //!
 //! ```
 //! use switchboard_domain::{ChatRequest, Message, ToolChoice};

@@ -7,7 +7,7 @@
 //! | [`hostile`] | slow JSON Schemas and values, and a heartbeat |
 //! | [`loopback`] | shared checks of adapters over real HTTP |
 //! | [`transcripts`] | recorded answers in `transcripts/<wire>/` |
-//! | `trapi` | a stand-in for the biomedical knowledge service that the server `bte` calls (feature `trapi`) |
+//! | `trapi` | a stand-in for the knowledge service of the server `bte` (feature `trapi`) |
 //! | [`replay`] | feeds a transcript to a decoder in every way a network may cut it |
 //!
 //! The golden tests (one fixture, every provider, one snapshot each) and the replay tests are in

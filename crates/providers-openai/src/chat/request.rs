@@ -41,11 +41,12 @@ pub struct WireRequest<'a> {
 /// Options and parts that `capabilities` does not allow are dropped with a warning. `profile`
 /// describes the fields and features that the server supports.
 ///
-/// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest),
-/// which names the field, when the tool choice names an undeclared tool or the name of a schema is
-/// not valid. Fails with
-/// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when the model
-/// does not support tools ([`OpenAiChatModel`](crate::OpenAiChatModel) sends them as text instead).
+/// Fails with [`InvalidRequest`], which names the field, when the tool choice names an undeclared
+/// tool or the name of a schema is not valid. Fails with [`Unsupported`] when the model does not
+/// support tools ([`OpenAiChatModel`](crate::OpenAiChatModel) sends them as text instead).
+///
+/// [`InvalidRequest`]: switchboard_domain::ModelErrorKind::InvalidRequest
+/// [`Unsupported`]: switchboard_domain::ModelErrorKind::Unsupported
 pub fn to_wire_request<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,

@@ -86,8 +86,8 @@ impl<'a> ProviderTool<'a> {
     /// then the tools in the request's `extra`. A tool in `extra` replaces a tool of the options
     /// with the same name.
     ///
-    /// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest)
-    /// if the API would refuse a tool of the options.
+    /// Fails with [`InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest) if the API
+    /// would refuse a tool of the options.
     pub(crate) fn from_options_and_extra(
         request: &'a ChatRequest,
         options: &[ServerTool],

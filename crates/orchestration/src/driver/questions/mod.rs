@@ -31,10 +31,11 @@ const MAX_ENDED_CALLS: usize = 1024;
 /// The open questions of tool servers in all runs of a program. Cloning this value is cheap.
 ///
 /// The tool host uses this value as its [`Elicitor`], and the agents must have the same value
-/// ([`Agent::with_question_registry`](crate::Agent::with_question_registry)). A question is published as
-/// [`RunEventKind::QuestionAsked`] in the run of its tool call. [`RunEventKind::QuestionAnswered`]
-/// follows after an answer ([`Questions::answer_question`]), or when the question ends without an
-/// answer.
+/// ([`Agent::with_question_registry`]). A question is published as [`RunEventKind::QuestionAsked`]
+/// in the run of its tool call. [`RunEventKind::QuestionAnswered`] follows after an answer
+/// ([`Questions::answer_question`]), or when the question ends without an answer.
+///
+/// [`Agent::with_question_registry`]: crate::Agent::with_question_registry
 #[derive(Clone, Default)]
 pub struct Questions(Arc<Mutex<QuestionRegistry>>);
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `validators`, `repair` | validate input against the tool's schema and repair it |
 //! | `canonicalization` | a canonical text for equal inputs |
-//! | `hidden_arguments`, `template`, `client_context` | values from the host that the model does not see |
+//! | `hidden_arguments`, `template`, `client_context` | values that the model does not see |
 //!
 //! All of these are plain values without I/O, clock and randomness.
 
