@@ -149,8 +149,8 @@ fn replacement(name: &str) -> Option<&'static str> {
     Some(found.1)
 }
 
-/// Returns the lines that are too wide. Skips tables, code blocks of Markdown, lines with a long
-/// word, and inline tests.
+/// Returns the lines that are too wide. Skips inline tests, and except for Rust comments also
+/// tables, code blocks of Markdown, and lines with a long word.
 pub(super) fn wide_lines(file: &str, text: &str) -> Vec<usize> {
     let is_markdown = files::is_markdown(file);
     let mut in_code = false;
@@ -160,13 +160,14 @@ pub(super) fn wide_lines(file: &str, text: &str) -> Vec<usize> {
     let text = &text[..end.unwrap_or(text.len())];
     for (at, line) in text.lines().enumerate() {
         in_code ^= line.trim().starts_with("```");
-        let is_table = line.trim_start_matches(['/', '!', ' ']).starts_with('|');
+        let is_comment = !is_markdown && line.trim().starts_with("//");
+        let is_table = line.trim().starts_with('|');
         let is_link = is_markdown && line.trim().contains("](http");
         let has_long_word = line
             .split_whitespace()
             .any(|word| word.chars().count() > 70);
         let unbreakable = is_table || is_link || has_long_word || (is_markdown && in_code);
-        if line.chars().count() > MAX_WIDTH && !unbreakable {
+        if line.chars().count() > MAX_WIDTH && (is_comment || !unbreakable) {
             wide.push(at + 1);
         }
     }

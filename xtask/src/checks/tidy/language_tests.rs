@@ -48,7 +48,10 @@ fn replaced_names_are_found_in_types_values_and_constants() {
 fn wide_lines_are_found_but_not_what_cannot_be_wrapped() {
     let words = "word ".repeat(21);
     assert_eq!(wide_lines("a.md", &format!("short\n{words}\n")), [2]);
-    assert_eq!(wide_lines("a.rs", &format!("// {words}\n")), [1]);
+    assert_eq!(
+        wide_lines("a.rs", &format!("// {words}\n//! | {words} |\n")),
+        [1, 2]
+    );
     assert!(wide_lines("a.md", &format!("| {words} |\n")).is_empty());
     assert!(wide_lines("a.md", &"x".repeat(101)).is_empty());
 }
