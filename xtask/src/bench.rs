@@ -10,10 +10,13 @@ use std::process::Command;
 
 use anyhow::{Result, bail, ensure};
 
+use crate::dist::OptimizedBuild;
 use crate::process;
 
 /// Runs per round of `load`. A round has 512 requests for each kind and side.
 const RUNS_PER_ROUND: u32 = 10;
+/// Arguments of `cargo bench` for `decode`.
+pub(crate) const DECODE: &str = "--package switchboard-testkit --bench beside_serde --";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -30,8 +33,8 @@ pub(crate) struct Args {
 struct Bench {
     name: &'static str,
     about: &'static str,
-    /// Builds the program and returns the command that measures.
-    prepare: fn(u32) -> Result<Command>,
+    /// Builds the program and returns the command that measures the given number of times.
+    prepare: fn(&OptimizedBuild, u32) -> Result<Command>,
     /// The meaning of the numbers in a line. Lines with more or fewer numbers are invalid.
     columns: &'static [&'static str],
     /// The columns whose ratio is reported.
@@ -44,10 +47,9 @@ const BENCHES: [Bench; 3] = [
     Bench {
         name: "decode",
         about: "parsing of a response of each wire, compared with `serde_json` values",
-        prepare: |runs| {
-            let mut measure = process::cargo(["bench", "--package", "switchboard-testkit"]);
-            measure.args(["--profile", "dist", "--bench", "beside_serde"]);
-            measure.args(["--", &runs.to_string()]);
+        prepare: |build, runs| {
+            let mut measure = build.optimized_cargo("bench", DECODE);
+            measure.arg(runs.to_string());
             Ok(measure)
         },
         columns: &["bytes", "serde_json (ns)", "adapter (ns)"],
@@ -57,9 +59,9 @@ const BENCHES: [Bench; 3] = [
     Bench {
         name: "turn",
         about: "a turn with a tool call over stdio, compared with reqwest, serde_json and rmcp",
-        prepare: |runs| {
-            build(&["--example", "turn"])?;
-            let mut measure = process::command(dist_program("examples/turn"));
+        prepare: |build, runs| {
+            build.build_programs("--example turn")?;
+            let mut measure = process::command(build.program("examples/turn"));
             measure.arg(runs.to_string());
             Ok(measure)
         },
@@ -71,13 +73,15 @@ const BENCHES: [Bench; 3] = [
         name: "load",
         about: "requests per second through `switchboard serve`, compared with direct requests to \
                 the model",
-        prepare: |runs| {
-            build(&["--bin", "switchboard"])?;
-            build(&["--example", "load", "--example", "turn"])?;
-            let mut measure = process::command(dist_program("examples/load"));
+        prepare: |build, runs| {
+            // The features of the examples' dependencies must not change the program.
+            // The features of the examples' dependencies must not change the program.
+            build.build_programs("--bin switchboard")?;
+            build.build_programs("--example load --example turn")?;
+            let mut measure = process::command(build.program("examples/load"));
             measure
-                .arg(dist_program("switchboard"))
-                .arg(dist_program("examples/turn"))
+                .arg(build.program("switchboard"))
+                .arg(build.program("examples/turn"))
                 .arg(runs.div_ceil(RUNS_PER_ROUND).to_string());
             Ok(measure)
         },
@@ -108,6 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             bail!("unknown benchmark `{name}`; `cargo xtask bench --list` lists them");
         }
     }
+    let build = OptimizedBuild::prepare()?;
     let is_wanted =
         |bench: &Bench| args.names.is_empty() || args.names.iter().any(|it| it == bench.name);
     for bench in BENCHES.into_iter().filter(is_wanted) {
@@ -116,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             println!("The benchmark reads /proc and runs on Linux only.");
             continue;
         }
-        let measured = process::stdout_of(&mut (bench.prepare)(args.runs)?)?;
+        let measured = process::stdout_of(&mut (bench.prepare)(&build, args.runs)?)?;
         let (report, over_limit) = report(&bench, &measured)?;
         print!("{report}");
         if !over_limit.is_empty() {
@@ -124,16 +129,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn build(targets: &[&str]) -> Result<()> {
-    let mut build = process::cargo(["build", "--profile", "dist", "--package", "switchboard-app"]);
-    process::run(build.args(targets))
-}
-
-fn dist_program(name: &str) -> std::path::PathBuf {
-    let name = format!("dist/{name}{}", std::env::consts::EXE_SUFFIX);
-    process::target_dir().join(name)
 }
 
 /// Returns a Markdown table of the medians, and the ratios that are beyond their limit.

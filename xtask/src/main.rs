@@ -9,6 +9,7 @@ mod bench;
 mod catalogue;
 mod checks;
 mod ci;
+mod dist;
 mod files;
 mod packages;
 mod process;
@@ -71,6 +72,8 @@ enum Task {
     Vendor,
     /// Build the documentation; any warning is an error
     Docs,
+    /// Build the program for publication, optimized for recorded runs
+    Dist,
     /// Run benchmarks and print Markdown tables
     Bench(bench::Args),
     /// Run all steps of continuous integration
@@ -106,6 +109,7 @@ fn perform(task: Task) -> anyhow::Result<()> {
         Task::Pictures => browser::pictures(),
         Task::Vendor => browser::vendor(),
         Task::Docs => docs::run(),
+        Task::Dist => dist::run(),
         Task::Bench(args) => bench::run(&args),
         Task::Ci(args) => ci::run(&args),
     }

@@ -126,7 +126,7 @@ pub(crate) async fn measure_load(program: &str, turn: &str, rounds: u32) -> Outc
                 usage.peak
             );
         }
-        server.kill_process().await?;
+        server.stop_process().await?;
     }
-    model.kill_process().await
+    model.stop_process().await
 }

@@ -2,6 +2,7 @@
 
 use std::{env, fs, path::Path, process::Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
@@ -100,8 +101,12 @@ impl ServerProcess {
         })
     }
 
-    pub(crate) async fn kill_process(mut self) -> Outcome<()> {
-        Ok(self.child.kill().await?)
+    /// Asks the process to end, and waits for its end.
+    pub(crate) async fn stop_process(mut self) -> Outcome<()> {
+        let id = Pid::from_raw(self.id.try_into()?).ok_or("the id is 0")?;
+        kill_process(id, Signal::TERM)?;
+        self.child.wait().await?;
+        Ok(())
     }
 }
 

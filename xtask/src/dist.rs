@@ -1,0 +1,104 @@
+//! `cargo xtask dist`: builds the program for publication, with profile-guided optimization.
+//!
+//! The benchmarks run in a build with counters, which record how often each piece of code runs. The
+//! compiler optimizes the next build for these records: a turn takes a third less CPU time.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::{env, fs};
+
+use anyhow::{Context as _, Result};
+
+use crate::{bench, process};
+
+/// Builds programs of this machine for publication.
+pub(crate) struct OptimizedBuild {
+    /// Target triple of this machine. If a target is given, cargo applies `RUSTFLAGS` only to the
+    /// programs, and not to build scripts.
+    target: String,
+    /// File with the records of the benchmarks.
+    records: PathBuf,
+}
+
+pub(crate) fn run() -> Result<()> {
+    let build = OptimizedBuild::prepare()?;
+    build.build_programs("--bin switchboard")?;
+    println!("built {}", build.program("switchboard").display());
+    Ok(())
+}
+
+impl OptimizedBuild {
+    /// Runs the benchmarks in a build with counters, and stores their records.
+    pub(crate) fn prepare() -> Result<Self> {
+        let folder = process::target_dir().join("profile-guided");
+        let counters = folder.join("counters");
+        let build = Self {
+            target: rustc_setting("host-tuple")?,
+            records: folder.join("records.profdata"),
+        };
+        if counters.exists() {
+            fs::remove_dir_all(&counters).context("failed to remove the old counters")?;
+        }
+        let with_counters = |command: &str, arguments: &str| {
+            let flags = format!("-Cprofile-generate={}", counters.display());
+            let mut cargo = build.cargo(command, arguments, &flags);
+            cargo.env("CARGO_TARGET_DIR", &folder);
+            // Counters are inserted before link-time optimization, so it is not needed here.
+            cargo.env("CARGO_PROFILE_DIST_LTO", "off");
+            cargo
+        };
+        let programs = "--package switchboard-app --bin switchboard --example turn --example load";
+        process::run(&mut with_counters("build", programs))?;
+        let programs = folder.join(&build.target).join("dist");
+        let turn = programs.join("examples/turn");
+        process::stdout_of(process::command(&turn).arg("3"))?;
+        let mut load = process::command(programs.join("examples/load"));
+        process::stdout_of(load.args([&programs.join("switchboard"), &turn]).arg("1"))?;
+        process::stdout_of(with_counters("bench", bench::DECODE).arg("3"))?;
+
+        let tool = format!("lib/rustlib/{}/bin/llvm-profdata", build.target);
+        let tool = PathBuf::from(rustc_setting("sysroot")?).join(tool);
+        let tool = env::var_os("LLVM_PROFDATA").unwrap_or(tool.into());
+        let mut merge = process::command(tool);
+        process::run(
+            merge
+                .args(["merge", "-o"])
+                .args([&build.records, &counters]),
+        )
+        .context(
+            "run `rustup component add llvm-tools`, or set `LLVM_PROFDATA` to the path of an \
+             installed `llvm-profdata`",
+        )?;
+        Ok(build)
+    }
+
+    /// Builds these programs of the app, optimized for the records.
+    pub(crate) fn build_programs(&self, programs: &str) -> Result<()> {
+        let arguments = format!("--package switchboard-app {programs}");
+        process::run(&mut self.optimized_cargo("build", &arguments))
+    }
+
+    /// Returns a cargo command whose build is optimized for the records.
+    pub(crate) fn optimized_cargo(&self, command: &str, arguments: &str) -> Command {
+        let flags = format!("-Cprofile-use={}", self.records.display());
+        self.cargo(command, arguments, &flags)
+    }
+
+    /// Returns the path of a program that [`OptimizedBuild::build_programs`] built.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        let folder = process::target_dir().join(&self.target);
+        folder.join("dist").join(name)
+    }
+
+    fn cargo(&self, command: &str, arguments: &str, flags: &str) -> Command {
+        let mut cargo = process::cargo([command, "--profile", "dist", "--target", &self.target]);
+        cargo.args(arguments.split(' ')).env("RUSTFLAGS", flags);
+        cargo
+    }
+}
+
+fn rustc_setting(name: &str) -> Result<String> {
+    let mut rustc = process::command(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    let setting = process::stdout_of(rustc.args(["--print", name]))?;
+    Ok(setting.trim().to_owned())
+}
