@@ -11,8 +11,10 @@
 //! | [`text_tool_calls`] | tool calls in a model's text; tools for models without tool support |
 //! | [`catalog`] | capabilities, limits and prices of models |
 //! | [`tool_use_ids`] | [`ToolUseIds`]: ids of tool uses where the server sends none |
+//! | [`tool_use_input`] | [`ToolUseInput`]: the input of a tool use as a JSON object |
 //! | [`answer_events`] | [`AnswerEvents`]: events that begin and end every answer |
 //! | [`request`] | request checks that all provider APIs share |
+//! | [`content_warnings`] | [`ContentWarnings`]: warnings about parts of a conversation |
 //! | [`body_fields`] | [`BodyFields`]: a request body with the caller's own fields |
 //! | [`mod@media`] | media types and base64 |
 //! | [`result_text`] | tool results as text |
@@ -69,15 +71,17 @@ pub use self::http::{
 };
 pub use answer_events::{AnswerEvents, AnswerSummary};
 pub use body_fields::BodyFields;
+pub use content_warnings::ContentWarnings;
 pub use joined_text::JoinedText;
 pub use mapping::{
-    answer_events, body_fields, joined_text, media, opaque_text, request, result_text,
-    tool_use_ids, user_location, warnings,
+    answer_events, body_fields, content_warnings, joined_text, media, opaque_text, request,
+    result_text, tool_use_ids, tool_use_input, user_location, warnings,
 };
 pub use opaque_text::opaque_block_text;
 pub use text_tool_calls::TextCallModel;
 pub use tool_mapping::{JsonShapeRestorer, ToolMapping};
 pub use tool_use_ids::ToolUseIds;
+pub use tool_use_input::ToolUseInput;
 pub use user_location::UserLocation;
 pub use warnings::merge_warnings;
 

@@ -2,10 +2,11 @@
 
 use secrecy::SecretString;
 use serde_json::Value;
-use switchboard_domain::{ModelError, ModelErrorKind};
+use switchboard_domain::ModelError;
 use switchboard_providers_common::{
     Headers, TransportConfig,
     provider::{ErrorTable, ModelPage, ProviderConfig, is_blank, read_env_var, redacted_address},
+    request::invalid_request,
 };
 
 use crate::{
@@ -96,15 +97,13 @@ impl GeminiConfig {
     /// Returns the URL path of a model: `models/{name}`, or the name itself if it is a path
     /// (`tunedModels/…`).
     ///
-    /// Fails with [`ModelErrorKind::InvalidRequest`] if a path segment is empty, `.` or `..`.
+    /// Fails with [`InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest) if a path
+    /// segment is empty, `.` or `..`.
     pub(crate) fn model_path(&self, name: &str) -> Result<String, ModelError> {
         let is_wrong = |segment: &str| matches!(segment, "" | "." | "..");
         if name.split('/').any(is_wrong) {
-            let kind = ModelErrorKind::InvalidRequest {
-                field: Some("model".to_owned()),
-            };
             let message = format!("`{name}` is not a model name");
-            return Err(ModelError::new(&self.provider, kind, message));
+            return Err(invalid_request(&self.provider, "model", message));
         }
         let is_path = name.starts_with("models/") || name.starts_with("tunedModels/");
         let root = if is_path { "" } else { "models/" };
@@ -200,6 +199,7 @@ impl ProviderConfig for GeminiConfig {
 #[cfg(test)]
 mod tests {
     use secrecy::ExposeSecret as _;
+    use switchboard_domain::ModelErrorKind;
 
     use super::*;
 

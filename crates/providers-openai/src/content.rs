@@ -2,7 +2,6 @@
 
 pub(crate) mod conversation_mapper;
 pub(crate) mod tool_results;
-pub(crate) mod warnings;
 
 /// Separator that joins several text parts of a message into one string.
 pub(crate) const PARAGRAPH: &str = "\n\n";

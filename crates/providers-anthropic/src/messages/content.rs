@@ -12,10 +12,10 @@ use switchboard_domain::{
     ChatRequest, JsonObject, Media, ModelCapabilities, ModelId, Opaque, Part, ProviderState,
     Reasoning, Role, Text, ToolContent, ToolResult, ToolUse, Warning, WarningKind,
 };
-use switchboard_providers_common::tool_names::ToolNames;
+use switchboard_providers_common::{ContentWarnings, ToolUseInput, tool_names::ToolNames};
 
 use self::{tool_use_ids::to_valid_tool_use_id, unpaired_blocks::UnpairedBlocks};
-use super::wire::{Block, ToolUseInput};
+use super::wire::Block;
 use crate::options::MessagesOptions;
 
 /// Key of the signature in the provider state of a reasoning part.
@@ -35,11 +35,8 @@ pub(crate) struct ContentMapper<'m> {
     pub(crate) names: &'m ToolNames,
     pub(crate) capabilities: &'m ModelCapabilities,
     pub(crate) replay_reasoning: bool,
-    pub(crate) warnings: &'m mut Vec<Warning>,
+    pub(crate) warnings: ContentWarnings<'m>,
     pub(crate) dropped_reasoning: usize,
-    /// Number of texts and tool calls whose provider state is dropped, because another model
-    /// created it.
-    pub(crate) dropped_states: usize,
     unpaired: UnpairedBlocks<'m>,
 }
 
@@ -58,9 +55,8 @@ impl<'m> ContentMapper<'m> {
             names,
             capabilities,
             replay_reasoning: options.replay_reasoning,
-            warnings,
+            warnings: ContentWarnings::new(warnings),
             dropped_reasoning: 0,
-            dropped_states: 0,
             unpaired: UnpairedBlocks::find_unpaired_blocks(request, model),
         }
     }
@@ -112,7 +108,8 @@ impl ContentMapper<'_> {
             return None;
         }
         let state = self.provider_state_data(text.provider_state.as_ref());
-        self.dropped_states += usize::from(text.provider_state.is_some() && state.is_none());
+        self.warnings.dropped_states +=
+            usize::from(text.provider_state.is_some() && state.is_none());
         let citations = state.and_then(|state| state.get(CITATIONS)?.as_array());
         Some(Block::Text {
             text: Cow::Borrowed(&text.text),
@@ -145,7 +142,8 @@ impl ContentMapper<'_> {
     fn map_tool_use<'a>(&mut self, tool_use: &'a ToolUse) -> Block<'a> {
         let name = self.names.wire_name(&tool_use.name);
         let state = self.provider_state_data(tool_use.provider_state.as_ref());
-        self.dropped_states += usize::from(tool_use.provider_state.is_some() && state.is_none());
+        self.warnings.dropped_states +=
+            usize::from(tool_use.provider_state.is_some() && state.is_none());
         let is_further = |fields: &&JsonObject| {
             let known = ["type", "id", "name", "input"];
             !fields.is_empty() && known.iter().all(|known| !fields.contains_key(*known))
@@ -177,7 +175,7 @@ impl ContentMapper<'_> {
             None => (WarningKind::PartDropped, "was dropped"),
         };
         let message = format!("a `{}` {why} {what}", opaque.kind);
-        self.add_warning(kind, message);
+        self.warnings.add_warning(kind, message);
         text
     }
 
@@ -216,7 +214,7 @@ impl ContentMapper<'_> {
                 "media of the failed result of `{name}` were sent after it: this API accepts only \
                  text in a failed result"
             );
-            self.add_warning(WarningKind::PartDowngraded, message);
+            self.warnings.add_downgrade(message);
             after_results.push(Block::from_text(format!(
                 "From the failed result of tool `{name}` (call {}):",
                 to_valid_tool_use_id(&result.tool_use_id)
@@ -251,10 +249,8 @@ impl ContentMapper<'_> {
                     return Some(block);
                 }
                 let name = format!("[resource {}]", format!("{uri} {media_type}").trim_end());
-                let message =
-                    format!("{name} was sent as this text: the API does not support its type");
-                self.add_warning(WarningKind::PartDowngraded, message);
-                Some(Block::from_text(name))
+                let why = "the API does not support its type";
+                Some(Block::from_text(self.warnings.warn_sent_as_text(name, why)))
             }
             other => owned_text_block(other.as_text()),
         }
@@ -262,18 +258,11 @@ impl ContentMapper<'_> {
 
     /// Returns a text to send instead of media, such as `[image image/bmp]`, and adds a warning.
     fn media_as_text<'a>(&mut self, what: &str, media: &Media, why: &str) -> Block<'a> {
-        let name = format!("[{what} {}]", media.media_type);
-        let message = format!("{name} was sent as this text: {why}");
-        self.add_warning(WarningKind::PartDowngraded, message);
-        Block::from_text(name)
+        Block::from_text(self.warnings.warn_media_as_text(what, media, why))
     }
 
     fn drop_part<'a>(&mut self, part: &Part, why: &str) -> Option<Block<'a>> {
-        let what = part.describe_kind();
-        self.add_warning(
-            WarningKind::PartDropped,
-            format!("{what} was dropped: {why}"),
-        );
+        self.warnings.warn_dropped_part(part, why);
         None
     }
 
@@ -281,10 +270,6 @@ impl ContentMapper<'_> {
     /// that must not be sent to the requested model.
     fn provider_state_data<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
         state?.data_for_model(self.model)
-    }
-
-    fn add_warning(&mut self, kind: WarningKind, message: String) {
-        self.warnings.push(Warning::new(kind, message));
     }
 }
 

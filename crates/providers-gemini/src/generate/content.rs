@@ -5,9 +5,8 @@ mod tool_results;
 
 use std::borrow::Cow;
 
-use switchboard_domain::{
-    ChatRequest, Message, ModelError, ModelErrorKind, Part, Role, ToolResult, WarningKind,
-};
+use switchboard_domain::{ChatRequest, Message, ModelError, Part, Role, ToolResult};
+use switchboard_providers_common::request::invalid_request;
 
 use self::parts::{PartMapper, SIGNATURE};
 use super::wire::{
@@ -40,7 +39,8 @@ pub(crate) struct WireConversation<'a> {
 /// because the API pairs calls without ids by order. A missing result is replaced by a note, and a
 /// result without a call is sent as text.
 ///
-/// Fails with [`ModelErrorKind::InvalidRequest`] if there is no message of the user or the model.
+/// Fails with [`InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest) if there is no
+/// message of the user or the model.
 pub(crate) fn map_conversation<'a>(
     request: &'a ChatRequest,
     mut mapper: PartMapper<'_>,
@@ -55,14 +55,12 @@ pub(crate) fn map_conversation<'a>(
              them elsewhere",
             turns.hoisted
         );
-        mapper.add_warning(WarningKind::PartDowngraded, message);
+        mapper.warnings.add_downgrade(message);
     }
     turns.move_instructions_to_user_turn(&mut mapper);
     if turns.list.is_empty() {
-        let field = Some("contents".to_owned());
-        let kind = ModelErrorKind::InvalidRequest { field };
         let message = "there is no message to answer: add a user message";
-        return Err(ModelError::new(&*mapper.model.provider, kind, message));
+        return Err(invalid_request(&mapper.model.provider, "contents", message));
     }
     turns.pair_results_with_calls(&mut mapper);
     turns.ensure_first_turn_is_user(&mut mapper);
@@ -74,19 +72,12 @@ pub(crate) fn map_conversation<'a>(
     } else {
         "the API refused the signatures in this conversation"
     };
-    if mapper.reasoning_dropped > 0 {
-        let message = format!(
-            "{} reasoning part(s) were dropped: {why}",
-            mapper.reasoning_dropped
-        );
-        mapper.add_warning(WarningKind::PartDropped, message);
-    }
-    if mapper.states_dropped > 0 {
-        let message = format!(
-            "{} part(s) were sent without their provider state: {why}",
-            mapper.states_dropped
-        );
-        mapper.add_warning(WarningKind::PartDowngraded, message);
+    let mut warnings = mapper.warnings;
+    warnings.warn_dropped_reasoning(mapper.reasoning_dropped, why);
+    let count = warnings.dropped_states;
+    if count > 0 {
+        let message = format!("{count} part(s) were sent without their provider state: {why}");
+        warnings.add_downgrade(message);
     }
     let content = |parts| Content { role: None, parts };
     Ok(WireConversation {
@@ -188,7 +179,7 @@ impl<'a> ConversationTurns<'a> {
              elsewhere",
             mapper.model.name
         );
-        mapper.add_warning(WarningKind::PartDowngraded, message);
+        mapper.warnings.add_downgrade(message);
         if self.list.first().is_none_or(|first| first.is_model) {
             self.list.insert(0, ConversationTurn::new(false));
         }
@@ -226,7 +217,7 @@ impl<'a> ConversationTurns<'a> {
         turn.parts.push(wire::Part::from_text(words));
         self.list.insert(0, turn);
         let message = format!("`{words}` was inserted: the API requires a user message first");
-        mapper.add_warning(WarningKind::PartDowngraded, message);
+        mapper.warnings.add_downgrade(message);
     }
 
     /// Adds the placeholder [`NOT_SIGNED`] to the first tool call of each model turn in which no
@@ -280,7 +271,7 @@ impl<'a> ConversationTurn<'a> {
                 mapper.map_tool_result(results.remove(at), wire_id, name, &mut beside)
             } else {
                 let message = format!("call `{id}` has no result; an error was sent for it");
-                mapper.add_warning(WarningKind::PartDowngraded, message);
+                mapper.warnings.add_downgrade(message);
                 FunctionResponse {
                     id: wire_id,
                     name,
@@ -297,7 +288,7 @@ impl<'a> ConversationTurn<'a> {
                 "the result of call `{id}` was sent as text: the previous message does not contain \
                  the call"
             );
-            mapper.add_warning(WarningKind::PartDowngraded, message);
+            mapper.warnings.add_downgrade(message);
             let name = &stray.name;
             let text = tool_results::result_text(stray);
             beside.push(wire::Part::from_text(format!(

@@ -3,8 +3,8 @@
 use WarningKind::{PartDowngraded, PartDropped};
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatRequest, Document, Media, ModelId, ProviderState, Reasoning, ToolContent, ToolInput,
-    ToolUse, Warning,
+    ChatRequest, Document, Media, ModelErrorKind, ModelId, ProviderState, Reasoning, ToolContent,
+    ToolInput, ToolUse, Warning, WarningKind,
 };
 use switchboard_providers_common::schema::ToolSchemas;
 

@@ -7,7 +7,7 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    ToolMapping, ToolUseIds,
+    ContentWarnings, ToolMapping, ToolUseIds,
     request::requested_schema,
     schema::ToolSchemas,
     tool_names::{NameRule, ToolNames},
@@ -88,9 +88,8 @@ pub fn to_wire_request<'a>(
         capabilities,
         names: &names,
         replay_thoughts: options.replay_thoughts,
-        warnings: &mut warnings,
+        warnings: ContentWarnings::new(&mut warnings),
         reasoning_dropped: 0,
-        states_dropped: 0,
     };
     let WireConversation {
         system_instruction,

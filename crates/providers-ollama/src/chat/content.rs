@@ -7,12 +7,12 @@ use switchboard_domain::{
 };
 
 use switchboard_providers_common::{
-    JoinedText,
+    ContentWarnings, JoinedText, ToolUseInput,
     media::{decode_text, is_text_media_type},
     result_text::{mark_failed_result, push_result_content, structured_content_text},
 };
 
-use super::wire::{self, CallArguments, RoleName};
+use super::wire::{self, RoleName};
 
 /// Separator that joins several text parts of a message into one string.
 const PARAGRAPH: &str = "\n\n";
@@ -37,10 +37,9 @@ pub(crate) fn map_messages<'a>(
     let mut mapper = MessageMapper {
         model,
         capabilities,
-        warnings,
+        warnings: ContentWarnings::new(warnings),
         out: Vec::with_capacity(request.messages.len()),
         reasoning_dropped: 0,
-        states_dropped: 0,
     };
     for message in &request.messages {
         mapper.map_message(message);
@@ -48,32 +47,19 @@ pub(crate) fn map_messages<'a>(
     if let Some(instructions) = instructions {
         mapper.append_instructions(instructions);
     }
-    if mapper.reasoning_dropped > 0 {
-        let message = format!(
-            "{} reasoning part(s) were dropped: another model created them",
-            mapper.reasoning_dropped
-        );
-        mapper.add_warning(WarningKind::PartDropped, message);
-    }
-    if mapper.states_dropped > 0 {
-        let message = format!(
-            "{} part(s) were sent without the state of another model",
-            mapper.states_dropped
-        );
-        mapper.add_warning(WarningKind::PartDowngraded, message);
-    }
+    let why = "another model created them";
+    let warnings = &mut mapper.warnings;
+    warnings.warn_dropped_reasoning(mapper.reasoning_dropped, why);
+    warnings.warn_dropped_part_states();
     mapper.out
 }
 
 struct MessageMapper<'a, 'm> {
     model: &'m ModelId,
     capabilities: &'m ModelCapabilities,
-    warnings: &'m mut Vec<Warning>,
+    warnings: ContentWarnings<'m>,
     out: Vec<wire::Message<'a>>,
     reasoning_dropped: usize,
-    /// Number of texts and calls that are sent without their provider state, because another model
-    /// created the state.
-    states_dropped: usize,
 }
 
 impl<'a> MessageMapper<'a, '_> {
@@ -103,7 +89,9 @@ impl<'a> MessageMapper<'a, '_> {
         for part in parts {
             match part {
                 Part::Text(text) => content.push(PARAGRAPH, &text.text),
-                other => self.warn_dropped_part(other, "instructions can contain only text"),
+                other => self
+                    .warnings
+                    .warn_dropped_part(other, "instructions can contain only text"),
             }
         }
         if content.is_empty() {
@@ -155,10 +143,12 @@ impl<'a> MessageMapper<'a, '_> {
                     content.push(PARAGRAPH, words);
                 }
                 Part::Opaque(opaque) if opaque.text.is_some() => {
-                    self.warn_downgraded_part(&opaque.kind, "its text");
+                    self.warnings.warn_downgraded_part(&opaque.kind, "its text");
                     content.push(PARAGRAPH, opaque.text.as_deref().unwrap_or_default());
                 }
-                other => self.warn_dropped_part(other, "a user message cannot contain it"),
+                other => self
+                    .warnings
+                    .warn_dropped_part(other, "a user message cannot contain it"),
             }
         }
         let content = Some(content).filter(|content| !content.is_empty());
@@ -184,14 +174,14 @@ impl<'a> MessageMapper<'a, '_> {
                     if !text.text.is_empty() {
                         separator = "";
                     }
-                    self.states_dropped += usize::from(text.provider_state.is_some());
+                    self.warnings.dropped_states += usize::from(text.provider_state.is_some());
                 }
                 Part::ToolUse(tool_use) => {
-                    self.states_dropped += usize::from(tool_use.provider_state.is_some());
+                    self.warnings.dropped_states += usize::from(tool_use.provider_state.is_some());
                     let function = wire::FunctionCall {
                         index: tool_calls.len(),
                         name: &tool_use.name,
-                        arguments: CallArguments(&tool_use.input),
+                        arguments: ToolUseInput(&tool_use.input),
                     };
                     tool_calls.push(wire::ToolCall { function });
                 }
@@ -200,11 +190,13 @@ impl<'a> MessageMapper<'a, '_> {
                 }
                 Part::Reasoning(_) => self.reasoning_dropped += 1,
                 Part::Opaque(opaque) if opaque.text.is_some() => {
-                    self.warn_downgraded_part(&opaque.kind, "its text");
+                    self.warnings.warn_downgraded_part(&opaque.kind, "its text");
                     content.push(PARAGRAPH, opaque.text.as_deref().unwrap_or_default());
                     separator = PARAGRAPH;
                 }
-                other => self.warn_dropped_part(other, "an assistant message cannot contain it"),
+                other => self
+                    .warnings
+                    .warn_dropped_part(other, "an assistant message cannot contain it"),
             }
         }
         let content = Some(content).filter(|content| !content.is_empty());
@@ -217,7 +209,7 @@ impl<'a> MessageMapper<'a, '_> {
         } else if !thinking.is_empty() {
             let message =
                 "reasoning was dropped: the answer has no other content, which the API requires";
-            self.add_warning(WarningKind::PartDropped, message.to_owned());
+            self.warnings.add_warning(WarningKind::PartDropped, message);
         }
     }
 
@@ -307,10 +299,8 @@ impl<'a> MessageMapper<'a, '_> {
             return Err(text);
         }
         let name = format!("[resource {}]", format!("{uri} {media_type}").trim_end());
-        let message =
-            format!("{name} was sent as this text: the model does not support its media type");
-        self.add_warning(WarningKind::PartDowngraded, message);
-        Err(name)
+        let why = "the model does not support its media type";
+        Err(self.warnings.warn_sent_as_text(name, why))
     }
 
     /// Returns the text of a document, or its name if it is not a text document.
@@ -327,7 +317,8 @@ impl<'a> MessageMapper<'a, '_> {
         match text {
             Some(text) => {
                 let name = format!("[{what} {}]", media.media_type);
-                self.warn_downgraded_part(&name, "text: the API does not support documents");
+                self.warnings
+                    .warn_downgraded_part(&name, "text: the API does not support documents");
                 format!("{name}\n{text}")
             }
             None => self.describe_media(&what, media, "the API does not support documents"),
@@ -340,24 +331,7 @@ impl<'a> MessageMapper<'a, '_> {
             MediaSource::Url(url) => format!("[{what} {}: {url}]", media.media_type),
             _ => format!("[{what} {}]", media.media_type),
         };
-        let message = format!("{name} was sent as this text: {why}");
-        self.add_warning(WarningKind::PartDowngraded, message);
-        name
-    }
-
-    fn warn_dropped_part(&mut self, part: &Part, why: &str) {
-        let what = part.describe_kind();
-        let message = format!("{what} was dropped: {why}");
-        self.add_warning(WarningKind::PartDropped, message);
-    }
-
-    fn warn_downgraded_part(&mut self, what: &str, to: &str) {
-        let message = format!("{what} was sent as {to}");
-        self.add_warning(WarningKind::PartDowngraded, message);
-    }
-
-    fn add_warning(&mut self, kind: WarningKind, message: String) {
-        self.warnings.push(Warning::new(kind, message));
+        self.warnings.warn_sent_as_text(name, why)
     }
 }
 

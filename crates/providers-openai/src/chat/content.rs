@@ -7,7 +7,7 @@ use switchboard_domain::{
     ChatRequest, Document, Media, ModelCapabilities, ModelId, Part, ReasoningEffort, ToolContent,
     ToolResult, ToolUse, Warning,
 };
-use switchboard_providers_common::{JoinedText, tool_names::ToolNames};
+use switchboard_providers_common::{ContentWarnings, JoinedText, tool_names::ToolNames};
 
 use super::{
     reasoning,
@@ -18,8 +18,7 @@ use crate::{
     content::{
         PARAGRAPH,
         conversation_mapper::ConversationMapper,
-        tool_results::{as_image, tool_result_text},
-        warnings::{ContentWarnings, result_images_heading},
+        tool_results::{as_image, result_images_heading, tool_result_text},
     },
     server_profile::{InstructionsRole, Profile, ReasoningReplay},
     tools::choice_disables_reasoning,

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use switchboard_domain::{Document, Media, Message, Part, Role, ToolResult};
-use switchboard_providers_common::JoinedText;
+use switchboard_providers_common::{ContentWarnings, JoinedText};
 
-use super::{PARAGRAPH, warnings::ContentWarnings};
+use super::PARAGRAPH;
 use crate::wire::media::MediaUrl;
 
 /// Converter of conversations, one message at a time, that both APIs share. The default methods

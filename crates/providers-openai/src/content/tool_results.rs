@@ -76,13 +76,9 @@ pub(crate) fn as_image(content: &ToolContent) -> Option<MediaUrl<'_>> {
     }
 }
 
-/// Returns whether content of a tool result is an image, audio or a binary resource.
-pub(crate) fn is_media(content: &ToolContent) -> bool {
-    match content {
-        ToolContent::Image(_) | ToolContent::Audio(_) => true,
-        ToolContent::Resource { text, blob, .. } => text.is_none() && blob.is_some(),
-        _ => false,
-    }
+/// Returns the text before the images of a tool result. `tool` is the tool's name, `call` the id.
+pub(crate) fn result_images_heading(tool: &str, call: &str) -> String {
+    format!("Image(s) from the result of tool `{tool}` (call {call}):")
 }
 
 fn is_image_type(media_type: &str) -> bool {

@@ -12,7 +12,7 @@ use switchboard_domain::{
     ChatRequest, Document, Media, ModelCapabilities, ModelId, Opaque, Part, Reasoning,
     Text as TextPart, ToolContent, ToolResult, ToolUse, Warning,
 };
-use switchboard_providers_common::{JoinedText, tool_names::ToolNames};
+use switchboard_providers_common::{ContentWarnings, JoinedText, tool_names::ToolNames};
 
 use self::input_parts::{
     appendable_text, as_pdf, file_part, image_part, join_input_parts, output_content, text_part,
@@ -26,8 +26,7 @@ use crate::{
     content::{
         PARAGRAPH,
         conversation_mapper::ConversationMapper,
-        tool_results::{as_image, tool_result_pieces, tool_result_text},
-        warnings::{ContentWarnings, result_images_heading},
+        tool_results::{as_image, result_images_heading, tool_result_pieces, tool_result_text},
     },
     server_profile::{InstructionsRole, Profile},
     wire::media::document_filename,

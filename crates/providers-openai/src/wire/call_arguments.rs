@@ -1,8 +1,8 @@
 //! Serializes the arguments of function calls.
 
 use serde::{Serialize, Serializer};
-use serde_json::json;
 use switchboard_domain::ToolInput;
+use switchboard_providers_common::ToolUseInput;
 
 /// A tool input as a *string* of compact JSON, with its keys in their original order.
 ///
@@ -13,12 +13,7 @@ pub struct CallArguments<'a>(pub &'a ToolInput);
 
 impl Serialize for CallArguments<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = match self.0 {
-            ToolInput::Object(object) => serde_json::to_string(object),
-            ToolInput::Malformed { raw, .. } => {
-                serde_json::to_string(&json!({ "malformed_input": raw }))
-            }
-        };
+        let text = serde_json::to_string(&ToolUseInput(self.0));
         serializer.serialize_str(&text.map_err(serde::ser::Error::custom)?)
     }
 }

@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use switchboard_domain::{
-    ChatRequest, Message, ModelError, ModelErrorKind, Part, Role, WarningKind,
-};
+use switchboard_domain::{ChatRequest, Message, ModelError, Part, Role};
+use switchboard_providers_common::request::invalid_request;
 
 use super::ContentMapper;
 use crate::{
@@ -49,7 +48,8 @@ impl WireConversation<'_> {
 /// Tool results come first in the message after their calls. A missing result is added, and a
 /// result without its call is sent as text.
 ///
-/// Fails with [`ModelErrorKind::InvalidRequest`] when there is no message to answer.
+/// Fails with [`InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest) when there is
+/// no message to answer.
 pub(crate) fn map_conversation<'a>(
     request: &'a ChatRequest,
     rules: Option<&ModelRules>,
@@ -66,35 +66,21 @@ pub(crate) fn map_conversation<'a>(
         turns.add_message(message, &mut mapper);
     }
     turns.move_instructions_to_system();
-    if mapper.dropped_reasoning > 0 {
-        let message = format!(
-            "{} reasoning part(s) were dropped: they have no signature, are from another model or \
-             were refused",
-            mapper.dropped_reasoning
-        );
-        mapper.add_warning(WarningKind::PartDropped, message);
-    }
-    if mapper.dropped_states > 0 {
-        let message = format!(
-            "{} part(s) were sent without the state of another model",
-            mapper.dropped_states
-        );
-        mapper.add_warning(WarningKind::PartDowngraded, message);
-    }
+    let why = "they have no signature, are from another model or were refused";
+    let warnings = &mut mapper.warnings;
+    warnings.warn_dropped_reasoning(mapper.dropped_reasoning, why);
+    warnings.warn_dropped_part_states();
     if turns.moved_instructions > 0 {
         let message = format!(
             "{} later instruction(s) were sent with the leading ones: {} does not support them \
              elsewhere",
             turns.moved_instructions, mapper.model.name
         );
-        mapper.add_warning(WarningKind::PartDowngraded, message);
+        mapper.warnings.add_downgrade(message);
     }
     if turns.list.is_empty() {
-        let kind = ModelErrorKind::InvalidRequest {
-            field: Some("messages".to_owned()),
-        };
         let message = "there is no message to answer: add a user message";
-        return Err(ModelError::new(&*mapper.model.provider, kind, message));
+        return Err(invalid_request(&mapper.model.provider, "messages", message));
     }
     turns.pair_results_with_calls(&mut mapper);
     turns.ensure_first_turn_is_user(&mut mapper);
@@ -222,7 +208,7 @@ impl<'a> ConversationTurns<'a> {
         let text = "[The conversation begins with the assistant.]";
         self.list.insert(0, ConversationTurn::user_turn(text));
         let message = format!("`{text}` was inserted: the API requires a user message first");
-        mapper.add_warning(WarningKind::PartDowngraded, message);
+        mapper.warnings.add_downgrade(message);
     }
 
     /// Adjusts a conversation that ends with an assistant message, which the model would continue.
@@ -253,7 +239,7 @@ impl<'a> ConversationTurns<'a> {
             "`{text}` was sent after the last assistant message: {} does not continue it otherwise",
             mapper.model.name
         );
-        mapper.add_warning(WarningKind::PartDowngraded, message);
+        mapper.warnings.add_downgrade(message);
     }
 }
 
@@ -302,7 +288,7 @@ impl<'a> ConversationTurn<'a> {
                         "the result of call `{tool_use_id}` was sent as text: the previous message \
                          does not contain the call"
                     );
-                    mapper.add_warning(WarningKind::PartDowngraded, message);
+                    mapper.warnings.add_downgrade(message);
                     unmatched.push(Block::from_text(lead));
                     unmatched.extend(content);
                 }
@@ -312,7 +298,7 @@ impl<'a> ConversationTurn<'a> {
         for call in calls {
             if missing.contains(call.as_str()) {
                 let message = format!("call `{call}` has no result; an error was sent for it");
-                mapper.add_warning(WarningKind::PartDowngraded, message);
+                mapper.warnings.add_downgrade(message);
                 self.results.push(Block::ToolResult {
                     tool_use_id: call.clone().into(),
                     content: vec![Block::from_text("No result of this call was recorded.")],

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    Document, Media, ModelCapabilities, ModelId, Opaque, ProviderState, Reasoning, Text, ToolInput,
-    ToolResult, ToolUse, Warning,
+    Document, Media, ModelCapabilities, ModelErrorKind, ModelId, Opaque, ProviderState, Reasoning,
+    Text, ToolInput, ToolResult, ToolUse, Warning, WarningKind,
 };
 
 use switchboard_providers_common::tool_names::{NameRule, ToolNames};

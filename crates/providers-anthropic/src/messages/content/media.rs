@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use switchboard_domain::{Document, Media, MediaSource, WarningKind};
+use switchboard_domain::{Document, Media, MediaSource};
 use switchboard_providers_common::media::{decode_text, is_text_media_type, media_type_essence};
 
 use super::{ContentMapper, owned_text_block};
@@ -104,9 +104,8 @@ impl ContentMapper<'_> {
             };
         }
         let name = format!("[{}: {url}]", title.unwrap_or("document"));
-        let message = format!("{name} was sent as this text: this API downloads only PDF");
-        self.add_warning(WarningKind::PartDowngraded, message);
-        Block::from_text(name)
+        let why = "this API downloads only PDF";
+        Block::from_text(self.warnings.warn_sent_as_text(name, why))
     }
 }
 

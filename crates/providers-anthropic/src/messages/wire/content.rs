@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::Serialize;
 use serde_json::Value;
-use switchboard_domain::{JsonObject, ToolInput};
+use switchboard_domain::JsonObject;
+use switchboard_providers_common::ToolUseInput;
 
 /// A content block of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -114,24 +115,4 @@ pub enum BlockSource<'a> {
         media_type: &'static str,
         data: Cow<'a, str>,
     },
-}
-
-/// A tool input: an object with its keys in their original order.
-///
-/// Malformed input is sent as `{"malformed_input": …}`, because the API accepts only objects and
-/// the model must see its own text.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolUseInput<'a>(pub &'a ToolInput);
-
-impl Serialize for ToolUseInput<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            ToolInput::Object(object) => object.serialize(serializer),
-            ToolInput::Malformed { raw, .. } => {
-                let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("malformed_input", raw)?;
-                map.end()
-            }
-        }
-    }
 }

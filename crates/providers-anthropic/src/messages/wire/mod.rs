@@ -5,7 +5,7 @@ mod content;
 mod request;
 mod response;
 
-pub use content::{Block, BlockSource, ToolUseInput};
+pub use content::{Block, BlockSource};
 pub use request::{
     Body, CacheBreakpoint, CacheControl, Message, Metadata, OutputConfig, OutputFormat, Role,
     ServerTool, Thinking, Tool, ToolChoice,

@@ -5,15 +5,13 @@ use std::borrow::Cow;
 use serde_json::Value;
 use switchboard_domain::{
     Document, Media, MediaSource, ModelCapabilities, ModelId, Opaque, Part, ProviderState,
-    Reasoning, Text, ToolUse, Warning, WarningKind,
+    Reasoning, Text, ToolUse, WarningKind,
 };
 
-use switchboard_providers_common::tool_names::ToolNames;
+use switchboard_providers_common::{ContentWarnings, ToolUseInput, tool_names::ToolNames};
 
 use crate::capabilities::ModelSeries;
-use crate::generate::wire::{
-    self, CallArguments, FileData, FunctionCall, InlineData, PartData, PartWithMetadata,
-};
+use crate::generate::wire::{self, FileData, FunctionCall, InlineData, PartData, PartWithMetadata};
 
 /// Key of the thought signature in a part's [`ProviderState`].
 pub(crate) const SIGNATURE: &str = "thoughtSignature";
@@ -39,11 +37,8 @@ pub(crate) struct PartMapper<'m> {
     pub(crate) capabilities: &'m ModelCapabilities,
     pub(crate) names: &'m ToolNames,
     pub(crate) replay_thoughts: bool,
-    pub(crate) warnings: &'m mut Vec<Warning>,
+    pub(crate) warnings: ContentWarnings<'m>,
     pub(crate) reasoning_dropped: usize,
-    /// Number of parts that are sent without data of their [`ProviderState`], such as a signature,
-    /// because another model created it or because the API refused the signatures.
-    pub(crate) states_dropped: usize,
 }
 
 impl PartMapper<'_> {
@@ -127,7 +122,7 @@ impl PartMapper<'_> {
             data: PartData::FunctionCall(FunctionCall {
                 id: self.wire_call_id(tool_use),
                 name: self.names.wire_name(&tool_use.name),
-                args: CallArguments(&tool_use.input),
+                args: ToolUseInput(&tool_use.input),
             }),
             thought: false,
             thought_signature,
@@ -139,7 +134,7 @@ impl PartMapper<'_> {
         let piece = own.and_then(|state| state.get(PIECE));
         match piece.and_then(Value::as_object).zip(piece) {
             Some((fields, _)) if fields.contains_key(SIGNATURE) && !self.replay_thoughts => {
-                self.states_dropped += 1;
+                self.warnings.dropped_states += 1;
                 let mut unsigned = fields.clone();
                 unsigned.shift_remove(SIGNATURE);
                 Some(wire::Part::Native(Cow::Owned(Value::Object(unsigned))))
@@ -161,17 +156,17 @@ impl PartMapper<'_> {
             None => (WarningKind::PartDropped, "was dropped"),
         };
         let message = format!("a `{}` of another model {what}", opaque.kind);
-        self.add_warning(kind, message);
+        self.warnings.add_warning(kind, message);
         words
     }
 
     fn replayable_signature<'a>(&mut self, state: Option<&'a ProviderState>) -> Option<&'a str> {
         let Some(own) = self.state_for_model(state) else {
-            self.states_dropped += usize::from(state.is_some());
+            self.warnings.dropped_states += usize::from(state.is_some());
             return None;
         };
         let signature = own.get(SIGNATURE)?.as_str()?;
-        self.states_dropped += usize::from(!self.replay_thoughts);
+        self.warnings.dropped_states += usize::from(!self.replay_thoughts);
         Some(signature).filter(|_| self.replay_thoughts)
     }
 
@@ -217,21 +212,12 @@ impl PartMapper<'_> {
 
     /// Returns a text to send instead of media, such as `[image image/bmp]`, and adds a warning.
     fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> wire::Part<'static> {
-        let name = format!("[{what} {}]", media.media_type);
-        let message = format!("{name} was sent as this text: {why}");
-        self.add_warning(WarningKind::PartDowngraded, message);
-        wire::Part::from_text(name)
+        wire::Part::from_text(self.warnings.warn_media_as_text(what, media, why))
     }
 
     fn warn_dropped<T>(&mut self, part: &Part, why: &str) -> Option<T> {
-        let what = part.describe_kind();
-        let message = format!("{what} was dropped: {why}");
-        self.add_warning(WarningKind::PartDropped, message);
+        self.warnings.warn_dropped_part(part, why);
         None
-    }
-
-    pub(crate) fn add_warning(&mut self, kind: WarningKind, message: String) {
-        self.warnings.push(Warning::new(kind, message));
     }
 }
 

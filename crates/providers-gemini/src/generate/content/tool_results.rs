@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use switchboard_domain::{ModelCapabilities, ToolContent, ToolResult, WarningKind};
+use switchboard_domain::{ModelCapabilities, ToolContent, ToolResult};
 
 use super::parts::{PartMapper, WireMedia};
 use crate::capabilities::ModelSeries;
@@ -50,7 +50,7 @@ impl PartMapper<'_> {
                         content.as_text(),
                         result.name
                     );
-                    self.add_warning(WarningKind::PartDowngraded, message);
+                    self.warnings.add_downgrade(message);
                 }
                 continue;
             };
@@ -62,7 +62,7 @@ impl PartMapper<'_> {
                     result.name,
                     medium.media_type()
                 );
-                self.add_warning(WarningKind::PartDowngraded, message);
+                self.warnings.add_downgrade(message);
             } else if takes_media && IN_RESULTS.contains(&medium.media_type()) {
                 parts.push(match medium {
                     WireMedia::Inline(blob) => FunctionResponsePart::InlineData(blob),
@@ -82,7 +82,7 @@ impl PartMapper<'_> {
                  in a result",
                 after.len()
             );
-            self.add_warning(WarningKind::PartDowngraded, message);
+            self.warnings.add_downgrade(message);
             beside.push(wire::Part::from_text(format!("From {from}:")));
             beside.append(&mut after);
         }

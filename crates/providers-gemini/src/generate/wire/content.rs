@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::Serialize;
 use serde_json::Value;
-use switchboard_domain::{JsonObject, ToolInput};
+use switchboard_domain::JsonObject;
+use switchboard_providers_common::ToolUseInput;
 
 /// A message of the conversation (`Content` in the API).
 #[derive(Debug, Serialize)]
@@ -62,19 +63,11 @@ pub struct PartWithMetadata<'a> {
     #[serde(flatten)]
     pub data: PartData<'a>,
     /// Whether the data is a thought of the model.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub thought: bool,
     /// Thought signature of this part, which the API returned with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<&'a str>,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature is serde's"
-)]
-pub(super) fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// The data field of a part: text, media, a call or a result.
@@ -116,25 +109,7 @@ pub struct FunctionCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<&'a str>,
     pub name: Cow<'a, str>,
-    pub args: CallArguments<'a>,
-}
-
-/// The input of a function call, always an object. Malformed input is sent as `{"malformed_input":
-/// …}`.
-#[derive(Debug)]
-pub struct CallArguments<'a>(pub &'a ToolInput);
-
-impl Serialize for CallArguments<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            ToolInput::Object(object) => object.serialize(serializer),
-            ToolInput::Malformed { raw, .. } => {
-                let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("malformed_input", raw)?;
-                map.end()
-            }
-        }
-    }
+    pub args: ToolUseInput<'a>,
 }
 
 /// The result of a function call, as the request sends it.

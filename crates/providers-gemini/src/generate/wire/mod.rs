@@ -5,7 +5,7 @@ mod content;
 mod request;
 
 pub use content::{
-    CallArguments, Content, FileData, FunctionCall, FunctionResponse, FunctionResponseContent,
+    Content, FileData, FunctionCall, FunctionResponse, FunctionResponseContent,
     FunctionResponsePart, InlineData, OutputOrError, Part, PartData, PartWithMetadata,
 };
 pub use request::{

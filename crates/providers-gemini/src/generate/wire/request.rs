@@ -7,7 +7,7 @@ use serde_json::Value;
 use switchboard_domain::JsonObject;
 use switchboard_providers_common::{BodyFields, body_fields::none_if_empty, schema::ToolSchema};
 
-use super::content::{Content, is_false};
+use super::content::Content;
 
 /// The request body. It has no fields for the model and for streaming, which are in the URL.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub struct ToolConfig<'a> {
     pub function_calling_config: Option<FunctionCallingConfig<'a>>,
     /// Whether the messages include calls and results of server tools. Required when server tools
     /// accompany functions.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub include_server_side_tool_invocations: bool,
 }
 

@@ -3,7 +3,5 @@
 mod request;
 mod response;
 
-pub use request::{
-    Body, CallArguments, Function, FunctionCall, Message, RoleName, Think, Tool, ToolCall,
-};
+pub use request::{Body, Function, FunctionCall, Message, RoleName, Think, Tool, ToolCall};
 pub use response::{Chunk, ResponseArguments, ResponseFunction, ResponseMessage, ResponseToolCall};

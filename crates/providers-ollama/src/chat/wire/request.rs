@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
-use switchboard_domain::{JsonObject, ToolInput};
+use serde_json::Value;
+use switchboard_domain::JsonObject;
 use switchboard_providers_common::{
-    BodyFields, JoinedText, body_fields::none_if_empty, schema::ToolSchema,
+    BodyFields, JoinedText, ToolUseInput, body_fields::none_if_empty, schema::ToolSchema,
 };
 
 /// Request body of `/api/chat`.
@@ -106,23 +106,7 @@ pub struct FunctionCall<'a> {
     /// Position of the call among the calls of its message, from 0.
     pub index: usize,
     pub name: &'a str,
-    pub arguments: CallArguments<'a>,
-}
-
-/// Input of a tool call as a JSON *object* with its keys in the original order. Malformed input is
-/// sent as `{"malformed_input": …}`.
-#[derive(Debug)]
-pub struct CallArguments<'a>(pub &'a ToolInput);
-
-impl Serialize for CallArguments<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            ToolInput::Object(object) => object.serialize(serializer),
-            ToolInput::Malformed { raw, .. } => {
-                json!({ "malformed_input": raw }).serialize(serializer)
-            }
-        }
-    }
+    pub arguments: ToolUseInput<'a>,
 }
 
 /// A tool that is declared to the model.

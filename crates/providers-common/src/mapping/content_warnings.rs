@@ -2,18 +2,18 @@
 
 use switchboard_domain::{Media, Part, ToolContent, Warning, WarningKind};
 
-use super::tool_results::is_media;
-
 /// Collector of the warnings about a conversation.
-pub(crate) struct ContentWarnings<'m> {
+#[derive(Debug)]
+pub struct ContentWarnings<'m> {
     warnings: &'m mut Vec<Warning>,
     /// Number of parts that are sent without their provider state, because another model created
     /// this state.
-    pub(crate) dropped_states: usize,
+    pub dropped_states: usize,
 }
 
 impl<'m> ContentWarnings<'m> {
-    pub(crate) fn new(warnings: &'m mut Vec<Warning>) -> Self {
+    /// Creates a collector that appends to `warnings`.
+    pub fn new(warnings: &'m mut Vec<Warning>) -> Self {
         Self {
             warnings,
             dropped_states: 0,
@@ -21,28 +21,33 @@ impl<'m> ContentWarnings<'m> {
     }
 
     /// Returns a text to send instead of media, such as `[image image/bmp]`, and adds a warning.
-    pub(crate) fn warn_media_as_text(&mut self, what: &str, media: &Media, why: &str) -> String {
-        let name = format!("[{what} {}]", media.media_type);
+    pub fn warn_media_as_text(&mut self, what: &str, media: &Media, why: &str) -> String {
+        self.warn_sent_as_text(format!("[{what} {}]", media.media_type), why)
+    }
+
+    /// Warns that the text `name` is sent instead of a part, with the reason `why`. Returns `name`.
+    pub fn warn_sent_as_text(&mut self, name: String, why: &str) -> String {
         let message = format!("{name} was sent as this text: {why}");
-        self.add_warning(WarningKind::PartDowngraded, message);
+        self.add_downgrade(message);
         name
     }
 
-    pub(crate) fn warn_dropped_part(&mut self, part: &Part, why: &str) {
+    /// Warns that `part` was dropped, with the reason `why`.
+    pub fn warn_dropped_part(&mut self, part: &Part, why: &str) {
         let what = part.describe_kind();
         let message = format!("{what} was dropped: {why}");
         self.add_warning(WarningKind::PartDropped, message);
     }
 
     /// Warns that `what`, a part of a message, is sent in the form `sent_as`, such as text.
-    pub(crate) fn warn_downgraded_part(&mut self, what: &str, sent_as: &str) {
+    pub fn warn_downgraded_part(&mut self, what: &str, sent_as: &str) {
         let message = format!("{what} was sent as {sent_as}");
-        self.add_warning(WarningKind::PartDowngraded, message);
+        self.add_downgrade(message);
     }
 
     /// Warns that `count` images of a tool result were dropped, because the model does not support
     /// images. `result` is the name of the tool result in the text of the warning.
-    pub(crate) fn warn_dropped_images(&mut self, count: usize, result: &str) {
+    pub fn warn_dropped_images(&mut self, count: usize, result: &str) {
         let message =
             format!("{count} image(s) of {result} were dropped: the model does not support images");
         self.add_warning(WarningKind::PartDropped, message);
@@ -50,7 +55,7 @@ impl<'m> ContentWarnings<'m> {
 
     /// Warns that `count` images of a tool result are sent in the next user message. `result` is
     /// the name of the tool result in the text of the warning.
-    pub(crate) fn warn_moved_images(&mut self, count: usize, result: &str) {
+    pub fn warn_moved_images(&mut self, count: usize, result: &str) {
         self.warn_downgraded_part(
             &format!("{count} image(s) of {result}"),
             "a user message after it: a result can contain only text",
@@ -58,22 +63,20 @@ impl<'m> ContentWarnings<'m> {
     }
 
     /// Warns about media in a tool result that are sent as text.
-    pub(crate) fn warn_result_media_as_text<'c>(
+    pub fn warn_result_media_as_text<'c>(
         &mut self,
         content: impl Iterator<Item = &'c ToolContent>,
         result: &str,
     ) {
         for media in content.filter(|content| is_media(content)) {
-            let text = media.as_text();
-            let message =
-                format!("{text} of {result} was sent as this text: a result cannot contain it");
-            self.add_warning(WarningKind::PartDowngraded, message);
+            let name = format!("{} of {result}", media.as_text());
+            self.warn_sent_as_text(name, "a result cannot contain it");
         }
     }
 
     /// Warns that `count` reasoning parts were dropped, with the reason `why`. Does nothing if
     /// `count` is 0.
-    pub(crate) fn warn_dropped_reasoning(&mut self, count: usize, why: &str) {
+    pub fn warn_dropped_reasoning(&mut self, count: usize, why: &str) {
         if count > 0 {
             let message = format!("{count} reasoning part(s) were dropped: {why}");
             self.add_warning(WarningKind::PartDropped, message);
@@ -81,22 +84,32 @@ impl<'m> ContentWarnings<'m> {
     }
 
     /// Adds one warning for all parts that are sent without their provider state, if there are any.
-    pub(crate) fn warn_dropped_part_states(&mut self) {
+    pub fn warn_dropped_part_states(&mut self) {
         if self.dropped_states > 0 {
             let message = format!(
                 "{} part(s) were sent without the state of another model",
                 self.dropped_states
             );
-            self.add_warning(WarningKind::PartDowngraded, message);
+            self.add_downgrade(message);
         }
     }
 
-    fn add_warning(&mut self, kind: WarningKind, message: String) {
+    /// Adds a warning with the text `message` about a part that is sent in another form.
+    pub fn add_downgrade(&mut self, message: impl Into<String>) {
+        self.add_warning(WarningKind::PartDowngraded, message);
+    }
+
+    /// Adds a warning with the text `message`.
+    pub fn add_warning(&mut self, kind: WarningKind, message: impl Into<String>) {
         self.warnings.push(Warning::new(kind, message));
     }
 }
 
-/// Returns the text before the images of a tool result. `tool` is the tool's name, `call` the id.
-pub(crate) fn result_images_heading(tool: &str, call: &str) -> String {
-    format!("Image(s) from the result of tool `{tool}` (call {call}):")
+/// Returns whether content of a tool result is an image, audio or a binary resource.
+fn is_media(content: &ToolContent) -> bool {
+    match content {
+        ToolContent::Image(_) | ToolContent::Audio(_) => true,
+        ToolContent::Resource { text, blob, .. } => text.is_none() && blob.is_some(),
+        _ => false,
+    }
 }
