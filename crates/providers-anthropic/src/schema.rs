@@ -1,18 +1,7 @@
 //! Checks how far the API enforces a schema (`strict` tools and `output_config.format`).
 
 use serde_json::{Map, Value};
-use switchboard_providers_common::schema::{Change, ChangeKind, CompiledSchema};
-
-/// Returns the changes because of which the API enforces less with the strict schema than the
-/// original schema requires. Omits the change `Encoded` (a value is written as JSON text in a
-/// string), because the response decoder restores such values.
-pub(crate) fn lossy_schema_changes<'c>(
-    strict: &'c CompiledSchema<'_>,
-) -> impl Iterator<Item = &'c Change> {
-    strict
-        .lossy_schema_changes()
-        .filter(|it| it.kind != ChangeKind::Encoded)
-}
+use switchboard_providers_common::schema::{ChangeKind, CompiledSchema};
 
 /// Returns whether the strict schema accepts fewer values than the original. For example, the
 /// strict form (which the API enforces) cannot express objects with arbitrary keys or recursion.

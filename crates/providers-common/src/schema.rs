@@ -44,7 +44,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-pub use change::{Change, ChangeKind, list_changes};
+pub use change::{Change, ChangeKind, list_changes, warn_schema_changes};
 pub use measure::{SchemaSizes, measure_schema};
 pub use restore::{dialect_needs_restore, restore_answer};
 pub use tool_schemas::{ToolSchema, ToolSchemas};
@@ -156,6 +156,22 @@ impl CompiledSchema<'_> {
         self.changes
             .iter()
             .filter(|change| change.kind.loses_enforcement())
+    }
+
+    /// Returns the lossy changes of a tool's input schema that need a warning. Inputs are validated
+    /// before a call is executed, so constraints that are dropped or become description text need
+    /// none.
+    pub fn lossy_input_changes(&self) -> impl Iterator<Item = &Change> {
+        let is_described = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
+        self.lossy_schema_changes()
+            .filter(move |change| !is_described(change.kind))
+    }
+
+    /// Returns the lossy changes without [`ChangeKind::Encoded`], because the decoder of an answer
+    /// restores values that are written as JSON text in a string.
+    pub fn lossy_changes_after_restore(&self) -> impl Iterator<Item = &Change> {
+        self.lossy_schema_changes()
+            .filter(|change| change.kind != ChangeKind::Encoded)
     }
 
     /// Returns whether an answer needs [`restore_answer()`] to match the original schema.

@@ -9,7 +9,7 @@ use switchboard_providers_common::{
     ToolMapping, ToolUseIds,
     body_fields::STREAM,
     request::requested_schema,
-    schema::{Dialect, ToolSchemas, compile, list_changes, measure_schema},
+    schema::{Dialect, ToolSchemas, compile, list_changes, measure_schema, warn_schema_changes},
     tool_names::{NameRule, ToolNames},
 };
 
@@ -306,9 +306,6 @@ fn map_response_format<'a>(
     let Some((name, schema)) = requested_schema(request, &model.provider, capabilities)? else {
         return Ok(None);
     };
-    let mut warn = |message: String| {
-        warnings.push(Warning::new(WarningKind::OptionDropped, message));
-    };
     let strict = compile(schema, Dialect::AnthropicStrict);
     let optional = measure_schema(&strict.schema).optional;
     // The text of the answer is returned to the caller as it is. The API must therefore not enforce
@@ -317,19 +314,18 @@ fn map_response_format<'a>(
         || schema::is_strict_schema_narrower(schema, &strict)
         || optional > MAX_OPTIONAL
     {
-        warn(format!(
+        let message = format!(
             "the API cannot enforce schema `{name}` (it needs an object of known properties, at \
              most {MAX_OPTIONAL} of them optional): the schema was added to the instructions, and \
              the answer may differ from it"
-        ));
+        );
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
         system.push(Block::from_text(schema_instruction(schema)));
         return Ok(None);
     }
-    if let Some(changes) = list_changes(schema::lossy_schema_changes(&strict)) {
-        warn(format!(
-            "the API does not enforce all of schema `{name}`: {changes}"
-        ));
-    }
+    let changes = list_changes(strict.lossy_changes_after_restore());
+    let what = format!("the API does not enforce all of schema `{name}`");
+    warn_schema_changes(&what, changes, warnings);
     Ok(Some(wire::OutputFormat::JsonSchema {
         schema: strict.schema,
     }))

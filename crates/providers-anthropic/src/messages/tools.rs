@@ -9,7 +9,7 @@ use switchboard_domain::{
 use switchboard_providers_common::{
     ToolMapping,
     request::{emulated_tool_choice, required_tools, unsupported_feature},
-    schema::{ChangeKind, Dialect, ToolSchema, ToolSchemas, list_changes, measure_schema},
+    schema::{Dialect, ToolSchema, ToolSchemas, list_changes, measure_schema},
     tool_names::ToolNames,
 };
 
@@ -260,11 +260,7 @@ impl<'a> ToolBuilder<'a, '_> {
         if compiled.needs_restore() {
             self.tool_mapping.add_tool(tool, Dialect::Anthropic);
         }
-        let is_described = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
-        let changes = compiled
-            .lossy_schema_changes()
-            .filter(|change| !is_described(change.kind));
-        if let Some(changes) = list_changes(changes) {
+        if let Some(changes) = list_changes(compiled.lossy_input_changes()) {
             let message = format!("the input schema of `{}` was changed: {changes}", tool.name);
             let warning = Warning::new(WarningKind::PartDowngraded, message);
             self.warnings.push(warning);
@@ -280,7 +276,7 @@ impl<'a> ToolBuilder<'a, '_> {
             return None;
         }
         let compiled = self.schemas.compiled_schema(tool, Dialect::AnthropicStrict);
-        let is_enforced = schema::lossy_schema_changes(&compiled).next().is_none();
+        let is_enforced = compiled.lossy_changes_after_restore().next().is_none();
         if !is_enforced || schema::is_strict_schema_narrower(&tool.input_schema, &compiled) {
             return None;
         }

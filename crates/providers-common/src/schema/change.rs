@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use switchboard_domain::{Warning, WarningKind};
+
 /// A change by the schema compiler that affects answers or the enforcement of the schema. Changes
 /// that only rewrite a schema in an equivalent form are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +50,15 @@ pub fn list_changes<'c>(changes: impl Iterator<Item = &'c Change>) -> Option<Str
         more => format!("; and {more} more"),
     };
     (!listed.is_empty()).then(|| format!("{}{more}", listed.join("; ")))
+}
+
+/// Adds the warning `what` with the text `why`, which is usually a list of schema changes. Does
+/// nothing if `why` is `None`.
+pub fn warn_schema_changes(what: &str, why: Option<String>, warnings: &mut Vec<Warning>) {
+    if let Some(why) = why {
+        let message = format!("{what}: {why}");
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+    }
 }
 
 /// Effect of a schema change on answers.

@@ -3,9 +3,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Value, json};
-use switchboard_domain::{ToolDefinition, Warning, WarningKind};
+use switchboard_domain::{ToolDefinition, Warning};
 use switchboard_providers_common::schema::{
-    Change, ChangeKind, Dialect, ToolSchemas, compile, list_changes,
+    Change, ChangeKind, Dialect, ToolSchemas, compile, list_changes, warn_schema_changes,
 };
 
 use super::wire;
@@ -27,8 +27,9 @@ pub(crate) fn declare_function<'a>(
             ChangeKind::Widened | ChangeKind::Invalid | ChangeKind::Truncated
         )
     };
-    let of = format!("the input schema of tool `{}`", tool.name);
-    warn_schema_changes(&of, parameters.changes.iter().filter(grave), warnings);
+    let changes = list_changes(parameters.changes.iter().filter(grave));
+    let what = format!("the input schema of tool `{}` was changed", tool.name);
+    warn_schema_changes(&what, changes, warnings);
     let own = tool.description.as_str();
     wire::Function {
         name: &tool.name,
@@ -50,8 +51,9 @@ pub(crate) fn compile_answer_schema<'a>(
     warnings: &mut Vec<Warning>,
 ) -> Cow<'a, Value> {
     let compiled = compile(schema, Dialect::OllamaFormat);
-    let of = format!("schema `{name}`");
-    warn_schema_changes(&of, compiled.lossy_schema_changes(), warnings);
+    let changes = list_changes(compiled.lossy_schema_changes());
+    let what = format!("schema `{name}` was changed");
+    warn_schema_changes(&what, changes, warnings);
     compiled.schema
 }
 
@@ -88,17 +90,6 @@ pub(crate) fn to_object_schema(schema: &Value) -> Cow<'_, Value> {
     match schema {
         Value::Object(map) if !map.is_empty() => Cow::Borrowed(schema),
         _ => Cow::Owned(json!({"type": "object"})),
-    }
-}
-
-fn warn_schema_changes<'c>(
-    of: &str,
-    changes: impl Iterator<Item = &'c Change>,
-    warnings: &mut Vec<Warning>,
-) {
-    if let Some(changes) = list_changes(changes) {
-        let message = format!("{of} was changed: {changes}");
-        warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
 }
 

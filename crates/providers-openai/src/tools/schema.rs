@@ -7,9 +7,10 @@
 use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value, json};
-use switchboard_domain::{JsonObject, ToolDefinition, Warning, WarningKind};
+use switchboard_domain::{JsonObject, ToolDefinition, Warning};
 use switchboard_providers_common::schema::{
     Change, ChangeKind, CompiledSchema, Dialect, ToolSchema, ToolSchemas, compile, list_changes,
+    warn_schema_changes,
 };
 
 use crate::server_profile::Profile;
@@ -79,12 +80,9 @@ pub(crate) fn compile_parameters(
         return loose(schema.into_owned().into());
     }
     let compiled = schemas.compiled_schema(tool, Dialect::OpenAiLoose);
-    let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
-    let other = compiled
-        .lossy_schema_changes()
-        .filter(|change| !is_described(change));
+    let changes = list_changes(compiled.lossy_input_changes());
     let what = format!("the input schema of tool `{}` was changed", tool.name);
-    warn_schema_changes(&what, list_changes(other), warnings);
+    warn_schema_changes(&what, changes, warnings);
     loose(compiled)
 }
 
@@ -122,13 +120,9 @@ pub(crate) fn compile_answer_schema<'a>(
         warn_schema_changes(&what, Some(why), warnings);
         return to_loose_schema(compile(schema, Dialect::OpenAiLoose).schema);
     }
-    // `Encoded` means that the model writes a value as JSON text in a string. The decoder restores
-    // the value, so this change needs no warning.
-    let lost = strict
-        .lossy_schema_changes()
-        .filter(|it| it.kind != ChangeKind::Encoded);
+    let changes = list_changes(strict.lossy_changes_after_restore());
     let what = format!("the API does not enforce all of schema `{name}`");
-    warn_schema_changes(&what, list_changes(lost), warnings);
+    warn_schema_changes(&what, changes, warnings);
     to_strict_schema(strict)
 }
 
@@ -180,13 +174,6 @@ fn complete_combinator_schema(schema: &Value) -> Option<Cow<'_, Value>> {
         object.insert("properties".to_owned(), json!({}));
     }
     Some(Cow::Owned(Value::Object(object)))
-}
-
-fn warn_schema_changes(what: &str, why: Option<String>, warnings: &mut Vec<Warning>) {
-    if let Some(why) = why {
-        let message = format!("{what}: {why}");
-        warnings.push(Warning::new(WarningKind::OptionDropped, message));
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Value, json};
 use switchboard_domain::{ToolDefinition, Warning, WarningKind};
 use switchboard_providers_common::schema::{
-    Change, ChangeKind, Dialect, ToolSchema, ToolSchemas, compile, list_changes,
+    ChangeKind, Dialect, ToolSchema, ToolSchemas, compile, list_changes, warn_schema_changes,
 };
 
 use crate::options::SchemaLanguage;
@@ -32,15 +32,9 @@ pub(crate) fn compile_parameters(
     warnings: &mut Vec<Warning>,
 ) -> Option<ToolSchema> {
     let mut compiled = schemas.compiled_schema(tool, schema_dialect(form));
-    let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
-    let other = compiled
-        .lossy_schema_changes()
-        .filter(|change| !is_described(change));
-    warn_schema_changes(
-        &format!("the input schema of tool `{}`", tool.name),
-        other,
-        warnings,
-    );
+    let changes = list_changes(compiled.lossy_input_changes());
+    let what = format!("the input schema of tool `{}` was changed", tool.name);
+    warn_schema_changes(&what, changes, warnings);
     if !accepts_only_objects(&compiled.schema) {
         let message = format!(
             "the input schema of tool `{}` was replaced: the root must be an object",
@@ -77,19 +71,9 @@ pub(crate) fn compile_answer_schema<'a>(
         );
         other_form || change.kind.loses_enforcement()
     });
-    warn_schema_changes(&format!("schema `{name}`"), differs, warnings);
+    let what = format!("schema `{name}` was changed");
+    warn_schema_changes(&what, list_changes(differs), warnings);
     compiled.schema
-}
-
-fn warn_schema_changes<'c>(
-    what: &str,
-    changes: impl Iterator<Item = &'c Change>,
-    warnings: &mut Vec<Warning>,
-) {
-    if let Some(changes) = list_changes(changes) {
-        let message = format!("{what} was changed: {changes}");
-        warnings.push(Warning::new(WarningKind::OptionDropped, message));
-    }
 }
 
 #[cfg(test)]
