@@ -39,7 +39,7 @@ pub(crate) struct Node {
     #[schemars(length(min = 1, max = 500))]
     pub(crate) kind: Option<String>,
     /// Further data of the node.
-    #[serde(default, skip_serializing_if = "NodeData::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) data: NodeData,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Edge {
     #[schemars(length(min = 1, max = 500))]
     pub(crate) label: String,
     /// Provenance and further data of the edge.
-    #[serde(default, skip_serializing_if = "EdgeData::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) data: EdgeData,
 }
 
@@ -218,16 +218,8 @@ impl Edge {
     }
 }
 
-impl NodeData {
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl EdgeData {
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Removes the prefix `biolink:` of a name, because `biolink:Gene` and `Gene` are equivalent.

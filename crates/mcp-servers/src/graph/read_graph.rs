@@ -132,25 +132,12 @@ impl GraphFilter {
 }
 
 fn build_graph_page(graph: &KnowledgeGraph, input: &Input) -> Output {
-    let (skipped, limit) = (input.offset, input.limit);
     let nodes = graph.nodes.values();
     let nodes: Vec<&Node> = nodes.filter(|it| input.filter.matches_node(it)).collect();
     let edges = graph.edges.values();
     let edges: Vec<&Edge> = edges.filter(|it| input.filter.matches_edge(it)).collect();
-    let mut listed_nodes: Vec<Node> = nodes
-        .iter()
-        .skip(skipped)
-        .take(limit)
-        .copied()
-        .cloned()
-        .collect();
-    let mut listed_edges: Vec<Edge> = edges
-        .iter()
-        .skip(skipped)
-        .take(limit)
-        .copied()
-        .cloned()
-        .collect();
+    let mut listed_nodes = clone_page(&nodes, input);
+    let mut listed_edges = clone_page(&edges, input);
     if !input.details {
         for node in &mut listed_nodes {
             node.data = NodeData::default();
@@ -163,7 +150,7 @@ fn build_graph_page(graph: &KnowledgeGraph, input: &Input) -> Output {
     node_types.truncate(MAX_TYPES);
     let mut edge_types = count_names(graph.edges.values().map(|edge| edge.label.as_str()));
     edge_types.truncate(MAX_TYPES);
-    let end = skipped + limit;
+    let end = input.offset + input.limit;
     Output {
         nodes: listed_nodes,
         edges: listed_edges,
@@ -174,6 +161,11 @@ fn build_graph_page(graph: &KnowledgeGraph, input: &Input) -> Output {
         edge_types,
         next_offset: (end < nodes.len().max(edges.len())).then_some(end),
     }
+}
+
+fn clone_page<T: Clone>(matching: &[&T], input: &Input) -> Vec<T> {
+    let page = matching.iter().skip(input.offset).take(input.limit);
+    page.copied().cloned().collect()
 }
 
 fn describe_graph_page(graph: &KnowledgeGraph, page: &Output, input: &Input) -> String {
