@@ -91,7 +91,7 @@ impl FakeModel {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             arrived: watch::Sender::new(0),
-            closing: Latch::new(),
+            closing: Latch::default(),
         });
         let router = Router::new()
             .fallback(serve)

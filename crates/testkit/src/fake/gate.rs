@@ -5,14 +5,10 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 /// A one-time event.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Latch(Arc<watch::Sender<bool>>);
 
 impl Latch {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
-    }
-
     pub(super) fn set(&self) {
         self.0.send_replace(true);
     }
@@ -31,25 +27,16 @@ impl Latch {
 /// test uses gates to observe the progress of the other side without sleeping.
 ///
 /// Clones are the same gate. An open gate stays open for every answer that contains it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Gate {
     reached: Latch,
     opened: Latch,
 }
 
-impl Default for Gate {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Gate {
     /// Creates a closed gate.
     pub fn new() -> Self {
-        Self {
-            reached: Latch::new(),
-            opened: Latch::new(),
-        }
+        Self::default()
     }
 
     /// Opens the gate.

@@ -51,8 +51,8 @@ impl Request {
             headers,
             json: serde_json::from_slice(&body).unwrap_or_default(),
             body,
-            client_gone: Latch::new(),
-            answered: Latch::new(),
+            client_gone: Latch::default(),
+            answered: Latch::default(),
         }))
     }
 
