@@ -110,13 +110,7 @@ impl ServerTool {
             }
         }
         if let Some(location) = &search.user_location {
-            let mut value = json!({"type": "approximate"});
-            if let (Value::Object(value), Ok(Value::Object(fields))) =
-                (&mut value, serde_json::to_value(location))
-            {
-                value.extend(fields);
-            }
-            put("user_location", value);
+            put("user_location", location.to_declaration());
         }
         if supported.direct_only && search.version.is_none() {
             put("allowed_callers", json!(["direct"]));

@@ -23,6 +23,8 @@ mod table;
 
 use switchboard_domain::{ModelCapabilities, ModelId};
 
+pub use self::table::data_source;
+
 /// Names of the providers in the catalog. [`find_model_entry`] also accepts gateways, such as
 /// `openrouter`.
 pub const PROVIDERS: &[&str] = &[
@@ -126,11 +128,6 @@ pub fn featured_models(provider: &str) -> Vec<ModelEntry> {
         .into_iter()
         .filter_map(|(_, row)| table::parse_row(row))
         .collect()
-}
-
-/// Returns the source of the catalog's data and its version, such as `litellm 1.109.1`.
-pub fn data_source() -> &'static str {
-    table::data_source()
 }
 
 /// Merges the capabilities that two sources report for one model. Where both sources report a

@@ -252,7 +252,7 @@ impl ContentMapper<'_> {
                 let why = "the API does not support its type";
                 Some(Block::from_text(self.warnings.warn_sent_as_text(name, why)))
             }
-            other => owned_text_block(other.as_text()),
+            other => text_block(other.as_text()),
         }
     }
 
@@ -274,11 +274,8 @@ impl ContentMapper<'_> {
 }
 
 /// Returns a text block, or `None` for blank text, which the API refuses.
-fn text_block(text: &str) -> Option<Block<'_>> {
-    (!text.trim().is_empty()).then(|| Block::from_text(text))
-}
-
-fn owned_text_block<'a>(text: String) -> Option<Block<'a>> {
+fn text_block<'a>(text: impl Into<Cow<'a, str>>) -> Option<Block<'a>> {
+    let text = text.into();
     (!text.trim().is_empty()).then(|| Block::from_text(text))
 }
 

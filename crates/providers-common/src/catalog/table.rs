@@ -28,8 +28,9 @@ pub(super) fn find_rows_by_prefix(
     lines.filter(move |line| row_key(line).starts_with(&prefix))
 }
 
-/// Returns the source of the table's data, from the comment line that begins with `# source: `.
-pub(super) fn data_source() -> &'static str {
+/// Returns the source of the catalog's data and its version, such as `litellm 1.109.1`. The comment
+/// line that begins with `# source: ` contains it.
+pub fn data_source() -> &'static str {
     let mut lines = MODELS.lines();
     lines
         .find_map(|line| line.strip_prefix("# source: "))

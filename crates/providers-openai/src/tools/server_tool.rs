@@ -110,13 +110,7 @@ impl ServerTool {
             put("search_context_size", json!(size));
         }
         if let Some(location) = &search.user_location {
-            let mut value = json!({"type": "approximate"});
-            if let (Value::Object(value), Ok(Value::Object(fields))) =
-                (&mut value, serde_json::to_value(location))
-            {
-                value.extend(fields);
-            }
-            put("user_location", value);
+            put("user_location", location.to_declaration());
         }
         if let Some(access) = search.external_web_access {
             put("external_web_access", json!(access));

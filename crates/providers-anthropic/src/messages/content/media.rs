@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use switchboard_domain::{Document, Media, MediaSource};
 use switchboard_providers_common::media::{decode_text, is_text_media_type, media_type_essence};
 
-use super::{ContentMapper, owned_text_block};
+use super::{ContentMapper, text_block};
 use crate::messages::wire::{Block, BlockSource};
 
 impl ContentMapper<'_> {
@@ -29,7 +29,7 @@ impl ContentMapper<'_> {
             });
         }
         if is_text_media_type(media_type) {
-            return owned_text_block(decode_text(data)?);
+            return text_block(decode_text(data)?);
         }
         None
     }

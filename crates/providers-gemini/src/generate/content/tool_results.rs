@@ -100,33 +100,25 @@ impl PartMapper<'_> {
 /// that has the same content.
 pub(crate) fn result_object(result: &ToolResult) -> FunctionResponseContent<'_> {
     let data = result.structured.as_deref();
-    let data = data.filter(|_| structured_content_includes_text(result));
-    match (data, result.is_error) {
-        (Some(Value::Object(object)), false)
-            if !object.contains_key("output") && !object.contains_key("error") =>
+    let content = match data.filter(|_| structured_content_includes_text(result)) {
+        Some(Value::Object(object))
+            if !result.is_error
+                && !object.contains_key("output")
+                && !object.contains_key("error") =>
         {
-            FunctionResponseContent::Whole(object)
+            return FunctionResponseContent::Whole(object);
         }
-        (Some(data), false) => FunctionResponseContent::Output {
-            output: OutputOrError::Data(data),
-        },
-        (Some(data), true) => FunctionResponseContent::Error {
-            error: OutputOrError::Data(data),
-        },
-        (None, false) => FunctionResponseContent::Output {
-            output: OutputOrError::Text(result_text(result)),
-        },
-        (None, true) => {
-            let words = result_text(result);
-            let error = if words.trim().is_empty() {
-                Cow::Borrowed("the tool failed without an error message")
-            } else {
-                words
-            };
-            FunctionResponseContent::Error {
-                error: OutputOrError::Text(error),
-            }
+        Some(data) => OutputOrError::Data(data),
+        None => OutputOrError::Text(result_text(result)),
+    };
+    match content {
+        OutputOrError::Text(text) if result.is_error && text.trim().is_empty() => {
+            let text = Cow::Borrowed("the tool failed without an error message");
+            let error = OutputOrError::Text(text);
+            FunctionResponseContent::Error { error }
         }
+        error if result.is_error => FunctionResponseContent::Error { error },
+        output => FunctionResponseContent::Output { output },
     }
 }
 
