@@ -129,7 +129,6 @@ async fn observe_request(State(app): State<App>, request: Request, next: Next) -
     if let Some(problem) = response.extensions_mut().remove::<Problem>()
         && let Some(mut converted) = dialects::to_dialect_error_response(&path, &problem)
     {
-        problem.set_headers(&mut converted);
         // CORS and other layers may have added headers, which the converted error needs too.
         for (name, value) in response.headers() {
             if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {

@@ -110,7 +110,9 @@ fn check_size_host_and_origin(
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let (origin, more) = (origins.next(), origins.next());
-    let Some(origin) = origin.filter(|_| !is_asset_path(uri.path())) else {
+    // Pages of all origins may load the files of the web page, because sandboxed frames load them
+    // with the origin `null`.
+    let Some(origin) = origin.filter(|_| !uri.path().starts_with("/assets/")) else {
         return Ok(());
     };
     if more.is_some() {
@@ -143,12 +145,6 @@ fn request_head_length(request: &Request) -> usize {
         .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len())
         .sum();
     line + "  HTTP/1.1\r\n".len() + headers + "\r\n".len()
-}
-
-/// Returns whether a path is a file of the server's web page. Pages of all origins may load these
-/// files, because sandboxed frames load them with the origin `null`.
-fn is_asset_path(path: &str) -> bool {
-    path.starts_with("/assets/")
 }
 
 /// A host name or IP address with an optional port, from a header or URL.

@@ -115,10 +115,8 @@ impl EventReader {
             return false;
         }
         let durable_runs = self.hub.durable_runs(&self.owner);
-        match durable_runs
-            .read_event_page(&self.run, self.after, PAGE_SIZE)
-            .await
-        {
+        let page = durable_runs.read_event_page(&self.run, self.after, PAGE_SIZE);
+        match page.await {
             Ok(events) => {
                 let has_events = !events.is_empty();
                 self.add_events(events.into_iter().map(LoggedEvent::from).collect());

@@ -125,8 +125,6 @@ pub(crate) struct StartedRun {
     pub(crate) run: Arc<str>,
     /// The id of the session of a durable run. `None` for an ephemeral run.
     pub(crate) session: Option<SessionId>,
-    /// The sequence number of the last event before the run was started or resumed.
-    last_event: u64,
 }
 
 /// A guard that cancels its run when it is dropped. Cancelling a finished run has no effect.
@@ -141,7 +139,8 @@ impl Drop for CancelRunOnDrop {
 impl StartedRun {
     /// Returns a reader of all events after the run was started or resumed.
     pub(crate) fn event_reader(&self) -> EventReader {
-        self.active.event_reader(&self.hub, self.last_event)
+        let last_event = self.active.record.last_event;
+        self.active.event_reader(&self.hub, last_event)
     }
 
     pub(crate) fn cancel_guard(&self) -> CancelRunOnDrop {

@@ -20,15 +20,13 @@ impl RunHub {
         let slots = self.acquire_run_slots(principal)?;
         let leased = self.durable_runs(principal).acquire_run(run).await;
         let leased = leased.map_err(|error| convert_lease_error(error.into(), run))?;
-        let is_waiting = match &decision {
-            Some((call, _)) => check_call_awaits_approval(&leased, call),
-            None => Ok(()),
+        let agent = async {
+            if let Some((call, _)) = &decision {
+                check_call_awaits_approval(&leased, call)?;
+            }
+            self.build_resume_agent(&leased, principal).await
         };
-        let agent = match is_waiting {
-            Ok(()) => self.build_resume_agent(&leased, principal).await,
-            Err(problem) => Err(problem),
-        };
-        let agent = match agent {
+        let agent = match agent.await {
             Ok(agent) => agent,
             Err(problem) => {
                 // The lease is released before the error is returned, because the client may retry
@@ -130,11 +128,8 @@ impl RunHub {
                     parameters: parameters.clone(),
                     ..RunSettings::default()
                 };
-                match self
-                    .engine()
-                    .create_agent(&settings, principal, session)
-                    .await
-                {
+                let created = self.engine().create_agent(&settings, principal, session);
+                match created.await {
                     Ok(agent) => {
                         if let Some(error) = first_error {
                             let run = &leased.run_record().id;

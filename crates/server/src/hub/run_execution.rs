@@ -23,7 +23,7 @@ pub(super) enum RunExecution {
     /// A durable run. Every event is stored before it is emitted.
     Durable(Box<PersistedRun>),
     /// An ephemeral run. Its events are only in memory.
-    Ephemeral(BoxStream<'static, RunEvent>),
+    Ephemeral(BoxStream<'static, LoggedEvent>),
 }
 
 impl RunExecution {
@@ -32,9 +32,7 @@ impl RunExecution {
             Self::Durable(run) => run
                 .poll_next_unpin(cx)
                 .map(|event| event.map(LoggedEvent::from)),
-            Self::Ephemeral(run) => run
-                .poll_next_unpin(cx)
-                .map(|event| event.map(LoggedEvent::from)),
+            Self::Ephemeral(run) => run.poll_next_unpin(cx),
         }
     }
 

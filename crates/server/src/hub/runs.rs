@@ -123,10 +123,8 @@ impl RunHub {
         record: &RunRecord,
     ) -> Result<Option<Box<RunReport>>, Problem> {
         let before = record.last_event.saturating_sub(1);
-        let last = self
-            .durable_runs(owner)
-            .read_event_page(&record.id, before, 1)
-            .await?;
+        let durable_runs = self.durable_runs(owner);
+        let last = durable_runs.read_event_page(&record.id, before, 1).await?;
         let last = last.into_iter().next().map(LoggedEvent::from);
         let last = last.and_then(|logged| logged.parsed_event());
         Ok(last.and_then(|event| match &event.kind {
@@ -319,11 +317,7 @@ impl RunHub {
             if let Some(active) = hub.find_active_run(&owner, &run) {
                 active.cancel.cancel_run();
                 let mut changes = active.log.subscribe_changes();
-                let ended = async {
-                    while !active.log.run_status().is_final() {
-                        let _ = changes.changed().await;
-                    }
-                };
+                let ended = changes.wait_for(|()| active.log.run_status().is_final());
                 // Tools may react slowly to the cancellation, so the response does not wait for
                 // them forever.
                 let _ = tokio::time::timeout(OPERATION_TIMEOUT, ended).await;

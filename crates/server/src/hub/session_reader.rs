@@ -104,20 +104,15 @@ impl SessionReader {
     /// session, and then all runs if older ones may have unread events too. Returns `false` if the
     /// session was deleted.
     async fn find_unread_runs(&mut self, limit: u32) -> Result<bool, Problem> {
-        let mut runs = self
-            .hub
-            .list_session_runs(&self.owner, &self.session, limit)
-            .await?;
+        let (hub, owner, session) = (&self.hub, &self.owner, &self.session);
+        let mut runs = hub.list_session_runs(owner, session, limit).await?;
         // Runs up to the last read one are skipped, even if some of their events were deleted.
         if let Some(last) = &self.last_run
             && let Some(position) = runs.iter().position(|run| run.id == *last)
         {
             runs.truncate(position);
         } else if runs.len() == limit as usize && limit < MAX_RUNS {
-            let all = self
-                .hub
-                .list_session_runs(&self.owner, &self.session, MAX_RUNS);
-            runs = all.await?;
+            runs = hub.list_session_runs(owner, session, MAX_RUNS).await?;
         }
         let has_unread = |run: &RunRecord| {
             run.state != RunState::Finished || run.events_before + run.last_event > self.after

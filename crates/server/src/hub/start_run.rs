@@ -17,8 +17,9 @@ use switchboard_orchestration::{
 use uuid::Uuid;
 
 use super::{
-    ActiveRun, CLIENT_SERVER, ConversationInput, PendingApprovals, RunHub, RunLog, RunStartRequest,
-    StartedRun, run_execution::RunExecution, run_limits::RunSlots, spawn_and_await,
+    ActiveRun, CLIENT_SERVER, ConversationInput, LoggedEvent, PendingApprovals, RunHub, RunLog,
+    RunStartRequest, StartedRun, run_execution::RunExecution, run_limits::RunSlots,
+    spawn_and_await,
 };
 use crate::Problem;
 
@@ -91,7 +92,7 @@ impl RunHub {
                 let parameters = parameters.into_stored_value();
                 let approvals = self.durable_approvals(Vec::new());
                 let agent = agent.with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
-                let durable_runs = self.durable_runs(&principal);
+                let runs = self.durable_runs(&principal);
                 if !is_known {
                     if keep.is_some() {
                         // The client refers to stored messages of a session that does not exist.
@@ -99,8 +100,8 @@ impl RunHub {
                     }
                     let session = new_session(id.clone(), title_from_messages(&messages));
                     let (messages, parameters) = (messages.clone(), parameters.clone());
-                    let begun = durable_runs
-                        .begin_run_in_new_session(&agent, &session, messages, parameters);
+                    let begun =
+                        runs.begin_run_in_new_session(&agent, &session, messages, parameters);
                     match begun.await {
                         // Another request has just created the session, so the run starts in this
                         // session below.
@@ -115,14 +116,10 @@ impl RunHub {
                     }
                 }
                 let run = match keep {
-                    None => {
-                        let begun = durable_runs.begin_run(&agent, &id, messages, parameters);
-                        begun.await?
-                    }
+                    None => runs.begin_run(&agent, &id, messages, parameters).await?,
                     Some(keep) => {
-                        let begun = durable_runs
-                            .begin_run_after_truncation(&agent, &id, keep, messages, parameters);
-                        begun.await?
+                        runs.begin_run_after_truncation(&agent, &id, keep, messages, parameters)
+                            .await?
                     }
                 };
                 Ok(self.execute_durable_run(principal, run, approvals, slots))
@@ -169,8 +166,8 @@ impl RunHub {
             parameters: None,
         };
         let cancel = run.cancel_handle();
-        let events = stream::once(ready(first)).chain(run).boxed();
-        let execution = RunExecution::Ephemeral(events);
+        let events = stream::once(ready(first)).chain(run);
+        let execution = RunExecution::Ephemeral(events.map(LoggedEvent::from).boxed());
         Ok(self.execute_new_run(principal, record, approvals, cancel, execution, slots))
     }
 
@@ -211,7 +208,6 @@ impl RunHub {
             hub: self.clone(),
             run: active.id(),
             session: is_durable.then(|| active.record.session.clone()),
-            last_event: active.record.last_event,
             active: Arc::clone(&active),
         };
         self.execute_in_background(active, execution, slots);
@@ -249,11 +245,8 @@ impl RunHub {
         principal: &Principal,
         id: &SessionId,
     ) -> Result<bool, Problem> {
-        Ok(self
-            .session_store()
-            .find_session(principal, id)
-            .await?
-            .is_some())
+        let found = self.session_store().find_session(principal, id).await?;
+        Ok(found.is_some())
     }
 
     /// Creates a session without messages and runs.
@@ -263,9 +256,8 @@ impl RunHub {
         title: String,
     ) -> Result<Session, SessionStoreError> {
         let session = new_session(new_session_id(), title);
-        self.session_store()
-            .create_session(principal, &session)
-            .await?;
+        let sessions = self.session_store();
+        sessions.create_session(principal, &session).await?;
         Ok(session)
     }
 }

@@ -189,11 +189,9 @@ pub(super) async fn decide(
     JsonBody(decision): JsonBody<Decision>,
 ) -> Result<Response, Problem> {
     let decision = decision.into_approval_decision()?;
-    let decided = app
-        .hub()
-        .decide_call(&principal, &id, &call, decision)
-        .await;
-    decided.map(accepted_response)
+    let hub = app.hub();
+    let record = hub.decide_call(&principal, &id, &call, decision).await?;
+    Ok(accepted_response(record))
 }
 
 /// Answer an elicitation request
@@ -216,11 +214,9 @@ pub(super) async fn answer(
     JsonBody(answer): JsonBody<Answer>,
 ) -> Result<Response, Problem> {
     let answer = answer.into_elicitation_answer()?;
-    let record = app
-        .hub()
-        .answer_question(&principal, &id, &question, answer)
-        .await;
-    record.map(accepted_response)
+    let hub = app.hub();
+    let answered = hub.answer_question(&principal, &id, &question, answer);
+    Ok(accepted_response(answered.await?))
 }
 
 /// Cancel a run
@@ -244,10 +240,8 @@ pub(super) async fn cancel(
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<Response, Problem> {
-    app.hub()
-        .cancel_run(&principal, &id)
-        .await
-        .map(accepted_response)
+    let record = app.hub().cancel_run(&principal, &id).await?;
+    Ok(accepted_response(record))
 }
 
 /// Continue a waiting or interrupted run
@@ -271,8 +265,6 @@ pub(super) async fn continue_run(
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<Response, Problem> {
-    app.hub()
-        .continue_run(&principal, &id)
-        .await
-        .map(accepted_response)
+    let record = app.hub().continue_run(&principal, &id).await?;
+    Ok(accepted_response(record))
 }

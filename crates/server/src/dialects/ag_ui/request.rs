@@ -13,9 +13,9 @@ use utoipa::ToSchema;
 use super::super::{
     conversation::{
         self, ContentPart, Conversation, FileSource, FunctionCall, MessageContent,
-        invalid_messages, unsupported_field,
+        invalid_messages, reject_nul_character, unsupported_field,
     },
-    runs::durable_request::{ClientApprovalDecisions, ClientConversation, reject_nul_in_decision},
+    runs::durable_request::{ClientApprovalDecisions, ClientConversation},
     tools::client_tools::DeclaredTool,
 };
 use crate::{Problem, RunSettings};
@@ -148,7 +148,8 @@ impl AgUiRequest {
                 return Err(invalid("`interruptId` is not a valid interrupt id"));
             };
             let decision = resume.parse_decision().map_err(|reason| invalid(&reason))?;
-            reject_nul_in_decision("`payload`", &decision).map_err(|reason| invalid(&reason))?;
+            reject_nul_character(&decision)
+                .map_err(|reason| invalid(&format!("`payload`: {reason}")))?;
             let decisions = found.get_or_insert_with(|| ClientApprovalDecisions {
                 run: run.to_owned(),
                 last_seen,
@@ -284,9 +285,8 @@ impl AgUiMessage {
     }
 
     fn to_parts(&self) -> Result<Vec<Part>, String> {
-        self.content
-            .as_ref()
-            .map_or(Ok(Vec::new()), MessageContent::to_parts)
+        let content = self.content.as_ref();
+        content.map_or(Ok(Vec::new()), MessageContent::to_parts)
     }
 }
 

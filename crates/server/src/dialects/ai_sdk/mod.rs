@@ -122,13 +122,8 @@ pub(crate) async fn resume(
     };
     let reader = hub.event_reader(&principal, &open.id, 0).await?;
     let encoder = AiSdkStream::new(Some(session.0.clone()));
-    let response = RunResponse::new(
-        app.clone(),
-        principal,
-        open.id.as_str().into(),
-        Some(session),
-        reader,
-    );
+    let run = open.id.as_str().into();
+    let response = RunResponse::new(app.clone(), principal, run, Some(session), reader);
     let response = response.end_when_run_waits().into_stream(encoder);
     Ok(add_protocol_header(response))
 }

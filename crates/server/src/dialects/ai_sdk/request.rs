@@ -12,10 +12,8 @@ use switchboard_orchestration::tools::arguments::ClientContext;
 use utoipa::ToSchema;
 
 use super::super::{
-    conversation::{self, Conversation, invalid_messages},
-    runs::durable_request::{
-        ClientApprovalDecisions, ClientConversation, RegenerationRequest, reject_nul_in_decision,
-    },
+    conversation::{self, Conversation, invalid_messages, reject_nul_character},
+    runs::durable_request::{ClientApprovalDecisions, ClientConversation, RegenerationRequest},
 };
 use crate::{Parameters, Problem};
 
@@ -128,11 +126,9 @@ impl AiSdkRequest {
             return Ok(None);
         }
         for (call, decision) in &calls {
-            reject_nul_in_decision(
-                &format!("the decision about the tool call `{call}`"),
-                decision,
-            )
-            .map_err(invalid_messages)?;
+            reject_nul_character(decision).map_err(|why| {
+                invalid_messages(format!("the decision about the tool call `{call}`: {why}"))
+            })?;
         }
         let metadata = message.metadata.as_ref();
         let field = |name: &str| metadata.and_then(|metadata| metadata.get(name));

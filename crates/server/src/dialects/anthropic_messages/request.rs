@@ -139,7 +139,8 @@ impl AnthropicMessagesRequest {
         reject_unsupported_fields(&self.rest, is_ignorable_field)?;
         let choice = self.tool_choice.as_ref();
         let extension = self.switchboard.as_ref();
-        let parameters = Parameters {
+        let extension = extension.map(SwitchboardFields::to_run_parameters);
+        Ok(Parameters {
             temperature: self.temperature,
             top_p: self.top_p,
             stop: self.stop_sequences.clone().unwrap_or_default(),
@@ -151,11 +152,8 @@ impl AnthropicMessagesRequest {
             parallel_tool_use: choice
                 .and_then(|choice| choice.disable_parallel_tool_use)
                 .map(|disabled| !disabled),
-            ..extension
-                .map(SwitchboardFields::to_run_parameters)
-                .unwrap_or_default()
-        };
-        Ok(parameters)
+            ..extension.unwrap_or_default()
+        })
     }
 
     fn resolve_reasoning_effort(&self) -> Result<Option<ReasoningEffort>, Problem> {

@@ -51,13 +51,8 @@ impl EventEncoder for AnthropicMessagesStream {
             ClientEvent::RunStarted { event, model } => {
                 let model = self.model.get_or_insert_with(|| model.to_string());
                 // The token usage is unknown until the run has finished, so its counts are 0 here.
-                let message = message_json(
-                    &self.state.response_id(ID),
-                    model,
-                    &[],
-                    None,
-                    &Usage::default(),
-                );
+                let id = self.state.response_id(ID);
+                let message = message_json(&id, model, &[], None, &Usage::default());
                 write_event(&json!({"type": "message_start", "message": message}), out);
                 write_ping(event, out);
             }
@@ -83,11 +78,8 @@ impl EventEncoder for AnthropicMessagesStream {
     fn encode_run_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
         for call in waiting.iter().filter(|call| call.is_client_tool()) {
             self.write_block_start(&tool_use_block(&self.state, call, &json!({})), out);
-            let json = &call.client_input;
-            self.write_block_delta(
-                &json!({"type": "input_json_delta", "partial_json": json}),
-                out,
-            );
+            let delta = json!({"type": "input_json_delta", "partial_json": call.client_input});
+            self.write_block_delta(&delta, out);
             self.write_block_stop(out);
         }
         self.write_message_end("tool_use", None, out);
@@ -111,10 +103,8 @@ impl AnthropicMessagesStream {
     }
 
     fn write_block_stop(&mut self, out: &mut SseFrames) {
-        write_event(
-            &json!({"type": "content_block_stop", "index": self.next}),
-            out,
-        );
+        let stop = json!({"type": "content_block_stop", "index": self.next});
+        write_event(&stop, out);
         self.next += 1;
     }
 
@@ -214,13 +204,8 @@ pub(crate) fn response_json(
         tool_use_block(state, call, &input)
     }));
     let reason = report.map_or("tool_use", stop_reason);
-    let mut message = message_json(
-        &state.response_id(ID),
-        model,
-        &content,
-        Some(reason),
-        state.response_usage(report),
-    );
+    let (id, usage) = (state.response_id(ID), state.response_usage(report));
+    let mut message = message_json(&id, model, &content, Some(reason), usage);
     if let Some(report) = report {
         message["switchboard"] = run_details_json(report, true);
         if let Some(details) = stop_details(report) {

@@ -161,8 +161,9 @@ impl OpenAiChatRequest {
             (one, other) => one.or(other),
         };
         let extension = self.switchboard.as_ref();
+        let extension = extension.map(SwitchboardFields::to_run_parameters);
         let effort = self.reasoning_effort.as_deref();
-        let parameters = Parameters {
+        Ok(Parameters {
             temperature: self.temperature,
             top_p: self.top_p,
             seed: self.seed,
@@ -175,11 +176,8 @@ impl OpenAiChatRequest {
                 Some(StopSequences::One(text)) => vec![text.clone()],
                 Some(StopSequences::Several(texts)) => texts.clone(),
             },
-            ..extension
-                .map(SwitchboardFields::to_run_parameters)
-                .unwrap_or_default()
-        };
-        Ok(parameters)
+            ..extension.unwrap_or_default()
+        })
     }
 
     fn parse_tool_choice(&self) -> Result<Option<ToolChoice>, Problem> {
@@ -303,9 +301,8 @@ impl ChatMessage {
     }
 
     fn to_parts(&self) -> Result<Vec<Part>, String> {
-        self.content
-            .as_ref()
-            .map_or(Ok(Vec::new()), MessageContent::to_parts)
+        let content = self.content.as_ref();
+        content.map_or(Ok(Vec::new()), MessageContent::to_parts)
     }
 }
 

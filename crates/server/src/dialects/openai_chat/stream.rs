@@ -103,11 +103,8 @@ impl OpenAiChatStream {
         if let Some(refusal) = refusal_message(report) {
             self.write_delta(&json!({"refusal": refusal}), out);
         }
-        self.write_finish_chunk(
-            finish_reason(report),
-            self.state.response_usage(Some(report)),
-            out,
-        );
+        let usage = self.state.response_usage(Some(report));
+        self.write_finish_chunk(finish_reason(report), usage, out);
     }
 
     fn write_finish_chunk(&self, reason: &str, usage: &Usage, out: &mut SseFrames) {

@@ -74,11 +74,8 @@ impl EventEncoder for CollectedResponse {
     }
 
     fn encode_run_pause(&mut self, waiting: &[&ToolCallView], _: &mut SseFrames) {
-        let calls = waiting.iter().copied();
-        self.calls = calls
-            .filter(|call| call.is_client_tool())
-            .cloned()
-            .collect();
+        let calls = waiting.iter().filter(|call| call.is_client_tool());
+        self.calls = calls.map(|call| (*call).clone()).collect();
     }
 
     fn encode_run_interruption(&mut self, reason: &str, _: &mut SseFrames) {

@@ -281,12 +281,3 @@ async fn deliver_results_and_decisions(
     }
     Ok((paused_at, decided))
 }
-
-/// Rejects an approval decision that contains the character U+0000, which the store cannot keep.
-/// The error message begins with `field`.
-pub(crate) fn reject_nul_in_decision(
-    field: &str,
-    decision: &ApprovalDecision,
-) -> Result<(), String> {
-    reject_nul_character(decision).map_err(|why| format!("{field}: {why}"))
-}
