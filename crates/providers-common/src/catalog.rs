@@ -71,7 +71,7 @@ impl ModelEntry {
 ///
 /// These are list prices of standard requests. Batches are cheaper and priority requests are more
 /// expensive. Some providers charge more for requests with more than about 200,000 prompt tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct Prices {
     /// Price in US dollars per million prompt tokens that are neither read from nor written to the
     /// provider's prompt cache.

@@ -101,7 +101,8 @@ impl Chat<'_> {
 
     /// Collects the names that the Tab key completes: models, tools, servers, recipes and sessions.
     pub(super) async fn update_completion_names(&mut self) {
-        let catalog = self.list_available_tools().await;
+        let recording = &self.context.recording;
+        let catalog = recording.list_tools(&self.resources.host).await;
         let providers = &self.context.providers;
         let mut models = Vec::new();
         for provider in providers.iter() {
@@ -176,7 +177,8 @@ impl Chat<'_> {
     }
 
     async fn print_tools(&self, server: Option<&str>) -> Result<(), Failure> {
-        let catalog = self.list_available_tools().await;
+        let recording = &self.context.recording;
+        let catalog = recording.list_tools(&self.resources.host).await;
         // A replay starts no servers, so the recorded tools provide the server names.
         let origins = catalog.tools.iter().filter_map(|tool| tool.origin.as_ref());
         let recorded = origins.map(|origin| origin.server.clone());
@@ -289,7 +291,7 @@ impl Chat<'_> {
             print_note("this session has no questions yet");
             return Ok(());
         };
-        let store = self.conversations.sessions.shared_store();
+        let store = &self.conversations.sessions.store;
         let usage = describe_usage(&**store, &self.conversations.owner, &session.id).await?;
         self.print_command_output(&usage)
     }
@@ -304,7 +306,7 @@ impl Chat<'_> {
         let short: String = session.id.0.chars().take(18).collect();
         let name = file.map_or_else(|| format!("chat-{short}.md"), ToOwned::to_owned);
         let path = self.context.environment.working_dir.join(&name);
-        let store = self.conversations.sessions.shared_store();
+        let store = &self.conversations.sessions.store;
         let is_json = path
             .extension()
             .is_some_and(|it| it.eq_ignore_ascii_case("json"));

@@ -19,7 +19,7 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Args;
-use switchboard_domain::{Elicitor, ModelId, Session, SessionId, ToolCatalog};
+use switchboard_domain::{Elicitor, ModelId, Session, SessionId};
 use switchboard_orchestration::Agent;
 
 use crate::{
@@ -284,13 +284,6 @@ impl Chat<'_> {
 
     fn has_line_editor(&self) -> bool {
         self.editor.is_some()
-    }
-
-    async fn list_available_tools(&self) -> ToolCatalog {
-        self.context
-            .recording
-            .list_tools(&self.resources.host)
-            .await
     }
 
     fn print_greeting(&self) {

@@ -57,7 +57,7 @@ impl Chat<'_> {
     /// Continues a stored session: prints its last messages and offers to resume its unfinished
     /// run.
     async fn continue_session(&mut self, session: Session) -> Result<(), Failure> {
-        let store = self.conversations.sessions.shared_store();
+        let store = &self.conversations.sessions.store;
         let messages = store
             .load_messages(&self.conversations.owner, &session.id, 0)
             .await?;

@@ -51,17 +51,9 @@ struct ModelRow {
     missing_key: Option<String>,
     capabilities: ModelCapabilities,
     /// List prices of the model in US dollars per million tokens. `None` if they are unknown.
-    prices: Option<ModelPrices>,
+    prices: Option<catalog::Prices>,
     /// Date on which the provider retires the model (YYYY-MM-DD). `None` if no date is announced.
     deprecated_on: Option<&'static str>,
-}
-
-#[derive(Debug, Serialize)]
-struct ModelPrices {
-    input: Option<f64>,
-    output: Option<f64>,
-    cache_read: Option<f64>,
-    cache_write: Option<f64>,
 }
 
 pub(crate) async fn execute(
@@ -73,11 +65,10 @@ pub(crate) async fn execute(
     let providers = &context.providers;
     let wanted: Vec<&Provider> = match &args.provider {
         None => providers.iter().collect(),
-        Some(name) => vec![
-            providers
-                .find_provider(name)
-                .map_err(Failure::usage_error)?,
-        ],
+        Some(name) => {
+            let found = providers.find_provider(name);
+            vec![found.map_err(Failure::usage_error)?]
+        }
     };
     let mut rows = Vec::new();
     for provider in wanted {
@@ -106,17 +97,11 @@ pub(crate) async fn execute(
         }
         rows.extend(models.into_iter().map(|(name, capabilities)| {
             let entry = provider.find_catalogue_entry(&name);
-            let prices = entry.as_ref().map(|entry| entry.prices);
             ModelRow {
                 ready: missing_key.is_none(),
                 missing_key: missing_key.clone(),
                 capabilities,
-                prices: prices.map(|prices| ModelPrices {
-                    input: prices.input,
-                    output: prices.output,
-                    cache_read: prices.cache_read,
-                    cache_write: prices.cache_write,
-                }),
+                prices: entry.as_ref().map(|entry| entry.prices),
                 deprecated_on: entry.and_then(|entry| entry.deprecated_on),
                 model: ModelId::new(&*provider.name, name),
             }

@@ -180,7 +180,7 @@ async fn find_run<'c>(
 async fn list_open_runs(
     conversations: &SavedConversations,
 ) -> Result<Vec<RunRecord>, SessionStoreError> {
-    let store = conversations.sessions.shared_store();
+    let store = &conversations.sessions.store;
     let runs = store.list_runs(&conversations.owner, None, MAX_RUNS);
     let mut runs = runs.await?;
     runs.retain(|run| matches!(run.state, RunState::Waiting | RunState::Interrupted));
@@ -303,7 +303,7 @@ async fn list_runs(
 /// Returns a table row for each waiting or interrupted run. If the state of a run cannot be
 /// restored, prints a warning, and the row has neither a question nor pending calls.
 async fn run_rows(conversations: &SavedConversations) -> Result<Vec<RunRow>, SessionStoreError> {
-    let store = conversations.sessions.shared_store();
+    let store = &conversations.sessions.store;
     let mut rows = Vec::new();
     for record in list_open_runs(conversations).await? {
         let mut row = RunRow {

@@ -107,7 +107,7 @@ async fn run_sessions_command(
     context: &Context,
 ) -> Result<Code, Failure> {
     let owner = &Principal::default();
-    let store = sessions.shared_store();
+    let store = &sessions.store;
     let find = async |id: &str| {
         sessions
             .find_session(owner, id)
@@ -117,7 +117,7 @@ async fn run_sessions_command(
     match command {
         SessionsCommand::List(args) => {
             let all = store.list_sessions(owner, args.limit).await?;
-            let none = format!("no saved sessions in {}", sessions.store_location());
+            let none = format!("no saved sessions in {}", sessions.place);
             return print_table(args.output, &all, &none, |session| {
                 [
                     to_one_line(&session.id.0, 60),
@@ -185,7 +185,7 @@ async fn import_sessions(
     path: &Path,
     new_ids: bool,
 ) -> Result<(), Failure> {
-    let store = sessions.shared_store();
+    let store = &sessions.store;
     let ids = if new_ids {
         ImportIdPolicy::New
     } else {

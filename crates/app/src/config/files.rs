@@ -158,10 +158,6 @@ pub(crate) fn read_text_file(file: &Path) -> Result<String, ConfigError> {
     })
 }
 
-pub(crate) fn parse_document(file: &Path, text: &str) -> Result<Value, ConfigError> {
-    parse_by_extension(file, text).map_err(|problem| problem.into_config_error(file))
-}
-
 /// Replaces common I/O errors by errors without a suffix such as "(os error 2)" in the message.
 pub(crate) fn remove_os_error_code(error: io::Error) -> io::Error {
     match error.kind() {
@@ -171,19 +167,20 @@ pub(crate) fn remove_os_error_code(error: io::Error) -> io::Error {
     }
 }
 
-fn parse_by_extension(file: &Path, text: &str) -> Result<Value, Problem> {
+pub(crate) fn parse_document(file: &Path, text: &str) -> Result<Value, ConfigError> {
     // Some editors write a byte order mark at the start of the file, which parsers may reject.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let ending = file
         .extension()
         .map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-    match ending.as_deref() {
+    let parsed = match ending.as_deref() {
         // A YAML file that contains only comments is valid and gives an empty configuration.
         Some("yaml" | "yml") => parse_yaml(text),
         Some("toml") => parse_toml(text),
         Some("json") => parse_json(text),
         _ => Err(Problem::UnknownFormat),
-    }
+    };
+    parsed.map_err(|problem| problem.into_config_error(file))
 }
 
 // Each parser below omits a part of the library's error message: the quoted line of the file, which

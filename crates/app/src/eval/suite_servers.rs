@@ -27,7 +27,7 @@ use crate::{
     run_session::{
         context::{self, Context, context_values},
         failure::Failure,
-        servers::{Servers, program_path},
+        servers::{Servers, program_path, status::describe_unavailable_server},
     },
     storage::private_file::create_private_folder,
 };
@@ -82,11 +82,7 @@ impl StartedServers {
     pub(crate) fn unavailable_reason(&self, server: &str) -> Option<String> {
         let mut statuses = self.host.server_statuses().into_iter();
         let status = statuses.find(|it| it.name == server && !it.state.takes_calls())?;
-        let reason = status.reason.map(|reason| format!(": {reason}"));
-        let (state, reason) = (status.state.as_str(), reason.unwrap_or_default());
-        Some(format!(
-            "server `{server}` is not available ({state}){reason}"
-        ))
+        Some(describe_unavailable_server(&status))
     }
 }
 

@@ -32,40 +32,35 @@ impl Providers {
     /// Returns the model `named`. Without a name, returns the default model of the first provider
     /// with a key, else a model of a local Ollama server, else the demo model.
     pub(crate) async fn choose_model(&self, named: Option<&str>) -> anyhow::Result<ChosenModel> {
-        if let Some(text) = named {
-            let (provider, name) = self.resolve_model(text)?;
-            return self
-                .connect_model(provider, &name, ModelChoiceReason::Named)
-                .await;
-        }
+        let found = match named {
+            Some(text) => {
+                let (provider, name) = self.resolve_model(text)?;
+                Some((provider, name, ModelChoiceReason::Named))
+            }
+            None => self.find_default_model().await,
+        };
+        let Some((provider, name, reason)) = found else {
+            return Ok(ChosenModel {
+                model: Arc::new(DemoModel::new()),
+                reason: ModelChoiceReason::NothingElse,
+            });
+        };
+        let model = self.create_model(provider, &name).await?;
+        Ok(ChosenModel { model, reason })
+    }
+
+    /// Returns the default model of the first provider with a key, else a model of a local Ollama
+    /// server, with the provider and the reason of the choice.
+    async fn find_default_model(&self) -> Option<(&Provider, String, ModelChoiceReason)> {
         for provider in self.iter() {
             if let Some(model) = &provider.default_model
                 && let Readiness::Key(variable) = self.check_readiness(provider)
             {
-                return self
-                    .connect_model(provider, model, ModelChoiceReason::Key(variable))
-                    .await;
+                return Some((provider, model.clone(), ModelChoiceReason::Key(variable)));
             }
         }
-        if let Some((provider, model)) = self.find_local_model().await {
-            return self
-                .connect_model(provider, &model, ModelChoiceReason::Answers)
-                .await;
-        }
-        Ok(ChosenModel {
-            model: Arc::new(DemoModel::new()),
-            reason: ModelChoiceReason::NothingElse,
-        })
-    }
-
-    async fn connect_model(
-        &self,
-        provider: &Provider,
-        name: &str,
-        reason: ModelChoiceReason,
-    ) -> anyhow::Result<ChosenModel> {
-        let model = self.create_model(provider, name).await?;
-        Ok(ChosenModel { model, reason })
+        let (provider, model) = self.find_local_model().await?;
+        Some((provider, model, ModelChoiceReason::Answers))
     }
 
     /// Returns the provider with this name. The error for an unknown name suggests similar names.

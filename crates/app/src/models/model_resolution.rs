@@ -66,10 +66,7 @@ impl Providers {
     fn model_owner(&self, name: &str, is_usable: impl Fn(&Provider) -> bool) -> Option<&Provider> {
         let usable = || self.iter().filter(|provider| is_usable(provider));
         let configured = || {
-            let mut ids = self
-                .configured_models()
-                .iter()
-                .filter(|id| &*id.name == name);
+            let mut ids = self.configured.iter().filter(|id| &*id.name == name);
             ids.find_map(|id| usable().find(|provider| provider.name == *id.provider))
         };
         configured()

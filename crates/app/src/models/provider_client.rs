@@ -29,7 +29,9 @@ pub(crate) enum ProviderClient {
 
 /// Returns the environment variables of a vendor's SDK: the variables of the API key and the
 /// variable of the address.
-fn sdk_variable_names(kind: ProviderKind) -> (&'static [&'static str], Option<&'static str>) {
+pub(crate) fn sdk_variable_names(
+    kind: ProviderKind,
+) -> (&'static [&'static str], Option<&'static str>) {
     match kind {
         ProviderKind::Anthropic => (
             &[
@@ -66,12 +68,6 @@ pub(crate) fn api_key_variables(entry: &ProviderEntry) -> Vec<&str> {
         None if entry.kind == ProviderKind::Ollama || !is_vendor_server(entry) => Vec::new(),
         None => sdk_variable_names(entry.kind).0.to_vec(),
     }
-}
-
-/// Returns the environment variable from which the vendor's SDK reads the address of the server,
-/// such as `OPENAI_BASE_URL`. Returns `None` for servers of other vendors.
-pub(crate) fn address_variable(kind: ProviderKind) -> Option<&'static str> {
-    sdk_variable_names(kind).1
 }
 
 impl ProviderClient {

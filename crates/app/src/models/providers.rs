@@ -21,7 +21,7 @@ pub(crate) struct Providers {
     environment: Environment,
     providers: Vec<Provider>,
     /// Ids of the configured default model and of the configured fallback models.
-    configured: Vec<ModelId>,
+    pub(super) configured: Vec<ModelId>,
     /// Connections by provider name. Each connection is created at its first use.
     clients: Mutex<HashMap<String, Arc<ProviderClient>>>,
 }
@@ -112,17 +112,10 @@ impl Providers {
     }
 
     fn find_server_address(&self, entry: &ProviderEntry) -> Option<String> {
-        let variable = || {
-            self.environment
-                .get(provider_client::address_variable(entry.kind)?)
-        };
+        let (_, name) = provider_client::sdk_variable_names(entry.kind);
+        let variable = || self.environment.get(name?);
         let address = entry.base_url.as_deref().or_else(variable);
         address.map(str::to_owned)
-    }
-
-    /// Returns the default model and the fallback models of the configuration.
-    pub(crate) fn configured_models(&self) -> &[ModelId] {
-        &self.configured
     }
 
     /// Creates a model of a provider. Sends a request only to Ollama, which returns the

@@ -56,16 +56,13 @@ impl SavedConversations {
     /// Returns the session with exactly this id. `None` if it does not exist.
     pub(crate) async fn find_session(&self, id: &str) -> Result<Option<Session>, SessionsError> {
         let id = SessionId(id.to_owned());
-        Ok(self
-            .sessions
-            .shared_store()
-            .find_session(&self.owner, &id)
-            .await?)
+        let store = &self.sessions.store;
+        Ok(store.find_session(&self.owner, &id).await?)
     }
 
     /// Returns at most `limit` sessions of the terminal user, newest first.
     pub(crate) async fn list_sessions(&self, limit: u32) -> Result<Vec<Session>, SessionsError> {
-        let store = self.sessions.shared_store();
+        let store = &self.sessions.store;
         Ok(store.list_sessions(&self.owner, limit).await?)
     }
 
@@ -81,7 +78,7 @@ impl SavedConversations {
             created_at: Timestamp::now().to_string(),
             messages: 0,
         };
-        let store = self.sessions.shared_store();
+        let store = &self.sessions.store;
         let created = store.create_session(&self.owner, &session).await;
         match created {
             // Another process has just created the requested session, so it exists.
@@ -102,9 +99,8 @@ impl SavedConversations {
     ) -> Result<PersistedRun, DurableRunError> {
         let messages = vec![Arc::new(Message::user(question))];
         let parameters = args.run_parameters(context, agent).into_stored_value();
-        let begun = &self.durable_runs;
-        let begun = begun.begin_run(agent, session, messages, parameters);
-        begun.await
+        let runs = &self.durable_runs;
+        runs.begin_run(agent, session, messages, parameters).await
     }
 
     /// Returns the newest run of a session if it is not finished: the run waits for a decision, was
@@ -113,10 +109,9 @@ impl SavedConversations {
         &self,
         session: &SessionId,
     ) -> Result<Option<RunRecord>, SessionsError> {
-        let store = self.sessions.shared_store();
+        let store = &self.sessions.store;
         let runs = store.list_runs(&self.owner, Some(session), 1).await?;
-        let mut runs = runs.into_iter();
-        Ok(runs.find(|run| run.state != RunState::Finished))
+        Ok(runs.into_iter().find(|run| run.state != RunState::Finished))
     }
 
     /// Returns an error if a session has a run that is not finished.

@@ -23,7 +23,8 @@ use crate::{
     observe::AuditLog,
     run_session::{
         agent::AgentArgs, context::Context, recording::RecordingMode,
-        run_resources::startup_wait_time, unmatched_rules,
+        run_resources::startup_wait_time, servers::status::describe_unavailable_server,
+        unmatched_rules,
     },
     storage::{approval_decisions::SavedDecisions, recipes},
 };
@@ -91,20 +92,12 @@ impl AppEngine {
         Some(chosen.ok()?.model.id().clone())
     }
 
-    async fn list_available_tools(&self) -> ToolCatalog {
-        self.parts.recording.list_tools(&self.parts.host).await
-    }
-
     /// Returns an error message if a required server does not accept calls.
     fn missing_server_error(&self) -> Option<String> {
-        let servers = self.parts.host.server_statuses().into_iter();
-        let mut missing = servers.filter(|it| it.required && !it.state.takes_calls());
-        missing.next().map(|status| {
-            let reason = status.reason.map(|reason| format!(": {reason}"));
-            let (name, state) = (status.name, status.state.as_str());
-            let reason = reason.unwrap_or_default();
-            format!("required server `{name}` is not available ({state}){reason}")
-        })
+        let mut servers = self.parts.host.server_statuses().into_iter();
+        let missing = servers.find(|it| it.required && !it.state.takes_calls())?;
+        let problem = describe_unavailable_server(&missing);
+        Some(format!("required {problem}"))
     }
 }
 
@@ -198,7 +191,7 @@ impl Engine for AppEngine {
 
     async fn tool_catalog(&self) -> ToolCatalog {
         self.settled.clone().await;
-        self.list_available_tools().await
+        self.parts.recording.list_tools(&self.parts.host).await
     }
 
     async fn list_tool_ui_pages(&self) -> Vec<ToolPage> {

@@ -164,7 +164,7 @@ impl AppEngine {
     }
 
     async fn check_tool_names(&self, names: &[String]) -> Result<(), RunSettingsError> {
-        let catalog = self.list_available_tools().await;
+        let catalog = self.parts.recording.list_tools(&self.parts.host).await;
         let known: Vec<&str> = catalog
             .tools
             .iter()

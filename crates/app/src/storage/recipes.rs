@@ -53,7 +53,8 @@ pub(crate) fn find_recipe(
     name_or_file: &str,
     environment: &Environment,
 ) -> anyhow::Result<FoundRecipe> {
-    if is_recipe_file_name(name_or_file) {
+    let has_extension = has_recipe_extension(Path::new(name_or_file));
+    if has_extension || name_or_file.contains(['/', '\\']) {
         return read_recipe(&environment.working_dir.join(name_or_file));
     }
     find_recipe_by_name(name_or_file, environment)
@@ -114,10 +115,6 @@ pub(crate) fn list_recipes(environment: &Environment) -> anyhow::Result<Vec<Reci
     let mut seen = HashSet::new();
     entries.retain(|entry| seen.insert(entry.name.clone()));
     Ok(entries)
-}
-
-fn is_recipe_file_name(name: &str) -> bool {
-    name.contains(['/', '\\']) || has_recipe_extension(Path::new(name))
 }
 
 fn has_recipe_extension(file: &Path) -> bool {

@@ -19,8 +19,9 @@ const MAX_SESSIONS: u32 = 10_000;
 /// The configured session store with its location for messages. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenSessionStore {
-    store: Arc<Store>,
-    place: Arc<str>,
+    pub(crate) store: Arc<Store>,
+    /// The location of the store for messages, without a password.
+    pub(crate) place: Arc<str>,
 }
 
 /// An error of the whole session store or of the request for one session.
@@ -108,21 +109,12 @@ impl OpenSessionStore {
         })
     }
 
-    pub(crate) fn shared_store(&self) -> &Arc<Store> {
-        &self.store
-    }
-
     pub(crate) fn session_store(&self) -> Arc<dyn SessionStore> {
         Arc::clone(&self.store) as Arc<dyn SessionStore>
     }
 
     pub(crate) fn run_store(&self) -> Arc<dyn RunStore> {
         Arc::clone(&self.store) as Arc<dyn RunStore>
-    }
-
-    /// Returns the location of the store for messages, without a password.
-    pub(crate) fn store_location(&self) -> &str {
-        &self.place
     }
 
     /// Returns the session with this id, or the only session whose id begins with `id`. Returns an

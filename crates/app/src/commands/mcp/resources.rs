@@ -84,13 +84,8 @@ async fn list_resources(host: &McpHost, is_named: bool, form: ListFormat) -> Res
     let none = "no resources. Try `switchboard resources templates`";
     print_server_features(host, is_named, form, none, read, |server, it| {
         let name = it.title.as_ref().unwrap_or(&it.name);
-        format_resource_row(
-            server,
-            &it.uri,
-            it.media_type.as_deref(),
-            name,
-            it.description.as_deref(),
-        )
+        let (media_type, about) = (it.media_type.as_deref(), it.description.as_deref());
+        format_resource_row(server, &it.uri, media_type, name, about)
     })
     .await
 }
@@ -100,13 +95,8 @@ async fn list_templates(host: &McpHost, is_named: bool, form: ListFormat) -> Res
     let none = "no templates. Try `switchboard resources list`";
     print_server_features(host, is_named, form, none, read, |server, it| {
         let name = it.title.as_ref().unwrap_or(&it.name);
-        format_resource_row(
-            server,
-            &it.uri_template,
-            it.media_type.as_deref(),
-            name,
-            it.description.as_deref(),
-        )
+        let (media_type, about) = (it.media_type.as_deref(), it.description.as_deref());
+        format_resource_row(server, &it.uri_template, media_type, name, about)
     })
     .await
 }

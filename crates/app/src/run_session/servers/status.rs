@@ -17,6 +17,14 @@ pub(crate) fn warn_of_changed_tools(host: &McpHost) {
     }
 }
 
+/// Returns the message that a server does not accept tool calls, with its state and the reason.
+pub(crate) fn describe_unavailable_server(status: &ServerStatus) -> String {
+    let (name, state) = (&status.name, status.state.as_str());
+    let reason = status.reason.as_ref().map(|reason| format!(": {reason}"));
+    let reason = reason.unwrap_or_default();
+    format!("server `{name}` is not available ({state}){reason}")
+}
+
 /// Returns the warning about a server's changed tools. `None` if no tool has changed.
 pub(crate) fn changed_tools_warning(server: &str, changed: &[String]) -> Option<String> {
     let have = match changed.len() {
