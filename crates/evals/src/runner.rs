@@ -293,8 +293,8 @@ impl PlannedRun<'_> {
                 score,
                 steps: report.steps,
                 usage: report.usage,
-                unmetered: meter.unmetered_response_count(),
-                cost_usd: meter.total_cost_usd(),
+                unmetered: meter.unmetered,
+                cost_usd: meter.cost_usd,
                 duration_ms,
                 transcript,
             };
@@ -348,10 +348,8 @@ fn redact_turn(turn: &mut TurnResult, redaction: &Redaction) {
     }
     for call in &mut score.calls {
         call.input = redaction.redact_value(&call.input);
-        call.reason = call
-            .reason
-            .as_deref()
-            .map(|reason| redaction.redact_text(reason));
+        let reason = call.reason.as_deref();
+        call.reason = reason.map(|reason| redaction.redact_text(reason));
         call.result = redaction.redact_text(&call.result);
     }
 }

@@ -183,11 +183,8 @@ pub fn score_turn(
     });
     unmet.retain(|one| !unknown.values().any(|it| it == one));
     let not_executed = describe_unexecuted_calls(expected, &matchers, &assigned, &calls);
-    let forbidden: Vec<ToolPattern> = turn
-        .forbidden
-        .iter()
-        .map(|it| ToolPattern::new(it))
-        .collect();
+    let forbidden = turn.forbidden.iter().map(|it| ToolPattern::new(it));
+    let forbidden: Vec<ToolPattern> = forbidden.collect();
     let earlier = earlier.iter().filter(|call| !call.is_error);
     let mut known: Vec<&ToolCallRecord> = earlier.collect();
     let mut failed: Vec<&ToolCallRecord> = Vec::new();
@@ -207,7 +204,9 @@ pub fn score_turn(
             known.push(call);
         }
         let is_forbidden = |it: &ToolPattern| it.matches(call.server.as_deref(), &call.tool);
-        let is_unjudged = turn.calls.is_none() || is_builtin_tool_call(call) || is_retry;
+        // Built-in tools, such as tool search, have no server. Scenarios have no expectations about
+        // them.
+        let is_unjudged = turn.calls.is_none() || call.server.is_none() || is_retry;
         let (verdict, reason) = if forbidden.iter().any(is_forbidden) {
             let reason = "the tool is forbidden in this turn".to_owned();
             (Verdict::Forbidden, Some(reason))
@@ -405,12 +404,6 @@ pub(crate) fn call_outcome(call: &ToolCallRecord) -> CallOutcome {
         None if call.is_error => CallOutcome::Failed,
         None => CallOutcome::Successful,
     }
-}
-
-/// Returns whether the call is for a built-in tool, such as tool search. Scenarios have no
-/// expectations about built-in tools.
-fn is_builtin_tool_call(call: &ToolCallRecord) -> bool {
-    call.server.is_none()
 }
 
 fn result_excerpt(call: &ToolCallRecord) -> String {

@@ -165,7 +165,7 @@ impl BenchmarkQuestion {
             .iter()
             .map(|function| DeclaredTool {
                 name: function.name.clone(),
-                description: schema::add_python_note(&function.description),
+                description: function.description.clone() + schema::PYTHON_NOTE,
                 input_schema: schema::convert_parameters(&function.parameters),
                 result: Value::from("done"),
             });

@@ -3,13 +3,9 @@
 use serde_json::{Map, Value};
 
 /// Sentence that the benchmark adds to the description of each function in Python categories.
-const PYTHON: &str = " Note that the provided function is in Python 3 syntax.";
+pub(super) const PYTHON_NOTE: &str = " Note that the provided function is in Python 3 syntax.";
 /// Sentence that the benchmark adds to the description of each float parameter.
 const FLOAT: &str = " This is a float type value.";
-
-pub(super) fn add_python_note(text: &str) -> String {
-    format!("{text}{PYTHON}")
-}
 
 /// Converts the parameters of a benchmark function to a JSON Schema.
 pub(super) fn convert_parameters(parameters: &Map<String, Value>) -> Value {

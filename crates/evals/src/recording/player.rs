@@ -222,13 +222,11 @@ impl Player {
     /// Searches only conversations whose responses this player may replay.
     pub fn is_input_redacted(&self, tool_use: &str) -> bool {
         let state = self.lock_state();
+        let used = &state.used_conversations;
         let mut calls = state.model_calls.iter();
         calls.any(|call| {
             let mut ids = call.recorded.0.redacted_inputs.iter();
-            ids.any(|id| id == tool_use)
-                && self
-                    .rank_response(call, &state.used_conversations)
-                    .is_some()
+            ids.any(|id| id == tool_use) && self.rank_response(call, used).is_some()
         })
     }
 
@@ -335,11 +333,9 @@ impl Player {
         model: &ModelId,
         request: &CanonicalRequest,
     ) -> String {
+        let conversations = &state.used_conversations;
         let calls = state.model_calls.iter().filter(|call| {
-            call.recorded.0.model == *model
-                && self
-                    .rank_response(call, &state.used_conversations)
-                    .is_some()
+            call.recorded.0.model == *model && self.rank_response(call, conversations).is_some()
         });
         let (used, unused): (Vec<_>, Vec<_>) = calls.partition(|call| call.is_used);
         let is_repeated = used

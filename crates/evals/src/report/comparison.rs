@@ -158,10 +158,8 @@ impl ReportComparison {
             let scenarios = it.scenarios.iter().filter(|it| it.change == Change::Worse);
             sentences.extend(scenarios.map(|it| {
                 let (before, now) = (it.format_earlier_result(), it.format_later_result());
-                format!(
-                    "{model}: `{}` passed {before} before, {now} now",
-                    it.scenario
-                )
+                let scenario = &it.scenario;
+                format!("{model}: `{scenario}` passed {before} before, {now} now")
             }));
         }
         sentences
@@ -220,11 +218,8 @@ impl ModelComparison {
         };
         let (was, is) = (summarize(earlier), summarize(later));
         let change = |metric: Metric| {
-            MetricChange::compare_metric(
-                metric,
-                metric.value_in_summary(&was),
-                metric.value_in_summary(&is),
-            )
+            let (was, is) = (metric.value_in_summary(&was), metric.value_in_summary(&is));
+            MetricChange::compare_metric(metric, was, is)
         };
         Self {
             model: model.clone(),
@@ -273,12 +268,6 @@ impl MetricChange {
 impl ScenarioChange {
     fn is_in_both_reports(&self) -> bool {
         self.earlier.is_some() && self.later.is_some()
-    }
-
-    /// Returns whether the share of passed runs differs between both reports. Also returns `true`
-    /// if only one report has the scenario.
-    pub fn is_changed(&self) -> bool {
-        self.change != Change::Same
     }
 
     /// Returns the scenario's passed runs in the earlier report as text, such as `2 of 3`. Returns

@@ -139,10 +139,8 @@ fn calls_are_counted_by_outcome_and_verdict() {
 fn shares_without_calls_are_undefined() {
     let report = report(vec![(true, vec![turn(Vec::new(), 0, 0, 1, None)])]);
     let counts = report.summarize_models()[0].counts;
-    assert_eq!(
-        (counts.accuracy(), counts.hallucinated_call_share()),
-        (None, None)
-    );
+    let hallucinated = compute_share(counts.hallucinated, counts.calls);
+    assert_eq!((counts.accuracy(), hallucinated), (None, None));
 }
 
 #[test]

@@ -82,16 +82,6 @@ impl CallCounts {
     pub fn accuracy(&self) -> Option<f64> {
         compute_share(self.right, self.judged)
     }
-
-    /// Returns the share of hallucinated calls among all tool calls. `None` without calls.
-    pub fn hallucinated_call_share(&self) -> Option<f64> {
-        compute_share(self.hallucinated, self.calls)
-    }
-
-    /// Returns the share of unnecessary calls among all tool calls. `None` without calls.
-    pub fn unnecessary_call_share(&self) -> Option<f64> {
-        compute_share(self.unnecessary, self.calls)
-    }
 }
 
 /// Returns the share `part / whole`, or `None` if `whole` is 0.

@@ -9,8 +9,10 @@ pub(crate) struct UsageMeter {
     model: ModelId,
     /// Whether the current response contained text, reasoning or tool calls so far.
     has_content: bool,
-    unmetered: u32,
-    cost_usd: Option<f64>,
+    /// The number of responses for which the provider did not report all token counts.
+    pub(crate) unmetered: u32,
+    /// The total cost in US dollars. `None` if a price or a token count is unknown.
+    pub(crate) cost_usd: Option<f64>,
 }
 
 impl UsageMeter {
@@ -71,16 +73,6 @@ impl UsageMeter {
         self.unmetered += u32::from(!has_token_counts(usage));
         self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
     }
-
-    /// Returns the number of responses for which the provider did not report all token counts.
-    pub(crate) fn unmetered_response_count(&self) -> u32 {
-        self.unmetered
-    }
-
-    /// Returns the total cost in US dollars. `None` if a price or a token count is unknown.
-    pub(crate) fn total_cost_usd(&self) -> Option<f64> {
-        self.cost_usd
-    }
 }
 
 /// Returns the cost of a response in US dollars, or `None` if a price or token count is unknown. A
@@ -122,7 +114,7 @@ mod tests {
                 _ => None,
             });
         }
-        (meter.unmetered_response_count(), meter.total_cost_usd())
+        (meter.unmetered, meter.cost_usd)
     }
 
     fn started(model: &str) -> Value {

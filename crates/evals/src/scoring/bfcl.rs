@@ -55,12 +55,8 @@ pub(crate) fn score_turn(
             outcome => outcome,
         };
         if is_unknown[position] {
-            return ScoredCall::new(
-                call,
-                accepted,
-                Verdict::Unknown,
-                describe_redacted_arguments(call),
-            );
+            let reason = describe_redacted_arguments(call);
+            return ScoredCall::new(call, accepted, Verdict::Unknown, reason);
         }
         if assigned[position].is_some() {
             return ScoredCall::new(call, accepted, Verdict::Right, None);

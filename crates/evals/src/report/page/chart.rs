@@ -99,12 +99,10 @@ pub(super) fn turn_duration_bars(summary: &[ModelSummary]) -> Vec<ChartBar> {
             return ChartBar::new(label, "no turns".to_owned(), &[]);
         };
         let (text, slow_text) = (format_duration(median), format_duration(slow));
+        let rest = slow.saturating_sub(median);
         let shares = [
             ("f-main", compute_share(median, longest)),
-            (
-                "f-soft",
-                compute_share(slow.saturating_sub(median), longest),
-            ),
+            ("f-soft", compute_share(rest, longest)),
         ];
         ChartBar::new(label, format!("{text}, p95 {slow_text}"), &shares)
     };

@@ -148,16 +148,11 @@ fn build_comparison(earlier: &Report, later: &Report) -> Value {
     let models = found.models.iter().map(|model| {
         let metrics = model.metrics.iter().map(|it| {
             let (before, now) = (it.format_earlier_result(), it.format_later_result());
-            (
-                it.metric.display_name(),
-                before,
-                now,
-                it.format_result_difference(),
-                it.change,
-            )
+            let (name, difference) = (it.metric.display_name(), it.format_result_difference());
+            (name, before, now, difference, it.change)
         });
-        let changed = model.scenarios.iter().filter(|it| it.is_changed());
-        let changed = changed.map(|it| {
+        let scenarios = model.scenarios.iter();
+        let changed = scenarios.filter(|it| it.change != Change::Same).map(|it| {
             let run =
                 (it.change == Change::Worse).then(|| failed_run_number(later, model, &it.scenario));
             let (before, now) = (it.format_earlier_result(), it.format_later_result());
