@@ -12,8 +12,8 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::primitives::error::{StartError, root_cause};
 
 const MAX_REDIRECTS: usize = 5;
-/// Time after which an idle connection in the pool is closed. A request on a connection that is
-/// older than a restart of the server would fail.
+/// Idle time after which a connection in the pool is closed. If the server restarts during the idle
+/// time, the next request on the connection fails.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Lower-case names of the headers that the MCP client sets on each request. A configuration that
 /// contains one of them is rejected.

@@ -1,4 +1,4 @@
-//! HTTP client for OAuth. The guard checks each URL, and response size and time are limited.
+//! HTTP client for OAuth. Checks each URL with `NetworkGuard`, and limits response size and time.
 
 pub(crate) mod ssrf_guard;
 
@@ -23,7 +23,7 @@ use crate::{
 /// Time limit of an OAuth HTTP request, including the response body.
 const TIMEOUT: Duration = Duration::from_secs(15);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum size in bytes of a metadata or token response, which needs a few kilobytes.
+/// Maximum size in bytes of a metadata or token response. Usual responses have a few kilobytes.
 const MAX_ANSWER: usize = 256 * 1024;
 const MAX_REDIRECTS: usize = 3;
 
@@ -190,7 +190,7 @@ pub(super) fn bad_response(what: &'static str, url: &Url, reason: impl Display) 
 
 /// Encodes name-value pairs as `application/x-www-form-urlencoded`.
 pub(super) fn encode_form(pairs: &[(&str, &str)]) -> String {
-    // A dummy URL encodes the form, because reqwest exports no form encoder other than `Url`.
+    // The form is encoded as the query of a dummy URL: reqwest exports no other form encoder.
     let Ok(mut carrier) = Url::parse("http://h/") else {
         return String::new();
     };

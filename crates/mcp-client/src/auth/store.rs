@@ -134,19 +134,19 @@ pub trait TokenStore: fmt::Debug + Send + Sync {
         principal: &str,
     ) -> Result<Vec<(GrantKey, StoredGrant)>, StoreError>;
 
-    /// Stores a grant, and replaces an earlier grant with the same key.
+    /// Stores a login (grant), and replaces an earlier login with the same key.
     async fn save_grant(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError>;
 
-    /// Removes the grant with a key. Returns `false` if there was none.
+    /// Removes the stored login (grant) with a key. Returns `false` if none was stored.
     async fn remove_grant(&self, key: &GrantKey) -> Result<bool, StoreError>;
 
-    /// Locks the grant with a key, and waits while another caller holds the lock. The OAuth session
-    /// of a server holds the lock while it changes the tokens, because a refresh token works only
+    /// Locks the stored login (grant) with a key, and waits while another caller holds the lock. An
+    /// OAuth session holds the lock while it changes the tokens, because a refresh token works only
     /// once. Dropping the returned lock releases it.
     async fn lock_grant(&self, key: &GrantKey) -> Result<StoreLock, StoreError>;
 }
 
-/// Lock that prevents concurrent changes of a grant. Dropping it releases the lock.
+/// Lock that prevents concurrent changes of a stored login. Dropping it releases the lock.
 pub type StoreLock = Box<dyn Send + Sync>;
 
 /// Error of a [`TokenStore`].
@@ -224,7 +224,7 @@ fn read_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretStrin
     String::deserialize(deserializer).map(Into::into)
 }
 
-/// JSON record of a grant together with its key and a format version.
+/// JSON record of a stored login (grant) with its key and a format version.
 #[derive(Serialize, Deserialize)]
 struct GrantRecord<K, G> {
     version: u32,
@@ -236,7 +236,7 @@ struct GrantRecord<K, G> {
 
 const VERSION: u32 = 1;
 
-/// Serializes a grant to JSON for a token store. The text contains all its secrets.
+/// Serializes a stored login (grant) to JSON for a token store. The text contains all its secrets.
 pub fn serialize_grant(key: &GrantKey, grant: &StoredGrant) -> SecretString {
     let version = VERSION;
     let record = GrantRecord {
@@ -250,8 +250,8 @@ pub fn serialize_grant(key: &GrantKey, grant: &StoredGrant) -> SecretString {
         .into()
 }
 
-/// Parses a record that [`serialize_grant`] created. Returns `None` for other text and other
-/// versions.
+/// Parses a record that [`serialize_grant`] created. Returns `None` for other text and for another
+/// format version.
 pub fn parse_grant(text: &str) -> Option<(GrantKey, StoredGrant)> {
     let record: GrantRecord<GrantKey, StoredGrant> = serde_json::from_str(text).ok()?;
     (record.version == VERSION).then_some((record.key, record.grant))

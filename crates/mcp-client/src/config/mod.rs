@@ -213,7 +213,7 @@ impl ServerConfig {
         hidden
     }
 
-    /// Returns a redactor for the [hidden values](Self::values_to_redact) and for the secrets of
+    /// Returns a redactor for the [secret values](Self::values_to_redact) and for the secrets of
     /// [`redactor`](Self::redactor).
     pub(crate) fn server_redactor(&self) -> Redactor {
         let hidden = self.values_to_redact();

@@ -28,14 +28,14 @@ const UNUSABLE: &str = "$unusable";
 /// milliseconds, as in Gemini CLI.
 const MAX_SECONDS: f64 = 3600.0;
 
-/// Effect of a key that filters tools in the format of another MCP host.
+/// Effect of a tool filter, such as the key `includeTools`, in the file of another MCP host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ToolFilter {
-    /// The key makes only the listed tools available.
+    /// Only the tools in the list are available, as with `includeTools`.
     Allow,
-    /// The key makes all tools except the listed ones available.
+    /// All tools except those in the list are available, as with `excludeTools`.
     Exclude,
-    /// The effect of the key is unknown, so the server is not used.
+    /// The key looks like a tool filter, but its effect is unknown, so the server is not used.
     Unsupported,
 }
 
@@ -54,7 +54,7 @@ fn parse_tool_filter(key: &str) -> Option<ToolFilter> {
         | "tools" => Some(ToolFilter::Allow),
         "excludetools" | "excludedtools" | "disabledtools" | "disallowedtools" | "blockedtools"
         | "deniedtools" => Some(ToolFilter::Exclude),
-        // Keys for automatic approval contain tool names, but do not filter the tools.
+        // Keys such as `alwaysAllow` list tools for automatic approval, but do not filter them.
         _ if normalized.contains("auto") || normalized.contains("always") => None,
         _ => (normalized.contains("tool") && LIMITS.iter().any(|word| normalized.contains(word)))
             .then_some(ToolFilter::Unsupported),

@@ -16,7 +16,7 @@ use crate::config::{
     read::{self, RawServerEntry, deserialize_converted, join_path},
 };
 
-/// Type of connection to a configured server.
+/// Type of connection to a configured server: a child process or HTTP.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransportKind {
     Stdio,
@@ -32,7 +32,7 @@ impl TransportKind {
     }
 }
 
-/// Maximum connect time-out that is derived from the configured `timeout` of a server.
+/// Maximum connect time-out that results from the key `timeout` of a server.
 const MAX_DERIVED_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Server entry in the Switchboard format, as serde deserializes it before validation.

@@ -79,13 +79,13 @@ struct TokenState {
     /// Login with the current tokens. `None` if the store has no login or is not loaded yet.
     current: Option<StoredLogin>,
     is_loaded: bool,
-    /// New token that the server has not accepted yet, and how the client obtained it. The session
-    /// compares the next rejected token with it, to prevent an endless loop of token requests if
-    /// the server rejects every token.
+    /// New token that the server has not accepted yet, and its origin (renewal or login). If the
+    /// server rejects this token too, the session does not obtain another one in the same way.
+    /// Otherwise a server that rejects every token would cause an endless loop.
     unproven: Option<(SecretString, TokenOrigin)>,
-    /// Time of the last failure that only a login by a person can solve, and the required scopes.
-    /// Requests that the server rejected before that time fail with [`AuthError::NeedsLogin`] and
-    /// these scopes, without another attempt to log in.
+    /// Time of the last failure with [`AuthError::NeedsLogin`], and the scopes in that error.
+    /// Requests that waited for a new token at that time fail with the same error, without another
+    /// attempt to log in.
     needs_person: Option<(Instant, Vec<String>)>,
     /// Whether a person declined a login. Further calls then do not start another login.
     declined: bool,
@@ -182,8 +182,8 @@ impl Session {
         }
         let stored = match self.load_usable_logins().await {
             Ok(stored) => stored.into_iter().next(),
-            // The request is sent without a token, because most servers need none. A server that
-            // needs a token rejects the request.
+            // If the tokens cannot be loaded, the request is sent without one: most servers need no
+            // token, and the others reject the request.
             Err(error) => {
                 tracing::warn!(server = self.name, %error, "failed to load tokens");
                 return None;
@@ -211,8 +211,8 @@ impl Session {
         let unproven = known.unproven.take();
         known.unproven = match origin {
             Some(origin) => token.clone().map(|token| (token, origin)),
-            // The loaded token may be one that another request has just obtained. Then the token
-            // stays in `unproven` until the server accepts it.
+            // The loaded token may be the one in `unproven`, if another request has just stored it.
+            // Then it stays there until the server accepts it.
             None => unproven.filter(|(unproven, _)| is_same_token(Some(unproven), token.as_ref())),
         };
         known.current = Some(current);
