@@ -74,7 +74,7 @@ pub(crate) struct AuthorizedClient {
     pub(crate) http: Client,
     /// OAuth session that provides the access token. `None` sends no token.
     pub(crate) session: Option<Arc<SessionHandle>>,
-    /// State of the event stream on which the server sends its own messages.
+    /// State of the HTTP GET event stream on which the server sends requests and notifications.
     pub(crate) stream: ServerStream,
 }
 

@@ -44,15 +44,14 @@ pub(crate) struct RequestContext {
 /// Call that a request from a server may belong to.
 #[derive(Clone)]
 pub(crate) struct CandidateCall {
-    /// Id of the client request that had no answer yet when the server sent its request. `None` if
-    /// the server sent its request in the result of a call (2026-07-28), so that no request of the
-    /// client is open.
+    /// Id of the client's unanswered request for this call. `None` if the server requested input in
+    /// the result of the call (2026-07-28): that result has answered the client's request.
     pub(crate) request: Option<RequestId>,
     pub(crate) call: Arc<CallContext>,
 }
 
 impl RequestContext {
-    /// Creates the context of a request that a server sends in the result of a call.
+    /// Creates the context of an input request in the result of `call`, which belongs to `call`.
     pub(crate) fn from_call(call: &Arc<CallContext>) -> Self {
         let call = CandidateCall {
             request: None,

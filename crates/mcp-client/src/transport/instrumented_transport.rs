@@ -33,8 +33,8 @@ use crate::transport::{
 #[derive(Clone)]
 pub(crate) struct ProgressListener(pub(crate) ProgressSink);
 
-/// Marker in the `data` of an error that arrived without a request id. Such a server did not read
-/// the request as far as its id.
+/// Marker that the transport adds to the `data` of an error without a usable request id. A server
+/// sends such an error if it did not read the request as far as its id.
 const UNREAD: &str = "switchboard/unread";
 
 /// Returns whether an error has the marker [`UNREAD`], so the server did not read the request.
@@ -53,8 +53,8 @@ pub(crate) struct InstrumentedTransport<T> {
     /// Request id of the last `server/discover`. `None` before that request, and after `initialize`
     /// was sent.
     discovery: Option<RequestId>,
-    /// Request id of a `server/discover` without an answer, after which rmcp sent `initialize`.
-    /// rmcp would mistake a late answer to it for the answer to `initialize`.
+    /// Request id of an unanswered `server/discover`, after which rmcp sent `initialize`. A late
+    /// answer to this request is dropped, because rmcp would use it as the answer to `initialize`.
     late_discovery: Option<RequestId>,
 }
 
@@ -221,8 +221,8 @@ impl<T> InstrumentedTransport<T> {
                 calls: vec![call],
                 others: false,
             },
-            // The call that the request names is not open, so the request may belong to any call,
-            // even an unlisted one.
+            // The call that the request names is not open. So the request may belong to any
+            // recorded call, or to a call that is not recorded (`others`).
             None => RequestContext {
                 others: true,
                 ..self.open_requests.candidate_calls()

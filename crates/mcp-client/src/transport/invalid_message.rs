@@ -118,8 +118,8 @@ struct TopLevelFields {
 }
 
 impl TopLevelFields {
-    /// Scans the fields before the first syntax error. Values other than the id are skipped without
-    /// recursion, and their numbers may be out of range.
+    /// Scans the fields before the first syntax error. Skips all values except the id, so that deep
+    /// nesting and numbers out of range are not errors.
     fn scan_fields(text: &[u8]) -> Self {
         let mut fields = Self::default();
         let mut text = serde_json::Deserializer::from_slice(text);

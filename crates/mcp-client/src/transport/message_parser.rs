@@ -7,8 +7,8 @@ use rmcp::model::{
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Answer to a tool call. An answer with other fields is not parsed to this type, because rmcp may
-/// read it as another kind of result.
+/// Answer to a tool call. Unknown fields are errors, because rmcp may parse an answer with such
+/// fields as another kind of result.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolCallResponse {

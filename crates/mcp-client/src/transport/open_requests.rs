@@ -8,8 +8,7 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::transport::call_context::{CallContext, CandidateCall, RequestContext};
 
-/// Time after the cancellation of an unanswered call during which the server may still send
-/// requests for this call.
+/// Time during which the server may still send requests for a call that the client cancelled.
 const ABANDONED_TIME: Duration = Duration::from_mins(10);
 
 /// Requests without an answer on one connection. The transport records requests and answers in
@@ -23,7 +22,7 @@ type Listener = (ProgressToken, ProgressSink);
 
 struct OpenRequest {
     id: RequestId,
-    /// Call during which the server may send requests. `None` if it must not send any.
+    /// Call that this request belongs to. `None` if the server must not send requests during it.
     call: Option<Arc<CallContext>>,
     /// Receiver of progress reports for this request. `None` if the caller needs no reports.
     progress: Option<Listener>,

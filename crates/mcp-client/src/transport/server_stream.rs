@@ -1,4 +1,4 @@
-//! The event stream on which an HTTP server of version 2025-11-25 or older sends its own messages.
+//! The HTTP GET event stream, on which servers up to 2025-11-25 send requests and notifications.
 //!
 //! rmcp opens the stream after the handshake, possibly after the first call. Many servers send
 //! their requests on this stream, even during a call, and lose them while it is not open. The call
@@ -23,7 +23,7 @@ const OPEN_TIMEOUT: Duration = Duration::from_millis(500);
 pub(crate) struct ServerStream(Arc<watch::Sender<Option<bool>>>);
 
 impl ServerStream {
-    /// Records that the server started a session, for which rmcp then requests the stream.
+    /// Records that the server started a session. rmcp then requests the stream of this session.
     pub(crate) fn record_session_start(&self) {
         self.0.send_modify(|is_answered| {
             is_answered.get_or_insert(false);

@@ -73,15 +73,15 @@ struct LineWriter {
 struct LineQueue {
     /// Queued bytes that are not written yet.
     bytes: BytesMut,
-    /// Number of bytes that were ever queued.
+    /// Total number of bytes that were queued since the start, written or not.
     queued: u64,
-    /// Number of bytes that were ever written.
+    /// Total number of bytes that were written since the start.
     written: u64,
 }
 
 impl LineWriter {
-    /// Queues a message. Returns the total number of bytes that were ever queued, including this
-    /// message. [`Self::write_queued_bytes`] takes this number as `end`.
+    /// Queues a message. Returns the new total number of queued bytes (`queued`), which is the
+    /// argument `end` of [`Self::write_queued_bytes`] for this message.
     fn queue_message(&self, message: &ClientJsonRpcMessage) -> io::Result<u64> {
         let line = serde_json::to_vec(message)?;
         let mut queue = lock_mutex(&self.queue);
@@ -91,9 +91,9 @@ impl LineWriter {
         Ok(queue.queued)
     }
 
-    /// Writes queued bytes until `end` bytes were ever written. An error means that the server has
-    /// not received the line that ends there. If the future is dropped, the bytes that are not
-    /// written stay in the queue.
+    /// Writes queued bytes until the total number of written bytes is `end` or more. An error means
+    /// that the server has not received the line that ends there. If the future is dropped, the
+    /// bytes that are not written stay in the queue.
     async fn write_queued_bytes(&self, end: u64) -> io::Result<()> {
         let writing = async {
             let mut pipe = self.pipe.lock().await;
