@@ -54,8 +54,8 @@ impl Deadline {
         self.limits.idle.unwrap_or(self.limits.total)
     }
 
-    /// Returns the time at which a wait must end that starts now. Progress reports during the wait
-    /// do not change this time.
+    /// Returns the end of a wait that starts now: the end of the idle limit or of the total limit,
+    /// whichever is earlier. Progress reports during the wait do not move this end.
     pub(crate) fn wait_end_time(&self) -> Instant {
         match self.limits.idle {
             Some(idle) => self.end_time().min(Instant::now() + idle),

@@ -22,7 +22,7 @@ use crate::{
 /// Maximum number of times that one request is sent if the server requests more input each time.
 /// rmcp uses the same limit.
 const MAX_ROUNDS: usize = 10;
-/// Pause before a request is repeated, if the server asked for a repetition but not for input.
+/// Pause before a request is repeated if the server's result requests a repetition but no input.
 const ROUND_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Sends a request and returns its result. If the server requests input first, collects the input
@@ -105,8 +105,7 @@ async fn add_input_responses(request: &mut ClientRequest, input: CollectedInput)
             let params = &mut request.params;
             (&mut params.input_responses, &mut params.request_state)
         }
-        // In MCP, only the three requests above have fields for input. Other requests are repeated
-        // unchanged.
+        // In MCP, other requests have no fields for input, so they are repeated unchanged.
         _ => return,
     };
     *input_responses = responses;

@@ -112,8 +112,8 @@ impl CircuitBreakers {
         lock_mutex(&self.breakers).server = Breaker::default();
     }
 
-    /// Returns the server state that results from open circuit breakers, and its reason. Returns
-    /// `None` if all breakers are closed.
+    /// Returns the server state that open circuit breakers cause, with the reason. Returns `None`
+    /// if all breakers are closed.
     pub(crate) fn derive_server_state(&self) -> Option<(ServerState, String)> {
         let breakers = lock_mutex(&self.breakers);
         if breakers.server.open.is_some() {

@@ -78,7 +78,7 @@ impl ConnectionHandler {
     }
 }
 
-/// Returns the calls that a server request may belong to, which the transport added to the message.
+/// Returns the calls that a server request may belong to, from the extensions of the message.
 fn request_context(mcp: &McpContext<RoleClient>) -> Option<RequestContext> {
     mcp.extensions.get::<RequestContext>().cloned()
 }

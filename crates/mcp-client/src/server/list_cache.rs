@@ -28,7 +28,7 @@ pub(crate) enum ListKind {
 }
 
 impl ListKind {
-    /// Returns the kind of cached list that a request method reads. Tool lists are not cached.
+    /// Returns the list kind for a method such as `prompts/list`. `None` for lists without a cache.
     fn from_method(method: &str) -> Option<Self> {
         match method {
             "prompts/list" => Some(Self::Prompts),

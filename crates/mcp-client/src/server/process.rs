@@ -39,7 +39,7 @@ use crate::{
 
 /// Time limit for the processes of a group to end after they were killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
-/// Interval of checks whether a process group is empty, which the operating system does not report.
+/// Interval of checks whether a process group is empty. The operating system does not report this.
 const GROUP_POLL: Duration = Duration::from_millis(10);
 /// Time limit to read the rest of a server's standard error after its process has exited.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(300);

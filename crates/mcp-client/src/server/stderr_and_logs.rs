@@ -23,8 +23,8 @@ pub(crate) const MAX_LINES: usize = 20;
 pub(crate) const MAX_LOGS: usize = 50;
 /// Maximum size in bytes of a stored line or log message. Longer text is cut.
 const MAX_SIZE: usize = 2000;
-/// Number of bytes of a line of standard error that are searched for secrets before the line is cut
-/// to [`MAX_SIZE`]. It exceeds the size of a stored line by more than the length of a secret.
+/// Number of bytes of a standard error line in which secrets are redacted. The line is then cut to
+/// [`MAX_SIZE`]. The first limit is much larger, so that a secret at the second limit is complete.
 const MAX_READ: usize = 16 * 1024;
 
 /// Log message that an MCP server sent. The text is untrusted. Secrets and control characters other

@@ -324,7 +324,7 @@ fn build_status_reason(server: &Server, cause: String) -> StatusReason {
     }
 }
 
-/// Waits for the exit of the process and describes it. Waits forever for an HTTP server.
+/// Waits for the exit of the process and describes it. Never returns for an HTTP server.
 async fn wait_for_process_exit(process: &mut Option<ServerProcess>) -> String {
     match process {
         Some(process) => process.wait_for_exit().await,

@@ -18,7 +18,7 @@ use crate::{
 /// Error code of the MCP error `URLElicitationRequiredError`.
 const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
-/// Waits in seconds before each repetition of a call that needs a URL elicitation, about five
+/// Pauses in seconds before the repetitions of a call that needs a URL elicitation, about five
 /// minutes in total. A repetition is safe, because such a call has had no effect.
 const WAITS: [u64; 8] = [5, 10, 20, 40, 60, 60, 60, 60];
 

@@ -50,8 +50,8 @@ pub(crate) fn may_belong_to_server(name: &str, server: &str) -> bool {
 }
 
 /// Returns whether `plain`, a name without a hash, identifies exactly one tool of one server. The
-/// first `__` in it must end the server name. It must not end like a hash, because it could then be
-/// the hashed name of another tool.
+/// first `__` in `plain` must end the server name. `plain` must not end like a hash, because it
+/// could then be the hashed name of another tool.
 fn is_unambiguous_name(server: &str, tool: &str, plain: &str) -> bool {
     !server.is_empty()
         && !tool.is_empty()

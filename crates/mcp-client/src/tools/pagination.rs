@@ -38,7 +38,7 @@ impl Freshness {
         self.ttl.saturating_sub(self.received.elapsed())
     }
 
-    /// Returns whether a time to live above zero was declared and is over.
+    /// Returns whether the list has expired. Always `false` for a list with a time to live of zero.
     pub(crate) fn has_expired(&self) -> bool {
         !self.ttl.is_zero() && self.remaining_ttl().is_zero()
     }

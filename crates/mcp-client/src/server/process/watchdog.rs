@@ -105,9 +105,9 @@ impl WatchdogState {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
             Err(error) => {
-                // The write fails because the pipe is full, after a signal has stopped the shell.
-                // The shell must not be replaced: when it continues and finds its pipe closed, it
-                // kills all its groups.
+                // The pipe is full, because a signal such as `SIGSTOP` has suspended the shell. The
+                // shell must not be replaced: when it continues and finds its pipe closed, it kills
+                // all its groups.
                 tracing::debug!(%error, "the watchdog does not read its input");
                 true
             }

@@ -63,7 +63,8 @@ pub(crate) async fn subscribe(
     }
 }
 
-/// Returns a filter with the list changes that a server of version 2026-07-28 can report, if any.
+/// Returns the list changes to subscribe to: all that the server supports. Returns `None` for a
+/// server older than 2026-07-28, and for one that supports none.
 fn supported_list_changes(info: &ServerPeerInfo) -> Option<SubscriptionFilter> {
     if info.protocol_version.has_initialize() {
         return None;
@@ -88,8 +89,8 @@ async fn handle_list_changes(
             biased;
             () = unsubscribe.cancelled() => {
                 let _ = subscription.cancel().await;
-                // Some servers cannot end a subscription after their input is closed, and then do
-                // not exit. The answer to a ping shows that the subscription has ended.
+                // Waits for the end of the subscription, which the answer to a ping shows. Some
+                // servers cannot end it after their input is closed, and then do not exit.
                 if server.config.transport.is_stdio() {
                     let _ = connection.send_request(ping_request(connection), None).await;
                 }

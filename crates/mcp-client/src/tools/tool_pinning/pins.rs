@@ -37,8 +37,8 @@ impl PinnedTools {
         Self(Mutex::new(pins.collect()))
     }
 
-    /// Pins the tools that have no pin yet. Returns an event for each tool whose definition has
-    /// changed since the last update.
+    /// Stores a pin (fingerprint of the definition) for each tool without a pin. Returns an event
+    /// for each tool whose definition has changed since the last update.
     pub(crate) fn update_pins(&self, server: &str, tools: &ServerTools) -> Vec<ToolHostChange> {
         let mut pins = lock_mutex(&self.0);
         let redefined = tools.model_tools().filter_map(|tool| {
