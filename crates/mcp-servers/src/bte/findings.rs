@@ -25,8 +25,8 @@ use crate::{
 /// Value of the field `data.source` of all nodes and edges from this server. It marks the origin of
 /// their data.
 const SOURCE: &str = "bte";
-/// Maximum number of alternative ids of a node. The same maximum applies to its alternative names.
-/// Some nodes have hundreds of both, and further ones are dropped.
+/// Maximum number of alternative ids of a node, and of its alternative names. Some nodes have
+/// hundreds of them. Further ids and names are dropped.
 const MAX_NAMES: usize = 20;
 /// Maximum number of publications of one edge. Further publications are dropped.
 const MAX_PUBLICATIONS: usize = 100;
@@ -49,7 +49,7 @@ pub(super) struct QueryFindings {
     pub(super) results: IndexMap<Vec<String>, QueryResult>,
     /// Number of edges that were ignored because they state only that two names occur in one text.
     pub(super) co_occurrence: usize,
-    /// Number of nodes, edges and results that were ignored because of an invalid form.
+    /// Number of nodes, edges and results that were ignored because they are invalid.
     pub(super) unreadable: usize,
     /// Warnings and errors that the service logged.
     pub(super) warnings: Vec<String>,
@@ -69,8 +69,8 @@ pub(super) struct QueryResult {
 }
 
 impl QueryFindings {
-    /// Adds the response to one query. `known` is the key of the first node of the query graph that
-    /// has ids. Each result lists the nodes that match this query node first.
+    /// Adds the response to one query. `known` is the key, such as `n0`, of the first node of the
+    /// query graph that has ids. Each result lists the nodes that match this query node first.
     pub(super) fn add_response(&mut self, response: Response, known: &str) {
         let knowledge = response.message.knowledge_graph.unwrap_or_default();
         for (id, value) in knowledge.nodes {

@@ -1,5 +1,5 @@
 //! `bte`: queries about genes, diseases, drugs and other things to `BioThings` Explorer or another
-//! TRAPI service.
+//! service with the TRAPI interface (Translator Reasoner API).
 
 mod biolink;
 mod client;

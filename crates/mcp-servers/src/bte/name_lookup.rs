@@ -1,4 +1,4 @@
-//! The tool `lookup_name`, which finds the CURIEs of a name with a name resolver
+//! The tool `lookup_name`, which finds the ids (CURIEs) of a name with a name resolver
 //! (<https://github.com/NCATSTranslator/NameResolution>, `GET /lookup`).
 
 use std::fmt::Write as _;

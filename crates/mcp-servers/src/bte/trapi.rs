@@ -1,5 +1,5 @@
 //! Wire types of TRAPI 1.5 (<https://github.com/NCATSTranslator/ReasonerAPI>,
-//! `TranslatorReasonerAPI.yaml` at v1.5.0). Parts of a response with an invalid form are skipped.
+//! `TranslatorReasonerAPI.yaml` at v1.5.0). Invalid parts of a response are skipped.
 
 use std::collections::BTreeMap;
 

@@ -13,8 +13,9 @@ const MAX_STEPS: usize = 200_000;
 /// An index of the links between the nodes of a [`KnowledgeGraph`]. A node is identified by its
 /// position in `KnowledgeGraph::nodes`.
 pub(super) struct AdjacencyIndex<'a> {
-    /// For the node at each position, its neighbours, each with the edges between the two nodes.
-    /// The neighbours are in the order of their first edges in the graph.
+    /// Neighbours of each node, by the position of the node. The value for a neighbour is the list
+    /// of edges between the two nodes. The neighbours are in the order of their first edges in the
+    /// graph.
     links: Vec<IndexMap<usize, Vec<(Direction, &'a Edge)>>>,
 }
 
@@ -77,8 +78,9 @@ impl<'a> AdjacencyIndex<'a> {
             .collect()
     }
 
-    /// Returns the neighbours of the node `here`. If `wanted` is a direction, returns only
-    /// neighbours that an edge in this direction connects with `here`.
+    /// Returns the neighbours of the node `here`. If `wanted` is `Out`, returns only neighbours
+    /// with an edge from `here`. If `wanted` is `Back`, returns only neighbours with an edge to
+    /// `here`.
     fn next_nodes(&self, here: usize, wanted: Option<Direction>) -> impl Iterator<Item = usize> {
         let links = self.links[here].iter().filter(move |(_, edges)| {
             wanted.is_none_or(|wanted| edges.iter().any(|(direction, _)| *direction == wanted))

@@ -304,8 +304,8 @@ fn remove_in_transaction(
 }
 
 impl UpsertCounts {
-    /// Adds the effect of one addition to the counts. Returns whether the node or edge is new or
-    /// changed and must be saved.
+    /// Counts the outcome of adding or merging one node or edge. Returns whether the node or edge
+    /// is new or changed and must be saved.
     fn count_upsert(&mut self, change: UpsertOutcome) -> bool {
         match change {
             UpsertOutcome::Added => self.added += 1,

@@ -16,8 +16,8 @@ use crate::{catalogue, error::ServerError, options::ServerOptions, tool::server:
 /// URL path of the MCP endpoint.
 const PATH: &str = "/mcp";
 
-/// Maximum time for completing pending responses after a shutdown request: the completion of the
-/// future `shutdown` that [`HttpServer::serve`] receives.
+/// Maximum time for completing pending responses after a shutdown request, which is the completion
+/// of the future `shutdown` in [`HttpServer::serve`].
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Opens the bundled server `name` with its data, and listens on `address`. Port 0 selects any free

@@ -1,4 +1,4 @@
-//! The configured commands of `compile` and `test_run`.
+//! The configured commands of the tools `compile` and `test_run`.
 
 mod model_arguments;
 mod output;
@@ -12,7 +12,7 @@ use std::{
 
 use switchboard_domain::child_environment::is_inherited_variable;
 
-/// The tool to which a configured command belongs.
+/// The tool to which a configured command belongs: `compile` or `test_run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandPurpose {
     Compile,

@@ -7,7 +7,7 @@ const MAX_ARGUMENTS: usize = 20;
 /// Maximum length of one added argument, in bytes.
 const MAX_BYTES: usize = 300;
 
-/// URL schemes that programs recognize even if no slash follows.
+/// URL schemes that programs recognize without a slash after the colon, as in `data:x`.
 const SCHEMES: [&str; 6] = ["data", "file", "ftp", "http", "https", "jar"];
 
 /// Checks the arguments that a model adds to a command. Refuses options, URLs, and paths that are

@@ -1,8 +1,9 @@
 //! Execution of a command until its end, its time-out or its cancellation.
 //!
-//! On Unix, a command has a separate process group, which ends with it, except for processes that
-//! start another session (`setsid`). If this program is killed, a shell that reads from a pipe
-//! kills the group (`GroupWatchdog`). On other systems only the process itself is ended.
+//! On Unix, each command has its own process group, which is killed when the command ends.
+//! Processes that start another session (`setsid`) leave the group. If this program is killed, a
+//! shell kills the group (`GroupWatchdog`). On other systems only the process of the command itself
+//! is ended.
 
 use std::{
     io::{self, Read},

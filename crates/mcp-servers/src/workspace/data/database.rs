@@ -31,7 +31,7 @@ pub(super) struct QueryLimits {
     pub(super) time: Duration,
 }
 
-/// The rows that a query returned, up to its limits.
+/// The rows that a query returned, until a limit of the query was reached.
 #[derive(Debug)]
 pub(super) struct QueryResult {
     pub(super) columns: Vec<String>,
@@ -62,7 +62,7 @@ pub(super) enum QueryError {
     Database(rusqlite::Error),
 }
 
-/// Creates an in-memory database with these tables and runs one query on it.
+/// Creates an in-memory database with the given tables and runs one query on it.
 ///
 /// Returns within the time limit, unless a single SQL function runs for longer, because SQLite does
 /// not interrupt functions. The authorizer allows only reading, so the query cannot open a file.

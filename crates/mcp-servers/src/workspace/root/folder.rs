@@ -49,7 +49,7 @@ pub(in crate::workspace) struct Stamp {
 }
 
 impl Stamp {
-    /// Returns whether both stamps belong to the same file, in any version.
+    /// Returns whether both stamps are of the same file, even if the file was changed in between.
     pub(in crate::workspace) fn is_same_file(&self, other: &Self) -> bool {
         self.identity == other.identity
     }

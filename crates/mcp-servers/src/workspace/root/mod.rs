@@ -299,8 +299,8 @@ impl Root {
         Err(fault)
     }
 
-    /// Opens the folder that the first `names` names of `path` identify. With `create`, creates
-    /// missing folders. Otherwise, a missing folder is an error.
+    /// Opens the folder at the first `names` names of `path`: `a/b` for the path `a/b/c` and 2
+    /// names. With `create`, creates missing folders. Otherwise, a missing folder is an error.
     fn open_folder(
         &self,
         path: &RelativePath,

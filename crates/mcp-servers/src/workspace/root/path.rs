@@ -1,4 +1,4 @@
-//! Paths from models, and rules for the names in them.
+//! Paths that models use as tool arguments, and access rules for the names in them.
 //!
 //! A path is a list of names below the root folder without `..`. `Root` refuses links, so the names
 //! alone identify a file.
@@ -99,7 +99,7 @@ impl RelativePath {
         Self { names }
     }
 
-    /// Returns the path that consists of the first `names` names.
+    /// Returns the path of the first `names` names: `a/b` for the path `a/b/c` and 2 names.
     pub(in crate::workspace) fn first_names(&self, names: usize) -> Self {
         Self {
             names: self.names.iter().take(names).cloned().collect(),
