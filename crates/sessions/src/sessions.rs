@@ -146,8 +146,8 @@ impl SessionStore for Store {
             return Ok(key);
         }
         self.perform_write("create the key of session ids", async move |tx| {
-            // The key consists of two random version 4 UUIDs. Each of them has 122 bits from a
-            // cryptographic random number generator.
+            // The key of session ids is two random version 4 UUIDs. Each of them has 122 bits from
+            // a cryptographic random number generator.
             let random = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
             tx.connection.execute(ADD, values![&random]).await?;
             let row = tx.connection.query_row(READ, values![]).await?;

@@ -23,7 +23,7 @@ pub(crate) enum FailureKind {
     Locked,
     /// Two transactions conflicted. The same transaction may succeed when it is repeated.
     Conflict,
-    /// The stored data is invalid or has a form that this program does not write.
+    /// The stored data is invalid or not in the format that this program writes.
     Unreadable,
     /// The failure has another cause, such as a full disk or a closed store.
     Other,

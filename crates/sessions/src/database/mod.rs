@@ -1,7 +1,7 @@
 //! The databases that a session store supports: SQLite and PostgreSQL.
 //!
 //! The rest of the crate writes SQL that both databases understand, with `$1` for parameters and
-//! only text and integers as values. [`Database`] hides the drivers.
+//! only text and integers as values. The trait [`Database`] is the interface to both drivers.
 
 mod error;
 #[cfg(feature = "postgres")]
@@ -125,8 +125,8 @@ pub(crate) trait InstanceLocks: Send + Sync {
     /// this instance, if there is one. The caller must insert the row of the new id.
     async fn acquire_new_lock(&self) -> Result<InstanceClaim, DatabaseError>;
 
-    /// Returns the id of this instance. Returns `None` before it has acquired a lock and after
-    /// [`release_lock`](Self::release_lock).
+    /// Returns the id of this instance (open store). Returns `None` before it has acquired a lock
+    /// and after [`release_lock`](Self::release_lock).
     fn own_id(&self) -> Option<String>;
 
     /// Returns whether an instance is dead, which means that no process holds its lock.

@@ -1,4 +1,4 @@
-//! The format of an export: one [`Record`] per line.
+//! The format of an export: one [`Record`] as JSON per line.
 //!
 //! The header is the first record and the end is the last one, so that a truncated file is noticed.
 //! The messages and runs of a session follow its record. The events and state of a run follow its
@@ -22,18 +22,17 @@ pub(super) enum Record {
         exported_at: String,
     },
     Session(Session),
-    /// A message of the session that the last preceding `Session` record describes.
+    /// A message of the session in the nearest `Session` record before this record.
     Message(Box<RawValue>),
     Run(RunRecord),
-    /// An event of the run that the last preceding `Run` record describes.
+    /// An event of the run in the nearest `Run` record before this record.
     Event(Box<RawValue>),
     /// The state of an unfinished run, and the number of `RunMessage` records that follow.
     State {
         messages: u64,
         state: Box<RawValue>,
     },
-    /// A message in the conversation of the unfinished run that the last preceding `Run` record
-    /// describes.
+    /// A message in the conversation of the unfinished run in the nearest `Run` record before it.
     RunMessage(Box<RawValue>),
     End {
         sessions: u64,

@@ -135,8 +135,8 @@ struct ImportedRun {
     events: Vec<String>,
     /// Whether the run is unfinished in the export, so that the import cancels it.
     was_unfinished: bool,
-    /// Number of messages that belong to the run's state and are not read yet. They are counted to
-    /// check the export, but are not stored.
+    /// Number of `RunMessage` records that the `State` record of the run declares and that are not
+    /// read yet. They are counted to check the export, but are not stored.
     missing_messages: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Writes, and the thread that performs them.
+//! Write transactions, and the thread that performs them.
 
 pub(crate) mod queue;
 pub(crate) mod transaction;

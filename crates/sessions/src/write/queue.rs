@@ -15,7 +15,7 @@ use crate::database::{
     Connection, Database, DatabaseError, DatabaseKind, FailureKind, InstanceLocks, values,
 };
 
-/// Maximum number of writes in one transaction, which all wait for its commit.
+/// Maximum number of writes in one transaction. Each of their callers waits for its commit.
 const MAX_BATCH: usize = 1024;
 
 /// Pauses before the retries of a failed transaction, in milliseconds.
@@ -48,7 +48,7 @@ impl From<SessionStoreError> for WriteError {
     }
 }
 
-/// The failure of a transaction, which the caller of every write in it receives.
+/// The failure of a transaction. The caller of each write in the transaction receives it.
 #[derive(Debug, Clone)]
 struct BatchFailure {
     error: Arc<DatabaseError>,
@@ -77,10 +77,11 @@ fn store_closed_error(operation: &'static str) -> SessionStoreError {
 
 /// A write that waits for the writer thread. It may be performed again after a rollback.
 struct QueuedWrite<T, F> {
-    /// The operation, which completes "failed to …" in error messages.
+    /// The operation in error messages: `create a session` in "failed to create a session".
     operation: &'static str,
     write: F,
-    /// Whether only one statement changes the database. Then a refused write has nothing to undo.
+    /// Whether the write has only one statement that changes the database. Then nothing must be
+    /// undone if the write is refused.
     is_one_statement: bool,
     outcome: Option<Result<T, SessionStoreError>>,
     reply: oneshot::Sender<Result<T, SessionStoreError>>,
@@ -93,11 +94,11 @@ trait WriteJob: Send {
     /// skipped.
     fn is_abandoned(&self) -> bool;
 
-    /// Performs the write, stores its outcome, and returns whether it succeeded. An error is a
-    /// failure of the whole transaction.
+    /// Performs the write, stores its outcome, and returns whether the write succeeded. An error
+    /// means that the whole transaction failed.
     ///
-    /// A write that is alone in its transaction has no savepoint: on failure, the whole transaction
-    /// is rolled back.
+    /// A write that is alone in its transaction (`is_alone`) has no savepoint: on failure, the
+    /// whole transaction is rolled back.
     async fn apply_write(
         &mut self,
         tx: &mut Transaction<'_>,
@@ -185,7 +186,7 @@ async fn undo_write(connection: &mut dyn Connection) -> Result<(), DatabaseError
     connection.execute_batch("RELEASE SAVEPOINT op").await
 }
 
-/// The sender of writes to the writer thread. `None` ends the thread.
+/// The queue of writes for the writer thread. The entry `None` ends the thread.
 pub(crate) struct WriteQueue(mpsc::UnboundedSender<Option<Box<dyn WriteJob>>>);
 
 impl WriteQueue {
@@ -225,7 +226,7 @@ pub(crate) struct WriterThread {
     phase: TransactionPhase,
 }
 
-/// The progress of the current transaction, which decides whether a failed one is retried.
+/// The progress of the current transaction, which decides whether it is retried after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TransactionPhase {
     /// The transaction has not performed any write, so that a retry is safe.
@@ -315,7 +316,7 @@ impl WriterThread {
             let pause = pauses.next();
             let Some(pause) = pause.filter(|_| may_retry && started.elapsed() < RETRY_TIMEOUT)
             else {
-                // If another writer held a lock for too long, the transaction was rolled back, so
+                // If another writer held a lock for too long, this transaction was rolled back, so
                 // the caller may repeat the writes.
                 let may_pass = error.kind == FailureKind::Locked
                     || (may_retry && self.phase == TransactionPhase::Begin);
@@ -367,8 +368,8 @@ impl WriterThread {
     }
 }
 
-/// Returns the id of this instance. Other processes cannot remove its row from `instances` before
-/// the end of the transaction.
+/// Returns the id of this instance (open store). Other processes cannot remove its row from
+/// `instances` before the end of the transaction.
 ///
 /// Creates the row at the first call, and again after another instance has removed it.
 async fn ensure_instance_row(

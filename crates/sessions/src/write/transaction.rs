@@ -103,7 +103,7 @@ impl EventRow {
 pub(crate) struct Transaction<'a> {
     pub(crate) connection: &'a mut dyn Connection,
     pub(crate) locks: &'a dyn InstanceLocks,
-    /// The id of the instance that performs the transaction.
+    /// The id of the instance (open store) that performs the transaction.
     pub(crate) own_id: &'a str,
     pub(crate) now: &'a TransactionTime,
     /// Ids of the instances that this transaction has removed. Their lock files are removed after
@@ -315,8 +315,8 @@ impl Transaction<'_> {
         Err(self.explain_refused_write(run, &gap).await?.into())
     }
 
-    /// Returns the error for a refused write to a run: `NoSuchRun`, or `RunConflict` with the
-    /// reason. The reason is `otherwise` if this instance executes the run.
+    /// Returns the error for a refused write to a run: `NoSuchRun`, or `RunConflict` with a reason.
+    /// If this instance executes the run, the reason is the argument `otherwise`.
     pub(crate) async fn explain_refused_write(
         &mut self,
         run: &str,
@@ -336,8 +336,8 @@ impl Transaction<'_> {
         Ok(run_conflict(run, reason))
     }
 
-    /// Returns whether an instance is alive. Removes the row of a dead instance and marks its runs
-    /// as interrupted.
+    /// Returns whether an instance (open store) is alive. Removes the row of a dead instance and
+    /// marks its runs as interrupted.
     pub(crate) async fn is_alive(&mut self, instance: &str) -> Result<bool, DatabaseError> {
         if instance == self.own_id {
             return Ok(true);
@@ -350,7 +350,7 @@ impl Transaction<'_> {
         Ok(!removed)
     }
 
-    /// Marks the running runs of an instance as interrupted.
+    /// Marks the running runs of an instance (open store) as interrupted.
     pub(crate) async fn interrupt_runs(&mut self, instance: &str) -> Result<(), DatabaseError> {
         const INTERRUPT: &str = "UPDATE runs SET state = 'interrupted', instance = NULL
             WHERE instance = $1 AND state = 'running'";

@@ -1,4 +1,4 @@
-//! Instance locks as PostgreSQL advisory locks. Each has a connection, which ends with the process.
+//! Instance locks: PostgreSQL advisory locks, each on a connection that ends with its process.
 
 use std::{
     sync::{Arc, Mutex},
@@ -22,7 +22,7 @@ use crate::database::{
     Connection, Database, DatabaseError, InstanceClaim, InstanceLocks, lock_mutex, values,
 };
 
-/// Interval between two checks that the connection that holds the advisory lock still works.
+/// Interval of checks whether the connection that holds the advisory lock still works.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Maximum time of one check of the connection that holds the lock. An attempt to acquire a lost
@@ -49,7 +49,7 @@ macro_rules! is_locked {
 
 pub(super) struct AdvisoryLocks {
     shared: Arc<SharedLockState>,
-    /// The task that checks the connection that holds the lock, and acquires a lost lock again.
+    /// The task that checks the connection of the lock and, if it is lost, acquires the lock again.
     /// `None` before the first lock and after the release.
     keeper: Mutex<Option<AbortHandle>>,
 }

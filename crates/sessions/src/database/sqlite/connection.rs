@@ -118,8 +118,8 @@ impl Connection for SqliteConnection {
     }
 
     async fn begin(&mut self) -> Result<(), DatabaseError> {
-        // `IMMEDIATE` acquires the write lock at the start of the transaction. Otherwise, the first
-        // write acquires it, and SQLite could refuse it there.
+        // `IMMEDIATE` acquires the write lock at the start of the transaction. Without it, the
+        // first write acquires the lock, and SQLite could refuse this write.
         self.run_batch("BEGIN IMMEDIATE")
     }
 

@@ -88,8 +88,8 @@ impl Sqlite {
 
 #[async_trait]
 impl Database for Sqlite {
-    /// Blocks the thread. Tries again if the file is locked, because SQLite does not wait for the
-    /// lock if two processes set WAL mode on a new file at the same time.
+    /// Opens a connection with blocking calls. Tries again if the file is locked, because SQLite
+    /// does not wait if two processes set WAL mode on a new file at the same time.
     async fn connect(&self) -> Result<Box<dyn Connection>, DatabaseError> {
         let deadline = Instant::now() + BUSY_TIMEOUT;
         loop {
