@@ -43,7 +43,7 @@ pub(crate) struct ConnectionHandler {
 
 impl ConnectionHandler {
     /// Waits for the answer to a server request. Returns `None` if the server cancels the request,
-    /// or if the calls that the request belongs to end.
+    /// or if every call that may have caused the request has ended.
     async fn wait_for_answer<T>(
         &self,
         mcp: &McpContext<RoleClient>,

@@ -31,7 +31,7 @@ pub struct ServerStatus {
     pub lists: Vec<ListFreshness>,
     /// Problems that do not prevent the use of the server, such as an invalid tool.
     pub warnings: Vec<String>,
-    /// Names, on the server, of the tools whose [definition has
+    /// Original names (on the server) of the tools whose [definition has
     /// changed](crate::McpHost::changed_tools).
     pub changed_tools: Vec<String>,
     /// Process id of a stdio server while its process runs.

@@ -145,7 +145,7 @@ fn check_tool_filters(config: &ServerConfig, listed: &[ListedTool], problems: &m
     }
 }
 
-/// Returns the name of a tool on its server. Returns the field `name` for a tool without a server.
+/// Returns the original name of a tool on its server, or the field `name` if `origin` is missing.
 pub(crate) fn original_name(tool: &ToolDefinition) -> &str {
     let origin = tool.origin.as_ref();
     origin.map_or(&tool.name, |origin| &origin.tool)

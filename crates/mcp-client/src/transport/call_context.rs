@@ -71,7 +71,7 @@ impl RequestContext {
         }
     }
 
-    /// Returns the idempotency keys of the possible calls, for the elicitation handler.
+    /// Returns the idempotency keys of `calls`, which the elicitation handler receives.
     pub(crate) fn candidate_calls(&self) -> CandidateToolCalls {
         let mut candidates = CandidateToolCalls {
             calls: Vec::new(),

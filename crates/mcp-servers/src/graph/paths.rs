@@ -169,8 +169,8 @@ impl<'a> AdjacencyIndex<'a> {
 }
 
 impl PathSearch<'_> {
-    /// Adds to `found` every path that consists of `path`, which ends at the node `here`, and
-    /// exactly `length` more edges to the end node. Returns `false` if a limit ended the search.
+    /// Extends `path`, which ends at the node `here`, by `length` edges in every possible way. Adds
+    /// each path to the end node to `found`. Returns `false` if a limit ended the search.
     fn collect_paths(&mut self, here: usize, length: usize) -> bool {
         if length == 0 {
             if here == self.to {

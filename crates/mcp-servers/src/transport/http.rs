@@ -158,8 +158,8 @@ fn build_http_config(
     }
     let port = address.port();
     let own = hosts.iter().map(|host| allowed_origins(host, [port, port]));
-    // A web page behind a reverse proxy has the default port of its scheme. The configured hosts
-    // may therefore use the default ports in addition to the port of this server.
+    // Behind a reverse proxy, the origin of a web page has the default port of its scheme. So the
+    // origins of the configured hosts may have the default ports or the port of this server.
     let allowed = options.allowed_hosts.iter();
     let allowed =
         allowed.flat_map(|host| [[port, port], DEFAULT_PORTS].map(|it| allowed_origins(host, it)));

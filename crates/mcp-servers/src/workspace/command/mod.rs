@@ -115,8 +115,8 @@ fn find_program(program: &str, root: &Path, environment: &Environment) -> Option
     let path = environment.get_variable("PATH").unwrap_or_default();
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let folders: Vec<PathBuf> = folders.collect();
-    // `which_in` treats an empty `PATH` as the current folder, which is the workspace here. A
-    // program without a path is therefore not searched.
+    // With an empty `PATH`, `which_in` would search the current folder, which is the workspace
+    // here. So a program name without a path is not searched then.
     if folders.is_empty() && Path::new(program).components().count() == 1 {
         return None;
     }

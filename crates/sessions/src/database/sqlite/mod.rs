@@ -140,7 +140,7 @@ impl Database for Sqlite {
 
     async fn close(&self) {
         self.reader_permits.close();
-        // A connection in use returns to `idle_readers` later and closes with the store.
+        // Closes the idle connections. A connection in use closes later, with the store.
         lock_mutex(&self.idle_readers).clear();
     }
 
