@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 
-/// Variables that programs need to start and to find files and certificates. None of them is a
-/// credential, so API keys are not inherited.
+/// Variables that child processes inherit on every platform, to start and to find files and
+/// certificates. None of them is a credential, so API keys are not inherited.
 const COMMON: &[&str] = &[
     "PATH",
     "HOME",

@@ -293,7 +293,8 @@ impl Redactor {
         }
     }
 
-    /// Removes secrets before cutting the text, because a partial secret would not be recognized.
+    /// Removes secrets from a text, and then truncates it to `limit` bytes. The truncation is last,
+    /// because a secret that it cuts in half would not be recognized.
     fn redact_and_truncate(&self, text: &str, limit: usize, kind: TextKind) -> String {
         // A large text is searched only up to the limit, plus the bytes that are needed to
         // recognize a secret that extends past the limit.

@@ -31,8 +31,8 @@ use serde_json::Value;
 /// Maximum number of steps of one check. A step applies one schema node to one value node. The
 /// slowest allowed check takes less than 100 ms on one core.
 pub const MAX_VISITS: u64 = 1_000_000;
-/// Maximum number of steps to list errors. Each error below `anyOf` and `oneOf` copies the value
-/// that it describes, and each JSON value in the copy counts as one step.
+/// Maximum number of steps of [`SchemaValidator::list_errors`]. Each error below `anyOf` and
+/// `oneOf` contains a copy of the faulty value, and each JSON value in the copy counts as one step.
 const MAX_ERROR_STEPS: u64 = 2_000_000;
 /// Maximum number of JSON values in a schema. A larger schema is refused.
 const MAX_SCHEMA_VALUES: usize = 20_000;
@@ -45,7 +45,7 @@ const MAX_PATTERN_BYTES: usize = 2 << 20;
 #[derive(Debug)]
 pub struct SchemaValidator {
     validator: Validator,
-    /// The source of `validator`, for counting the steps of a check.
+    /// The original schema, for counting the steps of a check.
     schema: Value,
 }
 
@@ -219,8 +219,9 @@ fn remove_unsupported_patterns(schema: &Value) -> Option<Value> {
                     let before = patterns.len();
                     patterns.retain(|pattern, _| is_supported(pattern));
                     if patterns.len() < before {
-                        // The empty pattern matches every name, so `additionalProperties` and
-                        // `unevaluatedProperties` do not reject the members of a removed pattern.
+                        // Members that only a removed pattern allows must stay valid. The empty
+                        // pattern allows every name, so `additionalProperties` does not reject
+                        // these members.
                         patterns.entry("").or_insert(serde_json::json!({}));
                         removed = true;
                     }

@@ -5,8 +5,8 @@ use std::{collections::HashMap, rc::Rc};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-/// The root of a schema, and the subschemas that a reference such as `$ref` can name without a JSON
-/// pointer: by an anchor or by the last path segment of an `$id`.
+/// Index of a schema for resolving references such as `$ref`: its root, and its subschemas by name.
+/// A name is an `$anchor` or the last path segment of an `$id`.
 pub(super) struct SchemaReferences<'s> {
     root: &'s Value,
     named: Vec<(&'s str, &'s Value)>,

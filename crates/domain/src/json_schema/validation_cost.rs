@@ -61,8 +61,8 @@ struct Cost {
 #[derive(Clone, Copy, Default)]
 struct CostContext {
     nesting: usize,
-    /// Whether a reference such as `$ref` led to the subschema. Only such subschemas can meet the
-    /// same value repeatedly, so only their costs are stored.
+    /// Whether a reference such as `$ref` led to the subschema. Only such a subschema can apply to
+    /// the same value more than once, so only its cost is stored for reuse.
     is_referenced: bool,
     /// Whether the value is a temporary copy, such as a member name for `propertyNames`. Its cost
     /// is not stored, because another value may have the same address later.
@@ -75,8 +75,8 @@ struct ValidationCostCounter<'s> {
     max: u64,
     counts_copies: bool,
     steps: u64,
-    /// Costs of earlier pairs of a schema and a value. The key consists of the addresses of the
-    /// schema and of the value.
+    /// Costs that were computed earlier, for reuse. The key consists of the addresses of the schema
+    /// and of the value.
     known: HashMap<(*const Value, *const Value), Cost>,
 }
 
@@ -217,8 +217,7 @@ impl<'s> ValidationCostCounter<'s> {
             ("pattern", Value::String(pattern), Value::String(text)) => {
                 self.add_pattern_cost(cost, pattern, [text])
             }
-            // A `format` costs one step for each byte of the text, as much as a pattern whose
-            // automaton has eight states.
+            // Each byte of the text costs one step, as for a `pattern` with eight automaton states.
             ("format", _, Value::String(text)) => self.add_check_steps(cost, to_u64(text.len())),
             ("enum" | "const", _, _) | ("required" | "dependentRequired", _, Value::Object(_)) => {
                 self.add_counted_steps(cost, count_json_values(part))
@@ -320,7 +319,7 @@ fn count_json_values(value: &Value) -> u64 {
     size
 }
 
-/// Estimates the number of states of a pattern's automaton: its atoms, multiplied by the
+/// Estimates the number of automaton states of a regular expression: its atoms, multiplied by the
 /// repetitions around them. The automaton visits each state for each byte of a text.
 pub(super) fn estimate_pattern_states(pattern: &str) -> u64 {
     let mut groups: Vec<u64> = vec![0];

@@ -61,7 +61,7 @@ enum PartContent {
         json: String,
         too_long: bool,
     },
-    /// A complete part. Boxed because it is rare and large.
+    /// A part that arrived complete in one event. Boxed because it is rare and large.
     Whole(Box<Part>),
 }
 

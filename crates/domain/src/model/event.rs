@@ -42,7 +42,7 @@ pub enum ModelEvent {
     TextDelta {
         /// The index of the text part.
         index: u32,
-        /// The text to append.
+        /// The text to append to the text part.
         text: String,
     },
     /// Text to append to a reasoning part.
@@ -56,10 +56,10 @@ pub enum ModelEvent {
     ToolInputDelta {
         /// The index of the tool use.
         index: u32,
-        /// The JSON text to append.
+        /// The JSON text to append to the tool input.
         json: String,
     },
-    /// Provider state of an open part. It replaces earlier state of the part.
+    /// Provider state, such as a signature, of an unfinished part. It replaces earlier state.
     PartState {
         /// The index of the open part.
         index: u32,
@@ -71,12 +71,12 @@ pub enum ModelEvent {
         /// The index of the complete part.
         index: u32,
     },
-    /// Cumulative token counts. Counts that are missing in a later event keep their value.
+    /// Token counts of the answer so far. A count that an event omits keeps its earlier value.
     Usage {
         /// The token counts of the answer so far.
         usage: Box<Usage>,
     },
-    /// A deviation of the answer from the request.
+    /// A deviation of the answer from the request, such as an option that was omitted.
     Warning { warning: Warning },
     /// An attempt failed before it showed output, and the request is repeated after a delay. The
     /// event is emitted before the delay. All events before it are invalid.

@@ -166,8 +166,8 @@ impl EventOrderChecker {
         }
     }
 
-    /// Returns the position in `parts` of the open part with this index. Fails with
-    /// [`GrammarViolation::NotOpen`] if no part with this index is open.
+    /// Returns the position in `parts` of the unfinished part with this index. Fails with
+    /// [`GrammarViolation::NotOpen`] if this part did not start or is complete.
     fn find_open_part(&self, index: u32, event: &ModelEvent) -> Result<usize, GrammarViolation> {
         // The search starts at the end, because nearly all deltas belong to the last part.
         self.parts

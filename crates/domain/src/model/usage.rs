@@ -47,7 +47,7 @@ impl Usage {
         self.combine_counts(other, u64::saturating_add);
     }
 
-    /// Returns whether the provider reported any count.
+    /// Returns whether the provider reported any token count.
     pub fn is_known(&self) -> bool {
         *self != Self::default()
     }

@@ -127,8 +127,8 @@ pub enum ApprovalDecision {
     /// The request expired at [`ApprovalRequest::expires_at`] without a decision. The tool does not
     /// run, and the tool result states the reason.
     Expired,
-    /// The decision comes later. A stored run stops and requests the decision again when it is
-    /// resumed. In a run that is not stored, this decision counts as [`Self::NobodyThere`].
+    /// The approver decides at a later time. A stored run stops, and requests the decision again
+    /// when it is resumed. A run that is not stored treats this as [`Self::NobodyThere`].
     Later,
 }
 

@@ -28,8 +28,8 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// A secret key from which session ids are derived, together with names that clients choose.
-/// Without the key, another client cannot compute such an id. `Debug` does not print the key.
+/// A secret key for deriving session ids from names that clients choose. Without the key, nobody
+/// can compute the id from the name. `Debug` does not print the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdKey(String);
 

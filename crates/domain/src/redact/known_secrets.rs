@@ -17,8 +17,8 @@ const MIN_SECRET_BYTES: usize = 8;
 /// Minimum size in bytes of a secret whose name suggests a secret, such as `api_key`.
 const MIN_NAMED_SECRET_BYTES: usize = 4;
 
-/// Maximum size in bytes of a secret that counts as a word, such as `postgres`: it consists of
-/// ASCII letters and `_`. A longer secret is redacted inside longer words too.
+/// Maximum size in bytes of a secret that counts as a word, such as `postgres`. Such a secret
+/// consists of ASCII letters and `_`, and it is not redacted inside longer words.
 const MAX_WORD_BYTES: usize = 15;
 
 /// Minimum size in bytes of an incomplete secret that is redacted directly before a truncation
@@ -202,8 +202,8 @@ fn is_whole_word(text: &str, range: &Range<usize>) -> bool {
     !text[..range.start].ends_with(in_word) && !text[range.end..].starts_with(in_word)
 }
 
-/// Returns the length in bytes of the longest incomplete beginning of `secret` with which `text`
-/// ends. Returns `None` if this beginning is shorter than [`MIN_CUT_BYTES`].
+/// Returns the length in bytes of an incomplete `secret` at the end of `text`, where the text was
+/// truncated. Returns `None` if fewer than [`MIN_CUT_BYTES`] bytes of the secret are there.
 fn truncated_secret_length(text: &str, secret: &str) -> Option<usize> {
     let mut lengths = (MIN_CUT_BYTES..secret.len()).rev();
     lengths.find(|length| {

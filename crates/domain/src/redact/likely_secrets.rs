@@ -1,4 +1,4 @@
-//! Secrets in free text that are recognized by their form.
+//! Recognition of secrets in free text by their form, such as `Bearer TOKEN` or `password=…`.
 
 use super::{
     REDACTED,
@@ -75,7 +75,6 @@ pub(super) fn redact_likely_secrets(text: &str) -> String {
     clean
 }
 
-/// Returns whether a name or key may contain the character.
 fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }
@@ -143,7 +142,7 @@ fn find_value_after_name(after: &str) -> Option<(usize, usize)> {
 }
 
 /// Returns the length in bytes of a value that starts with [`REDACTED`], because a secret in it was
-/// replaced before. Returns 0 for other values.
+/// already replaced. Returns 0 for other values.
 fn partly_redacted_length(value: &str) -> usize {
     value.strip_prefix(REDACTED).map_or(0, |rest| {
         REDACTED.len() + matching_prefix_length(rest, |c| is_unquoted_value_char(c) && c != '\\')

@@ -67,7 +67,7 @@ const URL_PARAMETERS: [&str; 3] = ["key", "sig", "signature"];
 /// Implements [`Redactor::is_secret_name`](super::Redactor::is_secret_name).
 pub(super) fn is_secret_name(name: &str) -> bool {
     let words = to_snake_case(name);
-    // Trailing digits are ignored, because forms repeat a field as `password2`.
+    // Trailing digits are ignored, because web forms name a repeated field `password2`.
     let words = words.trim_end_matches(|c: char| c.is_ascii_digit());
     if let Some(rest) = words.strip_suffix("_token")
         && HARMLESS_TOKENS
@@ -98,7 +98,6 @@ pub(super) fn is_secret(name: &str, value: &Value) -> bool {
         || (singular.is_some_and(is_secret_name) && contains_non_numeric_text(value))
 }
 
-/// Returns whether a value contains a text that is not a number.
 fn contains_non_numeric_text(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains(|c: char| !c.is_ascii_digit() && !",. _".contains(c)),

@@ -86,7 +86,6 @@ fn percent_encode(text: &str, capital: bool, unescaped: &str) -> String {
     result
 }
 
-/// Formats a number with at least `width` hexadecimal digits.
 fn format_hex(value: u16, width: usize, capital: bool) -> String {
     if capital {
         format!("{value:0width$X}")
