@@ -18,8 +18,8 @@ use crate::{Run, RunEvent, RunEventKind, observe::trace::RunLog};
 /// A function that returns the current time, for the events of a run.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Maximum number of progress events of a tool call, and of questions of its server, within
-/// [`PERIOD`]. The number is limited because each event is stored permanently.
+/// Maximum number of progress events of one tool call within [`PERIOD`], and also the maximum
+/// number of questions of its server. The limit exists because each event is stored permanently.
 const MAX_PER_PERIOD: u32 = 10;
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -58,12 +58,11 @@ struct PublisherState {
 struct ToolCallRateLimits {
     progress: RateLimit,
     questions: RateLimit,
-    /// The latest progress that was not published, because the limit of the rate or of unread
-    /// events was reached.
+    /// The latest progress, if [`MAX_PER_PERIOD`] or [`MAX_UNREAD`] delays its publication.
     delayed: Option<ToolProgress>,
 }
 
-/// A limit on the number of events per time period.
+/// A counter that limits the number of events in each [`PERIOD`].
 #[derive(Default)]
 struct RateLimit {
     since: Option<Instant>,
@@ -87,9 +86,9 @@ impl RateLimit {
 pub(super) struct EventReader(Arc<Mutex<PublisherState>>);
 
 impl EventReader {
-    /// Returns the next unread event, or `None` without one. Also removes the waker that
-    /// [`poll_next`](Self::poll_next) stored. The reader's task also runs the driver, so events
-    /// that the driver publishes need not wake this task.
+    /// Returns the next unread event, if there is one. Also removes the waker that
+    /// [`poll_next`](Self::poll_next) stored: the reader's task is running and polls the driver
+    /// next, so events of the driver need not wake it.
     pub(super) fn next(&mut self) -> Option<RunEvent> {
         let mut inner = lock_state(&self.0);
         inner.waiting = None;
@@ -112,7 +111,8 @@ impl Drop for EventReader {
     fn drop(&mut self) {
         let mut inner = lock_state(&self.0);
         inner.has_reader = false;
-        // A tool host may keep the publisher of a call, which must not keep the task of the reader.
+        // A tool host may keep a publisher longer than the reader exists. The waker and the unread
+        // events are dropped now, so that the publisher does not keep the reader's task in memory.
         let unused = (inner.waiting.take(), std::mem::take(&mut inner.unread));
         drop(inner);
         drop(unused);
@@ -210,7 +210,6 @@ impl EventPublisher {
         inner.send_event(kind, time)
     }
 
-    /// Returns the id of the run.
     pub(crate) fn run_id(&self) -> Arc<str> {
         Arc::clone(&self.lock_state().run_id)
     }

@@ -300,7 +300,6 @@ impl RunDriver {
 }
 
 impl ModelEventConverter {
-    /// Creates a converter for a response that has no events yet.
     fn new(run: &Run) -> Self {
         Self {
             gathers: run.strategy_phase() == Some(RunPhase::Gathering),
@@ -309,8 +308,9 @@ impl ModelEventConverter {
         }
     }
 
-    /// Adds a model event to the received response, and adds the resulting run event, if any, to
-    /// `kinds`. Returns an error if the event ends the call before the response is complete.
+    /// Processes one event of the streamed response: extends the assembled response, and appends
+    /// the run event to publish, if any, to `kinds`. Returns an error if the event ends the call
+    /// early.
     fn handle_model_event(
         &mut self,
         event: Result<ModelEvent, ModelError>,
@@ -353,8 +353,8 @@ impl ModelEventConverter {
     fn convert_model_event(&mut self, event: ModelEvent, run: &Run) -> Option<RunEventKind> {
         let kind = match event {
             ModelEvent::Retrying { retry } => {
-                // The next attempt starts with a new id generator. Its tool uses then get the ids
-                // in the events that they get in the complete response.
+                // The next attempt starts with a new id generator, so that its tool uses have the
+                // same ids in the events and in the complete response.
                 *self = Self {
                     answer: std::mem::take(&mut self.answer),
                     meter: std::mem::take(&mut self.meter),

@@ -202,7 +202,7 @@ impl RunDriver {
 
     /// Sets the driver's deadline to the time at which the run reaches its wall-time limit.
     fn set_deadline(&mut self, run: &Run) {
-        // A deadline beyond the range of the clock means that the wall time is unlimited.
+        // If the deadline is beyond the range of the clock, the wall time is unlimited.
         let left = run.remaining_wall_time();
         self.deadline = left.and_then(|left| Instant::now().checked_add(left));
     }
@@ -481,7 +481,7 @@ impl RunDriver {
         let mut is_stored = self.store_checkpoint(run, Checkpoint::Waiting).await && has_store;
         let mut open = requests.to_vec();
         loop {
-            // The list is refreshed, because one decision may also settle other approval requests.
+            // The list is read again, because one decision may also answer other approval requests.
             let waiting = run.pending_approvals();
             open.retain(|request| {
                 waiting

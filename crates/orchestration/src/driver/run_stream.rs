@@ -15,9 +15,9 @@ use crate::{Run, RunEvent};
 
 /// An executing run as a stream of events. Polling the stream executes the run; no task is spawned.
 ///
-/// The run continues only after the reader has taken the events of the last change, so a reader
-/// that cancels at an event prevents the following actions. Text that arrives together is emitted
-/// together. Events of tools and servers are emitted with the next events of the run.
+/// The next action of the run starts only after the reader has taken all earlier events. A reader
+/// that cancels the run at an event therefore prevents all later actions. Progress of a tool is
+/// emitted while the tool runs; a change of a tool server is emitted before the next action.
 ///
 /// Dropping the stream stops the run: the HTTP request to the model is aborted, and tool servers
 /// receive a cancellation. [`RunStream::cancel_handle`] ends the run properly, with a
@@ -88,8 +88,8 @@ impl Stream for RunStream {
                     this.driver = None;
                     this.finished = Some(run);
                 }
-                // The driver waits, or it yields after an event. Tools may emit progress from other
-                // threads, and that progress must also wake this task.
+                // The driver waits, or it has published events, which `poll_next` returns. Tools
+                // may emit progress from other threads, and that progress must also wake this task.
                 Poll::Pending => break this.events.poll_next(cx).map(Some),
             }
         };

@@ -17,8 +17,8 @@ use crate::{Run, SnapshotPosition};
 pub(super) struct CheckpointChannel(Arc<Mutex<CheckpointChannelState>>);
 
 struct CheckpointChannelState {
-    /// Position in the run's messages. The store has the messages before this position, or receives
-    /// them with `pending`, so the next snapshot omits them.
+    /// Position in the run's messages at which the next snapshot starts. The store has the earlier
+    /// messages, or receives them with `pending`.
     mark: SnapshotPosition,
     /// Sequence number of the first event that is stored in one transaction with the end of the
     /// run. `None` before the run ends.
@@ -37,8 +37,8 @@ pub(super) struct PendingCheckpoint {
 }
 
 impl CheckpointChannel {
-    /// Creates a channel. `mark` is a position in the run's messages; the store already has the
-    /// messages before it.
+    /// Creates a channel. The first snapshot starts at the position `mark` of the run's messages,
+    /// because the store already has the earlier messages.
     pub(super) fn new(mark: SnapshotPosition) -> Self {
         Self(Arc::new(Mutex::new(CheckpointChannelState {
             mark,

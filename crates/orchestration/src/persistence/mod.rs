@@ -57,12 +57,12 @@ pub enum DurableRunError {
     /// The store rejected the operation, or the operation failed in the store.
     #[error(transparent)]
     Store(#[from] SessionStoreError),
-    /// The stored form of the run cannot be read. [`DurableRuns::abandon_run`] can end the run.
+    /// The stored data of the run cannot be read. [`DurableRuns::abandon_run`] can end the run.
     #[error("run `{run}` cannot be resumed by this version; abandon it or use another version")]
     Unreadable {
         /// Id of the run.
         run: String,
-        /// Reason why the stored form cannot be read.
+        /// Reason why the stored data cannot be read.
         #[source]
         source: RestoreError,
     },

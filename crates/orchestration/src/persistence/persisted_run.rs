@@ -303,8 +303,8 @@ impl PersistedRun {
         })
     }
 
-    /// Takes the events that wait to be stored. Returns them twice: for the stream and in the form
-    /// of the store.
+    /// Takes the events that wait to be stored. Returns each event twice: for the stream, and for
+    /// the store.
     ///
     /// The events of the run's end stay, because they are stored with the release of the run.
     fn take_unsaved_events(&mut self) -> (Vec<PersistedEvent>, Vec<StoredEvent>) {

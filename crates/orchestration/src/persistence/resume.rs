@@ -136,7 +136,7 @@ impl DurableRuns {
     /// Ends a waiting or interrupted run without resuming it.
     ///
     /// Open tool calls get a result that states the end, and the messages go into the session. The
-    /// last events are stored and returned. A run whose stored form cannot be read is only marked
+    /// last events are stored and returned. A run whose stored data cannot be read is only marked
     /// as ended.
     pub async fn abandon_run(&self, run: &str) -> Result<Vec<PersistedEvent>, DurableRunError> {
         let (record, lease) = self.acquire_lease(run).await?;

@@ -1,4 +1,4 @@
-//! Questions of tool servers during a call, published as events of the call's run.
+//! Questions of tool servers (MCP elicitations) during tool calls, published as events of a run.
 //!
 //! One tool host serves many runs. A question belongs to the call that the server names
 //! ([`Elicitation::call`]). If it names none, the question is shown only if all calls that it may
@@ -28,7 +28,7 @@ use crate::{QuestionAction, RunEventKind, tools::arguments::ContextInjection};
 /// ask about a call that was cancelled or timed out shortly before.
 const MAX_ENDED_CALLS: usize = 1024;
 
-/// The open questions of tool servers in all runs of a program. Cloning this value is cheap.
+/// The open questions (MCP elicitations) of tool servers in all runs of a program. Cheap to clone.
 ///
 /// The tool host uses this value as its [`Elicitor`], and the agents must have the same value
 /// ([`Agent::with_question_registry`]). A question is published as [`RunEventKind::QuestionAsked`]

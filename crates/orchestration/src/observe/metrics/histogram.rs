@@ -20,7 +20,7 @@ pub struct Histogram {
     pub min_ms: u64,
     /// Longest recorded duration. 0 if the histogram is empty.
     pub max_ms: u64,
-    /// Number of durations in each bucket, not cumulated. The upper bounds of the buckets are
+    /// Number of durations in each bucket (not cumulative). The upper bounds of the buckets are
     /// [`BOUNDS_MS`]. The last bucket counts longer durations.
     pub buckets: [u64; BOUNDS_MS.len() + 1],
 }

@@ -1,5 +1,5 @@
-//! Tracing events with the content of messages and tool calls, in the form of OpenTelemetry's
-//! semantic conventions.
+//! Tracing events with the content of messages and tool calls, as OpenTelemetry's semantic
+//! conventions define them.
 
 use std::sync::Arc;
 

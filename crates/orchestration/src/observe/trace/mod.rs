@@ -8,7 +8,7 @@
 //! Fields outside of the conventions start with `switchboard.`.
 //!
 //! Spans and log lines contain no text of the conversation. Inputs and outputs are separate events
-//! inside their span. They are built only if a subscriber enables them.
+//! inside their span. These events are built only if a subscriber enables them.
 //!
 //! | target | level | content |
 //! |---|---|---|
