@@ -2,8 +2,7 @@
 //!
 //! A recipe contains a system prompt, a selection and better descriptions of tools, their policy,
 //! few-shot examples, the reasoning style and the strategy. [`Recipe::from_value`] reads parsed
-//! YAML or JSON, in the form of this program or in the
-//! form of other programs, which has the keys `uniqueId` and `mcpTools`.
+//! YAML or JSON. It also accepts recipes of another program, which have the key `uniqueId`.
 //!
 //! ```
 //! use switchboard_orchestration::recipe::Recipe;
@@ -54,8 +53,8 @@ pub const SHIPPED: [(&str, &str); 3] = [
 
 /// Settings of an agent for one kind of task, usually read from a file.
 ///
-/// A recipe serializes to the form of recipe files: with `snake_case` keys, and without short forms
-/// such as `tools: false`.
+/// A recipe serializes to the format of recipe files: with `snake_case` keys, and without
+/// abbreviations such as `tools: false`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -37,7 +37,7 @@ struct OpenAiFunction {
     arguments: String,
 }
 
-/// Converts OpenAI chat messages to the JSON form of the examples in a recipe file. Returns an
+/// Converts OpenAI chat messages to few-shot examples as a recipe file contains them. Returns an
 /// error if the messages are in the wrong order or if the arguments of a tool call are not JSON. A
 /// missing tool result or final answer causes an error later, when the examples are deserialized.
 pub(super) fn examples_from_openai_messages(items: &[Value]) -> Result<Value, RecipeError> {

@@ -1,7 +1,7 @@
 //! Parsing of recipe documents.
 //!
-//! A document is normalized first: keys become `snake_case`, and short forms become maps. Serde
-//! then checks the keys and types.
+//! A document is normalized first: keys become `snake_case`, and `tools: false` and other
+//! abbreviations become maps. Serde then checks the keys and types.
 
 use heck::ToSnakeCase as _;
 use serde::{Deserialize, Deserializer, de};
@@ -21,8 +21,8 @@ const FOREIGN_KEY: &str = "unique_id";
 /// a tool input, a tool result or tool names.
 const OPAQUE_KEYS: [&str; 5] = ["descriptions", "input", "result", "schema", "formatter"];
 
-/// Parses a recipe in the form of this program, or in the form of another program if the key
-/// `uniqueId` is present.
+/// Parses a recipe in the format of this program. A recipe with the key `uniqueId` is in the format
+/// of another program and is converted first.
 pub(super) fn parse_recipe(value: &Value) -> Result<Recipe, RecipeError> {
     let Value::Object(mut document) = normalize_recipe_document(value) else {
         return Err(RecipeError::new("", "the recipe must be a map"));
@@ -73,8 +73,8 @@ fn resolve_strategy(
     Ok(Some(Strategy::GatherFormat(settings)))
 }
 
-/// Converts a recipe of another program to this program's form. Also returns the keys of the recipe
-/// that this program does not support and ignores.
+/// Converts a recipe of another program to this program's format. Also returns the keys of the
+/// recipe that this program does not support and ignores.
 ///
 /// In the recipe of the other program, `uniqueId` is the name, `name` is the title, and `strategy`
 /// contains the tools, their policy and rules for answers.

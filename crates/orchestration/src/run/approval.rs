@@ -81,9 +81,9 @@ impl Run {
         Ok(events)
     }
 
-    /// Ends a tool call without running it. `position` is the index of the call in the batch, which
-    /// contains the tool calls of the last model response. The model reads `reason` as the result.
-    /// `remembered` states whether an earlier decision of a person denies the call.
+    /// Ends a tool call without running it. `position` is the index of the call among the tool
+    /// calls of the last model response. The model reads `reason` as the result. `remembered`
+    /// states whether an earlier decision of a person denies the call.
     pub(super) fn deny_call(
         &mut self,
         position: usize,
@@ -211,9 +211,9 @@ impl Run {
         Err((failure, why))
     }
 
-    /// Returns the approval requests of the waiting calls in `range`, a range of indices into the
-    /// batch. The driver shows these requests next, so the time for a decision starts here:
-    /// requests without an expiry get one.
+    /// Returns the approval requests of the waiting calls in `range`, a range of indices of the
+    /// calls of the last model response. The driver shows these requests next, so the time for a
+    /// decision starts here: requests without an expiry get one.
     pub(super) fn prepare_approval_requests(
         &mut self,
         range: std::ops::Range<usize>,

@@ -121,8 +121,8 @@ impl Run {
         self
     }
 
-    /// Returns the recipe of the run. A run without a recipe that has not called a model yet stores
-    /// `recipe` first; otherwise `recipe` is ignored.
+    /// Returns the recipe of the run. First sets it to `recipe` if the run has no recipe and has
+    /// not called a model yet; otherwise ignores `recipe`.
     pub(crate) fn resolve_recipe(&mut self, recipe: Option<Arc<Recipe>>) -> Option<Arc<Recipe>> {
         if self.state.recipe.is_none() && self.step_count() == 0 {
             self.state.recipe = recipe;

@@ -248,7 +248,6 @@ impl Run {
     }
 }
 
-/// Counts the system messages at the start of a conversation.
 pub(super) fn count_system_messages(messages: &[Arc<Message>]) -> usize {
     let is_system = |message: &&Arc<Message>| message.role == Role::System;
     messages.iter().take_while(is_system).count()

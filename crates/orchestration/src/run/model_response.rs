@@ -172,7 +172,7 @@ impl Run {
         Ok(events)
     }
 
-    /// Undoes a failed model call, so that its repetition does not count as a second step.
+    /// Prepares the repetition of a failed model call. Both attempts count as one step of the run.
     fn repeat_model_call(&mut self) {
         self.state.ledger.uncount_model_call();
         self.state.phase = AgentLoopState::Model;

@@ -1,8 +1,8 @@
-//! The stored form of a run: a state, and the conversation beside it.
+//! Serialization of a run for a store: its state, and separately the messages of its conversation.
 //!
-//! The state is stored with every checkpoint, so it omits data that the conversation contains:
-//! inputs and results of tool calls. Complete texts of truncated results are stored as messages
-//! too. A [`Run`] that is serialized as one value has the same state and all messages.
+//! Every checkpoint stores the state, so it omits data that the conversation contains: inputs and
+//! results of tool calls. Complete texts of truncated results are stored as messages too. A [`Run`]
+//! that is serialized as one value contains the same state and all messages.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
@@ -77,7 +77,7 @@ pub enum RestoreError {
 
 impl Run {
     /// Returns a snapshot for a store that already has the messages before `since`: the state of
-    /// the run and the later messages. Also returns the mark for the next snapshot.
+    /// the run and the later messages. Also returns the value of `since` for the next snapshot.
     ///
     /// The size of the state does not depend on the length of the earlier conversation. If examples
     /// were inserted before the messages of the run since the previous snapshot, the snapshot
@@ -124,8 +124,8 @@ impl Run {
     /// Restores a run from a snapshot that contains all its messages. Returns an error for an
     /// unsupported format, and if messages are missing.
     pub fn from_snapshot(snapshot: RunSnapshot) -> Result<Self, RestoreError> {
-        /// The format is checked first, because the other fields of an unknown format may have any
-        /// type.
+        /// The format version of a stored run. It is read alone, before the other fields, because
+        /// these may have any type in an unknown format.
         #[derive(Deserialize)]
         struct StoredFormatVersion {
             #[serde(default)]

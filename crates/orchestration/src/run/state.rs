@@ -54,7 +54,7 @@ pub(super) struct RunState {
     pub(super) complete_results: FullResults,
     /// Names of the tools whose definition changed since a person last saw it.
     pub(super) redefined: BTreeSet<String>,
-    /// Fingerprints of the tools at their first approval check, by name, to detect later changes.
+    /// Hashes of the tool definitions at their first approval check, by name, to detect changes.
     pub(super) reviewed: BTreeMap<String, String>,
     /// Approval decisions of this run, or of several runs that share them.
     pub(super) decisions: SharedDecisions,
@@ -90,8 +90,8 @@ pub(super) struct ModelCallState {
     pub(super) retries: RetryCounts,
     /// Whether the last model response had content, so that an empty response can be recognized.
     pub(super) has_content: bool,
-    /// Whether examples were added or a model request was made. Examples cannot be added after
-    /// that.
+    /// Whether few-shot examples were added or a model request was made. After that, no examples
+    /// can be added.
     pub(super) has_examples: bool,
 }
 
@@ -139,7 +139,7 @@ pub(super) struct TransientRunState {
 }
 
 impl RunState {
-    /// Returns the tool calls of the current batch; empty if no batch is in progress.
+    /// Returns the tool calls of the last model response; empty after all of them have ended.
     pub(super) fn batch_calls(&self) -> &[RequestedToolCall] {
         match &self.phase {
             AgentLoopState::Batch(calls) => calls,
@@ -158,7 +158,7 @@ impl RunState {
 /// A tool call that the last model response requested.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RequestedToolCall {
-    /// The tool use of the model. The stored form omits the input, because the conversation
+    /// The tool use of the model. The stored state omits its input, because the conversation
     /// contains it.
     pub(super) tool_use: ToolUse,
     /// The repaired or edited input, which replaces the input of the tool use; `None` if unchanged.
@@ -196,7 +196,7 @@ pub(super) enum ToolCallState {
     /// The model repeats an earlier call, whose tool use id is `of`. The result of the earlier call
     /// becomes the result of this call.
     Repeats { of: String },
-    /// The call has ended, and its result is stored until the batch is complete.
+    /// The call has ended. Its result is kept until all calls of the response have ended.
     Settled { result: ToolResult },
 }
 

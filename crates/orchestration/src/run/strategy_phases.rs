@@ -35,7 +35,7 @@ pub(super) enum StrategyPhase {
     Loop,
     /// The gathering phase: the model collects data with tools.
     Gather(Box<GatheringPhase>),
-    /// The formatting phase: the model writes the final answer in the requested form.
+    /// The formatting phase: the model writes the final answer in the requested format.
     Format(Box<FormattingPhase>),
 }
 

@@ -18,8 +18,9 @@ use crate::{
 };
 
 impl Run {
-    /// Adds the call of one tool use to the batch of the current model response. If no call of this
-    /// response may run, `withheld` is the reason, which becomes the error result of the call.
+    /// Plans the call of one tool use, and adds it to the calls of the current model response. If
+    /// no call of this response may run, `withheld` is the reason, for the error result of the
+    /// call.
     pub(super) fn plan_tool_call(
         &mut self,
         tool_use: ToolUse,
@@ -96,9 +97,9 @@ impl Run {
     /// Plans the call of an existing tool: validates and repairs its input, then applies limits and
     /// approval rules.
     ///
-    /// Returns the state of the call, and the repaired input if there was a repair. Returns an
-    /// error for a call that the driver must not execute: its end, because the call was rejected or
-    /// the run executed a built-in tool.
+    /// Returns the state of the call and, after a repair, its input. The error is the end of a call
+    /// that the driver must not execute: a rejection, or the output of a built-in tool, which the
+    /// run executes itself.
     fn plan_known_tool_call(
         &mut self,
         tool_use: &ToolUse,

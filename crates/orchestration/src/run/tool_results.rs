@@ -81,7 +81,7 @@ impl Run {
         Ok(events)
     }
 
-    /// Ends a tool call that did not run. Also ends the later calls of the batch if
+    /// Ends a tool call that did not run. Also ends the later calls of the same model response if
     /// [`Run::skip_calls_after_denial_or_guard`] requires it.
     pub(super) fn end_call(&mut self, position: usize, end: ToolCallEnd) -> Events {
         let mut events = vec![self.store_call_result(position, end)];
@@ -89,9 +89,9 @@ impl Run {
         events
     }
 
-    /// Ends the later calls of the batch without running them in two cases: the call at index
-    /// `position` was denied and the option `stop_after_denial` is set, or its result meets the
-    /// condition of a configured guard.
+    /// Skips the later calls of the same model response in two cases: the call at index `position`
+    /// was denied and the option `stop_after_denial` is set, or its result meets the condition of a
+    /// configured guard.
     pub(super) fn skip_calls_after_denial_or_guard(&mut self, position: usize) -> Events {
         let call = &self.state.batch_calls()[position];
         let ToolCallState::Settled { result } = &call.state else {
@@ -114,8 +114,8 @@ impl Run {
         guards.any(|guard| guard.stops_later_calls(name, output))
     }
 
-    /// Ends the calls after index `position` of the batch that have not started. The model reads
-    /// `why` as their result.
+    /// Ends the calls of the last model response after index `position` that have not started. The
+    /// model reads `why` as their result.
     fn skip_later_calls(&mut self, position: usize, why: &str) -> Events {
         let mut events = Vec::new();
         for later in position + 1..self.state.batch_calls().len() {
@@ -193,7 +193,7 @@ impl Run {
     }
 
     /// Adds one message with all tool results to the conversation, in the order of the calls. Has
-    /// no effect until every call of the batch has a result.
+    /// no effect until every call of the last model response has a result.
     pub(super) fn finish_batch_if_complete(&mut self) -> Events {
         let mut events = self.copy_results_to_repeated_calls();
         let AgentLoopState::Batch(calls) = &mut self.state.phase else {
@@ -216,8 +216,8 @@ impl Run {
         events
     }
 
-    /// Copies the results of earlier calls to the calls that repeat them. In a batch, the earlier
-    /// call always precedes its repetitions.
+    /// Copies the results of earlier calls to the calls that repeat them. The earlier call always
+    /// precedes its repetitions, even in the same model response.
     fn copy_results_to_repeated_calls(&mut self) -> Events {
         let mut events = Vec::new();
         for position in 0..self.state.batch_calls().len() {
@@ -258,8 +258,8 @@ impl Run {
         events
     }
 
-    /// Returns the index in the batch of the unfinished call with this tool use id. Returns an
-    /// error if there is no such call.
+    /// Returns the index of the unfinished call with this tool use id among the calls of the last
+    /// model response. Returns an error if there is no such call.
     pub(super) fn find_unfinished_call(&self, id: &str) -> Result<usize, UnexpectedInput> {
         let mut calls = self.state.batch_calls().iter();
         let position = calls.position(|call| call.tool_use.id == id && !call.has_result());

@@ -12,8 +12,8 @@ pub struct GatherState {
     max_steps: u32,
     review: bool,
     steps: u32,
-    /// Whether the next response answers a review call (see [`GatherFormat::review`]). No further
-    /// review follows such a response.
+    /// Whether the next model call is a review (see [`GatherFormat::review`]). A review is not
+    /// followed directly by another review.
     reviewing: bool,
     calls: SeenToolCalls,
 }

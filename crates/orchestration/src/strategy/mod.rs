@@ -7,7 +7,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`gather_phase`] | the first phase: its prompt, and the decision after each response |
-//! | [`repeated_calls`] | repeated calls |
+//! | [`repeated_calls`] | detection of tool calls that the model repeats |
 //! | [`formatter`] | the second phase: request, reading, repair and streaming of the answer |
 //!
 //! The modules do no I/O. The run calls them and stores their state.
@@ -24,7 +24,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use switchboard_domain::similar_names::{did_you_mean, find_nearest};
 
-/// Strategy of a run. Its JSON form is the name, or a map from the name to the settings.
+/// Strategy of a run. In JSON, it is its name, or a map from its name to its settings.
 ///
 /// ```
 /// use switchboard_orchestration::strategy::{GatherFormat, Strategy};
@@ -127,16 +127,15 @@ impl<'de> Deserialize<'de> for Strategy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatherFormat {
-    /// Maximum number of model responses in the gather phase.
+    /// Maximum number of model responses in the gather phase, in which the model calls tools.
     pub max_thinking_steps: u32,
     /// Maximum number of tools that the system prompt of the gather phase describes. For further
     /// tools, the prompt states only their number. The request contains the definitions of all
     /// tools.
     pub described_tools: usize,
-    /// Whether to call the model once more after the tool results of a response without the marker
-    /// `NEED MORE DATA:`, so that the model can request further data. Such a response ends the
-    /// gather phase by default. This setting is for models that write no text beside a tool call.
-    /// Each review costs one model call.
+    /// Whether a review follows a response that has tool calls but no marker `NEED MORE DATA:`. A
+    /// review is one more model call, in which the model can request further data. Without it, such
+    /// a response ends the gather phase. For models that write no text beside a tool call.
     pub review: bool,
     /// JSON Schema of the final answer. `None` requires a list of texts and artifacts.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -27,8 +27,8 @@ pub struct ApprovalRule {
     /// not match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<NamePattern>,
-    /// Patterns of the tool's name on its server or of the name that the model sees. One pattern or
-    /// a list.
+    /// Name patterns. One of them must match the tool's name on its server, or the name that the
+    /// model sees. A configuration contains one pattern or a list.
     ///
     /// If the rule allows calls, its patterns do not apply to a name on the server that contains
     /// `__`. The model sees names such as `server__tool`, so a server could otherwise imitate the

@@ -17,7 +17,8 @@
 //! A trim reduces the request to a low-water mark below the limit. The first messages then stay
 //! equal for many steps, so that the prompt cache of the provider is effective.
 //!
-//! Data of a provider stays on the messages. The adapter of another provider omits it.
+//! Provider-specific data of messages, such as reasoning signatures, is kept. The adapter of
+//! another provider omits it from its requests.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -58,10 +58,10 @@ pub enum FormatDecision {
     Silent,
 }
 
-/// The content of a response, separated into formatter calls, other calls and text.
+/// The content of a response, separated into formatter tool calls, other calls and text.
 struct ResponseContent<'a> {
-    /// Calls of the formatter tool. A call counts if its tool name ends with the name of the
-    /// formatter tool, or if its input has the key `conversation`.
+    /// Calls of the formatter tool, whose input is the answer: calls of a tool whose name ends with
+    /// [`TOOL`], and calls whose input has the key `conversation`.
     answers: Vec<&'a ToolUse>,
     others: Vec<&'a ToolUse>,
     text: String,
@@ -100,7 +100,7 @@ impl FormatState {
     ///
     /// | mode | tools | tool choice | response format |
     /// |---|---|---|---|
-    /// | `Native` | unchanged, because some APIs require used tools | none | schema |
+    /// | `Native` | unchanged, because some APIs reject uses of undeclared tools | none | schema |
     /// | `Named` | the formatter | by name | text |
     /// | `Required` | the formatter | required | text |
     /// | `Auto` | the formatter | auto | text |
@@ -260,7 +260,8 @@ impl<'a> ResponseContent<'a> {
         }
     }
 
-    /// Returns whether the response has the form that the mode requires: a formatter call or JSON.
+    /// Returns whether the answer is where the mode requires it: in a formatter call or in JSON
+    /// text.
     fn has_answer_for_mode(&self, mode: FormatterMode) -> bool {
         match mode {
             FormatterMode::Native => json::find_json(&self.text, true).is_some(),
@@ -304,9 +305,9 @@ impl<'a> ResponseContent<'a> {
         })
     }
 
-    /// Adds the text of the response outside of tool calls to `reading`. `found` is the JSON in
-    /// this text. If `found` is a formatted answer, its items are added; otherwise the text becomes
-    /// the first item of the answer.
+    /// Adds the text outside of tool calls to the answer `reading`. `found` is the JSON in this
+    /// text. If it is a formatted answer, its items are added; otherwise the text becomes the first
+    /// item.
     fn add_text_outside_calls(
         &self,
         reading: &mut ParsedAnswer,

@@ -115,7 +115,7 @@ pub fn answer_schema() -> Value {
 pub struct FormattedAnswer {
     /// Texts and artifacts of the answer. The list is never empty.
     pub items: Vec<AnswerItem>,
-    /// Descriptions of the repairs, for a person. Empty if nothing was repaired.
+    /// Descriptions of the repairs to the model's answer, for a person. Empty if there were none.
     pub repairs: Vec<String>,
     /// Description of the first faults if the answer does not match the custom schema; `None` if it
     /// matches or no custom schema is set.

@@ -12,10 +12,9 @@ use crate::AnswerItem;
 /// Incremental reader of the JSON of a formatted answer. It returns the text of the answer while
 /// the model is still writing the JSON.
 ///
-/// If the keys of an item are in the order of the schema, its text is emitted as it arrives.
-/// Otherwise, the text is emitted when the next item starts. A malformed answer may be emitted only
-/// at its end: [`PartialAnswerReader::unemitted_text`] returns the part of an answer that was not
-/// emitted.
+/// The text of an item is returned as it arrives if `content` is the last key of the item, as in
+/// the schema. Otherwise, it is returned when the next item starts. The text of a malformed answer
+/// may be missing; [`PartialAnswerReader::unemitted_text`] returns it at the end.
 ///
 /// ```
 /// use switchboard_orchestration::strategy::formatter::PartialAnswerReader;
