@@ -1,8 +1,8 @@
 //! Estimates of token counts.
 //!
-//! Limits and trimming need a number that is fast, equal on every platform, and rather too high
-//! than too low. A tokenizer is slow and fits only some models. Each character has a weight, and
-//! the weights are added:
+//! Limits and trimming need an estimate that is fast to compute, equal on every platform, and
+//! rather too high than too low. A tokenizer is slow and fits only some models. The estimate is the
+//! sum of the weights of all characters:
 //!
 //! | character | tokens | reason |
 //! |---|---|---|

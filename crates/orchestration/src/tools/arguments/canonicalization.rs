@@ -17,7 +17,6 @@ pub fn canonical_digest(input: &JsonObject) -> String {
     hex_sha256(&canonical_json(input))
 }
 
-/// Returns the SHA-256 digest of a text in hexadecimal digits.
 pub(crate) fn hex_sha256(text: &str) -> String {
     let digest = Sha256::digest(text);
     digest.iter().fold(String::new(), |mut hex, byte| {

@@ -83,7 +83,7 @@ impl fmt::Debug for ClientContext {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientContextError {
-    /// The value's name is not allowed, because no configured value has a placeholder for it.
+    /// The name is not allowed: no configured value has the placeholder `${client.NAME}` for it.
     #[error(
         "unknown context value `{name}`{}",
         if allowed.is_empty() { "; clients cannot send any".to_owned() }

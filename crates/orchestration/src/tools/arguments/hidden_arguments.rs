@@ -1,9 +1,9 @@
-//! Values from the host for tool inputs, which the model does not see.
+//! Values that the program adds to tool inputs and that the model does not see.
 //!
-//! A server can require values of the host, such as a conversation id, a callback address or an
-//! access token. The server's schema requests such a value by name (`databaseContext`). The model
-//! sees the tool without this property, the value is injected at call time, and it is redacted from
-//! the result.
+//! A tool can require a value that the model must not choose or see, such as a conversation id, a
+//! callback address or an access token. The tool's schema declares this value as a property, such
+//! as `databaseContext`. The model gets the schema without this property. The value is added to the
+//! input of each call, and redacted from the result.
 
 use std::{
     borrow::Cow,
@@ -200,8 +200,8 @@ impl ContextInjection {
         self
     }
 
-    /// Sets the values that a client sent for one run. Returns an error for a name that no
-    /// configured value has a placeholder for, and for a value that is not a scalar or too long.
+    /// Sets the values that a client sent for one run. Returns an error for a name without a
+    /// placeholder in the configured values, and for a compound or too long value.
     pub fn with_client(mut self, client: ClientContext) -> Result<Self, ClientContextError> {
         client.validate_client_values(&self.client_value_names())?;
         self.client = client;

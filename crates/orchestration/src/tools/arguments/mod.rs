@@ -3,8 +3,8 @@
 //! | module | purpose |
 //! |---|---|
 //! | `validators`, `repair` | validate input against the tool's schema and repair it |
-//! | `canonicalization` | a canonical text for equal inputs |
-//! | `hidden_arguments`, `template`, `client_context` | values that the model does not see |
+//! | `canonicalization` | convert equal inputs to the same JSON text |
+//! | `hidden_arguments`, `template`, `client_context` | add values that the model does not see |
 //!
 //! All of these are plain values without I/O, clock and randomness.
 

@@ -1,8 +1,8 @@
 //! Repairs of tool input, each with a description for the run's events.
 //!
-//! The repairs are: a code fence, a trailing comma, a number or a boolean in a string, `null` for
-//! an optional property, and an object around the arguments. All faults must be repaired;
-//! otherwise the input stays unchanged.
+//! These faults are repaired: a code fence, a trailing comma, a number or a boolean in a string,
+//! `null` for an optional property, and an object around the arguments. An input with any other
+//! fault stays unchanged.
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -119,8 +119,8 @@ pub(super) fn repair_tool_input(
 }
 
 /// Returns the inner object of an input such as `{"arguments": {…}}`, and a description of the
-/// repair. Returns `None` if the input has another form, or if the schema declares a property of
-/// the outer object, which is then not a mistake of the model.
+/// repair. Returns `None` for other inputs, and if the schema declares a property of the outer
+/// object, because the outer object is then not a mistake of the model.
 fn unwrap_arguments(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonObject, String)> {
     let mut wrapper = None;
     for (key, value) in input {

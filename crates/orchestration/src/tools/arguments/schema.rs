@@ -1,4 +1,4 @@
-//! Queries of JSON Schemas without validation.
+//! Lookups in JSON Schemas, such as whether a schema declares a property.
 
 use serde_json::{Map, Value};
 

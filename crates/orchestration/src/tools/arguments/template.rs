@@ -23,7 +23,7 @@ const MAX_CLIENT_NAME: usize = 64;
 /// | `${principal.tenant}` | the tenant of the run; empty if there is only one tenant |
 /// | `${client.NAME}` | the value that the client sends under `NAME` |
 ///
-/// `$$` is a literal `$`. A text with a placeholder without a value is omitted. `Debug` prints
+/// `$$` is a literal `$`. A text is omitted if one of its placeholders has no value. `Debug` prints
 /// `[hidden]`.
 #[derive(Clone, PartialEq)]
 pub struct ContextTemplate(Value);
@@ -156,8 +156,9 @@ impl ContextTemplate {
         needed: &mut BTreeSet<String>,
     ) -> Self {
         if is_required {
-            // Without its client values, a string has no value, but a list or an object only omits
-            // some members. Therefore, names are added only for a string.
+            // A string needs the client values of its placeholders. A list or an object does not:
+            // it only omits the strings without a value. Names are therefore added only for a
+            // string.
             needed.extend(client_value_names_in_json(&self.0));
         }
         let Value::Object(members) = &self.0 else {
@@ -247,7 +248,7 @@ fn fill_text_placeholders(
     client: &Map<String, Value>,
 ) -> Option<Value> {
     let pieces: Vec<TemplatePart> = split_valid_placeholders(text).collect();
-    // A text that is only one placeholder keeps the type of the client's value, such as a number.
+    // If the text is exactly one placeholder, the client's value keeps its type, such as a number.
     if let [TemplatePart::Client(name)] = &*pieces {
         return client.get(name).cloned();
     }

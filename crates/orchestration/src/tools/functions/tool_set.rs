@@ -165,8 +165,8 @@ impl ToolHost for ToolSet {
     async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let mut known = self.find_host(&call.name);
         if known.is_none() {
-            // Listing the tools makes them known to this set. A resumed run may call a tool before
-            // it lists the tools.
+            // A resumed run may call a tool that this set has not listed yet. Listing the tools
+            // makes this tool known to the set.
             let _ = self.list_tools().await;
             known = self.find_host(&call.name);
         }

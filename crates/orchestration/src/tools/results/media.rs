@@ -1,4 +1,4 @@
-//! Replacement of media that a model does not accept by notes.
+//! Text notes that replace media in tool results if the model does not accept the media.
 
 use std::sync::Arc;
 

@@ -63,9 +63,10 @@ impl SearchIndex {
         }
     }
 
-    /// Returns the search terms for a word stem of a query: the stem twice, and each longer stem in
-    /// the index that starts with it once, such as `mailbox` for `mail`. If no stem in the index
-    /// matches, for example because of a typing error, the most similar stem is added.
+    /// Returns the search terms for a word stem of a query: the stem twice, for a larger weight,
+    /// and each longer stem in the index that starts with it, such as `mailbox` for `mail`. If no
+    /// stem in the index matches, for example because of a typing error, adds the most similar
+    /// stem.
     fn expand_query_stem<'s>(&'s self, stem: &'s str) -> Vec<&'s str> {
         let mut terms = vec![stem, stem];
         if stem.len() < MIN_STEM_BYTES {
