@@ -1,4 +1,4 @@
-//! HTTP: requests, answers and their framing.
+//! HTTP requests to providers, and the conversion of their answers into model events.
 //!
 //! | module | content |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | [`retry`] | [`stream_with_retry`](retry::stream_with_retry): repeats a failed request |
 //! | [`error_classifier`] | [`ErrorClassifier`](error_classifier::ErrorClassifier): error kinds |
 //! | [`byte_stream`] | [`ByteStream`](byte_stream::ByteStream): a body as it arrives |
-//! | `sse`, `ndjson` | a body split into frames |
-//! | `text_fast_path` | fast reading of frames that differ only in their text |
+//! | `sse`, `ndjson` | split a body into frames: server-sent events or JSON lines |
+//! | `text_fast_path` | converts frames without JSON parsing if they differ only in their text |
 //! | [`wire_decoder`] | [`WireDecoder`](wire_decoder::WireDecoder): frames become events |
 //! | [`stream_decoding`] | a body and a decoder become a model's stream |
 

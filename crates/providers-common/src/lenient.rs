@@ -1,5 +1,5 @@
-//! Lenient fields of answers: a value of the wrong type counts as absent, so that one unexpected
-//! field does not fail the answer. For `#[serde(default, deserialize_with = "…")]`.
+//! Deserializers for fields of answers. A value of the wrong type counts as absent, so that one
+//! faulty field does not fail the answer. Usage: `#[serde(default, deserialize_with = "…")]`.
 //!
 //! Each function reads its field in one pass, because an answer has a chunk for every token.
 
@@ -67,14 +67,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for LenientObject<T> {
     }
 }
 
-/// The kind of JSON value that a lenient field expects.
+/// JSON types that a deserializer of this module accepts. A value of another type counts as absent.
 enum JsonShape {
     Scalar,
     Object,
     List,
 }
 
-/// Visitor that returns `None` for a value without the expected shape or type.
+/// Visitor that reads a value of the given JSON types as a `T`, and any other value as `None`.
 struct LenientVisitor<T>(JsonShape, PhantomData<T>);
 
 /// Converts a scalar to a `T`. Returns `None` for a scalar of the wrong type.

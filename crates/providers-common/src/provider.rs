@@ -1,5 +1,5 @@
-//! The parts of a provider that do not depend on its protocol: configuration, client, model and
-//! error classification.
+//! Code that all provider adapters share: configuration, HTTP client, model and error
+//! classification.
 //!
 //! A provider crate implements [`ProviderConfig`] for its configuration and [`WireProtocol`] for
 //! each of its protocols, and defines an [`ErrorTable`]. [`HttpModel`] then is the

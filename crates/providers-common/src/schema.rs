@@ -61,9 +61,9 @@ const MAX_PASSES: usize = 6;
 /// property tests causes it.
 pub const NO_STABLE_FORM: &str = "the schema has no stable form: any object is allowed";
 
-/// Message of the [`Change`] for merged schemas, such as the members of an `allOf`, of which
-/// one excludes properties of another with `additionalProperties`. The merged schema allows these
-/// properties.
+/// Message of the [`Change`] that is reported if one of several merged schemas, such as the members
+/// of an `allOf`, forbids properties of another one with `additionalProperties`. The merged schema
+/// allows these properties.
 const OPENED: &str = "closed objects are opened for the properties of other schemas";
 
 /// Subset of JSON Schema that one provider API accepts. `dialect_rules.rs` lists the source of each
@@ -142,16 +142,17 @@ impl CompiledSchema<'_> {
         self.lossy_schema_changes().next().is_none()
     }
 
-    /// Returns whether the compiled schema allows the same values as the original: it is
-    /// [exact](Self::keeps_all_constraints) and not narrower. If not, the caller may prefer a
-    /// dialect without `strict`, such as [`Dialect::OpenAiLoose`], which keeps more of the schema.
+    /// Returns whether the compiled schema allows the same values as the original: it [keeps all
+    /// constraints](Self::keeps_all_constraints) and excludes no value. If not, the caller may
+    /// prefer a dialect without `strict`, such as [`Dialect::OpenAiLoose`], which keeps more of the
+    /// schema.
     pub fn accepts_same_values(&self) -> bool {
         let narrowed = |change: &Change| change.kind == ChangeKind::Narrowed;
         self.keeps_all_constraints() && !self.changes.iter().any(narrowed)
     }
 
-    /// Returns the changes because of which the provider does not enforce every constraint of the
-    /// original schema.
+    /// Returns the changes that weaken the schema: the provider then does not enforce every
+    /// constraint of the original.
     pub fn lossy_schema_changes(&self) -> impl Iterator<Item = &Change> {
         self.changes
             .iter()
@@ -202,9 +203,9 @@ impl CompiledSchema<'_> {
 /// result is deterministic, and compiling it again changes nothing. The order of properties is
 /// preserved.
 ///
-/// Recursion is kept where the dialect accepts it, else inlined three levels deep. Subschemas
-/// deeper than 48 levels, and those after 20,000 read or 10,000 written ones, are omitted and
-/// reported. OpenAI's limits (10 levels of objects, 5,000 properties, 1,000 enum values) apply too.
+/// Recursion is kept where the dialect accepts it, else inlined three levels deep. Subschemas are
+/// omitted, and reported, below 48 levels and after 20,000 were read or 10,000 written. OpenAI's
+/// limits (10 levels of objects, 5,000 properties, 1,000 enum values) apply too.
 pub fn compile(schema: &Value, dialect: Dialect) -> CompiledSchema<'_> {
     let rules = DialectRules::for_dialect(dialect);
     let mut first = run_compiler_pass(schema, rules);

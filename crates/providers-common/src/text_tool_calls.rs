@@ -9,31 +9,30 @@
 //! | `call_format` | [`TextCallFormat`], [`TextCallFormats`] |
 //! | `events` | [`TextCallConverter`]: converts an answer's events |
 //! | `scan`, `markdown` | splits a text into text and calls; skips examples |
-//! | `format_parsers` | a parser per form |
-//! | `cursor`, `json_calls`, `literal` | shared parsers of marks, calls as JSON, and values |
+//! | `format_parsers` | one parser for each [`TextCallFormat`] |
+//! | `cursor`, `json_calls`, `literal` | parsers that several formats share |
 //! | [`prompted`] | tools for models without tool support |
 //!
 //! # Rules
 //!
 //! - Text that names no offered tool passes through unchanged, byte for byte. Text is buffered from
-//!   the first marker of a form to the end of the text; white space at the beginning of a text
-//!   waits for what follows.
-//! - The division of a text into deltas affects only the deltas of the emitted text.
+//!   the first marker of a format, such as `<tool_call>`, to the end of the text. White space at
+//!   the beginning of a text is emitted with the text that follows it.
+//! - The same text gives the same calls, however the server splits it into deltas.
 //! - A call that ends with the text before it is complete, or whose input cannot be read, becomes a
 //!   malformed tool use: the model receives an error, and the call is not executed. A call whose
-//!   brackets are closed is complete, also without its closing mark.
+//!   brackets are closed is complete, also without its closing marker.
 //! - Calls in code are examples: nothing in a Markdown block or span of code, or in a quoted line,
 //!   is a call. A block that is itself a call ([`TextCallFormat::FencedJson`]) counts if the answer
 //!   consists only of calls and thinking.
-//! - With a call, [`FinishReason::Stop`](switchboard_domain::FinishReason::Stop) becomes
-//!   [`ToolUse`](switchboard_domain::FinishReason::ToolUse); every other reason stays.
+//! - In an answer with a call, [`FinishReason::Stop`](switchboard_domain::FinishReason::Stop)
+//!   becomes [`ToolUse`](switchboard_domain::FinishReason::ToolUse). Other finish reasons stay.
 //! - If one call of a list names a tool that is not offered, the whole list is text.
 //! - White space between calls, and after the last one, is dropped.
 //! - Nothing is recovered from reasoning, or from thinking that the server left in the text between
 //!   `<think>` and `</think>`.
 //! - The size limit of a call is that of a tool input ([`DEFAULT_MAX_TOOL_INPUT_BYTES`]); a longer
 //!   call is malformed.
-//!
 //! ```
 //! use switchboard_domain::{ChatRequest, Message, ModelEvent, PartStart, ToolDefinition};
 //! use switchboard_providers_common::text_tool_calls::{

@@ -28,14 +28,14 @@ impl ToolMapping {
         self.names = Some(names).filter(ToolNames::has_aliases);
     }
 
-    /// Adds a tool whose schema was changed for `dialect`. [`input_restorer`](Self::input_restorer)
-    /// then restores the inputs of its calls.
+    /// Adds a tool whose schema was converted to the subset of JSON Schema `dialect`.
+    /// [`input_restorer`](Self::input_restorer) then restores the inputs of its calls.
     pub fn add_tool(&mut self, tool: &ToolDefinition, dialect: Dialect) {
         let restorer = JsonShapeRestorer::new(&tool.input_schema, dialect);
         self.tools.insert(tool.name.clone(), restorer);
     }
 
-    /// Sets the declared schema of a structured answer, which was changed for `dialect`.
+    /// Sets the declared schema of a structured answer, which was converted to `dialect`.
     pub fn set_answer_schema(&mut self, schema: &Value, dialect: Dialect) {
         self.answer = JsonShapeRestorer::new(schema, dialect);
     }

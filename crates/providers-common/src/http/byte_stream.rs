@@ -36,8 +36,8 @@ pub async fn read_to_end(
     Ok(whole.freeze())
 }
 
-/// A reader that splits the bytes of a response body into frames. It stores the current frame in a
-/// buffer that it reuses, because a streamed answer has a frame for every token.
+/// A reader that splits the bytes of a response body into frames (SSE events or JSON lines). Stores
+/// the current frame in a buffer that it reuses, because an answer has a frame for every token.
 pub(crate) trait FrameReader: Send {
     /// Reads the next frame and removes its bytes from `unread`. Returns `false` if `unread` does
     /// not contain a complete frame yet.
@@ -47,8 +47,8 @@ pub(crate) trait FrameReader: Send {
     /// empty line that normally ends a frame. Returns `false` if there is none.
     fn read_last_frame(&mut self, unread: &mut BytesMut) -> Result<bool, ModelError>;
 
-    /// Returns the event name and the data of the last frame that was read. The name is empty for
-    /// JSON lines.
+    /// Returns the last frame that was read: its SSE event name, which is empty for a JSON line,
+    /// and its data.
     fn current_frame(&self) -> (&str, &str);
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct FrameStream<R> {
     /// Stream of the response body. `None` after its end, after an error and after
     /// `close_connection` was called.
     body: Option<ByteStream>,
-    /// Received bytes that do not belong to a frame that was already read.
+    /// Received bytes of the frames that were not read yet.
     unread: BytesMut,
     reader: R,
 }
@@ -117,8 +117,8 @@ impl<R: FrameReader> FrameStream<R> {
         read
     }
 
-    /// Returns the event name and the data of the last frame that was read. The name is empty for
-    /// JSON lines.
+    /// Returns the last frame that was read: its SSE event name, which is empty for a JSON line,
+    /// and its data.
     pub(crate) fn current_frame(&self) -> (&str, &str) {
         self.reader.current_frame()
     }
@@ -134,8 +134,8 @@ pub fn decode_body_text<'a>(provider: &str, body: &'a [u8]) -> Result<&'a str, M
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// Returns the error for a response body that is not UTF-8. If only the last character is
-/// incomplete, the body was truncated.
+/// Returns the error for a response body that is not UTF-8. A body that ends within a character was
+/// truncated, so the error kind is then `Interrupted`.
 pub(crate) fn invalid_utf8_error(provider: &str, fault: Utf8Error) -> ModelError {
     let (kind, message) = match fault.error_len() {
         None => (

@@ -1,4 +1,4 @@
-//! Retries of a failed model request, which end as soon as output of an answer is emitted.
+//! Retries of failed model requests. A request is not retried after its first output was emitted.
 
 use std::{
     task::{Context, Poll, ready},
@@ -61,19 +61,20 @@ pub async fn stream_with_retry<M: SingleAttemptModel>(
     Ok(Box::pin(stream::iter(announced).chain(events)))
 }
 
-/// The attempts to get an answer, which are repeated until one of them has output.
+/// State of a model request over all its attempts.
 struct AnswerAttempts<M> {
     model: M,
     request: ChatRequest,
-    /// Counter of attempts. `None` after output or a complete answer, so that no retry follows.
+    /// Counter of attempts. `None` if no retry may follow: after the first output or a whole
+    /// answer.
     counter: Option<AttemptCounter>,
     step: AttemptState,
 }
 
 enum AttemptState {
-    /// The answer of the current attempt is read from this stream.
+    /// An attempt was answered. Its events are read from this stream.
     Read(ModelStream),
-    /// The next attempt, which starts after a pause.
+    /// An attempt failed. This future waits for the retry pause and then sends the request again.
     Repeat(BoxFuture<'static, Result<ModelStream, ModelError>>),
     End,
 }

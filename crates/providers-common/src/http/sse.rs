@@ -27,7 +27,7 @@ pub(crate) struct SseReader {
     data: String,
     /// Whether the current event has a `data` line, even an empty one.
     has_data: bool,
-    /// Whether the current event was returned, so that the next line begins another event.
+    /// Whether the current event has ended, so that the next line begins another event.
     is_returned: bool,
     is_first_line: bool,
     /// Whether the previous line ended with CR. An LF as the next byte then belongs to the same

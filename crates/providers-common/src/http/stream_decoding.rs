@@ -30,7 +30,7 @@ use crate::{
 /// - The events before an error are emitted first. The stream ends after an error.
 /// - After `Finished` the stream does not wait: frames that have arrived are decoded, an open
 ///   connection is dropped, and errors are ignored.
-/// - Text that arrived together becomes one event.
+/// - Text deltas of frames that arrived together become one event.
 /// - Every event is checked against the event grammar. The first invalid event ends the stream with
 ///   an error.
 pub fn decode_sse(
@@ -90,12 +90,12 @@ struct DecodedEvents<R, D> {
     decoder: D,
     repeated_text: TextDeltaFastPath,
     grammar: EventOrderChecker,
-    /// Events of the frame that is being decoded.
+    /// Buffer for the events that the decoder appends while it converts one frame.
     decoded: Vec<ModelEvent>,
     /// Decoded events that are not emitted yet.
     events: VecDeque<ModelEvent>,
-    /// Error that is returned after all of `events`. It is discarded if these events finish the
-    /// answer.
+    /// Error that ends the stream after all of `events` were emitted. Discarded if `events` contain
+    /// `Finished`, because the answer is then complete.
     error: Option<ModelError>,
     /// Whether decoding has ended, so that no further frame is read.
     has_ended: bool,

@@ -1,40 +1,40 @@
-//! Fast reading of frames that differ from the previous frame only in their text.
+//! Conversion of stream frames without JSON parsing, if they differ from the last one only in their
+//! text.
 
 use serde_json::Value;
 use switchboard_domain::ModelEvent;
 
-/// Maximum number of consecutive frames that differ in more than their text. After that, the
-/// decoder converts every frame without a comparison. Some servers write a new number or time into
-/// each frame, so their frames never repeat.
+/// Maximum number of consecutive frames that the comparison fails to convert. After that, all
+/// frames go to the decoder. Some servers write a new number or time into each frame, so a
+/// comparison with the last frame never succeeds.
 const MAX_DIFFERENT: u8 = 16;
 
-/// Reader of frames that differ from the last decoded frame only in their text.
-///
-/// Most frames of a streamed answer differ only in their text, and comparing frames is cheaper than
-/// parsing their JSON.
+/// Converter of stream frames, such as SSE events, that differ from the last decoded frame only in
+/// the text of the answer. Most frames do, such as `{"delta":"a"}` and `{"delta":"b"}`. To compare
+/// them is cheaper than to parse their JSON.
 #[derive(Default)]
 pub(super) struct TextDeltaFastPath {
     name: String,
-    /// Part of the last decoded frame before the JSON string that contains the text.
+    /// Beginning of the last decoded frame, such as `{"delta":`. The text of the answer follows it.
     before: String,
-    /// Part of the last decoded frame after the JSON string that contains the text.
+    /// End of the last decoded frame, after the text of the answer, such as `}`.
     after: String,
     /// Event of the last decoded frame, with an empty text. `None` if the next frames cannot be
-    /// compared with that frame, for example because it had other events.
+    /// compared with that frame, for example because it had several events.
     event: Option<ModelEvent>,
-    /// Number of text and reasoning frames that the decoder had to convert since the last frame
-    /// that was converted by comparison.
+    /// Number of text and reasoning frames that went to the decoder since a comparison last
+    /// succeeded.
     different: u8,
 }
 
 impl TextDeltaFastPath {
-    /// Returns the event of a frame that differs from the last decoded frame only in its text.
-    /// Returns `None` for any other frame, which the decoder must convert.
+    /// Converts a frame that differs from the last decoded frame only in the text of the answer.
+    /// Returns `None` for any other frame, which the caller must pass to the decoder.
     pub(super) fn read_frame(&mut self, name: &str, data: &str) -> Option<ModelEvent> {
         let event = self.event.as_ref()?;
         let literal = data.strip_prefix(self.before.as_str())?;
         let literal = literal.strip_suffix(self.after.as_str())?;
-        // The differing part must be exactly one JSON string, so the rest of the frame keeps its
+        // The frames may differ only in one whole JSON string, so that the rest has the same
         // meaning.
         let text: String = serde_json::from_str(literal).ok()?;
         if text.is_empty() || name != self.name {
@@ -46,8 +46,8 @@ impl TextDeltaFastPath {
         Some(event)
     }
 
-    /// Stores a frame that the decoder has converted, for the comparison with the next frames.
-    /// Frames are stored only if their only event is a text or reasoning delta.
+    /// Stores a frame that the decoder has converted into `events`. The next frames are compared
+    /// with it if its only event is a text or reasoning delta.
     pub(super) fn set_decoded_frame(&mut self, name: &str, data: &str, events: &[ModelEvent]) {
         self.event = None;
         let [
@@ -65,9 +65,9 @@ impl TextDeltaFastPath {
             return;
         };
         let (before, after) = (&data[..at], &data[at + literal.len()..]);
-        // The JSON string of the text must occur only once in the frame, and the rest of the frame
-        // must not contain escapes. Otherwise another string of the frame could have the same
-        // content as the text.
+        // The text must occur only once in the frame, and the rest of the frame must not contain
+        // escapes. Otherwise another JSON string of the frame could have the same content as the
+        // text.
         if data.rfind(&literal) == Some(at)
             && !before.contains('\\')
             && !after.contains('\\')

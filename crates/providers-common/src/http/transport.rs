@@ -82,7 +82,7 @@ pub struct HttpAnswer {
     context: ResponseErrorContext,
 }
 
-/// Status, request id and secrets of an HTTP response, for the errors that are found in its body.
+/// Data of an HTTP response for errors in its body: status, request id and secrets to redact.
 #[derive(Debug, Clone)]
 pub struct ResponseErrorContext {
     status: u16,
@@ -91,9 +91,9 @@ pub struct ResponseErrorContext {
 }
 
 impl ResponseErrorContext {
-    /// Completes an error in this response with the status and the request id. Redacts the
-    /// request's secrets in the error and its causes, because gateways report an upstream's error
-    /// within a successful response.
+    /// Adds the status and the request id to an error that was found in the body of this response.
+    /// Redacts the request's secrets in the error and its causes, because a gateway's successful
+    /// response may quote an error of the server behind it.
     pub fn add_context_to_error(&self, error: ModelError) -> ModelError {
         let mut error = redact::redact_error(&self.redactor, error);
         if error.request_id().is_none() {

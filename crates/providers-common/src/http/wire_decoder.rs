@@ -4,8 +4,8 @@ use switchboard_domain::{ModelError, ModelEvent};
 
 /// A state machine that converts the frames of one answer into domain events. It does no I/O.
 ///
-/// It emits [`ModelEvent::Finished`] when the answer is complete; the stream then waits for no more
-/// frames. Its state contains only what the protocol needs, such as the open parts. The accumulator
+/// It emits [`ModelEvent::Finished`] when the answer is complete. The stream then waits for no more
+/// frames. It stores only what the protocol needs, such as the open parts: the response accumulator
 /// assembles the content.
 pub trait WireDecoder: Send {
     /// Converts one frame into domain events and appends them to `events`.
@@ -20,10 +20,9 @@ pub trait WireDecoder: Send {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError>;
 
-    /// Returns whether the last frame left the state of the decoder unchanged. If so, following
-    /// frames that differ from that frame only in their text are converted without the decoder. The
-    /// result is used only after a frame whose only event was a text or reasoning delta. Default:
-    /// `false`.
+    /// Returns whether the last frame left the decoder's state unchanged. The next frames are then
+    /// converted without the decoder if they differ from that frame only in their text. Used only
+    /// after a frame whose only event was a text or reasoning delta. Default: `false`.
     fn is_decoder_state_unchanged(&self) -> bool {
         false
     }

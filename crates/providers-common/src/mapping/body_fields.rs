@@ -66,8 +66,8 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
         self.map.serialize_entry(name, &value)
     }
 
-    /// Serializes a list that already contains the elements of the list in `extra`. If `extra` has
-    /// a value of another type for this field, that value replaces the list.
+    /// Serializes a field whose list already includes the elements of the list in `extra`. If the
+    /// value in `extra` is not a list, it replaces the field.
     pub fn put_merged_list<T: Serialize>(
         &mut self,
         name: &'static str,

@@ -1,4 +1,4 @@
-//! Readable text for content blocks that only one provider has.
+//! Readable text for content blocks that only one provider has, such as a web search result.
 
 use serde_json::{Map, Value};
 use switchboard_domain::JsonObject;

@@ -18,8 +18,8 @@ pub fn unsupported_feature(provider: &str, feature: &str) -> ModelError {
     ModelError::new(provider, ModelErrorKind::Unsupported { feature }, "")
 }
 
-/// Returns the outcome of a tool choice that the API does not support and that the adapter
-/// emulates. `how` describes the emulation.
+/// Returns the outcome of a tool choice that the adapter emulates, because the API has no such
+/// choice. `how` describes the emulation, such as "no tools were sent".
 pub fn emulated_tool_choice(how: &str) -> ToolChoiceOutcome {
     let how = how.to_owned();
     ToolChoiceOutcome::Emulated { how }
@@ -28,8 +28,8 @@ pub fn emulated_tool_choice(how: &str) -> ToolChoiceOutcome {
 /// Returns the name and the schema of a requested structured answer. Returns `None` if the answer
 /// is text.
 ///
-/// Fails with [`ModelErrorKind::Unsupported`] for another format, and for a model that is known not
-/// to support structured answers.
+/// Fails with [`ModelErrorKind::Unsupported`] for a response format other than text and JSON
+/// Schema, and for a JSON Schema if the model is known not to support structured answers.
 pub fn requested_schema<'a>(
     request: &'a ChatRequest,
     provider: &str,
@@ -48,8 +48,8 @@ pub fn requested_schema<'a>(
 /// Returns the names of the tools of which the model must call one, without duplicates. An empty
 /// list allows all tools. Returns `None` if no call is required.
 ///
-/// `server_tools` gets the name of a tool and returns whether the provider itself runs that tool.
-/// If it gets `None`, it returns whether the provider runs any tool.
+/// `server_tools` is called with a tool name, and returns whether the provider itself runs the
+/// tool. Called with `None`, it returns whether the provider runs any tool.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] for `field` if the choice allows no tool or names
 /// an undeclared one.

@@ -30,13 +30,13 @@ struct SharedClient<C> {
     transport: HttpTransport,
     headers: Headers,
     tool_schemas: ToolSchemas,
-    /// Checked address and headers of the last chat request without additional headers
-    /// ([`SentRequest::headers`]). Most chat requests of a client share them.
+    /// Cache of the last chat request's target: its checked address and headers. Most chat requests
+    /// share them. Requests with additional headers ([`SentRequest::headers`]) are not cached.
     chat_request_target: Mutex<Option<ChatTarget>>,
 }
 
-/// Path of a chat request, framing of its answer, whether the answer is streamed, and the
-/// [`RequestTarget`] for all chat requests that are equal in these three properties.
+/// Cached target of a chat request, after the three properties that decide it: the path, the format
+/// of a streamed answer, and whether the answer is streamed.
 type ChatTarget = (Cow<'static, str>, StreamFormat, bool, Arc<RequestTarget>);
 
 /// A model in a server's list of models.
@@ -185,8 +185,8 @@ impl<C: ProviderConfig> HttpClient<C> {
         answer.map_err(|error| self.config().add_error_advice(error))
     }
 
-    /// Returns the checked address and headers of a chat request. Reuses the last result if path,
-    /// framing and streaming setting are equal and the request has no additional headers.
+    /// Returns the checked address and headers of a chat request. Returns them from the cache if
+    /// the path, the stream format and the streaming flag are those of the last chat request.
     fn chat_request_target<W: WireProtocol<Config = C>>(
         &self,
         sent: &SentRequest,

@@ -24,7 +24,7 @@ use crate::{
 pub trait WireProtocol: fmt::Debug + Sized + 'static {
     /// The provider's configuration.
     type Config: ProviderConfig;
-    /// Options of one model, which default to the options in the provider's configuration.
+    /// Options of one model. A model without its own options has those of the configuration.
     type Options: fmt::Debug + Clone + Send + Sync;
     /// Adjustments to a request after the server refused an earlier attempt, such as the omission
     /// of an unsupported field. The default value has no adjustments.
@@ -136,7 +136,7 @@ pub struct PreparedRequest<D> {
     pub recovery: Option<CallRecoverySettings>,
 }
 
-/// An HTTP request to a model. The configuration completes its address and headers.
+/// An HTTP request to a model, without the base address and headers of the configuration.
 #[derive(Debug, Clone)]
 pub struct SentRequest {
     /// Path of the request, relative to [`ProviderConfig::endpoint`].

@@ -92,8 +92,8 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// Returns whether, because of a change of this kind, the provider does not enforce every
-    /// constraint of the original schema.
+    /// Returns whether a change of this kind weakens the schema, so that the provider does not
+    /// enforce every constraint of the original.
     pub const fn loses_enforcement(self) -> bool {
         matches!(
             self,

@@ -14,7 +14,7 @@ pub(super) fn compact_json(value: &Value) -> String {
     truncate_text(value.to_string(), MAX_JSON_BYTES)
 }
 
-/// Returns a text from the schema, truncated to `MAX_EXCERPT_BYTES`.
+/// Returns a name or an address from the schema, truncated to `MAX_EXCERPT_BYTES`.
 pub(super) fn text_excerpt(text: &str) -> String {
     truncate_text(text.to_owned(), MAX_EXCERPT_BYTES)
 }

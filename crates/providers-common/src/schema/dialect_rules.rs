@@ -1,4 +1,4 @@
-//! The rules of each dialect.
+//! The rules of each [`Dialect`](super::Dialect), which is a provider API's subset of JSON Schema.
 //!
 //! Sources, besides the vendors' documentation as of November 2026:
 //! - Anthropic: the API's answers "`input_schema` does not support oneOf, allOf, or anyOf at the
@@ -74,8 +74,8 @@ pub(super) enum EnumValueRule {
 #[derive(Debug)]
 pub(super) struct DialectRules {
     pub(super) dialect: Dialect,
-    /// Whether everything in draft 2020-12 is accepted below the root, so that only the root is
-    /// changed.
+    /// Whether the dialect accepts every keyword of draft 2020-12 in subschemas. Only the root
+    /// schema is then converted.
     pub(super) loose: bool,
     /// Whether the root schema must have the type `object`.
     pub(super) object_root: bool,
@@ -182,7 +182,7 @@ const ANTHROPIC_STRICT: DialectRules = DialectRules {
     any_value: AnyValueRule::JsonText,
     needs_items: true,
     enums: EnumValueRule::Scalars,
-    // `minItems` is accepted only as 0 or 1; see `lower/keyword.rs`.
+    // `minItems` is accepted only as 0 or 1; see `lowering/keyword.rs`.
     keywords: "const title default format minItems",
     formats: "date-time time date duration email hostname uri ipv4 ipv6 uuid",
     ..BASE
@@ -245,7 +245,7 @@ const OLLAMA_FORMAT: DialectRules = DialectRules {
     not_at_root: &[],
     references: ReferenceRule::Keep,
     any_value: AnyValueRule::AllTypes,
-    // Bounds of numbers are accepted only where the grammar stays small; see `lower/keyword.rs`.
+    // Bounds of numbers are accepted only where the grammar stays small; see `lowering/keyword.rs`.
     keywords: "const title default format minimum maximum exclusiveMinimum exclusiveMaximum \
         minLength maxLength minItems maxItems",
     formats: "date time date-time uuid",

@@ -10,7 +10,7 @@ pub(super) const TYPES: [&str; 7] = [
     "object", "array", "string", "integer", "number", "boolean", "null",
 ];
 
-/// Form of value that a JSON Schema keyword requires, such as a schema or a number.
+/// Kind of value that a JSON Schema keyword requires, such as a schema or a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueKind {
     Schema,
@@ -30,8 +30,8 @@ pub(super) enum ValueKind {
     Any,
 }
 
-/// Returns the form that the value of a keyword must have, and the types that the keyword
-/// constrains. An empty list of types means that the keyword constrains values of every type.
+/// Returns the kind of value that a keyword requires, and the types that it constrains. An empty
+/// list of types means that the keyword constrains values of every type.
 fn keyword_rule(keyword: &str) -> (ValueKind, &'static [&'static str]) {
     let object: &[&str] = &["object"];
     let array: &[&str] = &["array"];
@@ -75,7 +75,7 @@ pub(super) fn constrained_types(keyword: &str) -> &'static [&'static str] {
     keyword_rule(keyword).1
 }
 
-/// Returns whether a keyword has no effect on values of `types`, as `minLength` has none on
+/// Returns whether a keyword has no effect on values of `types`: `minLength` has no effect on
 /// numbers. Returns `false` if `types` is empty or the keyword constrains every type.
 pub(super) fn ignores_types(keyword: &str, types: &[&str]) -> bool {
     let constrained = constrained_types(keyword);

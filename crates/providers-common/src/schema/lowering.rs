@@ -73,7 +73,7 @@ pub(super) fn lower_to_dialect(
 struct SchemaLowering<'n, 'c> {
     rules: &'static DialectRules,
     normal: &'n NormalSchema,
-    /// Names of the recursive definitions that are inlined, although the dialect keeps other
+    /// Names of the recursive definitions that are inlined in a dialect that otherwise keeps
     /// references.
     recursive: HashSet<String>,
     /// Names of the definitions that the compiled schema refers to, in the order of the first
@@ -122,14 +122,14 @@ impl SchemaLowering<'_, '_> {
         lowered.unwrap_or_else(|| root::empty_object_schema(self.rules))
     }
 
-    /// Converts a subschema to the dialect. Returns `None` if no value is valid.
+    /// Converts a subschema to the dialect. Returns `None` if no value can be valid against it.
     fn lower_schema(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
         self.nodes += 1;
         self.lower_schema_body(schema, at, level)
     }
 
-    /// Converts a subschema that is already counted in `self.nodes`. Returns `None` if no value is
-    /// valid.
+    /// Converts a subschema that `self.nodes` already counts. Returns `None` if no value can be
+    /// valid against it.
     fn lower_schema_body(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
         if rejects_all(&schema) {
             return None;
@@ -194,8 +194,8 @@ impl SchemaLowering<'_, '_> {
         let name = def_name(&reference);
         let is_kept =
             self.rules.references != ReferenceRule::Inline && !self.recursive.contains(name);
-        // A reference to a schema without valid values is not kept, so that the caller finds that
-        // no value is valid and omits the schema.
+        // If no value is valid against the target, the reference is not kept. The caller then
+        // inlines the target, finds this out and omits the schema.
         if !is_kept || self.normal.find_def(&reference).is_none_or(rejects_all) {
             return None;
         }

@@ -31,7 +31,7 @@ pub(super) struct NormalSchema {
     pub(super) defs: Map,
 }
 
-/// Returns the name of the definition in `#/$defs/name`.
+/// Returns the name of the definition that a reference points to: `city` for `#/$defs/city`.
 pub(super) fn def_name(reference: &str) -> &str {
     reference.trim_start_matches("#/$defs/")
 }

@@ -19,12 +19,12 @@ const MIN_WORK: usize = 500_000;
 /// Variable part of the work budget: number of units of work that each JSON value of the answer
 /// adds to [`MIN_WORK`].
 const PASSES: usize = 32;
-/// Maximum nesting depth at which values are restored. Deeper values stay unchanged.
+/// Maximum nesting depth at which an answer is converted. Deeper values stay unchanged.
 const MAX_DEPTH: usize = 64;
 /// Maximum number of schemas (`$ref` targets, `allOf` members and chosen alternatives) that are
 /// considered for one value of an answer. Further schemas are ignored.
 const MAX_SCHEMAS: usize = 64;
-/// Number of bytes of text that cost as much of the work budget as one value.
+/// Number of bytes of text for which one unit of the work budget is spent.
 const BYTES_PER_WORK: usize = 32;
 
 /// Reverses the effects of [`compile`](super::compile)`(original, dialect)` in an answer of the

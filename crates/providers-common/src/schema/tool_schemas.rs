@@ -57,9 +57,9 @@ impl Serialize for ToolSchema {
 /// Cache of the compiled schemas of tools. Every request of a run sends the same definitions, so
 /// that each is compiled once per dialect.
 ///
-/// The requests share their definitions by `Arc`, so that a schema is found by the definition's
-/// address. An address is not reused while its entry exists, because the entry keeps the
-/// definition.
+/// The requests share their definitions by `Arc`, so a schema is cached under the memory address of
+/// its definition. The cache entry keeps the definition alive, so no other definition gets the same
+/// address.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! The forms of tool calls in text.
+//! The formats in which models write tool calls as text.
 
-/// A form in which models write tool calls as text.
+/// A format in which models write tool calls as text, such as `<tool_call>{…}</tool_call>`.
 ///
 /// Sources: the models' chat templates, vLLM's tool parsers and llama.cpp's chat tests, as of
 /// November 2026.
@@ -9,7 +9,7 @@
 pub enum TextCallFormat {
     /// A Markdown block that contains only calls as JSON:
     /// ```` ```json {"name": …, "arguments": {…}} ``` ````.
-    /// Small models that have no special form for calls write it, such as Qwen2.5-Coder. If the
+    /// Small models without a special format for calls write it, such as Qwen2.5-Coder. If the
     /// answer also has other text, the block counts as an example and is not executed.
     FencedJson,
     /// `<tool_call>…</tool_call>`, with any of these inside: JSON (`{"name": …, "arguments": …}`,
@@ -27,8 +27,8 @@ pub enum TextCallFormat {
     /// `<|python_start|>` and `<|python_end|>` (Llama 4) or `<|tool_call_start|>` and
     /// `<|tool_call_end|>` (LFM 2).
     Pythonic,
-    /// A JSON object that is a call, or a list of them, at the beginning of a line and outside of
-    /// Markdown blocks; also after `<|python_tag|>` (Llama 3.1).
+    /// A JSON object with the name and the input of a tool, or a list of such objects, at the
+    /// beginning of a line and outside of Markdown blocks; also after `<|python_tag|>` (Llama 3.1).
     BareJson,
     /// The special tokens of `DeepSeek`: `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>…`, with
     /// `function<｜tool▁sep｜>name` and a JSON block (V3, R1) or `name<｜tool▁sep｜>{…}` (V3.1).
@@ -38,7 +38,7 @@ pub enum TextCallFormat {
 }
 
 impl TextCallFormat {
-    /// All forms, in the order in which they are tried.
+    /// All formats, in the order in which a text is compared with them.
     pub const ALL: [Self; 8] = [
         Self::ToolCallTag,
         Self::FunctionTag,
@@ -50,7 +50,7 @@ impl TextCallFormat {
         Self::BareJson,
     ];
 
-    /// Returns the name of the form in configuration files.
+    /// Returns the name of the format in configuration files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::FencedJson => "fenced_json",
@@ -64,7 +64,7 @@ impl TextCallFormat {
         }
     }
 
-    /// Returns the form that has this name in configuration files.
+    /// Returns the format that has this name in configuration files.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.as_str() == name)
     }
@@ -74,7 +74,7 @@ impl TextCallFormat {
     }
 }
 
-/// A set of forms in which tool calls are searched for.
+/// The set of formats in which an answer's text is searched for tool calls.
 ///
 /// ```
 /// use switchboard_providers_common::text_tool_calls::{TextCallFormat, TextCallFormats};
@@ -91,11 +91,11 @@ pub struct TextCallFormats(u16);
 impl TextCallFormats {
     /// Empty set. No tool calls are searched for in the text.
     pub const NONE: Self = Self(0);
-    /// Set of all forms.
+    /// Set of all formats.
     pub const ALL: Self = Self::from_forms(&TextCallFormat::ALL);
-    /// The forms that local servers (llama.cpp, Ollama) leave in the text when a model's format is
-    /// not the expected one: all except Pythonic calls, which look like code that the user
-    /// requested.
+    /// The formats in which local servers (llama.cpp, Ollama) leave calls in the text, because
+    /// their parser expects another format of the model. All except Pythonic calls, which look like
+    /// code that the user requested.
     pub const LOCAL_SERVERS: Self = Self::from_forms(&[
         TextCallFormat::FencedJson,
         TextCallFormat::ToolCallTag,
@@ -106,7 +106,7 @@ impl TextCallFormats {
         TextCallFormat::DeepSeek,
     ]);
 
-    /// Creates a set of the listed forms.
+    /// Creates a set of the listed formats.
     pub const fn from_forms(forms: &[TextCallFormat]) -> Self {
         let mut set = Self::NONE;
         let mut at = 0;
@@ -117,13 +117,13 @@ impl TextCallFormats {
         set
     }
 
-    /// Returns the set with a form added to it.
+    /// Returns the set with a format added to it.
     #[must_use]
     pub const fn with_form(self, form: TextCallFormat) -> Self {
         Self(self.0 | form.bit_mask())
     }
 
-    /// Returns whether the set contains a form.
+    /// Returns whether the set contains a format.
     pub const fn contains(self, form: TextCallFormat) -> bool {
         self.0 & form.bit_mask() != 0
     }
@@ -133,7 +133,7 @@ impl TextCallFormats {
         self.0 == 0
     }
 
-    /// Returns the forms of the set in the order in which they are tried.
+    /// Returns the formats of the set, in the order in which a text is compared with them.
     pub fn iter(self) -> impl Iterator<Item = TextCallFormat> {
         TextCallFormat::ALL
             .into_iter()

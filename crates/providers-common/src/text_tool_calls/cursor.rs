@@ -1,11 +1,11 @@
 //! Cursor for reading tool calls in a text, and the reasons why text is not a call.
 
-/// Reason why text cannot be read as a tool call.
+/// Reason why the text at a cursor cannot be read as a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallParseError {
     /// The text ends too early to decide whether it is a call.
     End,
-    /// The text is not a call of an offered tool in the expected form.
+    /// The text is not a call of an offered tool in the expected format.
     NotACall,
 }
 
@@ -109,9 +109,9 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Consumes white space, separators and one of the closing `marks`. At the end of the text, the
-    /// beginning of a mark is enough. Returns whether there was a mark. Consumes nothing if there
-    /// was none.
+    /// Consumes white space, separators and one of the closing `marks`, such as `</tool_call>`. At
+    /// the end of the text, the beginning of a mark is enough. Returns whether there was a mark.
+    /// Consumes nothing without a mark.
     pub(crate) fn skip_closing_mark(&mut self, marks: &[&str]) -> bool {
         let start = self.at;
         self.skip_while(|c| c.is_whitespace() || is_call_separator(c));
@@ -127,8 +127,8 @@ impl<'t> Cursor<'t> {
         is_closed
     }
 
-    /// Consumes and returns the text before the first of `marks`. Without a mark, consumes the rest
-    /// of the text and fails with [`CallParseError::End`].
+    /// Consumes and returns the text before the first of `marks`, such as `</tool_call>`. Without a
+    /// mark, consumes the rest of the text and fails with [`CallParseError::End`].
     pub(crate) fn read_until(&mut self, marks: &[&str]) -> Result<&'t str, CallParseError> {
         let rest = self.remaining_text();
         let end = marks.iter().filter_map(|mark| rest.find(mark)).min();

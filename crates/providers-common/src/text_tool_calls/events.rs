@@ -36,9 +36,10 @@ pub struct TextCallConverter {
 #[derive(Debug)]
 struct TextPart {
     scanner: TextScanner,
-    /// Provider states of the text, which are emitted with its last output part.
+    /// Provider states of this text part, which are emitted with its last output part.
     states: Vec<ProviderState>,
-    /// Index of the open output part of this text. `None` while no part is open.
+    /// Index of the open part in the output that contains text of this part. `None` without such a
+    /// part.
     index: Option<u32>,
 }
 
@@ -171,8 +172,8 @@ impl TextCallConverter {
         answer.emit_start(response_id, model, events);
     }
 
-    /// Starts the output parts of open texts before another part begins, so that the buffered text
-    /// stays before that part.
+    /// Starts the output parts of all unfinished texts before a part of another kind begins, so
+    /// that their buffered text stays before that part.
     fn start_text_parts(&mut self, events: &mut Vec<ModelEvent>) {
         for text in self.texts.values_mut() {
             start_text(&mut text.index, &mut self.next_index, events);

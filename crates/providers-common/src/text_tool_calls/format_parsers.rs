@@ -1,4 +1,4 @@
-//! Parsers of tool calls in text, one per form. Each starts at the form's first character.
+//! Parsers of tool calls in text, one per format. Each starts at the first character of the call.
 
 mod deepseek;
 mod pythonic;
@@ -26,8 +26,8 @@ const MISTRAL_TOKEN: &str = "[TOOL_CALLS]";
 const GRANITE_TOKEN: &str = "<|tool_call|>";
 const PYTHON_TAG: &str = "<|python_tag|>";
 
-/// Returns whether a text begins with the marker of a form, or may do so when more of the text
-/// arrives.
+/// Returns whether a text begins with the marker of a format, such as `<tool_call>`, or may do so
+/// when more of the text arrives.
 pub(crate) fn may_begin_format(form: TextCallFormat, text: &str, tools: &OfferedTools) -> bool {
     let opens = |markers: &[&str]| {
         let mut markers = markers.iter();
@@ -62,7 +62,7 @@ fn may_be_fenced_calls(block: &str) -> bool {
     }
 }
 
-/// Reads all calls in one form. Moves the cursor to the end of the calls.
+/// Reads consecutive calls in the given format. Moves the cursor to the end of the calls.
 pub(crate) fn read_format_calls(
     form: TextCallFormat,
     cursor: &mut Cursor<'_>,

@@ -58,7 +58,7 @@ pub(crate) struct JsonCallReader<'a> {
     pub(crate) closers: &'a [&'a str],
 }
 
-/// Members of a JSON call that were read so far.
+/// Fields of a call that were read so far from its JSON object.
 #[derive(Default)]
 struct PartialJsonCall {
     name: Option<String>,
@@ -141,7 +141,7 @@ impl JsonCallReader<'_> {
         self.build_call(members)
     }
 
-    /// Reads the members of a call, also those of a call nested in its key `function`.
+    /// Reads the fields of a call, also those of a call nested in its key `function`.
     fn read_members(
         self,
         cursor: &mut Cursor<'_>,

@@ -67,8 +67,8 @@ pub(crate) fn read_text_literal(cursor: &mut Cursor<'_>) -> Result<String, CallP
     serde_json::from_str(&read_literal(cursor)?).map_err(|_| CallParseError::NotACall)
 }
 
-/// Consumes a comma and returns `true`. Returns `false` if `closer` comes next. Fails for any other
-/// text.
+/// Reads the end of a list element. Consumes a comma and returns `true`, or returns `false` if
+/// `closer` comes next. Fails for any other text.
 pub(crate) fn skip_item_separator(
     cursor: &mut Cursor<'_>,
     closer: &str,

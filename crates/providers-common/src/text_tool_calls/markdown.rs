@@ -1,4 +1,4 @@
-//! Examples in a text: Markdown code, quoted lines and thinking. Calls in them are ignored.
+//! Finds parts of a text in which calls are ignored: Markdown code, quoted lines and thinking.
 
 /// Minimum number of backticks or tildes that open a Markdown code block.
 const FENCE: usize = 3;

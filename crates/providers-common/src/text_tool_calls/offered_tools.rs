@@ -1,4 +1,4 @@
-//! The tools that a call may name.
+//! The tools that a recovered call may name.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tools by prompt, for models and servers without tool support.
+//! Tools that are described in the prompt, for models and servers without tool support.
 //!
 //! [`PromptedTools::prepare_request`] converts a request with tools into one without: the
 //! instructions describe the tools, and the calls and results of the history become text.
@@ -17,8 +17,8 @@
 //! # }
 //! ```
 //!
-//! The form is that of Hermes and Qwen (`<tools>`, `<tool_call>`, `<tool_response>`), on which most
-//! open models were trained. Calls in other forms are recognized too.
+//! The prompt uses the format of Hermes and Qwen (`<tools>`, `<tool_call>`, `<tool_response>`), on
+//! which most open models were trained. The answer may contain calls in other formats too.
 
 use std::sync::Arc;
 
@@ -41,11 +41,11 @@ const STOP: &str = "<tool_response";
 /// already has this number of stop sequences.
 const MAX_STOPS: usize = 4;
 
-/// Settings for tools that are described in the prompt instead of the request's tool list.
+/// Settings for tools that are described in the prompt and not in the request's tool list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PromptedTools {
-    /// Whether the server enforces a JSON Schema ([`ResponseFormat::JsonSchema`]). A required call
-    /// is then also enforced.
+    /// Whether the server enforces a JSON Schema of the answer ([`ResponseFormat::JsonSchema`]). A
+    /// required tool call is then enforced with such a schema.
     pub constrained: bool,
 }
 
@@ -65,16 +65,16 @@ pub struct PromptedRequest {
 }
 
 impl PromptedTools {
-    /// Converts a request with tools into a request without tools.
+    /// Converts a request with tools into a request without tools. Outcome of each tool choice:
     ///
     /// | choice | constrained | not constrained |
     /// |---|---|---|
-    /// | `Auto` | `Emulated`: described in the prompt | the same |
-    /// | `None` | `Emulated`: not described | the same |
+    /// | `Auto` | `Emulated`: tools in the prompt | the same |
+    /// | `None` | `Emulated`: no tools in the prompt | the same |
     /// | `Required`, `Only` | `Emulated`: schema of a call | `Relaxed`: requested in the prompt |
     ///
-    /// With `Only`, only the allowed tools are described. With `Auto`, a response format and a
-    /// constrained answer, the schema allows a call or the format. A stop sequence is added,
+    /// With `Only`, only the allowed tools are described. With `Auto`, a response schema and
+    /// `constrained`, the answer may be a call or match the schema. A stop sequence is added,
     /// because small models invent the result of their call.
     pub fn prepare_request(self, request: &ChatRequest) -> PromptedRequest {
         let offered: Vec<&ToolDefinition> = allowed_tools(request).map(AsRef::as_ref).collect();
@@ -183,7 +183,7 @@ impl PromptedTools {
         if request.parallel_tool_use == Some(false) {
             text.push_str("Call one tool at a time. ");
         }
-        // The prompt does not describe the form of tool results, because a small model would begin
+        // The prompt does not show the format of tool results, because a small model would begin
         // its answer with a result.
         text.push_str(
             "Then stop and wait for the results. Take unknown values, such as ids, from the \

@@ -11,26 +11,26 @@ use super::{
     markdown::{ends_with_think_tag, leading_code_or_quote_length, leading_reasoning_length},
 };
 
-/// Maximum number of bytes that the scanner searches again for other calls after a failed attempt
-/// to read a call. If the attempt covered more bytes, the scanner skips all of them, so that it
-/// does not read the same text again and again.
+/// Maximum number of bytes that are searched again after an attempt to read a call has failed. If
+/// the attempt read more bytes, the search continues after them, so that the same text is not read
+/// again and again.
 const MAX_REREAD: usize = 512;
 
-/// A piece of a scanned text: plain text or a tool call.
+/// A piece of an answer's text: plain text or a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ScannedPiece {
     Text(String),
     Call(FoundCall),
 }
 
-/// Scanner that finds tool calls in a text that arrives in pieces.
+/// Searcher of an answer's text for tool calls, while the text arrives in pieces.
 ///
-/// Text before the first marker that may begin a call, such as `<tool_call>`, is emitted as it
-/// arrives. The rest is buffered until the text ends, and then searched for calls.
+/// Text before the first marker of a call, such as `<tool_call>`, is emitted as it arrives. The
+/// text from there on is buffered until it ends, and then searched for calls.
 #[derive(Debug)]
 pub(crate) struct TextScanner {
     recovery: CallRecoverySettings,
-    /// Whether the answer has other text before this text.
+    /// Whether the answer has a text part before this one.
     follows_text: bool,
     text: String,
     /// Number of bytes of this text that were emitted.
@@ -40,22 +40,23 @@ pub(crate) struct TextScanner {
     place: TextPosition,
 }
 
-/// A position in a text, with the properties of the preceding text that decide whether a call may
+/// A position in the text, with properties of the text before it that decide whether a call may
 /// begin there.
 #[derive(Debug)]
 struct TextPosition {
     at: usize,
-    /// Whether the line has only white space before this position.
+    /// Whether only white space precedes this position in its line.
     line_is_blank: bool,
     /// Last character before this position that is not white space.
     before: Option<char>,
-    /// Whether there are only white space and separators between the last call and this position.
+    /// Whether only white space and separators, such as `;`, follow the last call before this
+    /// position.
     after_call: bool,
-    /// Whether the answer has text outside of reasoning and calls before this position.
+    /// Whether the answer has text before this position, not counting reasoning and calls.
     has_text: bool,
 }
 
-/// Calls in one form that follow one another in a text, with their byte range.
+/// Consecutive calls that a text contains in one format, with their byte range.
 struct CallSequence {
     range: Range<usize>,
     calls: Vec<FoundCall>,
@@ -88,8 +89,8 @@ impl TextPosition {
         }
     }
 
-    /// Moves the position to the end of the reasoning or the code example at the beginning of
-    /// `rest`, or by one character if there is neither.
+    /// Moves the position past the reasoning or the code example at the beginning of `rest`, or by
+    /// one character if there is neither.
     fn skip_to_next_candidate(&mut self, rest: &str) {
         let has_text = self.has_text;
         let thinking = leading_reasoning_length(rest);
@@ -103,7 +104,8 @@ impl TextPosition {
 }
 
 impl TextScanner {
-    /// Creates a scanner for one text. `follows_text`: the answer has other text before this one.
+    /// Creates a scanner for one text part. `follows_text` is whether the answer has text before
+    /// it.
     pub(crate) fn new(recovery: CallRecoverySettings, follows_text: bool) -> Self {
         Self {
             recovery,
@@ -114,8 +116,8 @@ impl TextScanner {
         }
     }
 
-    /// Adds more of the text. Returns the text that can be emitted now. White space at the
-    /// beginning is kept back, because it is dropped if a call follows.
+    /// Adds a piece of the text and returns the text that can be emitted now. White space at the
+    /// beginning is not returned yet, because it is dropped if a call follows.
     pub(crate) fn push(&mut self, text: &str) -> String {
         self.text.push_str(text);
         while let Some(rest) = self.text.get(self.place.at..)
@@ -139,7 +141,7 @@ impl TextScanner {
     }
 
     /// Searches the whole text for calls, after it has ended. Returns the calls and the text that
-    /// was not emitted yet, in order.
+    /// `push` has not returned, in order.
     pub(crate) fn into_pieces(self) -> Vec<ScannedPiece> {
         let mut pieces = Vec::new();
         let push_text = |start: usize, end, pieces: &mut Vec<ScannedPiece>| {
@@ -195,12 +197,12 @@ impl TextScanner {
             }
             place.skip_to_next_candidate(rest);
         }
-        // Calls in a Markdown block count only if the answer has no other text.
+        // A call in a Markdown block counts only if the answer has no other text.
         all.retain(|found| found.form != TextCallFormat::FencedJson || !place.has_text);
         all
     }
 
-    /// Returns the forms in which a call may begin at `place`. `rest` is the text from there on.
+    /// Returns the formats in which a call may begin at `place`. `rest` is the text from there on.
     fn candidate_formats(
         &self,
         rest: &str,
@@ -218,14 +220,14 @@ impl TextScanner {
             };
             is_allowed && format_parsers::may_begin_format(*form, rest, &self.recovery.tools)
         };
-        // Every form begins with one of these characters.
+        // Calls in every format begin with one of these characters.
         let is_marker = rest.starts_with(['<', '[', '{', '`']);
         let forms = is_marker.then(|| self.recovery.forms.iter());
         forms.into_iter().flatten().filter(may_begin)
     }
 
-    /// Reads the calls at the beginning of `rest`. If there are no calls, fails with the number of
-    /// bytes that had to be read to find this out.
+    /// Reads the calls at the beginning of `rest`. Fails if there are none, with the number of
+    /// bytes that were read.
     fn read_calls(&self, rest: &str, place: &TextPosition) -> Result<CallSequence, usize> {
         let text = rest.get(..rest.floor_char_boundary(self.recovery.limit));
         let mut furthest = 0;
@@ -243,8 +245,8 @@ impl TextScanner {
     }
 }
 
-/// Returns whether a text is only the beginning of a Markdown code block. Small models open another
-/// block after their last call and stop there.
+/// Returns whether a text is only the beginning of a Markdown code block, such as "```json". Small
+/// models open another block after their last call and stop there.
 fn is_empty_code_block(text: &str) -> bool {
     let Some(language) = text.strip_prefix("```") else {
         return false;

@@ -15,8 +15,8 @@ use crate::{
 /// A [`ChatModel`] that wraps another one and converts the tool calls that the wrapped model writes
 /// as text into tool uses.
 ///
-/// For servers that run local models behind a vendor's API: llama.cpp answers in Anthropic's and
-/// OpenAI's forms, and a model without a tool template writes its calls as text. The adapters of
+/// For servers that run local models behind a vendor's API: llama.cpp offers Anthropic's and
+/// OpenAI's APIs, and a model without a tool template writes its calls as text. The adapters of
 /// Chat Completions and Ollama have their own settings for this.
 ///
 /// ```
@@ -39,8 +39,8 @@ pub struct TextCallModel {
 }
 
 impl TextCallModel {
-    /// Wraps a model. Tool calls that the model writes as text in one of `forms` become tool uses
-    /// if the tool choice allows the named tool. Other text stays.
+    /// Wraps a model. A tool call that the model writes as text in one of the formats `forms`
+    /// becomes a tool use if the tool choice allows the named tool. Other text stays unchanged.
     pub fn wrap_model(model: Arc<dyn ChatModel>, forms: TextCallFormats) -> Self {
         Self {
             capabilities: model.capabilities().clone(),

@@ -1,4 +1,4 @@
-//! The special tokens of `DeepSeek`. The bars are U+FF5C and the spaces U+2581.
+//! Parser of calls in the tokens of `DeepSeek`, which contain U+FF5C as bar and U+2581 as space.
 
 use super::super::{
     cursor::{CallParseError, Cursor},
@@ -11,7 +11,7 @@ const CALLS_END: &str = "<｜tool▁calls▁end｜>";
 pub(super) const CALL_BEGIN: &str = "<｜tool▁call▁begin｜>";
 const CALL_END: &str = "<｜tool▁call▁end｜>";
 const SEPARATOR: &str = "<｜tool▁sep｜>";
-/// Word that `DeepSeek` V3 and R1 write before the separator. V3.1 writes the tool's name there.
+/// Word that `DeepSeek` V3 and R1 write before `<｜tool▁sep｜>`, where V3.1 writes the tool's name.
 const KIND: &str = "function";
 
 pub(super) fn read_calls(

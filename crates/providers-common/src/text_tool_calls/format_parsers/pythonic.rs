@@ -10,8 +10,8 @@ use super::super::{
 pub(super) const OPENERS: &[&str] = &["<|python_start|>", "<|tool_call_start|>"];
 const CLOSERS: &[&str] = &["<|python_end|>", "<|tool_call_end|>"];
 
-/// Reads a list of calls and the marks around it. At the end of the text, the last call may be
-/// incomplete.
+/// Reads a list of calls and the marks around it, such as `<|python_start|>`. The last call may be
+/// incomplete if the text ends within it.
 pub(super) fn read_calls(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,

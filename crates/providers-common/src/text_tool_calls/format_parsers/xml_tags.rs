@@ -76,7 +76,7 @@ const PAIRS: ArgumentMarks = ArgumentMarks {
 };
 
 impl ArgumentMarks {
-    /// Reads the arguments of a call and the mark that ends the call.
+    /// Reads the arguments of a call and the mark that ends the call, such as `</function>`.
     fn read_call(
         &self,
         name: &str,

@@ -5,7 +5,7 @@ use switchboard_domain::ToolDefinition;
 
 /// Schema keywords that are removed from prompts, because they have no meaning for a model.
 const NOISE: &[&str] = &["$schema", "$id", "$comment", "title"];
-/// Schema keywords whose value is a map from names to schemas.
+/// Schema keywords whose value is a map from names to schemas, such as `properties`.
 const MAPS: &[&str] = &[
     "properties",
     "patternProperties",
@@ -30,8 +30,8 @@ pub(super) fn compact_schema(schema: &Value) -> Value {
     schema
 }
 
-/// Returns the schema of a call of one of the tools, or of an answer that matches the schema
-/// `answer`.
+/// Returns the schema that constrains an answer to a call of one of `tools` or, if `answer` is a
+/// schema, to a call or an answer that matches it.
 ///
 /// A schema with references to its own parts moves to `$defs`, because a reference such as `#/…`
 /// starts at the root of the whole schema.
