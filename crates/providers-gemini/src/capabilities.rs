@@ -1,8 +1,9 @@
 //! Looks up the capabilities of Google's models by their names.
 //!
-//! The model catalog takes precedence. The model series (such as Gemini 2.5 Flash) adds missing
-//! capabilities and rules of the mapping. Sources: the types of the official SDK (google-genai
-//! 3.4.0) and the API's guides to thinking and thought signatures. Unknown models have no limits.
+//! The model catalog takes precedence. The model series, such as Gemini 2.5 Flash, adds
+//! capabilities that the catalog lacks and rules for requests. Sources: the types of the official
+//! SDK (google-genai 3.4.0) and the API's guides to thinking and thought signatures. Unknown models
+//! are not restricted.
 
 use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog;
@@ -16,7 +17,7 @@ pub fn capabilities(model: &str) -> ModelCapabilities {
     let mut both = catalog::join_capabilities(&known.unwrap_or_default(), &of_series);
     if ModelSeries::from_model_name(model).is_some_and(|series| series.line == ModelLine::Gemma) {
         // The catalog describes Gemma on other servers. The Gemini API has refused functions for
-        // older versions of Gemma, so the model series takes precedence.
+        // older versions of Gemma, so the rules of the model series take precedence for functions.
         both.tools = of_series.tools;
     }
     both

@@ -1,8 +1,8 @@
-//! Reads answers that take several requests.
+//! Reads an answer that the API splits over several responses.
 //!
-//! An answer that reaches the API's limit per request ends with `CONTINUATION` and a token. The
-//! first request, repeated with that token, returns the rest. All parts are read as one stream, as
-//! in the official SDK.
+//! A response that reaches the API's limit per request ends with the finish reason `CONTINUATION`
+//! and a token. The first request, sent again with that token, returns the rest of the answer. All
+//! responses are read as one stream, as in the official SDK.
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -14,8 +14,8 @@ use switchboard_providers_common::{
 
 use crate::{GeminiModel, generate::Continuation};
 
-/// Data for requesting the rest of an answer: the model, the first request, and the continuation
-/// state that the decoder shares.
+/// Data for requesting the rest of an answer: the model, the first request, and the state that the
+/// decoder shares.
 pub(crate) struct ContinuationSource {
     pub(crate) model: GeminiModel,
     /// The request that started the answer. To get the rest of the answer, it is sent again with a

@@ -8,8 +8,8 @@ use switchboard_providers_common::provider::{
     ApiError, ErrorClass, ErrorRule, ErrorTable, value_to_text,
 };
 
-/// Error code that [`read_error_details`] adds if the exhausted quota is not refilled soon: a quota
-/// per day, or a quota of zero. The API has no such code.
+/// Error code that [`read_error_details`] adds if the exhausted quota is not refilled soon, such as
+/// a quota per day or a quota of zero. The API itself does not have this code.
 const LONG_QUOTA: &str = "LONG_QUOTA";
 
 /// The table that maps the API's error codes and messages to error classes.

@@ -25,7 +25,7 @@ use crate::ServerTool;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GeminiOptions {
-    /// The schema language in which schemas of tools and answers are sent.
+    /// The schema language of the tool and answer schemas in requests: JSON Schema or OpenAPI.
     pub schemas: SchemaLanguage,
     /// Whether a request asks thinking models to include their thoughts in the answer.
     pub include_thoughts: bool,

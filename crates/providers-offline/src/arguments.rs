@@ -48,7 +48,7 @@ pub(crate) fn fill_arguments(
     let mut missing = Vec::new();
     let parameters = read_parameters(&tool.input_schema);
     // The first pass accepts only values that match a parameter's name or format. The second pass
-    // also assigns the remaining numbers and texts to required parameters.
+    // also assigns the remaining numbers and texts of the question to required parameters.
     for only_clear in [true, false] {
         for parameter in &parameters {
             if input.contains_key(&parameter.name)
@@ -140,7 +140,7 @@ fn find_json_range(question: &str) -> Option<RangeInclusive<usize>> {
 struct ArgumentFiller<'a> {
     tool: &'a ToolDefinition,
     values: &'a QuestionValues,
-    /// Indices into `values.numbers` of the groups whose numbers already belong to a parameter.
+    /// Indices of the groups in `values.numbers` whose numbers already belong to a parameter.
     used_numbers: Vec<usize>,
     used_text: Vec<String>,
 }
@@ -214,9 +214,9 @@ impl ArgumentFiller<'_> {
         group.values.iter().filter_map(number).collect()
     }
 
-    /// Returns the number for `parameter` from the list `values.numbers[at]`. If the tool has
-    /// several required numeric parameters, each gets the number at its own position, as in "the
-    /// sum of 19 and 23". Otherwise `parameter` gets all numbers of the list.
+    /// Returns the numbers for `parameter` from the list `values.numbers[at]`: all numbers of the
+    /// list. If the tool has several required numeric parameters, each gets only the number at its
+    /// own position, as in "the sum of 19 and 23".
     fn take_number_from_list(&mut self, at: usize, parameter: &Parameter<'_>) -> Vec<Value> {
         let parameters = read_parameters(&self.tool.input_schema);
         let numeric = parameters

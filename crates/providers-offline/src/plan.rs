@@ -159,7 +159,7 @@ fn no_match_message(tools: &[Arc<ToolDefinition>]) -> String {
     format!("No connected tool matches the words of this question. The tools are {names}{more}.")
 }
 
-/// Data for planning the next step, which uses the tool that matches the question best.
+/// Data for planning the demo model's next step with the tool that matches the question best.
 struct StepPlanner<'a> {
     request: &'a ChatRequest,
     turn: &'a ConversationTurn<'a>,

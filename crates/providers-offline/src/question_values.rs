@@ -23,7 +23,7 @@ pub(crate) struct QuestionToken {
     pub(crate) ends_phrase: bool,
 }
 
-/// One value or a list of values in a question, such as "42 and 7", with the words around it.
+/// A value in a question, or a list of values such as "42 and 7", with the words around it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ValueGroup<T> {
     pub(crate) values: Vec<T>,
@@ -147,7 +147,7 @@ fn tokenize_question(text: &str) -> Vec<QuestionToken> {
 }
 
 /// Applies `read` to every token and groups the values that it returns. The values of a list such
-/// as "42, 43 and 7" form one group. Any other value forms a separate group.
+/// as "42, 43 and 7" form one group. Any other value is a group of its own.
 fn group_values<T>(
     tokens: &[QuestionToken],
     read: impl Fn(&QuestionToken) -> Option<T>,

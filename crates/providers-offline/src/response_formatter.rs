@@ -1,4 +1,4 @@
-//! Supports hosts that first gather tool results and then request a formatted answer.
+//! Support for hosts that gather tool results and then request the answer as a call of a tool.
 
 use jiff::civil::Date;
 use serde_json::{Value, json};

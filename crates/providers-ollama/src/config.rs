@@ -46,8 +46,8 @@ pub struct OllamaConfig {
     pub api_key: Option<SecretString>,
     /// Time-outs, retry policy and proxy settings. No proxy is used for addresses of this machine.
     pub transport: TransportConfig,
-    /// Forms of tool calls that are recognized in the text of an answer. The server parses only the
-    /// forms of its own templates, and leaves calls in other forms in the text.
+    /// Formats of tool calls that are recognized in the text of an answer. The server parses only
+    /// the formats of its own chat templates, and leaves calls in other formats in the text.
     pub text_calls: TextCallFormats,
     /// Selection of the models that get tools described in the prompt instead of in the request
     /// field `tools`.
@@ -77,7 +77,7 @@ impl From<bool> for ToolsByPrompt {
 
 impl OllamaConfig {
     /// Returns the configuration for the server on this machine, at the default port, without a
-    /// key. Tool calls are recognized in the text of answers, in the forms of local models. Tools
+    /// key. Tool calls are recognized in the text of answers, in the formats of local models. Tools
     /// are not described in the prompt.
     pub fn for_local_server() -> Self {
         Self {

@@ -31,7 +31,7 @@
 //! - A tool call that a model writes as text becomes a tool use if it names an offered tool
 //!   ([`OllamaConfig::text_calls`]). A model without tool support can get tools in the prompt
 //!   ([`OllamaConfig::tools_by_prompt`]). A forced choice uses `format` for such models, too.
-//! - Calls and their results have no ids: the server pairs them by name and order.
+//! - Calls and their results have no ids in requests: the server pairs them by name and order.
 //!
 //! A server silently truncates the beginning of a conversation that is longer than its `num_ctx`.
 //! `extra` sets a larger limit (`{"options": {"num_ctx": 32768}}`), or makes the server refuse the

@@ -25,12 +25,12 @@ use crate::{
 
 /// A model that an Ollama server runs.
 ///
-/// The reasoning setting is first sent as a level. If the server answers that the model has no
-/// levels or does not think, the request is repeated with a switch or without the setting, and a
-/// [`Warning`](switchboard_domain::Warning) reports this.
+/// The reasoning setting is first sent as a level, such as `high`. If the server answers that the
+/// model has no levels or does not think, the request is repeated with a switch (`true`) or without
+/// the setting, and a [`Warning`](switchboard_domain::Warning) reports this.
 ///
-/// A tool call that the model wrote as text, in one of the forms of [`OllamaConfig::text_calls`],
-/// becomes a tool use. A model without tool support gets tools in the prompt if
+/// A tool call that the model wrote as text, in a format of [`OllamaConfig::text_calls`], becomes a
+/// tool use. A model without tool support gets tools in the prompt if
 /// [`OllamaConfig::tools_by_prompt`] allows it. Otherwise a request with tools fails with
 /// [`ModelErrorKind::Unsupported`].
 ///
@@ -59,7 +59,7 @@ pub struct OllamaOptions {
     pub own_stop: Option<Vec<String>>,
 }
 
-/// Changes that are applied to a request because the server refused an earlier attempt.
+/// Changes to the next attempt of a request, because the server refused an earlier attempt.
 #[derive(Debug, Default)]
 pub struct RequestSimplification {
     think: ThinkForm,
@@ -116,8 +116,8 @@ impl WireProtocol for ChatApi {
         // The tool-use ids are taken from `request`, because calls may have become text in
         // `mapped`.
         let ids = ToolUseIds::from_request(request);
-        // If the answer may be JSON in a requested form, its text is not searched for tool calls,
-        // because such JSON may look like a call.
+        // If the answer may be `{"response": …}`, its text is not searched for tool calls, because
+        // this JSON may look like a call.
         let may_answer = form.as_ref().is_some_and(|form| form.may_answer);
         let decoder = ChatDecoder::new(id.clone(), tool_choice, merge_warnings(warnings), ids);
         Ok(PreparedRequest {

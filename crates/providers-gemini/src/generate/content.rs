@@ -93,8 +93,8 @@ pub(crate) fn map_conversation<'a>(
 #[derive(Default)]
 struct ConversationTurns<'a> {
     system: Vec<wire::Part<'a>>,
-    /// Number of parts from system messages that follow a user or model message. These parts are
-    /// moved to the instructions at the start of the request.
+    /// Number of parts that are moved to the instructions at the start of the request, because
+    /// their system message follows a user or model message.
     hoisted: usize,
     list: Vec<ConversationTurn<'a>>,
 }
@@ -111,7 +111,7 @@ struct ConversationTurn<'a> {
     parts: Vec<wire::Part<'a>>,
 }
 
-/// The ids and the name of a tool call, with which its result is found and mapped.
+/// The ids and the name of a tool call, by which the result of the call is found and mapped.
 struct TurnCall<'a> {
     /// Id of the call in the domain messages. Tool results refer to this id.
     id: &'a str,
@@ -156,8 +156,8 @@ impl<'a> ConversationTurns<'a> {
         }
     }
 
-    /// Returns the last turn if its author is the requested one: the model if `is_model` is `true`,
-    /// otherwise the user. Starts and returns a new turn if the author differs.
+    /// Returns the last turn if it has this author: the model if `is_model` is `true`, else the
+    /// user. Otherwise starts a new turn and returns it.
     fn current_turn(&mut self, is_model: bool) -> &mut ConversationTurn<'a> {
         if self.list.last().is_none_or(|it| it.is_model != is_model) {
             self.list.push(ConversationTurn::new(is_model));

@@ -28,21 +28,21 @@ use crate::error::ERRORS;
 ///
 /// The API has no closing event: `Finished` is emitted when the transport ends, if a
 /// `finishReason` or a blocked prompt came before. Calls arrive whole. A text or thought with a
-/// signature is a separate part, so that it is replayed unchanged. Other adjacent texts are joined.
+/// signature is a separate part, so it is sent back unchanged. Other adjacent texts are joined.
 #[derive(Debug)]
 pub struct GenerateDecoder {
     model: ModelId,
     answer: AnswerEvents,
     ids: ToolUseIds,
     tool_mapping: ToolMapping,
-    /// Shared state with which the decoder requests the rest of an answer that the API split. With
-    /// `None`, such an answer ends with the first response.
+    /// State that is shared with the response stream, to request the rest of an answer that the API
+    /// split. With `None`, such an answer ends with the first response.
     continuation: Option<Continuation>,
     /// Number of the request whose chunks are read: 0 for the first request of the answer, 1 for
     /// its first continuation.
     request_number: u32,
-    /// The latest continuation token in the response to the current request. `used_token` is the
-    /// last token with which a continuation was requested.
+    /// Latest token in the current response with which the rest of the answer can be requested.
+    /// `used_token` is the token of the last such request.
     token: Option<String>,
     used_token: Option<String>,
     /// Token usage of the earlier requests of this answer, without the current request.
@@ -53,8 +53,8 @@ pub struct GenerateDecoder {
     calls: usize,
     /// Number of tool calls without a name, which cannot be executed.
     nameless: usize,
-    /// The latest values of the candidate fields in [`BESIDE_CONTENT`], in the same order: the
-    /// sources of the answer, and the web pages that the model read.
+    /// Latest values of the fields in [`BESIDE_CONTENT`], in this order: the sources of the answer,
+    /// and the web pages that the model read.
     reports: [Option<Value>; BESIDE_CONTENT.len()],
     finish: Option<String>,
     finish_message: Option<String>,
@@ -115,8 +115,8 @@ impl GenerateDecoder {
         self
     }
 
-    /// Sets the shared state with which the decoder requests the rest of an answer that the API
-    /// split.
+    /// Sets the state that is shared with the response stream, to request the rest of an answer
+    /// that the API split.
     pub(crate) fn with_continuation(mut self, continuation: Continuation) -> Self {
         self.continuation = Some(continuation);
         self
@@ -185,9 +185,9 @@ impl GenerateDecoder {
         }
     }
 
-    /// Resets the state of one request if the current chunk is the first chunk of a continuation.
-    /// Removes the continuation token of the previous request, and adds the token usage of that
-    /// request to `earlier_usage`.
+    /// Prepares for the next response if the current chunk is the first one of a continuation:
+    /// removes the used continuation token, and adds the token usage of the previous response to
+    /// `earlier_usage`.
     fn reset_for_continuation(&mut self) {
         let number = self
             .continuation
@@ -222,7 +222,7 @@ impl GenerateDecoder {
         for (known, kind) in self.reports.iter_mut().zip(BESIDE_CONTENT) {
             let report = candidate.remove(kind);
             let report = report.filter(|it| it.as_object().is_some_and(|it| !it.is_empty()));
-            // A later report replaces the earlier one, because it repeats the earlier content.
+            // The later value replaces the earlier one, because it includes the earlier content.
             *known = report.or(known.take());
         }
         self.finish_message =
@@ -233,8 +233,8 @@ impl GenerateDecoder {
         }
     }
 
-    /// Stores the API's finish reason `word`, unless this method requests a continuation of the
-    /// answer. A stored reason other than `STOP` is not replaced.
+    /// Stores the API's finish reason `word`. If it is `CONTINUATION`, requests the rest of the
+    /// answer instead if possible. A stored reason other than `STOP` is not replaced.
     fn set_finish_reason(&mut self, word: &str) {
         if is_finish_reason(word)
             && self.finish.as_deref().is_none_or(|reason| reason == "STOP")

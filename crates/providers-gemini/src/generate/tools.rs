@@ -56,16 +56,15 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) takes_both: bool,
 }
 
-/// The tools that are sent. `forced` contains the tools that satisfy the tool choice if the choice
-/// requires a call.
+/// The tools to send. `forced` is set if the tool choice requires a call, and lists the tools that
+/// satisfy the choice.
 struct SentTools<'a, 'm> {
     functions: Vec<&'a Arc<ToolDefinition>>,
     server: Vec<&'m ServerTool>,
     forced: Option<RequiredTools<'a>>,
 }
 
-/// The tools that satisfy a tool choice that requires a call. If both lists are empty, a call of
-/// any tool satisfies the choice.
+/// The tools of which the model must call one. If both lists are empty, it may call any tool.
 struct RequiredTools<'a> {
     functions: Vec<&'a str>,
     server: Vec<&'a str>,
@@ -162,8 +161,8 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         server
     }
 
-    /// Returns the tools that satisfy the tool choice, or `None` if the choice requires no call.
-    /// Fails if the choice allows no declared tool or names an undeclared one.
+    /// Returns the tools of which the model must call one, or `None` if the tool choice requires no
+    /// call. Fails if the choice allows no declared tool or names an undeclared one.
     fn required_tools(
         &self,
         server: &[&ServerTool],
@@ -179,9 +178,9 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         }))
     }
 
-    /// Maps the tool choice that forbids all tools. Functions stay declared if the model accepts
+    /// Maps a tool choice that forbids all tools. Functions stay declared if the model accepts
     /// them, because the API can forbid their use. Server tools are omitted. `had_server` is
-    /// whether server tools are configured.
+    /// whether any are configured, because the outcome reports it.
     fn map_none_choice(&self, had_server: bool, warnings: &mut Vec<Warning>) -> MappedTools<'a> {
         if self.schema_instead {
             let how = "no tools were sent: this model does not support them with structured output";

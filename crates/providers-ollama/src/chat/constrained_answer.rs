@@ -1,19 +1,19 @@
-//! Parses a complete answer in the JSON form that [`AnswerForm`] describes.
-//!
-//! An answer in another form is emitted as text, because some servers ignore `format`.
+//! Parses an answer that the request field `format` constrains to JSON: a tool call `{"name": …,
+//! "parameters": …}` or `{"response": …}`. Other answers are emitted as text, because some servers
+//! ignore `format`.
 
 use serde::de::IgnoredAny;
 use serde_json::Deserializer;
 
 use super::tool_choice_emulation::{AnswerForm, NAME, PARAMETERS, RESPONSE};
 
-/// An answer in the form that `format` requires.
+/// An answer that was parsed as `{"name": …, "parameters": …}` or `{"response": …}`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FormAnswer<'t> {
     /// Name of the called tool. `None` if the answer is not a call.
     pub(crate) tool: Option<String>,
-    /// JSON text of the call's input, or of the answer's text if `tool` is `None`. Empty if the
-    /// call has no input.
+    /// JSON text of `parameters`, or of `response` if `tool` is `None`. Empty for a call without
+    /// `parameters`.
     pub(crate) value: &'t str,
     /// Whether the JSON object of the answer is complete.
     pub(crate) is_complete: bool,
@@ -21,8 +21,8 @@ pub(crate) struct FormAnswer<'t> {
     pub(crate) rest: &'t str,
 }
 
-/// Parses an answer. Returns `None` for text that does not have the JSON form `form`. If the answer
-/// was truncated, its value is truncated too.
+/// Parses an answer that `format` constrains to `form`. Returns `None` for text in another form. If
+/// the answer was truncated, its value is truncated too.
 pub(crate) fn parse_form_answer<'t>(form: &AnswerForm, text: &'t str) -> Option<FormAnswer<'t>> {
     let mut answer = FormAnswer::default();
     let mut has_value = false;

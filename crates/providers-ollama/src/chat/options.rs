@@ -11,9 +11,9 @@ use super::wire::Think;
 
 const OPTIONS: &str = "options";
 
-/// Form of the request field `think`. Servers until 2026 refused levels for every
-/// model except gpt-oss ("think value \"high\" is not supported for this model"). For a model that
-/// does not reason, servers refuse levels and `true`, and accept `false`.
+/// Type of value that is sent in the request field `think`. Servers until 2026 refused levels for
+/// every model except gpt-oss ("think value \"high\" is not supported for this model"). For a model
+/// that does not reason, servers refuse levels and `true`, and accept `false`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThinkForm {
     /// The reasoning setting is sent as a level: `low`, `medium` or `high`.
@@ -62,7 +62,7 @@ pub(crate) fn map_options(
     (options, extra)
 }
 
-/// Maps the reasoning setting to the request field `think`. `held` means that `format` constrains
+/// Maps the reasoning setting to the request field `think`. `held` is whether `format` constrains
 /// the answer to a schema.
 ///
 /// Reasoning models think by default. Text that they write under a grammar may then be reported as

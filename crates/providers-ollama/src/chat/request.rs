@@ -31,14 +31,14 @@ pub struct WireRequest<'a> {
     pub tool_choice: ToolChoiceOutcome,
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
-    /// JSON form of the answer, if `format` constrains the answer to a tool call.
+    /// JSON form of the answer, such as a tool call, if the tools are sent as a schema in `format`.
     pub form: Option<AnswerForm>,
 }
 
 /// Converts a domain request for `model`. The answer is streamed unless the request asks otherwise.
 ///
 /// Options that the model is *known* not to support, by its `capabilities`, are omitted with a
-/// warning. `think_form` selects the form of the reasoning setting.
+/// warning. `think_form` selects how the reasoning setting is sent.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] and the field if the tool choice names an
 /// undeclared tool or the response format is not a schema. Fails with
@@ -74,8 +74,8 @@ pub fn to_wire_request<'a>(
         }
     };
     if format.is_some() && !declared.is_empty() {
-        // A free tool choice and a requested schema are combined in `format`. `tools` and `format`
-        // are therefore sent together only if a forced tool choice was relaxed.
+        // A request with both a free tool choice and a response schema sends both in `format`. So
+        // `tools` and `format` are sent together only if a forced tool choice was relaxed.
         let message = "`tools` and `format` were sent together: a self-hosted server applies \
                        `format` and does not call tools";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));

@@ -17,8 +17,8 @@ use super::{
 };
 use crate::error::{ERRORS, is_malformed_call_error};
 
-/// Maximum number of bytes that are buffered of an answer that `format` constrains to a JSON form.
-/// A longer answer is emitted as text and is not parsed.
+/// Maximum number of buffered bytes of an answer that `format` constrains to a tool call in JSON. A
+/// longer answer is emitted as text and is not parsed.
 const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
 
 /// State machine that converts the lines of a stream into domain events.
@@ -32,13 +32,13 @@ pub struct ChatDecoder {
     answer: AnswerEvents,
     ids: ToolUseIds,
     open: Option<OpenPart>,
-    /// JSON form that a constrained answer must have. The buffered text is parsed in this form when
-    /// the answer ends. `None` if the answer is not constrained to a form.
+    /// JSON that `format` requires as the answer, such as a tool call. The buffered text is parsed
+    /// as this JSON when the answer ends. `None` for an answer that need not be parsed.
     form: Option<AnswerForm>,
-    /// Buffered text of an answer that `format` constrains to `form`. Empty for other answers.
+    /// Buffered text of an answer that is parsed when it ends. Empty if `form` is `None`.
     content: String,
-    /// Reasoning in an answer that `format` constrains to `form`. It is emitted and also buffered,
-    /// because some servers report the answer itself as reasoning and send no other text.
+    /// Reasoning in an answer that is parsed when it ends. It is emitted and also buffered, because
+    /// some servers report the answer itself as reasoning and send no other text.
     thoughts: String,
     calls: u32,
     nameless: usize,
@@ -79,7 +79,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Sets the form of a constrained answer, from
+    /// Sets the JSON that `format` requires as the answer, from
     /// [`WireRequest::form`](super::WireRequest::form).
     #[must_use]
     pub fn with_answer_form(mut self, form: Option<AnswerForm>) -> Self {
@@ -133,8 +133,8 @@ impl ChatDecoder {
         }
     }
 
-    /// Emits the text and the reasoning of one line. If `format` constrains the answer to a JSON
-    /// form, the text is buffered instead, up to [`MAX_BUFFERED_BYTES`].
+    /// Emits the reasoning and the text of one line. The text of an answer that must be parsed is
+    /// not emitted but buffered, up to [`MAX_BUFFERED_BYTES`].
     fn read_text(&mut self, content: String, thinking: String, events: &mut Vec<ModelEvent>) {
         if self.form.is_none() {
             self.emit_reasoning(thinking, events);
@@ -177,7 +177,7 @@ impl ChatDecoder {
     }
 
     /// Emits the buffered answer as a tool call or as text. Returns whether the answer has the JSON
-    /// form `form`, without further text.
+    /// form `form` and no text after it.
     fn read_constrained_answer(&mut self, form: &AnswerForm, events: &mut Vec<ModelEvent>) -> bool {
         let content = std::mem::take(&mut self.content);
         let thoughts = std::mem::take(&mut self.thoughts);

@@ -11,9 +11,9 @@
 //! grammar takes precedence and the server's tool parser waits for a call that never arrives. The
 //! instructions describe the tools instead.
 //!
-//! The order of the two field names matters. The server reads the schema into a Go map
-//! (`llamaServerChatResponseFormat`), so the grammar sorts the fields by name, and the name must
-//! precede the field that depends on it.
+//! The order of `name` and `parameters` matters: the model must write the name first, because the
+//! parameters depend on it. The server reads the schema into a Go map
+//! (`llamaServerChatResponseFormat`), so the grammar sorts the fields by name.
 
 use std::borrow::Cow;
 
@@ -30,14 +30,14 @@ pub(crate) const PARAMETERS: &str = "parameters";
 /// JSON field with the answer's text instead of a tool call, in an answer that `format` constrains.
 pub(crate) const RESPONSE: &str = "response";
 
-/// The JSON form that `format` requires of an answer. [`ChatDecoder`](super::ChatDecoder) parses
-/// answers in this form.
+/// JSON that `format` requires as the answer: a call `{"name": …, "parameters": …}` or, if allowed,
+/// `{"response": …}`. [`ChatDecoder`](super::ChatDecoder) parses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerForm {
     /// Names of the tools that may be called.
     pub tools: Vec<String>,
-    /// Whether the answer may be `{"response": …}` instead of a call. The value of this field is
-    /// the answer's text.
+    /// Whether the answer may be `{"response": …}` instead of a call. The value of `response` is
+    /// then the answer's text.
     pub may_answer: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct EmulatedToolChoice<'a> {
 }
 
 impl EmulatedToolChoice<'_> {
-    /// Returns the JSON form of the answer, with which the decoder parses it.
+    /// Returns the description of the required JSON, with which the decoder parses the answer.
     pub(crate) fn answer_form(&self) -> AnswerForm {
         AnswerForm {
             tools: self.tools.iter().map(|tool| tool.name.clone()).collect(),
@@ -58,7 +58,7 @@ impl EmulatedToolChoice<'_> {
         }
     }
 
-    /// Returns the schema for the request field `format`, which constrains the answer to the form.
+    /// Returns the schema for the field `format`, which constrains the answer to the required JSON.
     pub(crate) fn build_format_schema(&self, warnings: &mut Vec<Warning>) -> Value {
         let mut definitions = JsonObject::new();
         let mut arms: Vec<Value> = Vec::with_capacity(self.tools.len() + 1);
@@ -102,8 +102,8 @@ impl EmulatedToolChoice<'_> {
         schema
     }
 
-    /// Returns instructions that describe the JSON form to the model, because the server only
-    /// enforces the form and does not explain it.
+    /// Returns instructions that describe the required JSON to the model. The server only enforces
+    /// this JSON with `format` and does not explain it to the model.
     pub(crate) fn build_instructions(&self) -> String {
         let call = format!("{{\"{NAME}\": <the tool's name>, \"{PARAMETERS}\": <its input>}}");
         let tools = describe_tools(&self.tools);

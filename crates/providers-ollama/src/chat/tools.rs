@@ -15,11 +15,11 @@ use switchboard_providers_common::{
 use super::{schema, tool_choice_emulation::EmulatedToolChoice, wire};
 use crate::error;
 
-/// Result of mapping the tools and the tool choice of a request. The tools are either declared or
-/// part of an emulated tool choice.
+/// Result of mapping the tools and the tool choice of a request. The tools are either declared in
+/// `tools` or part of the schema in `format`.
 pub(crate) struct MappedTools<'a> {
     pub(crate) declared: Vec<wire::Tool<'a>>,
-    /// Tool choice that is emulated with a schema in `format` instead of declared tools.
+    /// Tools and tool choice that are sent as a schema in `format` instead of in `tools`.
     pub(crate) emulated: Option<EmulatedToolChoice<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
 }

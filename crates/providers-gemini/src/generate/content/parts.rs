@@ -17,17 +17,17 @@ use crate::generate::wire::{self, FileData, FunctionCall, InlineData, PartData, 
 pub(crate) const SIGNATURE: &str = "thoughtSignature";
 /// Key of the API's call id in the [`ProviderState`] of a tool call.
 pub(crate) const ID: &str = "id";
-/// Key in the [`ProviderState`] of an opaque part. The value is the JSON of the API's part,
-/// unchanged.
+/// Key in the [`ProviderState`] of an opaque part. Its value is the part as the API sent it, in
+/// JSON.
 pub(crate) const PIECE: &str = "part";
 
-/// The kind of the [`Opaque`] part that contains the sources of an answer. The API sends the
-/// sources in a field of the candidate, beside `content`.
+/// The kind of the [`Opaque`] part with the sources of an answer. The API sends them in a field
+/// next to `content`, in the answer candidate.
 const GROUNDING: &str = "groundingMetadata";
-/// The kind of the [`Opaque`] part that contains the web pages that the model read. The API sends
-/// them in a field of the candidate, beside `content`.
+/// The kind of the [`Opaque`] part with the web pages that the model read. The API sends them in a
+/// field next to `content`, in the answer candidate.
 const PAGES: &str = "urlContextMetadata";
-/// The kinds of [`Opaque`] parts that are built from fields of the candidate beside `content`.
+/// The kinds of [`Opaque`] parts that are built from fields next to `content` in an answer.
 pub(crate) const BESIDE_CONTENT: [&str; 2] = [GROUNDING, PAGES];
 
 /// A mapper of message parts. It collects warnings about parts that the API does not support.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Maximum number of requests for one answer. Further continuations are not requested.
 const MAX_REQUESTS: u32 = 32;
 
-/// State that the decoder and the response stream of one answer share. The decoder stores
-/// continuation tokens, and the response stream requests continuations with them.
+/// State that the decoder and the response stream of one answer share. The decoder stores a
+/// continuation token, and the response stream then requests the rest of the answer with it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Continuation(Arc<Mutex<AnswerContinuationState>>);
 
@@ -17,8 +17,8 @@ struct AnswerContinuationState {
 }
 
 impl Continuation {
-    /// Stores `token` for the request that continues the answer. Returns `false` if the maximum
-    /// number of requests is reached.
+    /// Stores `token`, with which the response stream then requests the rest of the answer. Returns
+    /// `false` if the maximum number of requests is reached.
     pub(crate) fn schedule_continuation(&self, token: &str) -> bool {
         let mut state = self.lock_state();
         let is_allowed = state.further_requests.saturating_add(1) < MAX_REQUESTS;
@@ -33,8 +33,8 @@ impl Continuation {
         self.lock_state().further_requests
     }
 
-    /// Removes and returns the token of the next request, and counts that request as sent. Returns
-    /// `None` if no continuation is requested.
+    /// Removes and returns the token for the next request, and counts this request as sent. Returns
+    /// `None` if the decoder has stored no token.
     pub(crate) fn take_continuation_token(&self) -> Option<String> {
         let mut state = self.lock_state();
         let token = state.token.take()?;

@@ -5,7 +5,7 @@ use switchboard_domain::{Media, Part};
 
 use crate::generate::content::parts::SIGNATURE;
 
-/// Fields of a part that describe its data. Any other field is the data itself.
+/// Metadata fields of a part. Any other field, such as `text` or `inlineData`, is its content.
 const ABOUT_DATA: [&str; 10] = [
     "thought",
     SIGNATURE,
@@ -19,8 +19,8 @@ const ABOUT_DATA: [&str; 10] = [
     "audioMetadata",
 ];
 
-/// Returns the name of the field that contains the data of a part, such as `inlineData`. Returns
-/// `None` for a part without data.
+/// Returns the name of the field that contains the content of a part, such as `inlineData`. Returns
+/// `None` for a part without content.
 pub(crate) fn find_data_field_name(piece: &Map<String, Value>) -> Option<&str> {
     let mut fields = piece.iter();
     let data =

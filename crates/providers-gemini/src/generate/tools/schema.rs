@@ -10,8 +10,8 @@ use switchboard_providers_common::schema::{
 
 use crate::options::SchemaLanguage;
 
-/// Returns the API's schema dialect for the configured schema language. The schema compiler
-/// converts schemas to this dialect.
+/// Returns the dialect, to which the schema compiler converts schemas, for a schema language of the
+/// API.
 pub(crate) fn schema_dialect(form: SchemaLanguage) -> Dialect {
     match form {
         SchemaLanguage::JsonSchema => Dialect::GeminiJsonSchema,
@@ -54,9 +54,9 @@ fn accepts_only_objects(schema: &Value) -> bool {
     name.is_some_and(|name| name.eq_ignore_ascii_case("object"))
 }
 
-/// Compiles a response schema for the API. Adds a warning if the answer may have another form than
-/// the original schema describes, or may violate its constraints. The caller receives the answer
-/// without a conversion to the original form.
+/// Compiles a response schema for the API. Adds a warning if the answer may differ from the
+/// original schema in its shape or may violate its constraints, because the caller receives the
+/// answer as it is.
 pub(crate) fn compile_answer_schema<'a>(
     schema: &'a Value,
     form: SchemaLanguage,

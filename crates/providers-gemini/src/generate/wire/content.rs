@@ -35,9 +35,9 @@ impl Content<'_> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Part<'a> {
-    /// A part of an earlier answer as the API's JSON, sent back unchanged or without its signature.
+    /// A part of an earlier answer as the API sent it, in JSON. It may lack only its signature.
     Native(Cow<'a, Value>),
-    /// A part that this crate builds from a part of a domain message.
+    /// A part that is built from a part of a domain message.
     Said(PartWithMetadata<'a>),
 }
 
@@ -124,12 +124,12 @@ pub struct FunctionResponse<'a> {
     pub parts: Vec<FunctionResponsePart<'a>>,
 }
 
-/// The content of a function result, always an object. The API takes an object that has neither
-/// `output` nor `error` as the output itself.
+/// The content of a function result, always an object. If the object has neither `output` nor
+/// `error`, the API takes the whole object as the output.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum FunctionResponseContent<'a> {
-    /// An object that is the whole output of the call.
+    /// An object without `output` and `error`, which the API takes as the output of the call.
     Whole(&'a JsonObject),
     Output {
         output: OutputOrError<'a>,
