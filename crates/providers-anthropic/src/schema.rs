@@ -1,10 +1,10 @@
-//! Checks how far the API enforces a schema (`strict` tools and `output_config.format`).
+//! Checks whether the API enforces all of a schema (`strict` tools and `output_config.format`).
 
 use serde_json::{Map, Value};
 use switchboard_providers_common::schema::{ChangeKind, CompiledSchema};
 
-/// Returns whether the strict schema accepts fewer values than the original. For example, the
-/// strict form (which the API enforces) cannot express objects with arbitrary keys or recursion.
+/// Returns whether the strict schema accepts fewer values than the original. For example, it cannot
+/// allow objects with arbitrary keys or recursion.
 pub(crate) fn is_strict_schema_narrower(original: &Value, strict: &CompiledSchema<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = properties.is_none_or(Map::is_empty);

@@ -1,9 +1,9 @@
 //! Looks up the capabilities of a model by its name.
 //!
-//! The model catalogue takes precedence. For OpenAI's own models, the model series (such as GPT
-//! 5.4) adds the rules that the request mapping needs. Sources: error messages of the API in public
-//! issue threads (openai/openai-openapi#541, litellm#34569, docker-agent#4165). Requests for an
-//! unknown model are not restricted.
+//! The model catalog takes precedence. For OpenAI's own models, the series of the model (such as
+//! GPT 5.4) adds rules for requests. Sources: error messages of the API in public issue threads
+//! (openai/openai-openapi#541, litellm#34569, docker-agent#4165). Requests for an unknown model are
+//! not restricted.
 
 use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog;

@@ -22,8 +22,8 @@ use crate::{
 
 /// A model on Chat Completions, of OpenAI or of a compatible server.
 ///
-/// A tool call that the model wrote as text becomes a tool use, if the text has one of the forms in
-/// [`Profile::recovery`](crate::Profile::recovery). If the model has no tool use, or the profile
+/// A tool call that the model wrote as text becomes a tool use, if the text has one of the formats
+/// in [`Profile::recovery`](crate::Profile::recovery). If the model has no tool use, or the profile
 /// sets [`tools_by_prompt`](crate::Profile::tools_by_prompt), the tools are described in the
 /// instructions instead of the request field `tools`.
 ///

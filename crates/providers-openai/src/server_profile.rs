@@ -1,4 +1,4 @@
-//! The differences between servers of Chat Completions and Responses, as values.
+//! Profiles of servers: the fields and features of OpenAI's APIs that each server supports.
 
 use std::borrow::Cow;
 
@@ -56,9 +56,9 @@ pub struct Profile {
     /// sent in the next user message, as always on Chat Completions.
     pub result_media: bool,
     /// Responses API only: whether an assistant message without an id is sent with `type: message`
-    /// and content of the type `output_text`. llama.cpp requires this form ("Cannot determine type
-    /// of 'item'"). Other servers get the short form without a type, because OpenAI's SDK requires
-    /// an id in the typed form, and messages of other models have no id.
+    /// and content of the type `output_text`. llama.cpp requires the type ("Cannot determine type
+    /// of 'item'"). Other servers get the message without a type, because with a type OpenAI's SDK
+    /// requires an id, and messages of other models have no id.
     pub typed_answers: bool,
     /// Responses API only: whether `text.format` is supported. Otherwise the schema is sent as
     /// `response_format`, the field of Chat Completions (llama.cpp, tested in 2026).
@@ -70,8 +70,8 @@ pub struct Profile {
     /// Whether the server offers OpenAI's own models under OpenAI's names. If `true`, the rules of
     /// OpenAI's model series apply, for example to [`capabilities`](crate::capabilities()).
     pub openai_models: bool,
-    /// Chat Completions only: if a model writes a tool call as text in one of these forms, the text
-    /// becomes a tool use. Empty for servers that parse such text themselves.
+    /// Chat Completions only: formats in which a tool call that a model writes as text becomes a
+    /// tool use. Empty for servers that parse such text themselves.
     pub recovery: TextCallFormats,
     /// Chat Completions only: whether tools are described in the instructions and tool calls are
     /// parsed from the text of the answer, for all models of the server. If `false`, this is done

@@ -30,7 +30,7 @@ pub(crate) const NAME_RULE: NameRule = NameRule::OPENAI;
 /// Name of the request field with the tool choice.
 const TOOL_CHOICE: &str = "tool_choice";
 
-/// Tools and tool choice of a request in the form of the API, and the outcome of the tool choice.
+/// Tools and tool choice of a request as the API expects them, and the outcome of the tool choice.
 #[derive(Debug)]
 pub(crate) struct MappedTools<'a> {
     pub(crate) declared: DeclaredTools<'a>,
@@ -69,8 +69,8 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) schemas: &'m ToolSchemas,
 }
 
-/// Maps the request's tools, the tools that the provider runs, and the tool choice to the form of
-/// the API.
+/// Maps the request's tools, the tools that the provider runs, and the tool choice to the API's
+/// types.
 ///
 /// Fails with `ModelErrorKind::InvalidRequest` if the tool choice names an undeclared tool or
 /// allows no tool. Fails with `ModelErrorKind::Unsupported` if the model does not support the tools
@@ -141,8 +141,8 @@ pub(crate) fn check_tool_choice(request: &ChatRequest, provider: &str) -> Result
     forced_tool_names(request, &[], provider).map(|_| ())
 }
 
-/// Returns the names of the tools that a forced tool choice allows. The model must call one of
-/// them. An empty list allows all tools. `None` means that the choice forces no call.
+/// Returns the names of the tools of which the model must call one. An empty list allows all tools.
+/// `None` means that no call is required.
 fn forced_tool_names<'a>(
     request: &'a ChatRequest,
     provider_tools: &[ProviderTool<'_>],
@@ -218,7 +218,7 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    /// Returns the name that `tool_choice` must contain to select the tool `name`: the name of a
+    /// Returns what `tool_choice` must contain to select the tool `name`: the name or type of a
     /// provider tool, or the name under which the request declares the function.
     fn name_on_wire(&self, name: &'a str) -> ToolName<'a> {
         let mut provider_tools = self.provider_tools.iter();

@@ -49,8 +49,8 @@ pub(crate) fn emit_citations(
     }
 }
 
-/// Emits the input of a tool call when its block ends: the complete input if it was not streamed,
-/// else the rest that is still buffered.
+/// Emits the rest of a tool call's input when its content block ends: the complete input if the API
+/// did not stream it, else the text that is still buffered.
 pub(crate) fn emit_call_input(
     part: u32,
     input: Option<Value>,
@@ -100,7 +100,7 @@ pub(crate) fn to_opaque_part(model: &ModelId, mut block: JsonObject, input: &str
     })
 }
 
-/// Returns the fields of a tool call that [`ToolUse`](switchboard_domain::ToolUse) does not have.
+/// Returns the fields of a tool call that the domain's tool use does not have, such as `caller`.
 pub(crate) fn additional_call_fields(block: &JsonObject) -> JsonObject {
     let is_redundant = |name: &str, value: &Value| match name {
         "type" | "id" | "name" | "input" => true,

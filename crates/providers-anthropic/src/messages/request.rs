@@ -207,7 +207,7 @@ fn extra_fields_enable_thinking(request: &ChatRequest) -> bool {
     thinking.and_then(|it| it.get("type")?.as_str()) == Some("enabled")
 }
 
-/// A mapper for sampling options, which not every model supports.
+/// A mapper for sampling options, such as `temperature`, which not every model supports.
 struct SamplingMapper<'a, 'm> {
     request: &'a ChatRequest,
     model: &'m ModelId,

@@ -40,13 +40,13 @@ pub struct MessagesDecoder {
     /// shown that this call is complete.
     last_call: Option<u32>,
     has_calls: bool,
-    /// Number of tool calls without a name, which cannot be executed.
+    /// Number of tool calls to which the API gave no name, so that they cannot be executed.
     nameless_calls: usize,
     stop_reason: Option<String>,
     stop_details: Option<StopDetails>,
     container: Option<JsonObject>,
     usage: UsageReport,
-    /// The unexpected events for which a warning was emitted. Each gets only one warning.
+    /// Unexpected events that got a warning. Each event gets a warning only once.
     unexpected: BTreeSet<String>,
 }
 

@@ -16,12 +16,12 @@ use switchboard_providers_common::{
 use super::wire;
 use crate::{ServerTool, model_rules::find_rules, options::MessagesOptions, schema};
 
-/// Limits of one request: the number of strict tools, and the numbers of optional properties and of
-/// unions in the schemas of all strict tools. With more tools the API answers "Too many strict
-/// tools" (camel#4171).
+/// Limits of one request: the number of strict tools, then the number of optional properties and
+/// the number of unions, each counted over the schemas of all strict tools. With more tools the API
+/// answers "Too many strict tools" (camel#4171).
 const STRICT_LIMITS: (usize, usize, usize) = (20, 24, 16);
 
-/// Tools and tool choice of a request in the form of the API, and the outcome of the tool choice.
+/// Tools and tool choice of a request as the API expects them, and the outcome of the tool choice.
 #[derive(Debug)]
 pub(crate) struct MappedTools<'a> {
     /// The tools that the API runs itself.
@@ -58,7 +58,7 @@ pub(crate) struct ToolMappingContext<'a, 'm> {
     pub(crate) thinks_with_budget: bool,
 }
 
-/// Maps the tools and the tool choice of a request to the form of the API.
+/// Maps the tools and the tool choice of a request to the API's types.
 ///
 /// Fails with `ModelErrorKind::InvalidRequest` if the tool choice names an undeclared tool or
 /// allows no tool. Fails with `ModelErrorKind::Unsupported` if the model does not support tools.
@@ -188,7 +188,7 @@ struct ToolBuilder<'a, 'm> {
     names: &'m ToolNames,
     server: Vec<&'a ServerTool>,
     strict: bool,
-    /// The part of [`STRICT_LIMITS`] that the earlier tools of the request have not used.
+    /// Remainder of [`STRICT_LIMITS`] that is left for the next tools of the request.
     left: (usize, usize, usize),
     tool_mapping: ToolMapping,
     schemas: &'m ToolSchemas,
@@ -269,8 +269,8 @@ impl<'a> ToolBuilder<'a, '_> {
     }
 
     /// Returns the strict schema of a tool. Returns `None` if strict tools are off, if the API
-    /// cannot enforce the schema, or if the schema exceeds what earlier tools have left of the
-    /// API's limits per request.
+    /// cannot enforce the schema, or if the schema exceeds the remainder of the API's limits per
+    /// request.
     fn strict_schema(&mut self, tool: &Arc<ToolDefinition>) -> Option<ToolSchema> {
         if !self.strict {
             return None;

@@ -39,7 +39,7 @@ impl<'m> ContentWarnings<'m> {
         self.add_warning(WarningKind::PartDropped, message);
     }
 
-    /// Warns that `what`, a part of a message, is sent in the form `sent_as`, such as text.
+    /// Warns that `what`, such as the URL of a document, is sent as `sent_as`, such as text.
     pub fn warn_downgraded_part(&mut self, what: &str, sent_as: &str) {
         let message = format!("{what} was sent as {sent_as}");
         self.add_downgrade(message);

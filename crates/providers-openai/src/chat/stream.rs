@@ -47,8 +47,8 @@ pub struct ChatDecoder {
     /// Whether the answer may end without a `finish_reason`. True for bodies without streaming.
     finish_reason_optional: bool,
     done: bool,
-    /// Whether any chunk contained the alternative answer with index 0, the only one that is read.
-    /// A response body without this answer is an error.
+    /// Whether any chunk contained `choices` with index 0. Other alternative answers are not read,
+    /// so a response body without this one is an error.
     has_choice: bool,
     has_other_choices: bool,
     chunk: u64,

@@ -19,7 +19,7 @@ use super::wire::{FunctionDelta, ToolCallDelta};
 /// reasoning of Gemini models. Later requests must send the same values with the same call.
 pub(crate) const STATE_FIELDS: [&str; 2] = ["extra_content", "provider_specific_fields"];
 
-/// Maximum number of most recent calls that are searched for the call of a streamed piece. Earlier
+/// Maximum number of recent calls among which the call of a streamed piece is searched. Earlier
 /// calls are not searched, so that the total time is linear in the number of calls.
 const MAX_SEARCHED: usize = 256;
 
@@ -147,7 +147,7 @@ impl CallAssembler {
         events: &mut Vec<ModelEvent>,
     ) {
         let delta = ToolCallDelta {
-            // An index that no other call of the answer has.
+            // This index belongs to no other call of the answer.
             index: Some(u64::MAX),
             function: Some(function),
             ..ToolCallDelta::default()
@@ -155,7 +155,7 @@ impl CallAssembler {
         self.add_call_piece(&delta, chunk, answer, events);
     }
 
-    /// Returns whether the last piece belongs to a call, and not to text or reasoning.
+    /// Returns whether a tool call is being streamed. This ends when text or reasoning arrives.
     pub(crate) fn has_current_call(&self) -> bool {
         self.current.is_some()
     }
@@ -245,7 +245,7 @@ impl CallAssembler {
             return None;
         }
         // The piece has the name and the id of `call`. If the input of `call` is already complete,
-        // the piece is a repetition, and its arguments are ignored.
+        // the server repeats the call, so the arguments in the piece are ignored.
         if by_id.is_some() {
             let repeats = is_complete && !piece.arguments.is_empty();
             let kind = if repeats {
@@ -329,8 +329,8 @@ impl<'a> CallPiece<'a> {
     }
 }
 
-/// Scanner that detects the end of a streamed JSON object by its brackets and strings. The scanner
-/// does not store the text.
+/// Detector of the end of a JSON object that is streamed. Tracks brackets and strings, and does not
+/// store the text.
 #[derive(Debug, Default)]
 struct JsonEndScanner {
     started: bool,

@@ -16,13 +16,13 @@ pub(crate) trait ConversationMapper<'a, 'm> {
     type Piece;
 
     fn content_warnings(&mut self) -> &mut ContentWarnings<'m>;
-    /// Returns the list of images and texts from tool results that will be sent as a user message.
-    /// They cannot be sent between the results, because the API requires the results of all calls
-    /// directly after the calls.
+    /// Returns the pending content: images and texts from tool results that will be sent as a user
+    /// message. The API requires the results of all calls directly after the calls, so this message
+    /// cannot be between them.
     fn pending_result_parts(&mut self) -> &mut Vec<Self::Piece>;
 
     fn push_instructions(&mut self, text: JoinedText<'a>);
-    /// Adds a user message with at least one piece.
+    /// Adds a user message with the parts `pieces`, at least one.
     fn push_user_message(&mut self, pieces: Vec<Self::Piece>);
     /// Adds an assistant message. `parts` contains no tool result.
     fn push_assistant_message(&mut self, parts: impl Iterator<Item = &'a Part>);
@@ -54,7 +54,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
     }
 
-    /// Adds the pending pieces, such as images of tool results, as a user message.
+    /// Adds the pending content, such as images of tool results, as a user message.
     fn flush_pending_results(&mut self) {
         let waiting = std::mem::take(self.pending_result_parts());
         if !waiting.is_empty() {
@@ -62,7 +62,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
     }
 
-    /// Adds images of a tool result, after the text `lead`, to the pending pieces.
+    /// Adds images of a tool result to the pending content, after the text `lead`.
     fn add_result_images(&mut self, lead: String, images: impl Iterator<Item = MediaUrl<'a>>)
     where
         Self: Sized,

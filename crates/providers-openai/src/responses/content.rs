@@ -78,8 +78,8 @@ struct InputItemMapper<'a, 'm> {
     /// result of the call.
     callers: HashMap<&'a str, &'a Value>,
     dropped_reasoning: usize,
-    /// Number of reasoning items that are dropped, because no other item of their message follows
-    /// them. The API refuses such reasoning items.
+    /// Number of dropped reasoning items. The API refuses a reasoning item if no other item of its
+    /// message follows it.
     lone_reasoning: usize,
 }
 
@@ -89,13 +89,12 @@ struct AssistantTurn<'a> {
     /// Reasoning items that are added together with the next item. The API refuses them alone:
     /// "'reasoning' was provided without its required following item".
     waiting: Vec<Item<'a>>,
-    /// Ids of the reasoning items of this message that are sent. Another item of the message may
-    /// require one of them (`after`). The id of that other item is sent only if the required
-    /// reasoning item is sent too.
+    /// Ids of the reasoning items of this message that are sent. The id of a later item is sent
+    /// only if the reasoning item that it requires (`after`) is in this list.
     reasoning_ids: Vec<&'a str>,
-    /// Separator between the text of the last item and text that is appended to it.
+    /// Separator before text that is appended to the text of the last input item.
     separator: &'static str,
-    /// Whether text without an item id may be appended to the text of the last item.
+    /// Whether text without an item id may be appended to the text of the last input item.
     is_open: bool,
 }
 
@@ -296,8 +295,8 @@ impl<'a> InputItemMapper<'a, '_> {
         self.push_text_without_id(&part.text, phase, turn);
     }
 
-    /// Adds assistant text without an item id. If the last item is text of this kind, the text is
-    /// appended to that item, because some APIs split text at citations.
+    /// Adds assistant text without an item id. If the last item is such text too, the text is
+    /// appended to it, because some APIs split text at citations.
     fn push_text_without_id(
         &mut self,
         text: &'a str,

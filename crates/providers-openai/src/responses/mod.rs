@@ -23,10 +23,10 @@
 //! only together with the reasoning.
 //!
 //! [`ResponsesOptions::server_tools`] declares tools that the provider runs. A list `tools` in
-//! [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) declares tools in the API's own
-//! form. A [`ToolChoice`](switchboard_domain::ToolChoice) names them by the label of an MCP server,
-//! the name of a custom tool, or the type of another tool. Their items become opaque parts. The
-//! results of a web search, a file search and the code interpreter are requested with `include`.
+//! [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) declares tools as the API's JSON.
+//! A [`ToolChoice`](switchboard_domain::ToolChoice) names them by the label of an MCP server, the
+//! name of a custom tool, or the type of another tool. Their items become opaque parts. The results
+//! of a web search, a file search and the code interpreter are requested with `include`.
 //!
 //! When the API refuses earlier reasoning, for example after a change of the key, the request is
 //! sent once more without that reasoning.

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::content::PARAGRAPH;
 
-/// Id of the output item that a stream event refers to, and its index in the answer's list of
-/// items. Some servers send only one of them, or neither.
+/// Reference of a stream event to an output item: the item's id, and its index in the answer's list
+/// of items. Some servers send only one of them, or neither.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ItemAddress<'a> {
     pub(crate) id: Option<&'a str>,
@@ -33,12 +33,12 @@ impl<'a> ItemAddress<'a> {
     }
 }
 
-/// Maximum number of most recent items that are searched for the item of an event. Earlier items
-/// are not searched, so that the total time is linear in the number of items.
+/// Maximum number of recent items among which the item of an event is searched. Earlier items are
+/// not searched, so that the total time is linear in the number of items.
 const MAX_SEARCHED: usize = 256;
 
-/// Content of an item that is streamed in pieces. The number is the index of the content in the
-/// item, or `None` if the server did not send the index.
+/// Content of an output item that is streamed in pieces, such as a text. The number is the index of
+/// the content in the item, or `None` if the server did not send the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Text(Option<u64>),
@@ -60,8 +60,8 @@ impl Content {
         }
     }
 
-    /// Returns whether `self` and `other` are the same content of one item. A text or refusal
-    /// without an index matches every index.
+    /// Returns whether two references to contents of the same item mean the same content. A text or
+    /// refusal without an index matches every index.
     fn is_same_content(self, other: Self) -> bool {
         match (self, other) {
             (Self::Text(one), Self::Text(other)) | (Self::Refusal(one), Self::Refusal(other)) => {
@@ -80,8 +80,8 @@ pub(crate) struct OutputItems {
     ids: ToolUseIds,
     tool_mapping: ToolMapping,
     list: Vec<Item>,
-    /// Indexes in `list` of calls that ended without a status. The start of the next item shows
-    /// that they are complete. If the answer ends before that, they may be incomplete.
+    /// Indexes in `list` of calls that ended without a status. They are known to be complete when
+    /// the next item starts. If the answer ends before that, they may be incomplete.
     ended_calls: Vec<usize>,
     /// Id of the last reasoning item. Items that start later store this id in `after`.
     reasoning_id: Option<String>,
@@ -94,8 +94,8 @@ struct Item {
     id: Option<String>,
     index: Option<u64>,
     is_complete: bool,
-    /// Whether the call ended without a status, and no later item has shown yet that it is
-    /// complete.
+    /// Whether this call ended without a status. It is known to be complete when the next item
+    /// starts.
     has_ended: bool,
     /// Id of the last reasoning item before this item. A later request that contains the id of this
     /// item must also contain that reasoning item.
@@ -103,8 +103,8 @@ struct Item {
     /// Emitted message parts: one per text or refusal of a message, or the only part of a reasoning
     /// item or call. A call has no part until the name of the tool is known.
     parts: Vec<EmittedPart>,
-    /// Contents of a reasoning item or a call whose text was emitted. If the server sends the whole
-    /// text again at the end of the item, that text is ignored.
+    /// Contents of this reasoning item or call that were already emitted. If the server sends the
+    /// whole text again at the end of the item, that text is ignored.
     received: Vec<Content>,
 }
 
@@ -249,8 +249,8 @@ impl OutputItems {
         self.add_content_at(at, content, text, events);
     }
 
-    /// Emits the whole text of a content, unless a piece of this text was streamed before or the
-    /// item is already complete.
+    /// Emits the whole text of one content of an item, unless a piece of it was already streamed or
+    /// the item is complete.
     pub(crate) fn add_whole_content(
         &mut self,
         address: ItemAddress<'_>,

@@ -1,5 +1,5 @@
-//! The provider state of parts, with which items can be sent back unchanged. The documentation of
-//! [`responses`](super) describes its JSON forms.
+//! The [`ProviderState`](switchboard_domain::ProviderState) of message parts, with which later
+//! requests send output items back unchanged. [`responses`](super) documents its JSON.
 
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ModelId, ProviderState};
@@ -14,7 +14,7 @@ const REFUSAL_FIELDS: [&str; 1] = ["type"];
 /// Fields of a call item that the provider state of a tool use stores, because the tool use does
 /// not have them.
 const CALL_FIELDS: [&str; 4] = ["id", "status", "caller", "namespace"];
-/// Field of an item that the API sends but does not accept in requests.
+/// Field of an output item that the API sends but does not accept in requests.
 const OUTPUT_ONLY_FIELD: &str = "created_by";
 
 /// Returns the provider state of a text part from the message item `item`. `after` is the id of the
@@ -120,7 +120,7 @@ fn build_state_data(item: JsonObject, after: Option<&str>) -> JsonObject {
 pub(crate) struct ItemState<'a> {
     pub(crate) item: &'a JsonObject,
     pub(crate) content: Option<&'a JsonObject>,
-    /// Id of the reasoning item that must be sent before this item, if this item's id is sent.
+    /// Id of the reasoning item that the request must also contain if it contains this item's id.
     pub(crate) after: Option<&'a str>,
 }
 

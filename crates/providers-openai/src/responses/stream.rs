@@ -65,8 +65,8 @@ impl ResponsesDecoder {
         self
     }
 
-    /// Converts a response body that is not streamed. The body has the form of the object
-    /// `response` in a stream's last event.
+    /// Converts a response body that is not streamed. Its JSON is the object that the last event of
+    /// a stream has in `response`.
     pub(crate) fn read_body(
         mut self,
         body: &str,

@@ -1,5 +1,5 @@
-//! Tools that are declared as JSON of the API, in the options or in `extra.tools`: tools that the
-//! provider runs, and kinds of tools that the domain does not have.
+//! Tools that the options or the field `tools` of the caller's `extra` declare as JSON: tools that
+//! the provider runs, and kinds of tools that the domain does not have.
 
 use std::{borrow::Cow, fmt};
 
@@ -14,12 +14,12 @@ use super::{Function, server_tool::ServerTool};
 /// Name of the request field that lists the tools.
 const TOOLS: &str = "tools";
 
-/// JSON form in which an API declares a function.
+/// Shape of the JSON in which an API declares a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolForm {
-    /// The form `{"type": "function", "function": {"name": …}}` of Chat Completions.
+    /// `{"type": "function", "function": {"name": …}}`, as in Chat Completions.
     Nested,
-    /// The form `{"type": "function", "name": …}` of Responses.
+    /// `{"type": "function", "name": …}`, as in Responses.
     Flat,
 }
 
@@ -49,8 +49,8 @@ const RESULT_INCLUDES: [(&str, &str); 4] = [
     ("file_search", "file_search_call.results"),
 ];
 
-/// A tool that the options or the caller's `extra` declare as JSON of the API, such as a tool that
-/// the provider runs.
+/// A tool that the options or the caller's `extra` declare as JSON, such as a tool that the
+/// provider runs.
 #[derive(Clone, PartialEq)]
 pub(crate) struct ProviderTool<'a> {
     /// JSON declaration of the tool, which is sent unchanged.
@@ -204,7 +204,7 @@ impl<'a> ToolName<'a> {
         }
     }
 
-    /// Returns whether `tool_choice` can require this tool.
+    /// Returns whether a tool choice can force the model to call this tool.
     pub(crate) fn can_be_forced(&self) -> bool {
         match self {
             Self::Function(_) | Self::Custom(_) | Self::Mcp(_) => true,
@@ -273,7 +273,7 @@ impl Serialize for DeclaredTools<'_> {
     }
 }
 
-/// An entry for a function in the request's list of tools, in the form of one of the APIs.
+/// A function in the request's list of tools, with the JSON shape that the API expects.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum FunctionEntry<'f, 'a> {

@@ -1,5 +1,5 @@
-//! Schemas of tools and answers. The API enforces schemas in the strict form. Schemas in the loose
-//! form only describe the output.
+//! Compiles the schemas of tools and answers for OpenAI's APIs. A strict schema (`strict: true`) is
+//! enforced by the API. A loose schema only describes the output to the model.
 //!
 //! Source: the Structured Outputs guide, developers.openai.com/api/docs/guides/structured-outputs.
 //! The dialects in [`switchboard_providers_common::schema`] contain the rules.
@@ -24,8 +24,8 @@ pub(crate) struct SentSchema<'a> {
     pub(crate) schema: Cow<'a, Value>,
     /// Whether the API enforces the schema.
     pub(crate) strict: bool,
-    /// Whether an answer that follows the sent schema has another shape than the declared schema.
-    /// The decoder must then restore the declared shape.
+    /// Whether an answer that matches the sent schema has another shape than the declared schema,
+    /// such as an added root object. The decoder must then restore the declared shape.
     pub(crate) needs_restore: bool,
 }
 
@@ -37,12 +37,12 @@ pub(crate) struct CompiledParameters {
     pub(crate) strict: bool,
 }
 
-/// Returns the input schema of a tool in the form to send. This is the strict form, which the API
-/// enforces, if [`Profile::strict_tools`] is set and the strict form keeps all constraints.
-/// Otherwise it is the loose form, which only describes the input to the model.
+/// Compiles the input schema of a tool. The result is a strict schema, which the API enforces, if
+/// [`Profile::strict_tools`] is set and the strict schema keeps all constraints. Otherwise it is a
+/// loose schema, which only describes the input to the model.
 ///
-/// The inputs of calls are validated before the calls are executed, so constraints that become
-/// description text in the loose form need no warning.
+/// The input of a call is validated before the call is executed, so constraints that a loose schema
+/// states only in descriptions need no warning.
 pub(crate) fn compile_parameters(
     tool: &Arc<ToolDefinition>,
     profile: &Profile,
@@ -86,9 +86,9 @@ pub(crate) fn compile_parameters(
     loose(compiled)
 }
 
-/// Returns the schema of a structured answer in the form to send. This is the strict form, which
-/// the API enforces, unless it excludes answers that `schema` allows. In that case it is the loose
-/// form, which only describes the answer to the model, and a warning is added.
+/// Compiles the schema of a structured answer. The result is a strict schema, which the API
+/// enforces, unless the strict schema excludes answers that `schema` allows. In that case it is a
+/// loose schema, which only describes the answer to the model, and a warning is added.
 ///
 /// A server that allows combinators at the root supports all of JSON Schema and gets the schema
 /// unchanged.
@@ -107,8 +107,8 @@ pub(crate) fn compile_answer_schema<'a>(
     }
     let strict = compile(schema, Dialect::OpenAiStrict);
     let is_narrower = strict.has_any_change(&[ChangeKind::Narrowed, ChangeKind::Truncated]);
-    // If the answer is not an object, the strict form puts it into an object (`Wrapped`). A schema
-    // with this change is always sent in the strict form.
+    // If the answer is not an object, the strict schema makes it a property of an object
+    // (`Wrapped`). The schema is then always sent as a strict schema.
     let wrapped = strict.has_any_change(&[ChangeKind::Wrapped]);
     if (is_narrower || strict_root_forbids_keys(schema, &strict)) && !wrapped {
         let narrowing = strict.changes.iter();
@@ -126,11 +126,11 @@ pub(crate) fn compile_answer_schema<'a>(
     to_strict_schema(strict)
 }
 
-/// Part of a warning: why the API does not enforce a schema whose root object allows any keys.
+/// Reason, in a warning, why the API does not enforce a schema whose root object allows any keys.
 const OPEN_OBJECT: &str = "root: strict mode does not support objects with arbitrary keys";
 
 /// Returns whether the root object of the strict schema allows no keys, although the root object of
-/// the declared schema `schema` allows any keys.
+/// the declared `schema` allows any keys.
 fn strict_root_forbids_keys(schema: &Value, strict: &CompiledSchema<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = schema.get("additionalProperties") == Some(&Value::Bool(false));

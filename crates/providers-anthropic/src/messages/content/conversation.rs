@@ -20,7 +20,7 @@ pub(crate) struct WireConversation<'a> {
     /// Number of the first blocks of `system` that come from instructions before the conversation.
     /// All other blocks were moved here from within the conversation.
     pub(crate) leading: usize,
-    /// The messages. User and assistant messages alternate, and the first message is of the user. A
+    /// The messages, starting with one of the user. User and assistant messages alternate, and a
     /// user message may be followed by a system message with instructions.
     pub(crate) messages: Vec<wire::Message<'a>>,
 }

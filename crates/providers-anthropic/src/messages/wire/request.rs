@@ -23,8 +23,8 @@ pub struct Body<'a> {
     pub system: Vec<Block<'a>>,
     /// The cache breakpoint on one of the blocks in `system`.
     pub system_breakpoint: Option<CacheBreakpoint>,
-    /// The conversation. User and assistant messages alternate, and the first message is of the
-    /// user. A user message may be followed by a system message with instructions.
+    /// The conversation, starting with a message of the user. User and assistant messages
+    /// alternate, and a user message may be followed by a system message with instructions.
     pub messages: Vec<Message<'a>>,
     /// The server tools, which the API runs. They come first in the list of tools, because they
     /// change least: an unchanged start of the list preserves prompt caches.

@@ -42,8 +42,8 @@ pub struct Chunk<'a> {
 #[serde(transparent)]
 pub struct RepeatedChunkText<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
-/// One of the alternative answers. Large fields are boxed, because a chunk is created for every
-/// token.
+/// An element of `choices`: one of the alternative answers. Large fields are boxed, because a chunk
+/// is created for every token.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Choice {

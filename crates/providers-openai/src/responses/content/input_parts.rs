@@ -33,8 +33,8 @@ pub(crate) fn to_reasoning_item<'a>(item: &'a JsonObject, text: &str) -> Cow<'a,
     Cow::Owned(complete)
 }
 
-/// Returns the text of a message item, to which the caller can append more text, and the phase of
-/// the item. Returns `None` for an item with an id, and for an item that does not end with text.
+/// Returns the text of a message item, so that the caller can append to it, and the item's phase,
+/// such as `commentary`. Returns `None` for an item with an id or without text at its end.
 pub(crate) fn appendable_text<'i, 'a>(
     item: &'i mut Item<'a>,
 ) -> Option<(&'i mut JoinedText<'a>, Option<&'a str>)> {

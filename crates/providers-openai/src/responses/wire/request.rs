@@ -69,7 +69,7 @@ impl Serialize for Body<'_> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Item<'a> {
-    /// A message in the API's short form: role and content, without a type.
+    /// A message without a `type`: only its role and content.
     Message {
         role: Role,
         content: Content<'a>,
