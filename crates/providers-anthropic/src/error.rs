@@ -28,7 +28,7 @@ const RULES: &[ErrorRule] = &[
             "prompt is too long",
             "exceed context limit",
             "exceeds the model's context",
-            // Compatible servers send this message for models of other vendors.
+            // Compatible servers send this text if the model is of another vendor.
             "maximum context length",
         ],
         ErrorClass::ContextOverflow,

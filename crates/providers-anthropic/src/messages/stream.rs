@@ -36,8 +36,8 @@ pub struct MessagesDecoder {
     done: bool,
     /// The content blocks that have not ended, by their index in the API's stream.
     open: BTreeMap<u64, OpenBlock>,
-    /// Index of the message part of the last tool call that ended. `None` after a later event has
-    /// shown that this call is complete.
+    /// Message part index of a tool call whose content block has ended, but whose `PartFinished`
+    /// was not emitted yet. `None` without such a call.
     last_call: Option<u32>,
     has_calls: bool,
     /// Number of tool calls to which the API gave no name, so that they cannot be executed.
@@ -357,8 +357,8 @@ impl MessagesDecoder {
         }
     }
 
-    /// Emits `PartFinished` for the last tool call, unless this was done before. Must be called
-    /// only after a later event, which shows that the input of the tool call is complete.
+    /// Emits `PartFinished` for the last tool call, unless it was already emitted. Must be called
+    /// only after a later event has shown that the input of the call is complete.
     fn finish_last_call(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some(index) = self.last_call.take() {
             events.push(ModelEvent::PartFinished { index });

@@ -187,10 +187,10 @@ impl HttpTransport {
 
     /// Sends `request` by POST and returns when a successful answer begins.
     ///
-    /// Fails with the error of `classifier` for an unsuccessful answer, with
-    /// [`ModelErrorKind::Connection`] or [`ModelErrorKind::Timeout`] without an answer, with
-    /// [`ModelErrorKind::Configuration`] for a request that cannot be sent and for a redirect, and
-    /// with [`ModelErrorKind::Protocol`] for an unexpected media type.
+    /// Fails with the error of `classifier` if the answer is unsuccessful, with
+    /// [`ModelErrorKind::Connection`] or [`ModelErrorKind::Timeout`] if there is no answer, with
+    /// [`ModelErrorKind::Configuration`] if the request cannot be sent or is redirected, and with
+    /// [`ModelErrorKind::Protocol`] if the media type is unexpected.
     pub async fn post(
         &self,
         request: &HttpRequest,

@@ -82,7 +82,7 @@ impl AnswerEvents {
     }
 }
 
-/// Facts about the content of an answer that decide its finish reason.
+/// Properties of an answer's content that decide its finish reason, such as whether it has calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AnswerSummary {
     /// Whether the model refused to answer.

@@ -62,8 +62,8 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     }
 
     /// Checks the base address. Fails with [`ModelErrorKind::Configuration`] if it is not an HTTP
-    /// address or contains credentials, because messages and logs show addresses. `remedy` is the
-    /// end of the message about an invalid address.
+    /// address or contains credentials, because messages and logs show addresses. `remedy` is
+    /// advice for the user, which ends the message about an invalid address.
     fn check_base_url(&self, remedy: &str) -> Result<(), ModelError> {
         let address = self.base_url();
         if address.contains('@') {

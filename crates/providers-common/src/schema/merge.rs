@@ -115,7 +115,7 @@ fn intersect(expanded: &mut ExpandedSchema, other: &Map) {
     }
 }
 
-/// Intersection of two values of one keyword.
+/// Result of intersecting two values of one keyword, such as of `minLength`.
 enum Intersection {
     Value(Value),
     /// No value is valid against both values of the keyword.
@@ -191,8 +191,8 @@ fn join_with_all_of(one: &Value, other: &Value) -> Value {
     }
 }
 
-/// Intersects `properties` and `additionalProperties` of two schemas. Returns whether one schema
-/// has properties that `additionalProperties` of the other restricts. That restriction is ignored.
+/// Intersects `properties` and `additionalProperties` of two schemas. Returns whether one schema's
+/// `additionalProperties` restrict properties of the other. That restriction is ignored.
 fn intersect_properties(ours: &mut Map, theirs: &Map) -> bool {
     let restricts = |schema: &Map, other: &Map| {
         let named = schema.get_object("properties");

@@ -91,8 +91,8 @@ fn is_object_root(normal: &NormalSchema) -> bool {
 }
 
 /// Returns whether the root must be wrapped, which makes it the property `value` of a new object.
-/// That is the case if the dialect requires closed objects and the root allows other values than
-/// objects.
+/// That is the case if the dialect requires `additionalProperties: false` and the root allows other
+/// values than objects.
 pub(super) fn needs_root_wrapper(normal: &NormalSchema, rules: &DialectRules) -> bool {
     rules.additional == AdditionalKeyRule::Forbid && !is_object_root(normal)
 }

@@ -9,7 +9,7 @@ pub(crate) enum CallParseError {
     NotACall,
 }
 
-/// Returns whether a character may stand between two calls, besides white space. Llama 3.1 writes
+/// Returns whether a character other than white space may separate two calls. Llama 3.1 writes
 /// semicolons.
 pub(crate) fn is_call_separator(c: char) -> bool {
     matches!(c, ',' | ';')

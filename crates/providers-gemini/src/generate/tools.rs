@@ -179,8 +179,8 @@ impl<'a, 'm> ToolContext<'a, 'm> {
     }
 
     /// Maps a tool choice that forbids all tools. Functions stay declared if the model accepts
-    /// them, because the API can forbid their use. Server tools are omitted. `had_server` is
-    /// whether any are configured, because the outcome reports it.
+    /// them, because the API can forbid their use. If server tools are configured (`had_server`),
+    /// the outcome reports that they are not sent.
     fn map_none_choice(&self, had_server: bool, warnings: &mut Vec<Warning>) -> MappedTools<'a> {
         if self.schema_instead {
             let how = "no tools were sent: this model does not support them with structured output";

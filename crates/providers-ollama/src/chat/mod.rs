@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`wire`] | the serde types of the API |
 //! | [`request`] | converts a domain request, without I/O |
-//! | [`tool_choice_emulation`] | forces tool calls with `format`, for want of a tool choice |
+//! | [`tool_choice_emulation`] | forces tool calls with `format`: the API has no tool choice |
 //! | [`stream`] | converts streamed lines to domain events, as a state machine without I/O |
 //! | [`response`] | converts a whole body, with the same state machine |
 //!

@@ -18,7 +18,7 @@ pub struct ChatOptions {
 }
 
 impl ChatOptions {
-    /// Returns the server profile after these options have overridden its fields.
+    /// Returns `profile` with the values that these options override.
     pub fn apply_to_profile(self, profile: &Profile) -> Cow<'_, Profile> {
         profile.with_strict_tools(self.strict_tools)
     }

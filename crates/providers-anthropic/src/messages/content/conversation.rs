@@ -17,8 +17,8 @@ pub(crate) struct WireConversation<'a> {
     /// The instructions before the conversation. Instructions within the conversation are added
     /// here if the model does not support them between messages.
     pub(crate) system: Vec<Block<'a>>,
-    /// Number of the first blocks of `system` that come from instructions before the conversation.
-    /// All other blocks were moved here from within the conversation.
+    /// Number of blocks at the beginning of `system` that come from instructions before the
+    /// conversation. The other blocks were moved here from within the conversation.
     pub(crate) leading: usize,
     /// The messages, starting with one of the user. User and assistant messages alternate, and a
     /// user message may be followed by a system message with instructions.

@@ -45,9 +45,8 @@ pub(super) async fn read_error_body(
     read.freeze()
 }
 
-/// Returns a body that begins with `first`. If a further piece does not arrive within the idle
-/// time-out, the body ends with a time-out error. Only the time in which the consumer waits for a
-/// piece counts.
+/// Returns a body that begins with `first`. If the consumer waits for a further piece longer than
+/// the idle time-out, the body ends with a time-out error.
 pub(super) fn with_idle_timeout(
     first: Bytes,
     rest: impl Stream<Item = reqwest::Result<Bytes>> + Send + Unpin + 'static,

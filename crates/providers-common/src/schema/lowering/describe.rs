@@ -34,16 +34,16 @@ impl SchemaLowering<'_, '_> {
         }
     }
 
-    /// Returns the schema of a string that contains a value as JSON text, for a `schema` that the
-    /// dialect cannot express. `what` names the value in the message of the reported change ("any
-    /// value"), and `sentence` names it in the description ("Any JSON value").
+    /// Returns a string schema that replaces `schema`, which the dialect cannot express: the model
+    /// writes the value as JSON text. The reported change names the value as `what` ("any value"),
+    /// the description as `sentence` ("Any JSON value").
     pub(super) fn json_text(&mut self, schema: &Map, at: &str, what: &str, sentence: &str) -> Map {
         let message = format!("{what} is written as JSON text");
         self.report_change(at, ChangeKind::Encoded, message);
         self.string_schema(schema, at, sentence)
     }
 
-    /// Returns the schema of a string with JSON text. Null is allowed too if `schema` allows it.
+    /// Returns the schema of a string that contains JSON text, or null if `schema` allows null.
     fn string_schema(&mut self, schema: &Map, at: &str, sentence: &str) -> Map {
         let name = if self.rules.openapi {
             "STRING"
@@ -68,7 +68,7 @@ impl SchemaLowering<'_, '_> {
     }
 
     /// Returns a replacement for a schema that exceeds a size limit. It keeps the type and the
-    /// description and lists the keys. `excess` is the reason in the reported change.
+    /// description and lists the keys. The reported change names the limit as `excess`.
     pub(super) fn truncated_schema(&mut self, schema: &Map, at: &str, excess: &str) -> Map {
         let message = format!("{excess}: the nested schema is not enforced");
         self.report_change(at, ChangeKind::Truncated, message);

@@ -138,8 +138,8 @@ impl SchemaLowering<'_, '_> {
         }
     }
 
-    /// Returns whether an object without named keys is written as JSON text, because the dialect
-    /// has no schema for it.
+    /// Returns whether an object without named keys is replaced by a string with JSON text, because
+    /// the dialect has no schema for such an object.
     fn is_encoded_as_json(&self, schema: &Map) -> bool {
         let is_closed = schema.is_false("additionalProperties") && !has_patterns(schema);
         let has_keys = schema

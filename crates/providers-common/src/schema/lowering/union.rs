@@ -80,7 +80,7 @@ impl SchemaLowering<'_, '_> {
         self.join_alternatives(lowered, &annotations, is_nullable, at)
     }
 
-    /// Joins converted alternatives with the annotations of their union.
+    /// Returns the `anyOf` of converted alternatives, with the annotations of the original union.
     fn join_alternatives(
         &mut self,
         mut alternatives: Vec<Value>,
