@@ -14,7 +14,7 @@ use crate::Profile;
 /// catalog and, for OpenAI's own models, the rules of the model series, such as GPT 5.4. The
 /// catalog takes precedence. Unknown capabilities are `None`.
 pub fn capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
-    // Azure is excluded: the name of an Azure deployment is arbitrary and not in the catalogue.
+    // Azure is excluded: the name of an Azure deployment is arbitrary and not in the catalog.
     let has_model_name = profile.name != "azure";
     let known = has_model_name
         .then(|| catalog::find_model_entry(&profile.name, model))

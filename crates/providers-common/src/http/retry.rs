@@ -65,8 +65,7 @@ pub async fn stream_with_retry<M: SingleAttemptModel>(
 struct AnswerAttempts<M> {
     model: M,
     request: ChatRequest,
-    /// Counter of attempts. `None` if no retry may follow: after the first output or a whole
-    /// answer.
+    /// Counter of attempts. `None` if no retry may follow: after output or a complete answer.
     counter: Option<AttemptCounter>,
     step: AttemptState,
 }

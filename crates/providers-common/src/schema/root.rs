@@ -97,8 +97,8 @@ pub(super) fn needs_root_wrapper(normal: &NormalSchema, rules: &DialectRules) ->
     rules.additional == AdditionalKeyRule::Forbid && !is_object_root(normal)
 }
 
-/// Converts the root to the form that the dialect accepts. Returns a map from the old to the new
-/// names of renamed properties.
+/// Changes the root as the dialect requires, for example into an object. Returns a map from the old
+/// to the new names of renamed properties.
 pub(super) fn prepare_root(
     normal: &mut NormalSchema,
     rules: &DialectRules,

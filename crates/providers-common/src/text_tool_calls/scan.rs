@@ -245,8 +245,8 @@ impl TextScanner {
     }
 }
 
-/// Returns whether a text is only the beginning of a Markdown code block, such as "```json". Small
-/// models open another block after their last call and stop there.
+/// Returns whether a text is only the first line of a Markdown code block, without any content.
+/// Small models open another block after their last call and stop there.
 fn is_empty_code_block(text: &str) -> bool {
     let Some(language) = text.strip_prefix("```") else {
         return false;

@@ -34,7 +34,7 @@ pub(super) struct CheckedRequest<'a> {
 enum OpenedResponse {
     /// Successful response and the first piece of its body, which is `None` for an empty body.
     Success(reqwest::Response, Option<Bytes>),
-    /// Failed response. The text states the fault of a response with a successful status.
+    /// Failed response. With a successful status, the text states why the response has failed.
     Failure(reqwest::Response, Option<String>),
 }
 

@@ -56,7 +56,7 @@ impl SchemaLowering<'_, '_> {
         })
     }
 
-    /// Converts a schema that allows any value to the form that the dialect has for it.
+    /// Converts a schema that allows any value as the `AnyValueRule` of the dialect requires.
     pub(super) fn lower_any_value(&mut self, mut schema: Map, at: &str) -> Map {
         match self.rules.any_value {
             AnyValueRule::Empty => {}

@@ -10,8 +10,7 @@ use switchboard_providers_common::schema::{
 
 use crate::options::SchemaLanguage;
 
-/// Returns the dialect, to which the schema compiler converts schemas, for a schema language of the
-/// API.
+/// Returns the schema compiler's dialect for a schema language of the Gemini API.
 pub(crate) fn schema_dialect(form: SchemaLanguage) -> Dialect {
     match form {
         SchemaLanguage::JsonSchema => Dialect::GeminiJsonSchema,
