@@ -263,8 +263,8 @@ struct CallToScore<'a> {
     outcome: CallOutcome,
 }
 
-/// Returns a text for each required call in `missing`. Omits a call that, according to `unknown`, a
-/// call with redacted input may match.
+/// Describes the required calls whose indexes are in `missing`. Omits the calls in the values of
+/// `unknown`, which the model may have made with an input that is redacted in the recording.
 fn describe_missing_calls(
     missing: &[usize],
     expected: &[ExpectedCall],
@@ -351,9 +351,9 @@ fn describe_unexecuted_calls(
         if info.outcome != CallOutcome::NotExecuted || expected[one].optional {
             continue;
         }
-        // The input of this call is redacted, because other calls with invalid input are never
-        // assigned. The redaction may have made the input invalid, so the call may have been
-        // executed in the recorded run.
+        // Only redacted input can be invalid here, because other calls with invalid input are never
+        // assigned. Redaction may have made the input invalid, so the recorded run may have
+        // executed the call.
         if has_invalid_input(info.record) {
             continue;
         }

@@ -9,8 +9,8 @@
 //! | category | a run passes if the first response has |
 //! |---|---|
 //! | `simple_python`, `multiple`, `live_simple`, `live_multiple` | exactly the one right call |
-//! | `parallel`, `parallel_multiple`, and these of `live` | exactly the right calls, in any order |
-//! | `irrelevance`, `live_irrelevance` | no call, or one with unreadable input |
+//! | `parallel`, `parallel_multiple`, both with `live_` | exactly the right calls, in any order |
+//! | `irrelevance`, `live_irrelevance` | no call, or a call whose input is not a JSON object |
 //!
 //! A call is right if it names the function, has all required and no unknown parameters, and each
 //! argument [matches](crate::suite::BfclParameter). The other categories are rejected: they need
@@ -18,18 +18,18 @@
 //!
 //! Models receive the same functions as from the benchmark with function calling. Types are mapped
 //! to JSON Schema (`dict` to `object`, `float` to `number`, `tuple` to `array`, `any` to `string`),
-//! and descriptions have its remarks on Python and on numbers. Provider adapters replace dots in
-//! names where necessary; calls are scored by the original names.
+//! and descriptions have the benchmark's remarks on Python syntax and float values. Provider
+//! adapters replace dots in names where necessary; calls are scored by the original names.
 //!
-//! # Differences
+//! # Differences between this importer (here) and the benchmark (there)
 //!
 //! - The benchmark parses calls from the text of models without function calling. Here the adapters
 //!   find such calls.
-//! - Input that is `null` or an empty text has no arguments here, and is unreadable there.
+//! - Tool input that is `null` or an empty text has no arguments here, and is malformed there.
 //! - The temperature is 0.001 there, and the configured one here.
 //! - A failed request never passes here. There it passes as a response without calls.
 //! - Whole numbers beyond 64 bits are floats here.
-//! - Where its checker crashes on its own data, no call is right here.
+//! - Where the benchmark's checker crashes on the benchmark's own data, no call is right here.
 
 mod benchmark_entry;
 mod schema;

@@ -21,7 +21,7 @@ use super::{
 /// Version of the recording format that this program writes and reads.
 pub(super) const VERSION: u32 = 1;
 
-/// Value of the `format` field, by which a file is recognized as a recording.
+/// Value of the field `format` in the first line, which marks a file as a recording.
 const FORMAT: &str = "switchboard-recording";
 
 /// Maximum size in bytes of one line of a recording, which may contain media.
@@ -49,11 +49,11 @@ impl RecordingHeader {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum RecordingLine {
-    /// A message that one or more model requests contain. The lines of these requests contain only
-    /// its `number`.
+    /// A message of a model request. It has its own line, because several requests may contain it.
+    /// Lines of the type `ModelCall` refer to it by its `number`.
     Message { number: usize, message: Value },
-    /// A list of tools that one or more model requests contain. The lines of these requests contain
-    /// only its `number`.
+    /// A tool list of a model request. It has its own line, because several requests may contain
+    /// it. Lines of the type `ModelCall` refer to it by its `number`.
     Tools { number: usize, tools: Value },
     /// A model request with the recorded response.
     ModelCall(Box<ModelCall>),
@@ -70,22 +70,19 @@ pub(super) struct ModelCall {
     /// Name of the conversation that sent the model request. `None` for a recorder without a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<Arc<str>>,
-    /// Number of tool catalogs that were recorded before the request was sent. The last of these
+    /// Number of `Catalog` lines that were written before the request was sent. The last of these
     /// catalogs contains the tools of the request.
     pub(super) catalogs: usize,
     pub(super) model: ModelId,
     pub(super) capabilities: ModelCapabilities,
-    /// References to the request's messages. Each is the `number` of an earlier line that contains
-    /// the message.
+    /// The messages of the request in order, as the numbers of earlier `Message` lines.
     pub(super) messages: Vec<usize>,
-    /// Reference to the request's tool list: the `number` of an earlier line that contains the
-    /// list.
+    /// The tool list of the request, as the number of an earlier `Tools` line.
     pub(super) tools: usize,
     /// Settings of the request: the request as JSON without its messages and tools.
     pub(super) settings: Value,
     pub(super) events: Vec<ModelEvent>,
-    /// Ids of the response's tool uses with redacted input: secrets in it were replaced by
-    /// `[redacted]`.
+    /// Ids of the tool uses in whose input the recorder replaced secrets by `[redacted]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) redacted_inputs: Vec<String>,
     /// Reason why the response is incomplete. `None` for a complete response.
@@ -120,8 +117,8 @@ pub(super) struct RecordedToolCall {
     /// Name of the conversation that called the tool. `None` for a recorder without a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<Arc<str>>,
-    /// Number of the call in the order in which the calls started. The first call has number 1. The
-    /// lines of a recording have the order in which the calls ended.
+    /// Number of the call, from 1, in the order in which the calls started. The lines of a
+    /// recording are in the order in which the calls ended.
     pub(super) number: usize,
     pub(super) tool: String,
     pub(super) input: JsonObject,
@@ -214,8 +211,8 @@ fn check_header(line: &[u8]) -> Result<(), RecordingError> {
     }
 }
 
-/// Returns the message of a JSON error without its position, because `serde_json` counts lines and
-/// columns from the start of the recording's line.
+/// Returns the message of a JSON error without its line and column. These refer to the parsed line
+/// of the recording and not to the file.
 fn json_error_message(error: &serde_json::Error) -> String {
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();

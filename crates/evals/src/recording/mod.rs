@@ -37,8 +37,8 @@ pub(crate) use redacted_comparison::{is_redacted, may_match_redacted};
 pub(crate) use redaction::Redaction;
 pub use request_matching::RequestMatching;
 
-/// Removes the arguments that the host, not the model, adds to tool calls (`hidden`) from the input
-/// of a call. The definition of the tool in `catalogs` determines which arguments the host adds to
+/// Removes the arguments in `hidden`, which the host and not the model adds, from the input of a
+/// tool call. The definition of the tool in `catalogs` determines which arguments the host adds to
 /// this tool. If no catalog has the tool, every argument with a name in `hidden` is removed.
 fn remove_hidden_arguments<'a>(
     hidden: &ContextInjection,

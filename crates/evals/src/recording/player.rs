@@ -64,7 +64,7 @@ struct PlaybackState {
     missed: Vec<String>,
 }
 
-/// A recorded response with its conversation. It is replayed only once.
+/// A recorded model response or tool result, which is replayed only once.
 #[derive(Debug)]
 struct ReplayableResponse<T> {
     conversation: Option<Arc<str>>,
@@ -248,10 +248,9 @@ impl Player {
         lock_mutex(&self.shared.state)
     }
 
-    /// Returns the rank of a response, where the smallest rank is preferred: 0 in the selected
-    /// conversation, or 1 in another conversation. Returns `None` if the player must not replay the
-    /// response. `used` contains the conversations from which a player has already replayed a
-    /// response.
+    /// Returns how much the player prefers a response: 0 (most) in the selected conversation, 1 in
+    /// another conversation. Returns `None` if the player must not replay the response. `used` are
+    /// the conversations from which any player has already replayed a response.
     fn rank_response<T>(
         &self,
         response: &ReplayableResponse<T>,
@@ -442,8 +441,8 @@ impl ToolHost for Player {
         let catalogs = &self.shared.catalogs;
         let state = self.lock_state();
         let unused = state.model_calls.iter().filter(|call| !call.is_used);
-        // The next model request probably gets the first unused response with the best rank, so the
-        // tools of this recorded request are listed.
+        // Finds the first unused model call with the best rank, which is probably the next request,
+        // and lists the tools that it had.
         let next = unused
             .filter_map(|call| Some((self.rank_response(call, &state.used_conversations)?, call)))
             .min_by_key(|(rank, _)| *rank);

@@ -374,8 +374,8 @@ impl ToolHost for RecordingToolHost {
     }
 }
 
-/// Returns the text of a tool error that the server may have written and that may contain secrets.
-/// Returns `None` for errors without such a text.
+/// Returns the text in a tool error that the MCP server may have written, so that the caller can
+/// redact it. Returns `None` for errors without such a text.
 fn error_text_mut(error: &mut ToolCallError) -> Option<&mut String> {
     match error {
         ToolCallError::Refused { message, .. } => Some(message),

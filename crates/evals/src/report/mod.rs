@@ -125,7 +125,7 @@ pub struct TurnResult {
     pub steps: u32,
     /// Tokens that the provider reported for the responses of this turn.
     pub usage: Usage,
-    /// Number of responses in this turn whose tokens were not reported completely.
+    /// Number of responses in this turn for which the provider did not report all token counts.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unmetered: u32,
     /// Cost of the turn in US dollars. `None` if a price or token count is unknown.

@@ -41,7 +41,7 @@ pub struct Transcript {
     /// | `model_response` | `step`, `model` (in the response), `reason` (finish reason), `usage` |
     /// | `reasoning`, `text` | text of the model |
     /// | `provider` | `kind` and text of an action that the provider ran itself |
-    /// | `call` | `id`, `server`, `tool`, `scored_call` (its index), `input`, `notes`, `result` |
+    /// | `call` | `id`, `server`, `tool`, `scored_call` (score index), `input`, `notes`, `result` |
     /// | `note` | `kind` of the run event, and its other fields as text |
     ///
     /// A text consists of `text` and, if it was cut, `omitted` (number of bytes). A tool call is

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::{CallMatcher, CallOutcome, CallToScore};
 use crate::suite::{ExpectedCall, MatchResult, Turn, find_maximum_matching};
 
-/// Assignment of the model's calls in a turn to the expected calls. A call has its index in the
-/// list of calls that the model made in the turn. An expected call has its index in the list of the
-/// turn's expected calls.
+/// Assignment of the model's calls in a turn to the expected calls of the turn. The index of a call
+/// is its position in the list of all calls that the model made in the turn. The index of an
+/// expected call is its position in the list of all expected calls.
 pub(super) struct CallAssignment {
     /// Calls at the right position: maps the index of the call to the index of the expected call
     /// that it matches.

@@ -18,7 +18,7 @@ use super::{bfcl_parameter::BfclParameter, bipartite_matching::find_maximum_matc
 /// | `{$absent: true}` | is absent or null |
 /// | `{$one_of: [a, b]}` | matches one of these |
 /// | `{$matches: "^A.*"}` | is a text that matches the regular expression |
-/// | `{$contains: "x"}` | is a text with this text, ignoring case, or a list with one |
+/// | `{$contains: "x"}` | is a text that contains `x` in any case, or a list with the item `x` |
 /// | `{$ignoring_case: "x"}` | equals this text, ignoring case |
 /// | `{$between: [1, 5]}` | is a number in this inclusive range |
 /// | `{$optional: x}` | is absent or null, or matches this |

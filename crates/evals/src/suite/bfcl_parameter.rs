@@ -1,7 +1,7 @@
 //! Compares an argument by the rules of the Berkeley Function Calling Leaderboard (BFCL).
 //!
 //! The rules are those of the benchmark's `ast_checker.py`, which compares Python values. Its
-//! peculiarities are kept for equal verdicts. Where that program would crash, nothing matches.
+//! peculiarities are kept for the same verdicts. Where that program would crash, nothing matches.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -137,9 +137,9 @@ fn match_value_type(
         let (Some(items), Value::Array(list)) = (items, value) else {
             return declared();
         };
-        // For at least one of the accepted lists, each item must have the type `items` or the type
-        // of the values in that list. An accepted value that is not a list allows items of any
-        // type.
+        // Accepts the items if, for at least one accepted list, each item has the type `items` or
+        // the type of the values in that list. If an accepted value is not a list, accepts items of
+        // any type.
         let suits = |answer: &Value| match answer {
             Value::Array(answer) => list
                 .iter()

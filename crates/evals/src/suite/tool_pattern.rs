@@ -53,10 +53,10 @@ impl Turn {
 
 /// A parsed pattern of forbidden tools, see [`Turn::forbidden`](super::Turn::forbidden).
 pub(crate) struct ToolPattern {
-    /// The whole text as a pattern for the tool name, because tool names may contain `/`.
+    /// Pattern for the tool name: the whole text, because a tool name may contain `/`.
     tool: NamePattern,
-    /// Patterns for the server name before the first `/` of the text, and for the tool name after
-    /// it. `None` if the text contains no `/`.
+    /// Patterns for the server name and for the tool name: the text before and after its first `/`.
+    /// `None` if the text contains no `/`.
     both: Option<(NamePattern, NamePattern)>,
 }
 

@@ -1,14 +1,14 @@
 //! Escapes text for HTML.
 //!
 //! Besides markup, characters in text of models and tools are escaped if they are invisible or
-//! change the order of others. They are shown as code points, such as `[U+202E]`.
+//! change the order of other characters. They are shown as code points, such as `[U+202E]`.
 
 use std::fmt::{self, Write};
 
 use minijinja::{Error, Output, State, Value};
 
 /// Writes a template value as escaped text. A string that is marked as safe, such as the output of
-/// a macro, is written unchanged. Writes nothing for an undefined value or none.
+/// a macro, is written unchanged. Writes nothing for an undefined value or `none`.
 pub(super) fn write_escaped_value(
     out: &mut Output<'_>,
     _: &State<'_, '_>,
@@ -48,7 +48,7 @@ pub(super) fn escape_html(text: &str, out: &mut impl Write) -> fmt::Result {
     Ok(())
 }
 
-/// Returns whether a character could mislead readers: it is invisible or reorders others.
+/// Returns whether a character may mislead readers: it is invisible or reorders other characters.
 fn is_hidden_character(c: char) -> bool {
     match c {
         // The zero-width non-joiner and joiner are necessary in some scripts and in emoji, so they
