@@ -46,7 +46,7 @@ impl Conversation {
     }
 
     /// Adds a system, user or assistant message. A message without parts is ignored. Fails if a
-    /// tool call of the message before has no result.
+    /// tool call of the previous message has no result.
     pub(crate) fn push(&mut self, role: Role, parts: Vec<Part>) -> Result<(), String> {
         self.add_tool_result_message()?;
         reject_nul_character(&parts)?;

@@ -1,9 +1,9 @@
 //! Orders run events for the dialects, which are the client protocols.
 //!
-//! The events of different calls interleave. Dialects need more order: a part starts, grows and
-//! ends before the next one; a tool call starts, has its input, and has one result; a step ends
-//! before the next one starts. [`EventSequencer`] establishes this order, so that a dialect only
-//! converts each [`ClientEvent`]. The sequencer stores the state of every call, but no answer text.
+//! The events of concurrent tool calls interleave. Dialects need more order: a part of the answer
+//! ends before the next part starts; a tool call starts, gets its input and then one result; a step
+//! ends before the next step starts. [`EventSequencer`] establishes this order, so that a dialect
+//! only converts each [`ClientEvent`]. It stores the state of every call, but no answer text.
 
 use serde_json::Value;
 use switchboard_domain::{ModelId, ToolContent};
@@ -340,7 +340,7 @@ impl EventSequencer {
         match self.find_tool_call(id).map(|call| call.stage) {
             Some(CallStage::Streaming) => {}
             None | Some(CallStage::Dropped) => {
-                // This response does not contain the call yet: its input was not streamed here.
+                // The call is new for this response, which contains no deltas of the call's input.
                 let call = self.start_tool_call(id, tool);
                 call.is_streamed = false;
                 emit(ClientEvent::CallStarted(call));

@@ -1,4 +1,4 @@
-//! The HTTP protocols of other systems: their requests, and the events of a run in their formats.
+//! Parses requests and encodes run events in the HTTP protocols of other systems, such as OpenAI.
 //!
 //! | route | module |
 //! |---|---|

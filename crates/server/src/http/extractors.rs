@@ -137,8 +137,8 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathPar
     }
 }
 
-/// Returns the object if its nesting depth is allowed, otherwise an error with status 422. `field`
-/// is the field name in the error.
+/// Returns `object`, or an error with status 422 if its values are nested too deeply. `field` is
+/// the field name in the error.
 pub(crate) fn check_object_depth(field: &str, object: JsonObject) -> Result<JsonObject, Problem> {
     let object = SharedObject::from(object);
     match check_depth(object.as_value()) {

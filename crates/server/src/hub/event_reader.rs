@@ -33,7 +33,7 @@ pub(crate) struct EventReader {
     /// Whether the reader has ended because the run waits for a person.
     pub(crate) is_waiting: bool,
     pub(super) ready: VecDeque<LoggedEvent>,
-    /// Whether the events were read once more from the store after the run was found finished.
+    /// Whether the store was read again after it first reported that the run is finished.
     pub(super) has_reread: bool,
 }
 

@@ -101,7 +101,7 @@ impl RunHub {
             // Readers may resume or cancel the run as soon as the status is published, so the lease
             // is released first.
             execution.release_lease().await;
-            // Readers that start after the status is published must not find this log.
+            // Removes the run before its status is published, so that later readers do not find it.
             lock_mutex(&hub.shared.active).remove(active.record.id.as_str());
             drop(slots);
             if !active.is_durable {

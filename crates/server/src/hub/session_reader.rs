@@ -106,7 +106,7 @@ impl SessionReader {
     async fn find_unread_runs(&mut self, limit: u32) -> Result<bool, Problem> {
         let (hub, owner, session) = (&self.hub, &self.owner, &self.session);
         let mut runs = hub.list_session_runs(owner, session, limit).await?;
-        // Runs up to the last read one are skipped, even if some of their events were deleted.
+        // Omits the last read run and all older ones, even if some of their events were deleted.
         if let Some(last) = &self.last_run
             && let Some(position) = runs.iter().position(|run| run.id == *last)
         {

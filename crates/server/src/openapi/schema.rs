@@ -123,15 +123,15 @@ pub(crate) enum Role {
     Tool,
 }
 
-/// A part of a message or an item of an answer. A part is `text`, `image`, `document`, `audio`,
-/// `reasoning`, `tool_use` or `tool_result`; `opaque` parts are only for their provider. An item is
-/// `text` with `text`, or an `artifact` with `artifactType`, `title`, `content` and `language`.
+/// A part of a message or an item of an answer. Types of parts are `text`, `image`, `document`,
+/// `audio`, `reasoning`, `tool_use`, `tool_result` and `opaque` (data for its provider only). Items
+/// are `text` with `text`, or `artifact` with `artifactType`, `title`, `content` and `language`.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Part {
     /// The type of the message part or answer item, such as `text`.
     #[serde(rename = "type")]
     kind: String,
-    /// Further fields, which depend on the type of the part or item.
+    /// All other fields of the part or item, such as `text` for the type `text`.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,
@@ -261,7 +261,7 @@ pub(crate) struct RunEvent {
     /// The type of the event.
     #[serde(rename = "type")]
     kind: String,
-    /// Further fields, which depend on the type of the event.
+    /// All other fields of the event. docs/http.md lists them for each type.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,
@@ -349,9 +349,9 @@ pub(crate) struct Elicitation {
     server: String,
     /// The text of the question for the person. It is untrusted.
     message: String,
-    /// The form of the request: `fields` with a `schema`, or `url` with `url` and `id`.
+    /// The kind of the request: `fields` (a form with a JSON Schema) or `url` (a web page).
     form: String,
-    /// Further fields, which depend on the field `form`.
+    /// The content of the request: `schema` for the form `fields`, or `url` and `id` for `url`.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,
@@ -383,7 +383,7 @@ pub(crate) struct ServerStatus {
     transport: String,
     /// The last lines that the MCP server wrote to standard error.
     stderr_tail: Vec<String>,
-    /// Further fields, which depend on the state of the server.
+    /// All other properties of the MCP server, such as `server_info`, `warnings` and `pid`.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,

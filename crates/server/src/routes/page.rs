@@ -26,7 +26,7 @@ mod tests;
 struct EmbeddedWebFiles;
 
 /// Content security policy of the page. It permits only the page's own scripts, styles and server,
-/// images as data, and markup from the sanitizer (Trusted Types). Other hosts are blocked.
+/// images in `data:` URLs, and markup from the sanitizer (Trusted Types). Other hosts are blocked.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self' data: blob:; media-src data: blob:; font-src 'self'; connect-src 'self'; \
      frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; \
@@ -40,7 +40,7 @@ const FOREIGN_POLICY: &str = "sandbox allow-scripts; default-src 'none'; \
      media-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'; \
      frame-ancestors 'self'";
 
-/// Content security policy of the frame in which libraries draw diagrams and charts of a model.
+/// Content security policy of the frame in which libraries draw a model's diagrams and charts.
 const DRAWING_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'self'; \
      style-src 'unsafe-inline'; img-src data: blob:; font-src data:; form-action 'none'; \
      base-uri 'none'; frame-ancestors 'self'";
@@ -76,7 +76,7 @@ fn nested_index_page(segment: &str) -> Response {
         return file_not_found();
     };
     let text = String::from_utf8_lossy(&page.data);
-    // The segment may contain quotes. The prefix `./` prevents that a colon ends a URL scheme.
+    // Escapes `&` and quotes. With `./`, a colon in the segment does not end a URL scheme.
     let segment = segment.replace('&', "&amp;").replace('"', "%22");
     let text = text
         .replace("=\"assets/", &format!("=\"./{segment}/assets/"))
@@ -155,7 +155,7 @@ fn has_current_version(request: &HeaderMap, tag: &str) -> bool {
 
 /// Returns the headers for caching and isolation of a file.
 fn common_headers(path: &str) -> HeaderMap {
-    // The second value is the network access of a sandboxed frame (WICG Connection Allowlists), for
+    // `network` is the network access of a sandboxed frame (WICG Connection Allowlists), for
     // browsers that support it. It blocks what a content policy does not cover: WebRTC,
     // preconnections and DNS prefetch, also in nested frames. In other browsers the frames remove
     // WebRTC and all `link` elements, and every response disables DNS prefetch

@@ -137,7 +137,7 @@ impl EventEncoder for AgUiStream {
                 self.write_call_result(call, text, true, failure, out);
             }
             ClientEvent::CallFinished(call, outcome) => {
-                // A result that the client sent for its tool is not sent back.
+                // Omits the result of a client tool, because the client itself sent this result.
                 if !(call.is_client_tool() && call.needed_decision) {
                     let text = tool_output::tool_result_text(outcome.content, outcome.structured);
                     self.write_call_result(call, &text, outcome.is_error, outcome.failure, out);

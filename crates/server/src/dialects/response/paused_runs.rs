@@ -22,8 +22,8 @@ use crate::{
     hub::{CancelRunOnDrop, EventReader, RunHub, lock_mutex},
 };
 
-/// Extracts the run id from a call id that this server sent to a client. Returns `None` for other
-/// call ids.
+/// Extracts the run id from a call id `sb_RUN_CALL`, which this server sent to a client. Returns
+/// `None` for other call ids.
 fn parse_run_id(call_id: &str) -> Option<String> {
     let rest = call_id.strip_prefix(CALL_ID_PREFIX)?.strip_prefix('_')?;
     let (run, _) = rest.split_once('_')?;

@@ -36,7 +36,7 @@ const INTERRUPTED: &str = "the server stopped before the run finished; the run c
 const LOST: &str =
     "the server stopped before the run finished: send the request again when the server is back";
 
-/// A response with the events of a run, before the client protocol is chosen.
+/// A response to which an encoder of a client protocol writes the events of a run.
 pub(crate) struct RunResponse {
     app: App,
     principal: Principal,
@@ -269,7 +269,7 @@ impl<E: EventEncoder> EncodedRunStream<E> {
             self.encoder.encode_run_pause(&mut self.out);
             return self.store_paused_run();
         }
-        // Decisions arrive at `POST /runs/{id}/approvals/{call}`, so this response continues.
+        // The decision arrives at `POST /runs/{id}/approvals/{call}`, so this response need not end.
         let hub = response.app.hub();
         let reader = hub.event_reader(&response.principal, &response.run, response.last_read);
         match reader.await {

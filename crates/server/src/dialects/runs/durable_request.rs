@@ -80,8 +80,8 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
         let results = if is_known {
             self.conversation.client_tool_results()?
         } else {
-            // In a session that does not exist yet, no run waits. Tool results in the request
-            // belong to earlier answers.
+            // No run waits in a session that does not exist yet, so the tool results in the request
+            // belong to earlier answers and are ignored.
             Vec::new()
         };
         if self.decisions.is_some() || !results.is_empty() {
@@ -93,10 +93,10 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
         let regeneration = self.conversation.regeneration_request()?;
         let messages = match &regeneration {
             _ if !is_known => self.conversation.all_messages()?,
-            // To answer a question again, no message is added: the session contains the question.
+            // A regeneration adds no message, because the session already contains the question.
             Some(_) => Vec::new(),
-            // The client's copies of earlier messages are converted without reasoning, so the
-            // stored messages are used.
+            // Of the client's messages, only new ones are used. The stored messages replace the
+            // earlier ones, which would be converted without reasoning.
             None => self.conversation.new_messages()?,
         };
         let tools = ClientTools::new(&app, self.tools).await?;
