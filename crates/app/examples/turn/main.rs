@@ -1,9 +1,9 @@
 //! Compares the cost of a complete turn with a hand-written baseline: `cargo xtask bench turn`.
 //!
 //! A turn is: the model calls a tool, an MCP server over stdio runs it, the model answers. The
-//! baseline has no validation, limits, events or approvals. Both sides use the same model server
-//! in another process and one MCP server each. The servers run on one CPU and this process on
-//! another, as a remote model would.
+//! baseline has no validation, limits, events or approvals. Both sides use the same model server in
+//! another process and one MCP server each. The servers run on another CPU than this process, so
+//! that their work does not slow it, as with a remote model.
 //!
 //! `turn [BATCHES]` prints one line for each batch: its name, then the CPU time per turn of the
 //! baseline and of Switchboard in microseconds. CPU time is that of this process only.

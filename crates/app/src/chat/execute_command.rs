@@ -94,7 +94,7 @@ impl Chat<'_> {
             return Ok(output::print_lines(text)?);
         }
         // Standard output may be a pipe or a file that must contain only the answers of the model.
-        // The list is therefore printed on standard error.
+        // The output of the command is therefore printed on standard error.
         print_line(text.trim_end());
         Ok(())
     }

@@ -146,7 +146,7 @@ pub(crate) async fn execute(
 const KILL_TIME: Duration = Duration::from_millis(700);
 
 /// Saves the approval decisions and closes the MCP servers, the session store and the audit file.
-/// `end` is the time at which the shutdown must be complete. If closing takes longer than until
+/// `end` is the time at which the shutdown must be complete. If closing has not ended at
 /// [`KILL_TIME`] before `end`, kills the MCP servers. No stored data is lost, because everything
 /// that was reported to clients as stored is already in the store.
 async fn close_server(

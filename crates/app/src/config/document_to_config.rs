@@ -21,8 +21,8 @@ const FOREIGN: [&str; 2] = ["mcpServers", "servers"];
 /// Configuration sections that are maps. The same section of several files is merged key by key.
 const MAPS: [&str; 4] = ["limits", "approvals", "sessions", "serve"];
 const PROVIDERS: &str = "providers";
-/// Configuration sections that are not parsed as fields of [`Config`] but separately: providers and
-/// MCP servers.
+/// Configuration sections for providers and MCP servers. They are parsed separately and not as
+/// fields of [`Config`].
 const SEPARATE_SECTIONS: [&str; 4] = [PROVIDERS, OURS, FOREIGN[0], FOREIGN[1]];
 
 /// Expands the variables in the parsed content of the configuration file `file`, and converts the

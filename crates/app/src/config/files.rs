@@ -92,8 +92,8 @@ pub(crate) fn load_servers(
 }
 
 /// Expands the variables in the parsed configuration file `file`. Returns the values of the used
-/// environment variables, which may be secrets. If an MCP server in the format of another MCP host
-/// contains an error, only this server becomes unusable, and the function returns no error for it.
+/// environment variables, which may be secrets. An MCP server with an error in a list of another
+/// MCP host, such as `mcpServers`, becomes unusable, and the function returns no error for it.
 pub(super) fn expand_document_variables(
     value: &mut Value,
     file: &Path,

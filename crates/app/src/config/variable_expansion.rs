@@ -85,9 +85,9 @@ impl<'a> VariableScope<'a> {
     }
 }
 
-/// Removes the MCP servers in the format of other hosts from a document, expands their variables
-/// and passes each server to `finish`. A server with an error is marked as unusable. Returns the
-/// servers, so that [`insert_mcp_json_servers`] can insert them again.
+/// Removes the MCP servers in lists of other MCP hosts, such as `mcpServers`, from a document.
+/// Expands the variables of each server and calls `finish` for it. An error makes the server
+/// unusable. Returns the servers, so that [`insert_mcp_json_servers`] can insert them again.
 pub(super) fn expand_mcp_json_servers(
     document: &mut Value,
     scope: VariableScope<'_>,

@@ -1,4 +1,4 @@
-//! Replaces `${SUITE_FILES}`: models see this placeholder, and servers get the folder's path.
+//! Hides the path of the folder with the suite's files: models see `${SUITE_FILES}` instead.
 //!
 //! The folder has a new name in every evaluation. With the placeholder, requests, recordings and
 //! reports stay the same.

@@ -46,8 +46,8 @@ pub(crate) struct SuiteServerSettings {
 pub(crate) struct StartedServers {
     pub(crate) host: Arc<McpHost>,
     files: Option<SuiteFolder>,
-    /// List of background tasks. When this value is dropped, it adds a task that closes its
-    /// servers. `None` for servers that several conversations share.
+    /// Background tasks of the evaluation. Dropping this value adds a task that closes its servers.
+    /// `None` for servers that several conversations share.
     closing: Option<Closing>,
 }
 

@@ -17,7 +17,7 @@ use crate::{
     terminal,
 };
 
-/// Log filter that applies if a log file is configured but no filter.
+/// Log filter for a configured log file if the user configures no log filter.
 const IN_A_FILE: &str = "info,switchboard::run=debug";
 
 /// Default levels of log targets that the user's filter does not name. `rmcp` logs tool arguments,

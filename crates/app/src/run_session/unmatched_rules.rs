@@ -99,10 +99,10 @@ impl KnownServersAndTools {
         ))
     }
 
-    /// Returns a message if the pattern `name` matches no tool. The pattern is compared with the
-    /// names that the model sees and, with `own`, also with the names of the tools on their
-    /// servers. `of` limits the comparison to the tools of matching servers. Returns `None` if one
-    /// of these servers does not accept calls, because its tools are unknown.
+    /// Returns a message if the pattern `name` matches no tool. A tool has the name that the model
+    /// sees and, with `own`, also the name on its MCP server. With `of`, considers only tools of
+    /// servers that `of` matches. Returns `None` if one of the considered servers does not accept
+    /// calls, because its tools are unknown.
     fn describe_unknown_tool(
         &self,
         name: &NamePattern,

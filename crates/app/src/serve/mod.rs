@@ -45,10 +45,9 @@ pub(crate) struct AppEngine {
 
 /// Components of [`AppEngine`] that the command `serve` creates.
 pub(crate) struct EngineParts {
-    /// Loaded configuration. Its own field `recording` is a replay or off. With `--record`, runs
-    /// use the field `recording` of this struct instead.
+    /// Loaded configuration. Its field `recording` is a replay or off, also with `--record`.
     pub(crate) context: Context,
-    /// Recording from which each run gets its own part.
+    /// Recording mode of the runs: that of `--record`, or else that of `context`.
     pub(crate) recording: RecordingMode,
     /// Options of the command line, which the parameters of a request may override.
     pub(crate) args: AgentArgs,

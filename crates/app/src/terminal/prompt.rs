@@ -5,10 +5,10 @@ use std::io::{self, IsTerminal as _, Write as _};
 use async_trait::async_trait;
 use tokio::{sync::Mutex, task::JoinHandle};
 
-/// The read of a line that runs in another thread and cannot be cancelled.
+/// A read of one line in another thread, which cannot be cancelled. `None` without a read.
 type PendingRead = Mutex<Option<JoinHandle<io::Result<String>>>>;
 
-/// The read of standard input. It continues if its caller stops waiting.
+/// The current read of standard input. It continues if its caller stops waiting for the line.
 static STDIN_READ: PendingRead = PendingRead::const_new(None);
 
 /// Reason why a question to the user has no answer.

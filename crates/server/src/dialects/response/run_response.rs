@@ -269,7 +269,7 @@ impl<E: EventEncoder> EncodedRunStream<E> {
             self.encoder.encode_run_pause(&mut self.out);
             return self.store_paused_run();
         }
-        // The decision arrives at `POST /runs/{id}/approvals/{call}`, so this response need not end.
+        // The decision arrives at `POST /runs/{id}/approvals/{call}`, so the response continues.
         let hub = response.app.hub();
         let reader = hub.event_reader(&response.principal, &response.run, response.last_read);
         match reader.await {
