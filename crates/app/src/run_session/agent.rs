@@ -137,9 +137,9 @@ fn apply_approval_option(approvals: &mut ApprovalSettings, approve: Approve, in_
 }
 
 impl ResumedRunArgs {
-    /// Returns whether the run is stored again if another call needs an approval, as `--approve
-    /// later` requests. Of the values of `SWITCHBOARD_APPROVE`, only `later` has an effect on a
-    /// resumed run, so that no approval request is lost.
+    /// Returns whether the run is stored again, instead of asking the user, when another call needs
+    /// approval: with `--approve later`, or without `--approve` if the environment variable
+    /// `SWITCHBOARD_APPROVE` is `later`. Its other values have no effect on a resumed run.
     pub(crate) fn stores_approval_requests(&self, environment: &Environment) -> bool {
         match self.approve {
             Some(approve) => approve == Approve::Later,

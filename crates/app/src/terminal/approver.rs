@@ -37,7 +37,7 @@ pub(crate) struct TerminalApprover {
     /// Tool host whose input schemas validate a tool input that the user has edited.
     pub(crate) tools: Arc<dyn ToolHost>,
     pub(crate) hidden: ContextInjection,
-    /// `true` if approval requests are not answered now, so that the run is stored until later.
+    /// `true` if the run is stored instead of asking the user (`--approve later`).
     pub(crate) later: bool,
     /// Decisions that the user made before the question, by tool use id. Each is used once.
     pub(crate) preset: Mutex<HashMap<String, PresetApprovalDecision>>,

@@ -52,7 +52,7 @@ impl LineReader for StdinLineReader {
     }
 
     async fn prompt_for_line(&self, question: String) -> Result<String, UnansweredReason> {
-        // A line that was typed before the question does not answer it.
+        // Discards a line that was typed before the question, because it is not an answer to it.
         if let Ok(mut pending) = STDIN_READ.try_lock() {
             pending.take_if(|read| read.is_finished());
         }

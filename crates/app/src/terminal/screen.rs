@@ -42,7 +42,7 @@ struct ScreenState {
 }
 
 impl Screen {
-    /// Creates the output. `shows_cards` selects whether tool calls are printed.
+    /// Creates the output on standard error. With `shows_cards`, tool calls are printed.
     pub(crate) fn new(shows_cards: bool) -> Self {
         let state = ScreenState {
             is_terminal: std::io::stderr().is_terminal(),

@@ -35,7 +35,7 @@ pub(crate) use transcript::TranscriptBuilder;
 /// keeps this version.
 pub const VERSION: u32 = 1;
 
-/// Value of the `format` field, by which a file is recognized as a report.
+/// Value of the JSON field `format`, which marks a file as a report.
 const FORMAT: &str = "switchboard-evaluation";
 
 /// The results of a suite's finished runs, from which [`Report::new`] creates a report.

@@ -10,21 +10,21 @@ use crate::recording::{is_redacted, may_match_redacted};
 /// alternatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MatchResult {
-    /// The argument does not match, for every possible value of the redacted secret.
+    /// The argument cannot match, whichever value the redacted secret has.
     No,
     /// The argument may match, depending on the redacted secret.
     Unknown,
-    /// The argument matches, for every possible value of the redacted secret.
+    /// The argument matches, whichever value the redacted secret has.
     Yes,
 }
 
 impl Matcher {
-    /// Compares an argument with this matcher. If `may_be_redacted`, the text `[redacted]` replaces
-    /// a secret and may match any text. Otherwise the model itself wrote this text, so it is
-    /// compared like any other text. For a redacted argument, plain values and `Exactly` return
-    /// `No` if the text outside the redacted parts differs, or else `Unknown`. `Any` returns `Yes`,
-    /// and `Absent` returns `No`. Objects and lists of the same length are compared item by item.
-    /// All other matchers return `Unknown`.
+    /// Compares an argument with this matcher. With `may_be_redacted`, the text `[redacted]` in the
+    /// argument replaces a secret and may match any text. Otherwise it is compared like other text.
+    ///
+    /// For an argument with redacted text, `Any` returns `Yes`, and `Absent` returns `No`. Plain
+    /// values and `Exactly` return `No` if other parts differ, or else `Unknown`. Objects and lists
+    /// of the same length are compared item by item. All other matchers return `Unknown`.
     pub(crate) fn match_argument(
         &self,
         argument: Option<&Value>,

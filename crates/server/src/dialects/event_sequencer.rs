@@ -206,7 +206,7 @@ impl EventSequencer {
             return;
         }
         if !self.has_started {
-            // A reader may begin after `RunStarted`, at an event that does not contain the model.
+            // If a reader begins after `RunStarted`, its first event may not contain the model.
             let unknown = ModelId::new("unknown", "unknown");
             let model = match &event.kind {
                 RunEventKind::RunStarted { model, .. }

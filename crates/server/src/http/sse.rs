@@ -58,9 +58,9 @@ fn add_keep_alive_comments(
     })
 }
 
-/// Returns the number of the last event that the client received: the larger number of `query` and
-/// the header `Last-Event-ID`, or 0 if both are missing. A browser that reconnects repeats the
-/// query and adds the header. Fails with status 400 if the header is not a number.
+/// Returns the number of the last event that the client received: from the query parameter `query`
+/// or the header `Last-Event-ID`, or 0 without both. A browser that reconnects sends both, so the
+/// larger number counts. Fails with status 400 if the header is not a number.
 pub(crate) fn parse_last_event_id(query: Option<u64>, headers: &HeaderMap) -> Result<u64, Problem> {
     let query = query.unwrap_or(0);
     let header = headers.get("last-event-id");

@@ -139,8 +139,8 @@ impl RunHub {
                 }
                 let next = execution.poll_next(cx);
                 if next.is_pending() {
-                    // When no event is ready, the log contains all emitted events, so the status of
-                    // the run in the log can be updated.
+                    // No event is ready, so the log contains all emitted events, and the status
+                    // after the last one can be published.
                     self.publish_waiting_status(active);
                 }
                 next.map(Ok)

@@ -410,7 +410,7 @@ async fn wait_until_decision_applied(active: &ActiveRun, last_event: u64, call: 
             let _ = changes.changed().await;
         }
     };
-    // The run may first execute earlier tool calls, which may take long.
+    // The wait is limited, because the run may first execute earlier tool calls.
     let applied = tokio::time::timeout(OPERATION_TIMEOUT, applied).await;
     applied.unwrap_or(true)
 }

@@ -106,8 +106,8 @@ fn is_stdin_pipe_or_file() -> bool {
     !io::stdin().is_terminal()
 }
 
-/// Returns whether standard input is inherited: the parent process has the same one. It is then
-/// uncertain whether any program writes to the pipe.
+/// Returns whether the parent process has the same standard input. In this case, it is uncertain
+/// whether any program writes to the pipe.
 #[cfg(target_os = "linux")]
 fn is_stdin_inherited() -> bool {
     use std::os::unix::fs::MetadataExt as _;

@@ -143,7 +143,7 @@ impl EventEncoder for AgUiStream {
                     self.write_call_result(call, &text, outcome.is_error, outcome.failure, out);
                 }
             }
-            // Each of these changes also arrives as `ClientEvent::Other` (below).
+            // Writes nothing, because these changes also arrive as `ClientEvent::Other`.
             ClientEvent::CallInputReplaced(..)
             | ClientEvent::CallAwaitsDecision(_)
             | ClientEvent::CallDenied(_) => {}

@@ -216,7 +216,7 @@ async fn resume_waiting_run(
             None => return Err(no_waiting_run_error()),
         },
     };
-    // The event number from the client is limited to the number of the run's last event.
+    // A client may send any event number, so numbers after the run's last event are limited to it.
     let last = hub.run_view(&principal, &run).await?.run.last_event;
     let last_seen = decisions.as_ref().map_or(last, |it| it.last_seen.min(last));
     let (tools, calls) = paused_runs.client_tools_and_calls(&principal, &run).unzip();
@@ -250,9 +250,9 @@ async fn resume_waiting_run(
         .with_client_tools(tools, paused_runs))
 }
 
-/// Delivers the client's tool results and then its approval decisions to a run. Returns two values.
-/// The first is the number of the last event that the client received, or `None` if the client sent
-/// decisions. The second is the set of ids of the tool calls that got a result or a decision.
+/// Delivers the client's tool results and then its approval decisions to a run. Returns the number
+/// of the last event in the client's previous response, or `None` if the client sent decisions.
+/// Also returns the ids of the tool calls that got a result or a decision.
 async fn deliver_results_and_decisions(
     hub: RunHub,
     principal: Principal,

@@ -39,10 +39,10 @@ pub(crate) struct DeclaredTool {
     pub(crate) parameters: Option<Value>,
 }
 
-/// The tools that a client declared in its request, in the form of a tool host for the run.
+/// A tool host with the tools that a client declared in its request and executes itself.
 pub(crate) struct ClientTools {
     definitions: Vec<Arc<ToolDefinition>>,
-    /// Results from the client that no tool call has returned yet, by the run's call id.
+    /// Results that the client sent, by the run's call id. A call removes and returns its result.
     results: Mutex<HashMap<String, ToolOutput>>,
 }
 
