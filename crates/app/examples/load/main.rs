@@ -1,9 +1,9 @@
 //! Measures how many requests per second `switchboard serve` answers: `cargo xtask bench load`.
 //!
 //! `load SWITCHBOARD TURN [ROUNDS]` gets the paths of the program `switchboard` and of the example
-//! `turn`. It starts the model server of `turn`, and for each kind of request one `switchboard
-//! serve` on a CPU of its own. Every round sends the same number of requests to the model directly
-//! and to the server. A request without a complete answer fails the benchmark.
+//! `turn`. It starts the model server of `turn`, and one `switchboard serve` on a separate CPU for
+//! each kind of request. Every round sends the same number of requests to the model directly and to
+//! the server. A request without a complete answer fails the benchmark.
 //!
 //! A round prints the kind, then requests per second, median and 99th percentile of the response
 //! time in microseconds: of the model, then of the server. The CPU time of the server per request
