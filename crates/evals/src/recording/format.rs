@@ -49,11 +49,11 @@ impl RecordingHeader {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum RecordingLine {
-    /// A message of a model request. It has its own line, because several requests may contain it.
+    /// A message of a model request, on a separate line, because several requests may contain it.
     /// Lines of the type `ModelCall` refer to it by its `number`.
     Message { number: usize, message: Value },
-    /// A tool list of a model request. It has its own line, because several requests may contain
-    /// it. Lines of the type `ModelCall` refer to it by its `number`.
+    /// A tool list of a model request, on a separate line, because several requests may contain it.
+    /// Lines of the type `ModelCall` refer to it by its `number`.
     Tools { number: usize, tools: Value },
     /// A model request with the recorded response.
     ModelCall(Box<ModelCall>),

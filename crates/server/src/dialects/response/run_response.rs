@@ -36,7 +36,7 @@ const INTERRUPTED: &str = "the server stopped before the run finished; the run c
 const LOST: &str =
     "the server stopped before the run finished: send the request again when the server is back";
 
-/// A response to which an encoder of a client protocol writes the events of a run.
+/// A response with the events of a run. An encoder of a client protocol writes these events.
 pub(crate) struct RunResponse {
     app: App,
     principal: Principal,
