@@ -82,12 +82,13 @@ impl Answer {
         &self.payloads
     }
 
-    /// Fails unless there is about one event for each frame.
+    /// Fails unless there is about one event for each packet. Texts that arrive together are one
+    /// event.
     pub(crate) fn check(&self) -> Result<(), Box<dyn Error>> {
-        let (events, frames) = (self.read()?, self.payloads.len());
-        if events + 8 < frames {
+        let (events, packets) = (self.read()?, self.pieces.len());
+        if events < packets {
             let (wire, about) = (self.wire, self.about);
-            return Err(format!("{wire}, {about}: {events} events of {frames} frames").into());
+            return Err(format!("{wire}, {about}: {events} events of {packets} packets").into());
         }
         Ok(())
     }
