@@ -290,7 +290,10 @@ fn a_stored_run_of_format_1_is_read() {
     let run: Run = serde_json::from_str(FORMAT_1).unwrap();
     let stored = serde_json::to_value(&run).unwrap();
     assert_eq!(stored.as_object().unwrap().keys().next().unwrap(), "format");
-    let fixture: Value = serde_json::from_str(FORMAT_1).unwrap();
+    let mut fixture: Value = serde_json::from_str(FORMAT_1).unwrap();
+    // Later versions do not store this field.
+    let turn = fixture["state"]["turn"].as_object_mut().unwrap();
+    assert!(turn.shift_remove("request_tokens").is_some());
     assert_eq!(stored, fixture);
     assert_eq!(
         run.pending_approvals()[0].tool_use.name,
