@@ -23,8 +23,8 @@ pub struct RunEvent {
     pub seq: u64,
     /// Time at which the event was emitted (RFC 3339, UTC).
     pub time: Timestamp,
-    /// Kind of the event, and the data of this kind. Their JSON fields are on the same level as
-    /// `run_id` and `seq`.
+    /// Kind of the event, with the data of this kind. In JSON, the kind and its data are fields
+    /// beside `run_id` and `seq`.
     #[serde(flatten)]
     pub kind: RunEventKind,
 }
@@ -58,8 +58,8 @@ pub enum RunEventKind {
     PhaseStarted {
         /// The phase that the run entered.
         phase: RunPhase,
-        /// Description of how the model is made to write the answer in the requested format, for
-        /// example `a required tool call`. `None` in the gathering phase.
+        /// Method that makes the model write the requested format, for example `a required tool
+        /// call`. `None` in the gathering phase.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<String>,
     },
@@ -284,9 +284,9 @@ pub enum RunEventKind {
         #[serde(flatten)]
         retry: ToolRetry,
     },
-    /// A tool server requests input from the person during a tool call of this run (an MCP
-    /// elicitation). Exactly one `question_answered` follows, before the `tool_finished` of the
-    /// call, unless the program stops in between.
+    /// A tool server asks the user a question during a tool call of this run (an MCP elicitation).
+    /// Exactly one `question_answered` follows, before the `tool_finished` of the call, unless the
+    /// program stops in between.
     QuestionAsked {
         /// Id of the question. The client sends the id back together with the answer.
         id: String,
@@ -304,8 +304,8 @@ pub enum RunEventKind {
     ToolFinished {
         /// Id of the tool use that received the result.
         id: String,
-        /// Whether the model gets an error as the result, because the tool returned an error or
-        /// because the call has no output, for example after a denial or a time-out.
+        /// Whether the result is an error, because the tool returned an error or the call has no
+        /// output, for example after a denial or a time-out.
         is_error: bool,
         /// Why the tool failed or did not run, such as `denied`, `timeout` or `repeated`. `None` if
         /// the tool succeeded or the result came from the cache.
@@ -341,11 +341,11 @@ pub enum RunEventKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionAction {
-    /// The person answered the question.
+    /// The user answered the question.
     Accept,
-    /// The person declined to answer the question.
+    /// The user declined to answer the question.
     Decline,
-    /// The question ended without an answer: the person cancelled it, the tool call ended first, or
+    /// The question ended without an answer: the user cancelled it, the tool call ended first, or
     /// the server withdrew the question.
     Cancel,
 }

@@ -89,12 +89,12 @@ pub struct ResponseRetries {
     pub empty_answer: u32,
     /// Maximum number of repeated model calls after tool calls that the provider could not parse.
     pub malformed_call: u32,
-    /// Maximum number of model calls that continue a response which the model's own output limit
-    /// cut off. A response that reaches [`RunOptions::max_output_tokens`] is not continued.
+    /// Maximum number of model calls that continue a cut-off response. A response is continued if
+    /// it reached the model's own output limit, but not if it reached
+    /// [`RunOptions::max_output_tokens`].
     pub cut_off: u32,
-    /// Whether the run calls the next fallback model after a refusal of the model, or after a
-    /// content filter withheld the answer. The run does not switch if it already has content of the
-    /// answer.
+    /// Whether the run calls the next fallback model if the model refuses or a content filter
+    /// withholds the answer. The run does not switch if the response already has content.
     pub switch_after_refusal: bool,
 }
 

@@ -208,8 +208,8 @@ pub struct ToolCallRecord {
     /// Input of the call, normally a JSON object. If the model wrote a text that is not a JSON
     /// object, the input is a JSON string with this text.
     pub input: Arc<Value>,
-    /// Whether the model gets an error as the result, because the tool returned an error or because
-    /// the call has no output, for example after a denial or a time-out.
+    /// Whether the result is an error, because the tool returned an error or the call has no
+    /// output, for example after a denial or a time-out.
     pub is_error: bool,
     /// Why the tool failed or did not run, such as `denied`, `timeout` or `repeated`. `None` if the
     /// tool succeeded or the result came from the cache.

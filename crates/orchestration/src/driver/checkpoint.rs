@@ -13,8 +13,8 @@ pub trait CheckpointStore: Send + Sync {
     /// Stores the run at a checkpoint. An error does not end the run; it becomes a warning.
     ///
     /// If this method returns an error at [`Checkpoint::Leaving`], calls that are not safe to
-    /// repeat are not sent, and their results state the reason. An implementation that accepts
-    /// repeated calls after a crash returns `Ok` at this checkpoint.
+    /// repeat are not sent. The results of these calls state the reason. An implementation that
+    /// accepts repeated calls after a crash returns `Ok` at this checkpoint.
     async fn save_checkpoint(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError>;
 }
 
@@ -30,7 +30,7 @@ pub enum Checkpoint {
     /// The run has tool results, but their events are not emitted yet. If the run is stored here, a
     /// call whose end was emitted does not run again after a crash.
     ToolAnswered,
-    /// The run is about to request approvals and may wait long for the decisions, or it received a
+    /// The run is about to request approvals, and the decisions may take long. Or it received a
     /// decision whose events are not emitted yet.
     Waiting,
     /// The run is about to send tool calls that are not safe to repeat, and it has recorded their

@@ -18,8 +18,8 @@ use crate::{Run, RunEvent, RunEventKind, observe::trace::RunLog};
 /// A function that returns the current time, for the events of a run.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Maximum number of progress events of one tool call within [`PERIOD`], and also the maximum
-/// number of questions of its server. The limit exists because each event is stored permanently.
+/// Maximum number of progress events of one tool call in a [`PERIOD`]. The same maximum applies to
+/// questions that a tool server asks during the call. Each event is stored permanently.
 const MAX_PER_PERIOD: u32 = 10;
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -29,7 +29,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 const MAX_UNREAD: usize = 256;
 
 /// The publisher of a run's events. One lock protects the sequence numbers, the order and the rate
-/// limits of the events, because progress callbacks publish from other threads, possibly after the
+/// limits of the events. Progress callbacks publish from other threads, and may be called after the
 /// end of their tool call.
 #[derive(Clone)]
 pub(crate) struct EventPublisher {
@@ -87,8 +87,8 @@ pub(super) struct EventReader(Arc<Mutex<PublisherState>>);
 
 impl EventReader {
     /// Returns the next unread event, if there is one. Also removes the waker that
-    /// [`poll_next`](Self::poll_next) stored: the reader's task is running and polls the driver
-    /// next, so events of the driver need not wake it.
+    /// [`poll_next`](Self::poll_next) stored, because the reader's task is awake and needs no
+    /// wake-up.
     pub(super) fn next(&mut self) -> Option<RunEvent> {
         let mut inner = lock_state(&self.0);
         inner.waiting = None;

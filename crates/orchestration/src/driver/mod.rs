@@ -105,8 +105,8 @@ impl Agent {
         self.change_settings(|settings| settings.models.push(model))
     }
 
-    /// Replaces each model of the agent by the model that `change` returns, for example by a
-    /// wrapper that records the traffic with the provider.
+    /// Replaces each model of the agent by the model that `change` returns. For example, `change`
+    /// wraps the model to record the traffic with the provider.
     #[must_use]
     pub fn with_wrapped_models(
         self,
@@ -156,7 +156,7 @@ impl Agent {
     }
 
     /// Sets values that are added to tool inputs and hidden from the model. Placeholders in the
-    /// values, such as the session, are filled for each run.
+    /// values, such as `${session.id}`, are filled for each run.
     #[must_use]
     pub fn with_context_injection(self, context: ContextInjection) -> Self {
         self.change_settings(|settings| settings.context = context)
@@ -173,8 +173,8 @@ impl Agent {
         self.change_settings(|settings| settings.cache = Some(cache))
     }
 
-    /// Applies the tools, instructions and examples of a recipe. Its other parts (model, limits,
-    /// approvals, strategy) are set with the run options.
+    /// Applies the tools, instructions and examples of a recipe (agent settings from a file). Its
+    /// model, limits, approvals and strategy are set with the run options instead.
     #[must_use]
     pub fn with_recipe(self, recipe: Arc<Recipe>) -> Self {
         self.change_settings(|settings| {
@@ -242,7 +242,8 @@ impl Agent {
         })
     }
 
-    /// Sets the approver. Without an approver, calls that need an approval are not executed.
+    /// Sets the approver, which decides whether tool calls may run. Without an approver, calls that
+    /// need an approval are not executed.
     #[must_use]
     pub fn with_approver(self, approver: Arc<dyn Approver>) -> Self {
         self.change_settings(|settings| settings.approver = Some(approver))
@@ -274,8 +275,8 @@ impl Agent {
         self.change_settings(|settings| settings.clock = Some(clock))
     }
 
-    /// Sets the clock by which approval requests expire. The agents of a process share one clock,
-    /// so that a request keeps its expiry if one agent stores the run and another agent resumes it.
+    /// Sets the clock by which approval requests expire. The agents of a process share one clock. A
+    /// request then keeps its expiry if one agent stores the run and another agent resumes it.
     #[must_use]
     pub fn with_monotonic_clock(self, clock: MonotonicClock) -> Self {
         self.change_settings(|settings| settings.monotonic_clock = clock)

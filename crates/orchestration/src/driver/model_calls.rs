@@ -50,9 +50,9 @@ struct ModelEventConverter {
     /// Whether the run is in the gathering phase. The response text of this phase is not the
     /// answer, so it is published as reasoning.
     gathers: bool,
-    /// How the model is made to write the answer in the required format, and the parser of the
-    /// streamed answer. `None` unless the run is in the phase that formats the answer. Boxed,
-    /// because the parser is large and rarely used.
+    /// Method that makes the model write the required format, and the parser of the streamed
+    /// answer. `None` unless the run is in the phase that formats the answer. Boxed, because the
+    /// parser is large and rarely used.
     formatter: Option<Box<(FormatterMode, PartialAnswerReader)>>,
 }
 
@@ -169,9 +169,9 @@ impl RunDriver {
                     run.set_pricing(self.find_model_price(run.model_id()));
                     events.extend(switched);
                 }
-                // The part of a formatted answer that the parser did not emit during the stream is
-                // emitted here, even if the response was cut off. The text events and the report
-                // then contain the same answer.
+                // The parser may not have emitted the whole formatted answer during the stream. The
+                // rest is emitted here, even if the response was cut off. The text events and the
+                // report then contain the same answer.
                 if let Some((_, formatter)) = mapper.formatter.as_deref()
                     && let Some(report) = run.build_report()
                     && let Some(rest) = formatter.unemitted_text(&report.answer)
@@ -269,9 +269,9 @@ impl RunDriver {
             if self.publisher.publish_events(kinds) {
                 yield_to_reader().await;
             }
-            // A stop of the run takes precedence over an error in `events` that ends the call. The
-            // stop is checked here too, because `select!` does not poll `stopped` while `stream`
-            // always has events.
+            // If the run was stopped and `events` also contain an error, the stop is the end of the
+            // call. `select!` does not poll `stopped` while `stream` always has events, so the stop
+            // is checked here.
             let stop = self.stop_reason().map(ModelCallEnd::Stopped);
             if let Some(end) = stop.or(taken.err()) {
                 break Some(end);

@@ -117,10 +117,10 @@ impl RunDriver {
         let mut parked = false;
         if resumed && !run.unstarted_tool_names().is_empty() {
             self.set_deadline(&run);
-            // The tools are listed before the first step, because the approval and the hidden input
-            // values of an open call depend on the current tools. A run that is cancelled during
-            // the listing is parked and keeps its calls. A run that reaches its time limit ends in
-            // the loop below.
+            // The tools are listed before the first step, because the approvals and the hidden
+            // input values of open calls depend on the current tools. A run that is cancelled
+            // during the listing is parked and keeps its calls. A run that reaches its time limit
+            // ends in the loop below.
             if self.refresh_tools(&mut run).await {
                 self.suspend_unavailable_calls(&mut run).await;
             } else {
@@ -207,8 +207,8 @@ impl RunDriver {
         self.deadline = left.and_then(|left| Instant::now().checked_add(left));
     }
 
-    /// Publishes events and waits until the reader has taken them, so that a cancellation by the
-    /// reader applies to the next action of the driver.
+    /// Publishes events and waits until the reader has taken them. If the reader cancels the run at
+    /// one of them, the driver does not start its next action.
     pub(super) async fn publish_events(&self, kinds: impl IntoIterator<Item = RunEventKind>) {
         if self.publisher.publish_events(kinds) {
             yield_to_reader().await;
@@ -346,8 +346,8 @@ impl RunDriver {
     }
 
     /// Selects the tools that the recipe allows, and stores their definitions in the run. Returns
-    /// the definitions for the model, without the input properties whose values the driver adds,
-    /// and a message for each tool name in the recipe that matches no tool.
+    /// the definitions for the model, without the input properties whose values the driver adds.
+    /// Also returns a message for each tool name in the recipe that matches no tool.
     pub(super) fn prepare_tools_for_model(
         &self,
         run: &mut Run,
@@ -522,9 +522,9 @@ impl RunDriver {
         }
     }
 
-    /// Waits for a decision about one of the open approval requests, or about a call whose approval
-    /// is not requested yet (an early decision). Returns the decision with the id of its call, or
-    /// `None` if the run is cancelled.
+    /// Waits for a decision about one of the open approval requests, or for an early decision: one
+    /// about a call whose approval is not requested yet. Returns the decision with the id of its
+    /// call, or `None` if the run is cancelled.
     async fn wait_for_decision(
         &self,
         run: &mut Run,
@@ -552,7 +552,7 @@ impl RunDriver {
         tokio::select! {
             biased;
             () = self.publisher.cancellation_token().cancelled() => None,
-            // The index is clamped, because an approver may return an index that is out of range.
+            // An approver may return an index that is out of range, so the index is clamped.
             (index, decision) = decided => Some((id_of(index.min(open.len() - 1))?, decision)),
             early = self.wait_for_early_decision(run.id(), &unrequested) => Some(early),
         }

@@ -67,9 +67,9 @@ impl RunDriver {
         calls: Vec<PlannedCall>,
     ) -> Result<StepOutcome, UnexpectedInput> {
         if calls.is_empty() {
-            // No call is ready to start, and this driver started none: an earlier process started
-            // the open calls of this stored run, and the caller did not call `Run::recover_run`.
-            // The error ends the run.
+            // An earlier process started the open calls of this run, and the caller loaded the run
+            // without `Run::recover_run`. The results of the calls are unknown, so the run ends
+            // with an error.
             let reason = "calls are running that this driver did not start";
             return Err(UnexpectedInput(reason.to_owned()));
         }
@@ -169,7 +169,8 @@ impl RunDriver {
     }
 
     /// Returns the cache key of a call, or `None` if its result must not come from the cache.
-    /// `input` includes the hidden values, because results can depend on them.
+    /// `input` includes the values that are hidden from the model, because results can depend on
+    /// them.
     fn create_cache_key(
         &self,
         run: &Run,
@@ -233,13 +234,13 @@ impl RunDriver {
         };
         let (name, server, call_key) = (planned.name, planned.server, planned.idempotency_key);
         let trace = ToolTrace::open_span(&id, server.as_deref(), &name, &planned.input);
-        // The call is registered while it runs, so that its server can ask the person questions.
+        // The call is registered while it runs, so that its server can ask the user questions.
         let _registered = self.agent.questions.as_ref().map(|questions| {
             let (publisher, context) = (&self.publisher, &self.context);
             questions.register_call(&call_key, &id, principal, publisher, context)
         });
-        // A call that may change data invalidates the cached results of its server before it
-        // starts, and again when `change` is dropped at the end or cancellation of the call.
+        // A call that may change data invalidates the cached results of its server twice: before it
+        // starts, and when it ends or is cancelled, which drops `change`.
         let cache = self.agent.cache.as_deref();
         let changing = cache.filter(|_| !is_read_only(planned.annotations));
         let change = changing.zip(server.as_deref()).map(|(cache, server)| {

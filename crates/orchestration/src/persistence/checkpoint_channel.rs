@@ -9,24 +9,24 @@ use tokio::sync::oneshot;
 use super::checkpoint::{Checkpoint, CheckpointError, CheckpointStore};
 use crate::{Run, SnapshotPosition};
 
-/// Channel between the driver of a run and the stream that writes its checkpoints.
+/// Channel from the driver of a run to the stream that stores the run's checkpoints.
 ///
-/// The stream is the only writer to the store, so a snapshot is stored after the events that were
-/// emitted before the snapshot.
+/// Only this stream writes to the store. It stores the events that precede a snapshot before the
+/// snapshot.
 #[derive(Clone)]
 pub(super) struct CheckpointChannel(Arc<Mutex<CheckpointChannelState>>);
 
 struct CheckpointChannelState {
-    /// Position in the run's messages at which the next snapshot starts. The store has the earlier
-    /// messages, or receives them with `pending`.
+    /// Position in the run's messages at which the next snapshot starts. The earlier messages are
+    /// in the store or in the snapshot `pending`.
     mark: SnapshotPosition,
-    /// Sequence number of the first event that is stored in one transaction with the end of the
+    /// Number of the first of the run's last events, which are stored together with the end of the
     /// run. `None` before the run ends.
     first_end_event: Option<u64>,
     pending: Option<PendingCheckpoint>,
 }
 
-/// A snapshot of the run that is not stored yet. The driver waits until it is.
+/// A snapshot of the run that is not stored yet. The driver waits until it is stored.
 pub(super) struct PendingCheckpoint {
     pub(super) snapshot: RunSnapshot,
     /// Number of the next event. Events with lower numbers are stored before the snapshot.
@@ -56,8 +56,8 @@ impl CheckpointChannel {
             .take_if(|pending| pending.next_event <= last + 1)
     }
 
-    /// Returns the sequence number of the first event that is stored in one transaction with the
-    /// end of the run, or `None` before the run ends.
+    /// Returns the number of the first of the run's last events, which are stored together with the
+    /// end of the run. Returns `None` before the run ends.
     pub(super) fn first_end_event(&self) -> Option<u64> {
         self.lock_state().first_end_event
     }

@@ -73,7 +73,8 @@ pub(super) struct RunLease {
 struct ActiveLease {
     runs: Arc<dyn RunStore>,
     run: String,
-    /// Number of messages in the session. The session does not change before the end of the run.
+    /// Number of messages in the session. It does not change until the run ends and adds its
+    /// messages.
     session_messages: u64,
     /// State that the run gets if the lease is released before the run finishes.
     release_state: RunState,
@@ -151,7 +152,8 @@ impl RunLease {
             && let Some(leased) = leased
         {
             // The run is released before the error is returned, so that the caller can acquire it
-            // again. A release without messages may succeed although the larger write failed.
+            // again. This release may succeed although the write above failed, because it stores
+            // less data.
             leased.release_run().await;
         }
         released

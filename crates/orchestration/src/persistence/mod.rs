@@ -100,7 +100,7 @@ impl DurableRuns {
         }
     }
 
-    /// Starts a run in a session. The run answers `messages`, usually one message of the person,
+    /// Starts a run in a session. The run answers `messages`, usually one message of the user,
     /// which follow the earlier messages of the session. The session contains `messages` when this
     /// function returns.
     ///

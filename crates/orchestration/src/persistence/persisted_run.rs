@@ -93,7 +93,7 @@ pub struct PersistedRun {
     /// Emitted events whose write has not started.
     unsaved: Vec<PersistedEvent>,
     unsaved_bytes: usize,
-    /// The end of the run, after the driver reached it and before its write starts.
+    /// Data of the run's end, from the moment at which the driver ends until the write starts.
     ended: Option<UnsavedRunEnd>,
     writing: Option<WriteInProgress>,
     /// Sequence number of the latest stored event.
@@ -104,7 +104,7 @@ pub struct PersistedRun {
     end: Option<PersistedRunEnd>,
 }
 
-/// The end of a run that the driver reached and the store has not stored yet.
+/// Data of the end of a run. The driver has ended the run, but the store does not contain the end.
 struct UnsavedRunEnd {
     end: PersistedRunEnd,
     /// Messages that are added to the session if the run finished.
@@ -201,7 +201,7 @@ impl PersistedRun {
         }
     }
 
-    /// Stops the run like a drop of the stream, and additionally waits until the run is released.
+    /// Stops the run in the same way as dropping the stream, and waits until the run is released.
     pub async fn stop_and_release(mut self) {
         if let Some(releasing) = self.begin_release() {
             releasing.await;

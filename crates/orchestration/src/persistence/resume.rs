@@ -74,9 +74,9 @@ impl LeasedRun {
 
     /// Returns the restored run, so that the caller can change its settings.
     ///
-    /// If no state of the run was stored, only changes of the step limit, the approval rules and
-    /// the response delivery have an effect. All other settings come from the agent that resumes
-    /// the run.
+    /// If no state of the run was stored, only three changes have an effect: the step limit, the
+    /// approval rules and the response delivery. All other settings come from the agent that
+    /// resumes the run.
     pub fn restored_run_mut(&mut self) -> &mut Run {
         &mut self.stored.run
     }
@@ -162,8 +162,8 @@ impl DurableRuns {
     async fn acquire_lease(&self, run: &str) -> Result<(RunRecord, RunLease), DurableRunError> {
         let before = self.runs.find_run(&self.owner, run).await?;
         let before = before.ok_or_else(|| no_such_run_error(run))?;
-        // The session does not change before the end of the run, so it can be read before the
-        // lease.
+        // The session does not change before the end of the run, so it can be read before the lease
+        // of the run is acquired.
         let session = self.sessions.find_session(&self.owner, &before.session);
         let session = session.await?;
         let session = session.ok_or_else(|| SessionStoreError::NotFound {
@@ -179,8 +179,8 @@ impl DurableRuns {
             let _transition = local.lock_lease_changes().await;
             let (runs, owner) = (&durable_runs.runs, &durable_runs.owner);
             let taken = runs.acquire_run(owner, &run).await;
-            // If another task of this process has the lease, the failed call did not lease the run,
-            // and a release would take the run from that task.
+            // Another task of this process may have leased the run. Then the failed call did not
+            // lease it, and a release would take the run from that task.
             let is_unleased = !local.is_leased();
             match taken {
                 Err(error @ SessionStoreError::Storage { .. }) if is_unleased => {
@@ -235,7 +235,8 @@ impl DurableRuns {
             let run = Run::from_snapshot(snapshot).and_then(|run| run.verify_run_id(&record.id));
             let run = run.map_err(|source| unreadable_run_error(&record.id, source))?;
             let mark = run.snapshot_position();
-            // The store decides the owner and the session of a run, not the stored state.
+            // The owner and the session come from the record in the store. Those in the stored
+            // state of the run are ignored.
             let session = Some(record.session.0.clone());
             let run = run.with_principal(self.owner.clone(), session);
             (Box::new(run), mark)
@@ -260,7 +261,7 @@ impl DurableRuns {
         })
     }
 
-    /// Creates a run that has only the id, the model and the conversation, because the state of the
+    /// Creates a run that has only the id, the model and the conversation. Used if the state of the
     /// run was never stored or cannot be read.
     fn new_run_from_conversation(
         &self,

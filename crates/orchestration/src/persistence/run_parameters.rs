@@ -68,7 +68,7 @@ impl RunParameters {
     /// Returns the run options, or `None` if they were not stored or cannot be read.
     ///
     /// Without options, a run that has no stored state cannot start again, because its approvals
-    /// and limits might differ.
+    /// and limits might differ from the original ones.
     pub fn run_options(&self) -> Option<RunOptions> {
         RunOptions::deserialize(self.options.as_ref()?).ok()
     }

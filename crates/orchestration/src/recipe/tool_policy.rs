@@ -62,8 +62,8 @@ impl ToolPolicy {
             Some(ApprovalRequirement::For(patterns)) => {
                 let names = patterns.iter().map(|pattern| to_name_pattern_text(pattern));
                 rules.push(names.fold(ApprovalRule::ask_for_all_calls(), ApprovalRule::with_tool));
-                // The name that the model sees may be shortened, so `server__tool` patterns are
-                // also compared with the server's name and the tool's name on it.
+                // The name that the model sees may be shortened. A pattern such as `server__tool`
+                // is therefore also compared with the server's name and the tool's name on it.
                 let halves = patterns
                     .iter()
                     .filter_map(|pattern| split_tool_pattern(pattern));

@@ -133,7 +133,7 @@ fn replace_special_characters(name: &str) -> String {
 /// A selector that applies the [`ToolRules`] of a recipe to the tools of each model call.
 ///
 /// A tool with a replaced description has the same `Arc` in every call until its original
-/// definition changes, so that caches with one entry per `Arc` stay valid.
+/// definition changes. Caches with one entry per `Arc` therefore stay valid.
 #[derive(Debug)]
 pub struct RecipeTools {
     rules: ToolRules,

@@ -211,9 +211,9 @@ impl Run {
         Err((failure, why))
     }
 
-    /// Returns the approval requests of the waiting calls in `range`, a range of indices of the
-    /// calls of the last model response. The driver shows these requests next, so the time for a
-    /// decision starts here: requests without an expiry get one.
+    /// Returns the approval requests of the waiting calls with an index in `range`. The indices
+    /// refer to the calls of the last model response. The driver shows the requests next, so
+    /// requests without an expiry get one now.
     pub(super) fn prepare_approval_requests(
         &mut self,
         range: std::ops::Range<usize>,

@@ -223,7 +223,7 @@ impl Run {
         &self.state.id
     }
 
-    /// Returns the recipe that the run started with, if any.
+    /// Returns the recipe (agent settings from a file) that the run started with, if any.
     pub fn recipe(&self) -> Option<&Arc<Recipe>> {
         self.state.recipe.as_ref()
     }
@@ -338,9 +338,9 @@ impl Run {
     /// Returns an error if a limit forbids the next model call or the JSON Schema of the answer is
     /// invalid.
     ///
-    /// In the gathering phase and the formatting phase, the limits of model calls and tool calls do
-    /// not cause an error here, so that the gathered data becomes an answer: when the gathering
-    /// phase reaches one of them, [`Run::begin_model_call`] starts the formatting phase, which
+    /// The limits of model calls and tool calls do not cause an error in the gathering and
+    /// formatting phases, so that the gathered data becomes an answer. If the gathering phase
+    /// reaches one of these limits, [`Run::begin_model_call`] starts the formatting phase, which
     /// ignores both. Only a limit of 0 model calls is an error.
     fn check_next_model_call(&self) -> Result<(), RunError> {
         let limits = &self.state.options.limits;

@@ -235,8 +235,7 @@ impl Run {
     }
 
     /// Returns the maximum number of output tokens of the next response: the configured maximum, or
-    /// what remains of the token limits of the run if that is lower. Returns `None` if neither is
-    /// set.
+    /// the rest of the run's token limits if that is lower. Returns `None` if neither is set.
     fn max_output_tokens(&self) -> Option<u32> {
         let options = &self.state.options;
         let left = self.state.ledger.remaining_output_tokens(&options.limits);

@@ -302,8 +302,8 @@ impl Run {
     }
 
     /// Switches the run to the fallback model `next` if the model refused the request or a filter
-    /// withheld the response, and the response had no content. Returns `None`, without a switch, in
-    /// all other cases, without a fallback model, and if the options disable this switch.
+    /// withheld the response. The response must have no content. Returns `None` without a switch in
+    /// other cases, without a fallback model, and if the options disable this switch.
     pub(crate) fn switch_after_refusal(
         &mut self,
         next: Option<(ModelId, ModelCapabilities)>,
@@ -392,8 +392,8 @@ impl Run {
 #[derive(Debug)]
 pub(crate) struct ToolUseIdGenerator {
     used: HashSet<String>,
-    /// Next numeric suffix for each id that occurred more than once, so that a new duplicate does
-    /// not try all lower suffixes.
+    /// Next suffix for each id that occurred more than once, such as 3 after `call_2`. A new
+    /// duplicate then does not try all lower suffixes.
     next: HashMap<String, u64>,
 }
 

@@ -267,8 +267,8 @@ impl Run {
         events
     }
 
-    /// Returns the events for the plan and the approval request of each unfinished call again, for
-    /// a client of a resumed run that did not receive the original events.
+    /// Returns the plan event and the approval event of each unfinished call again. A client of a
+    /// resumed run may have missed the original events.
     pub(crate) fn replay_call_events(&self) -> Events {
         let mut events = Vec::new();
         for call in self

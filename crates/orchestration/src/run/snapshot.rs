@@ -153,8 +153,8 @@ impl Run {
         Cow::Owned(results.insert_into_messages(&self.messages))
     }
 
-    /// Returns a copy of the state without the inputs of tool uses, which the conversation
-    /// contains, and without tool definitions that are listed again.
+    /// Returns a copy of the state for the store. The copy omits the inputs of tool uses, which the
+    /// conversation contains, and tool definitions that are listed again.
     fn state_to_store(&self) -> RunState {
         let mut state = self.state.clone();
         for call in state.batch_calls_mut() {

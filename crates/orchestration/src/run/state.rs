@@ -39,7 +39,7 @@ pub(super) struct RunState {
     pub(super) model: ModelId,
     pub(super) capabilities: ModelCapabilities,
     pub(super) pricing: Option<Box<Pricing>>,
-    /// The recipe that the run started with, if any.
+    /// The recipe (agent settings from a file) that the run started with, if any.
     pub(super) recipe: Option<Arc<Recipe>>,
     pub(super) options: Arc<RunOptions>,
     /// Number of messages in the conversation before the run added its first message.
@@ -85,7 +85,7 @@ pub(super) struct ModelCallState {
     /// if requests offer tools.
     pub(super) tools_dropped: Option<String>,
     pub(super) history: HistoryTrimmer,
-    /// An additional message that is sent with the next model request only.
+    /// An additional message for the model that only the next request contains.
     pub(super) nudge: Option<Arc<Message>>,
     pub(super) retries: RetryCounts,
     /// Whether the last model response had content, so that an empty response can be recognized.

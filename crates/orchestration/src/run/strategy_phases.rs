@@ -300,10 +300,10 @@ impl Run {
         vec![started]
     }
 
-    /// Switches to the next formatting mode, a less strict way to request the answer format, if the
-    /// error states that the provider rejected the request. Returns the event that reports the new
-    /// mode. Returns `None` for other errors, after the last mode, and outside the formatting
-    /// phase.
+    /// Switches to the next formatting mode if the error states that the provider rejected the
+    /// request. The next mode is a less strict way to request the answer format. Returns the event
+    /// that reports the new mode. Returns `None` for other errors, after the last mode, and outside
+    /// the formatting phase.
     pub(super) fn use_next_formatter_mode(&mut self, error: &ModelError) -> Option<RunEventKind> {
         let StrategyPhase::Format(formatting) = &mut self.state.stage else {
             return None;
@@ -348,7 +348,7 @@ impl Run {
             }
             FormatDecision::Done(formatted) => {
                 // The tool use of the formatter is not part of the history, because it would need a
-                // result and later responses would imitate it.
+                // result. Later responses would also imitate it.
                 let answer = Message::assistant(formatted.to_markdown());
                 self.messages.push(Arc::new(answer));
                 formatting.items = Some(formatted.items);

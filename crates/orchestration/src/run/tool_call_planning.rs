@@ -97,9 +97,9 @@ impl Run {
     /// Plans the call of an existing tool: validates and repairs its input, then applies limits and
     /// approval rules.
     ///
-    /// Returns the state of the call and, after a repair, its input. The error is the end of a call
-    /// that the driver must not execute: a rejection, or the output of a built-in tool, which the
-    /// run executes itself.
+    /// Returns the state of the call and, after a repair, its input. Returns `Err` with the outcome
+    /// of a call that the driver must not execute: a rejection, or the output of a built-in tool,
+    /// which the run executes itself.
     fn plan_known_tool_call(
         &mut self,
         tool_use: &ToolUse,
@@ -173,9 +173,9 @@ impl Run {
         }
     }
 
-    /// Returns the result of [`Run::find_approval_verdict`] for a new call. Unless the rules alone
-    /// allow the call, also stores the fingerprint of the tool's definition at the first check, so
-    /// that a later change of the definition is detected.
+    /// Returns the result of [`Run::find_approval_verdict`] for a new call. If the rules alone do
+    /// not allow the call, also stores the fingerprint of the tool's definition at the first check.
+    /// A later change of the definition is detected by this fingerprint.
     pub(super) fn check_new_call_approval(
         &mut self,
         definition: &ToolDefinition,

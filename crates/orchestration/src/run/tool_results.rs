@@ -70,8 +70,8 @@ impl Run {
             return Err(UnexpectedInput(reason));
         }
         let end = ToolCallEnd::from(outcome);
-        // Guards, which can stop later calls because of this result, check the complete output,
-        // before the output is truncated for the model.
+        // A guard stops later calls if this result meets its condition. It checks the complete
+        // output, before the output is truncated for the model.
         let is_stopped = self.is_stopped_by_guard(position, &end.output);
         let mut events = vec![self.store_call_result(position, end)];
         if is_stopped {

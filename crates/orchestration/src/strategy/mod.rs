@@ -135,7 +135,7 @@ pub struct GatherFormat {
     pub described_tools: usize,
     /// Whether a review follows a response that has tool calls but no marker `NEED MORE DATA:`. A
     /// review is one more model call, in which the model can request further data. Without it, such
-    /// a response ends the gather phase. For models that write no text beside a tool call.
+    /// a response ends the gather phase. Useful for models that write no text beside a tool call.
     pub review: bool,
     /// JSON Schema of the final answer. `None` requires a list of texts and artifacts.
     #[serde(skip_serializing_if = "Option::is_none")]

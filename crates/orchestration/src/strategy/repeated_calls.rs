@@ -29,10 +29,10 @@ struct SeenCall {
 
 impl SeenToolCalls {
     /// Returns the id of the earlier equal call for each of `calls`, or `None` for a new call. Also
-    /// returns whether any call was repeated for the second time. A repeated call gets the earlier
-    /// result, see [`copy_earlier_result`].
+    /// returns whether any call was repeated for the second time. The result of the earlier call is
+    /// used again, see [`copy_earlier_result`].
     ///
-    /// Of equal calls within one response, only the first is new. The others do not count as
+    /// If one response contains equal calls, the first call is new, and the others do not count as
     /// repetitions.
     pub fn find_repeated_calls(&mut self, calls: &[GatherCall<'_>]) -> (Vec<Option<String>>, bool) {
         let mut counted: HashSet<&str> = HashSet::new();

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use switchboard_domain::ToolCallError;
 
-/// The reason why a tool call has no usable result of its tool: not executed, failed or repeated.
+/// The reason why a tool call has no usable result of its own: the call was not executed, failed or
+/// repeated an earlier call.
 ///
 /// Reports, metrics and the audit log contain this reason. The model reads the text of the tool
 /// result instead.
@@ -21,8 +22,8 @@ pub enum ToolFailure {
     Denied,
     /// The call needs an approval, and no person was available or answered in time.
     NotApproved,
-    /// The call did not run. An earlier call of the same response was denied, or its result met the
-    /// condition of a configured guard, which stops the later calls.
+    /// The call did not run. An earlier call of the same response was denied, or a configured guard
+    /// stopped the later calls because of its result.
     Skipped,
     /// A limit of the run on tool calls was reached, so the call did not run.
     LimitReached,

@@ -24,7 +24,8 @@ use switchboard_domain::{
     Document, Media, MediaSource, Message, Part, ToolContent, ToolDefinition, ToolInput, ToolResult,
 };
 
-/// Number of weight units per token, so that the weight of every character is a whole number.
+/// Number of weight units in one token. With 12 units per token, each character has a whole number
+/// of units as its weight.
 const UNIT: u64 = 12;
 /// Number of tokens for the role and the delimiters of a message, in addition to its parts.
 const PER_MESSAGE: u64 = 4;

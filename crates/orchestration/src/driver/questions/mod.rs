@@ -24,8 +24,8 @@ use uuid::Uuid;
 use super::event_publisher::EventPublisher;
 use crate::{QuestionAction, RunEventKind, tools::arguments::ContextInjection};
 
-/// Maximum number of ended tool calls whose owner (principal and run) is kept. A server may still
-/// ask about a call that was cancelled or timed out shortly before.
+/// Maximum number of ended tool calls that are remembered, each with its principal and run. A
+/// server may still ask a question about a call that was cancelled or timed out shortly before.
 const MAX_ENDED_CALLS: usize = 1024;
 
 /// The open questions (MCP elicitations) of tool servers in all runs of a program. Cheap to clone.
@@ -43,7 +43,7 @@ pub struct Questions(Arc<Mutex<QuestionRegistry>>);
 struct QuestionRegistry {
     /// Running tool calls, by their idempotency key.
     calls: HashMap<String, RunningCall>,
-    /// Idempotency keys and owners of ended tool calls, oldest first.
+    /// Ended tool calls, oldest first: the idempotency key, the principal and the run of each call.
     ended: VecDeque<(String, CallOwner)>,
     /// Questions that are not answered and not withdrawn, oldest first.
     open: Vec<PendingQuestion>,
@@ -63,8 +63,8 @@ struct RunningCall {
     owner: CallOwner,
     tool_use: String,
     context: ContextInjection,
-    /// Whether the server asked a question that may belong to this call and was not shown to a
-    /// person. Each call causes at most one warning about such questions.
+    /// Whether this call may have caused a question of its server that no person saw. Each call
+    /// causes at most one warning about such questions.
     is_warned: bool,
 }
 
@@ -239,9 +239,9 @@ impl Elicitor for Questions {
 }
 
 impl QuestionRegistry {
-    /// Returns the idempotency key of the newest running tool call among the candidates. Returns
-    /// `None` if no candidate is running, or if the question may belong to another principal,
-    /// another run or an unknown call.
+    /// Returns the idempotency key of the newest running tool call that may have caused a question.
+    /// `candidates` are the possible calls. Returns `None` if no candidate is running, or if the
+    /// candidates belong to several runs or principals or include an unknown call.
     fn find_candidate_call<'a>(&self, candidates: &'a CandidateToolCalls) -> Option<&'a str> {
         if candidates.others {
             return None;
@@ -267,8 +267,8 @@ impl QuestionRegistry {
         found.map(|(_, owner)| owner)
     }
 
-    /// Publishes a warning in each run to which a question that was not shown may belong. The
-    /// warning omits the text of the question, which may be for another person.
+    /// Publishes a warning that a question was not shown, in each run that may have caused the
+    /// question. The warning omits the text of the question, which may be for another person.
     fn warn_about_hidden_question(&mut self, server: &str, candidates: &CandidateToolCalls) {
         let mut warned_runs: HashSet<Arc<str>> = HashSet::new();
         for key in &candidates.calls {
@@ -332,8 +332,8 @@ impl Drop for ToolCallRegistration {
     }
 }
 
-/// Removes hidden input values from the question, because a server may repeat them. Also removes
-/// the candidate calls, which may belong to other runs.
+/// Removes hidden input values from a question, because a server may repeat them. Also removes the
+/// list of tool calls that may have caused the question, because they may belong to other runs.
 fn redact_question(question: &Elicitation, context: &ContextInjection) -> Elicitation {
     let mut question = Elicitation {
         candidates: CandidateToolCalls::default(),

@@ -47,7 +47,7 @@ pub enum AuditKind {
     ToolCall(AuditedToolCall),
     /// An approval decision was requested or made.
     Approval(AuditedApproval),
-    /// A server asked the person a question during a tool call, or a question ended.
+    /// A tool server asked the user a question during a tool call, or such a question ended.
     Question(AuditedQuestion),
 }
 
@@ -282,7 +282,7 @@ pub enum DecisionSource {
     Approver,
 }
 
-/// Audit data about a question from a server to the person. It contains neither the question nor
+/// Audit data about a question from a tool server to the user. It contains neither the question nor
 /// the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditedQuestion {
@@ -300,12 +300,12 @@ pub struct AuditedQuestion {
     pub action: Option<QuestionAction>,
 }
 
-/// Stage of a question from a server to the person.
+/// Stage of a question from a tool server to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionStage {
-    /// The person was asked the question.
+    /// The user was asked the question.
     Asked,
-    /// The question ended: the person answered, declined, or did not answer in time.
+    /// The question ended: the user answered, declined, or did not answer in time.
     Answered,
 }

@@ -57,8 +57,8 @@ pub struct Metrics {
 /// State that is necessary to count the events of one run. Removed when the run ends.
 #[derive(Default)]
 struct UnfinishedRun {
-    /// Reducer of the run's events to audit data. It is not used if the caller supplies audit
-    /// records instead of events.
+    /// Converter from the run's events to audit data. Not used if the caller supplies audit records
+    /// instead of events.
     fold: RunEventReducer,
     last_event: Timestamp,
     is_parked: bool,
@@ -69,7 +69,7 @@ struct UnfinishedRun {
     /// with an equal hash counts as unnecessary.
     answered: HashSet<u64>,
     /// Hashes of the calls whose successful result arrived after the latest model call. They are
-    /// separate, because calls of the same model answer do not repeat each other.
+    /// not in `answered` yet, because equal calls in one model answer do not count as unnecessary.
     newly_answered: Vec<u64>,
 }
 

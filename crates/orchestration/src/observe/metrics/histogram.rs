@@ -45,8 +45,8 @@ impl Histogram {
         self.sum_ms.checked_div(self.count)
     }
 
-    /// Returns the duration in milliseconds that the fraction `share` (0 to 1) of the durations
-    /// does not exceed, or `None` if the histogram is empty.
+    /// Returns a quantile in milliseconds: the fraction `share` (0 to 1) of the durations does not
+    /// exceed it. Returns `None` if the histogram is empty.
     ///
     /// The value is interpolated within its bucket and lies between the shortest and the longest
     /// duration.

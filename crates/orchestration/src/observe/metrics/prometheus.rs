@@ -126,9 +126,9 @@ impl MetricsEncoder<'_> {
         )
     }
 
-    /// Encodes the counts of tool calls as four metric families. The family `name` has the counts
-    /// by result. The families `{name}_unnecessary`, `{name}_useful` and `{name}_cached` count
-    /// these subsets of the calls.
+    /// Encodes the counts of tool calls as four metric families. The family `name` counts the calls
+    /// by result. The families `{name}_unnecessary`, `{name}_useful` and `{name}_cached` count only
+    /// the unnecessary, useful and cached calls.
     fn encode_tool_calls(
         &mut self,
         name: &str,
@@ -154,8 +154,8 @@ impl MetricsEncoder<'_> {
         Ok(())
     }
 
-    /// Encodes several counts of each item (a tool or a model) as one metric family. The label
-    /// `label` distinguishes the counts of an item.
+    /// Encodes the counts of tools or models as one metric family. The label `label`, such as
+    /// `result`, distinguishes the counts of one tool or model.
     fn encode_labelled_counters<T, const N: usize>(
         &mut self,
         name: &str,

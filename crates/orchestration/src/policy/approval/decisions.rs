@@ -58,9 +58,9 @@ pub enum DecisionStatus {
 }
 
 impl RememberedDecisions {
-    /// Remembers a decision about a tool. Replaces earlier decisions of the person about this tool
-    /// that have the same scope or apply to the requester's session. Returns whether the decision
-    /// is remembered; a decision for one call is not.
+    /// Remembers a person's decision about a tool for later calls. Replaces the person's earlier
+    /// decisions about this tool that have the same scope, or the session of `requester`. Returns
+    /// whether the decision is remembered; a decision about one call only is not.
     ///
     /// A decision for [`ApprovalScope::Always`] expires at `expires_at`; see
     /// [`ApprovalSettings::decision_expiry`](super::ApprovalSettings::decision_expiry). A decision
@@ -118,8 +118,8 @@ impl RememberedDecisions {
         });
     }
 
-    /// Returns the effect of the person's remembered decisions on a call, or `None` if no valid
-    /// decision is about its tool. A denial takes precedence over an approval.
+    /// Returns the effect of the person's remembered decisions on a tool call. Returns `None` if no
+    /// valid decision is about the called tool. A denial takes precedence over an approval.
     pub fn decision_about_call(
         &self,
         requester: &Requester<'_>,

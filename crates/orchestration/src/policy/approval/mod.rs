@@ -75,7 +75,7 @@ pub enum ApprovalPolicy {
     None,
 }
 
-/// The verdict about a tool call. The variants are ordered from the mildest to the strictest.
+/// The verdict of an approval check. The variants are ordered from the mildest to the strictest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -89,7 +89,7 @@ pub enum ApprovalVerdict {
     },
     /// The tool call must not run. The model gets a result with the reason.
     Refuse {
-        /// Reason of the refusal for the model and the person, as a clause without a full stop.
+        /// Reason of the refusal for the model and the user, as a clause without a full stop.
         reason: String,
         /// Whether an earlier decision of a person was applied, not a rule or the policy.
         remembered: bool,
@@ -97,7 +97,7 @@ pub enum ApprovalVerdict {
 }
 
 impl ApprovalPolicy {
-    /// Returns the verdict of the policy about a tool with these annotations.
+    /// Returns the verdict of the policy about a tool with these annotations, such as read-only.
     pub fn verdict_for_annotations(self, annotations: ToolAnnotations) -> ApprovalVerdict {
         match self {
             _ if is_read_only(annotations) => ApprovalVerdict::Run,
@@ -201,7 +201,7 @@ impl ApprovalSettings {
             .map(|call| self.verdict_without_decisions(call))
             .max();
         match (verdict.unwrap_or(ApprovalVerdict::Run), answer) {
-            // The person allowed the tool with its current definition, so nobody is asked again.
+            // The user allowed the tool with its current definition, so nobody is asked again.
             (ApprovalVerdict::Ask { .. }, Some(DecisionStatus::Allow)) => ApprovalVerdict::Run,
             (ApprovalVerdict::Ask { .. }, _) => ApprovalVerdict::Ask { redefined },
             (verdict, _) => verdict,
@@ -262,8 +262,8 @@ impl ApprovalSettings {
     }
 }
 
-/// A tool call in an approval check: the tool, whether its definition changed, and whether the
-/// model's calls require approval.
+/// A tool call in an approval check: the tool, whether the tool's definition changed, and whether
+/// the model's calls need approval.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCallToCheck<'a> {
     tool: &'a ToolDefinition,
@@ -338,7 +338,7 @@ fn add_duration(now: Timestamp, span: Duration) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-/// Returns the text for the model about a call that the person denied.
+/// Returns the text for the model about a tool call that a person denied.
 fn format_denial(reason: Option<&str>) -> String {
     match reason {
         Some(reason) => format!("the user declined it: {reason}"),

@@ -60,7 +60,7 @@ pub struct ApprovalRule {
     pub redefined: Option<bool>,
     /// The verdict about calls that match the rule.
     pub verdict: RuleVerdict,
-    /// Reason of a denial by this rule, for the model and the person.
+    /// Reason of a denial by this rule, for the model and the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -4,8 +4,8 @@ use switchboard_domain::{Message, Part, ToolContent, ToolResult};
 
 use crate::tools::tokens::{estimate_content, estimate_text, prefix_length_for_tokens};
 
-/// Minimum number of tokens that the shortening of a tool result must save. A note about the
-/// removed text is added for the model, and its tokens would use up a smaller saving.
+/// Minimum number of tokens that the shortening of a tool result must save. The model gets a note
+/// about the removed text, which also needs tokens, so a smaller saving is not worthwhile.
 const WORTHWHILE: u64 = 60;
 
 /// Returns the message with each long tool result shortened to about `keep` tokens, or `None` if no

@@ -25,8 +25,8 @@ preface.";
 /// Returns the messages of a model request that asks for a summary of the messages `dropped`:
 /// instructions and one user message.
 ///
-/// The user message contains `dropped` as text, because a provider validates the tool calls of
-/// separate messages.
+/// The user message contains `dropped` as text. As separate messages, their tool calls would have
+/// to be valid for the provider.
 pub fn summary_request(dropped: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut text = String::from("<conversation>\n");
     for message in dropped {

@@ -260,10 +260,10 @@ impl HistoryTrimmer {
 
     /// Shortens tool results of the current turn until the request has at most `max` tokens.
     ///
-    /// First, the results before the last message with results are shortened, oldest first, until
-    /// the request has at most `target` tokens. If the request still exceeds `max` tokens, the
-    /// content of these results is removed. If that is not sufficient, the results of the last
-    /// message are shortened.
+    /// The last message with tool results is shortened last. First, earlier results are shortened,
+    /// oldest first, until the request has at most `target` tokens. If the request still exceeds
+    /// `max` tokens, the content of these earlier results is removed. If that is not sufficient,
+    /// the results of the last message are shortened.
     fn shorten_turn(
         &mut self,
         policy: &HistoryPolicy,

@@ -20,8 +20,8 @@ pub struct Pricing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
     /// Price in US dollars per million input tokens that are written to the cache for the longer
-    /// lifetime. Defaults to twice `input`, as at Anthropic ("1-hour cache write tokens are 2 times
-    /// the base input tokens price"), or to `cache_write` if that is higher.
+    /// lifetime. Defaults to twice `input` (Anthropic's rule for one-hour cache writes), or to
+    /// `cache_write` if that is higher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_long: Option<f64>,
     /// Price of one request to a built-in tool of the provider, such as a web search, in US
@@ -30,8 +30,8 @@ pub struct Pricing {
     pub server_tool_request: Option<f64>,
 }
 
-/// Cost of one model answer, and the number of requests to built-in tools of the provider, such as
-/// a web search, that the cost does not include because their price is unknown.
+/// Cost of one model answer. Requests to built-in tools of the provider, such as a web search, are
+/// counted separately if their price is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct AnswerCost {
     /// Cost of the model answer in US dollars.

@@ -231,8 +231,8 @@ impl UsageLedger {
         Some(max.saturating_sub(Duration::from_millis(self.elapsed_ms(now))))
     }
 
-    /// Returns the number of output tokens that the token limits of the run allow for the next
-    /// answer, or `None` without such a limit.
+    /// Returns the maximum number of output tokens of the next answer, according to the token
+    /// limits of the run. Returns `None` without such a limit.
     ///
     /// The input tokens of the next call also count for [`Limits::max_total_tokens`], but this
     /// function does not subtract them.

@@ -12,11 +12,11 @@ use switchboard_domain::ModelCapabilities;
 pub enum FormatterMode {
     /// The provider enforces the JSON Schema of the answer, without a tool.
     Native,
-    /// The formatter tool is the only tool, and the tool choice names it.
+    /// The only tool is the formatter tool, whose input is the answer. The tool choice names it.
     Named,
-    /// The formatter tool is the only tool, and the tool choice requires some tool call.
+    /// The only tool is the formatter tool, and the tool choice requires the call of a tool.
     Required,
-    /// The formatter tool is the only tool, and only the prompt requests its use.
+    /// The only tool is the formatter tool, and only the prompt asks the model to call it.
     Auto,
 }
 
@@ -28,8 +28,8 @@ impl FormatterMode {
     pub(super) fn supported_modes(capabilities: &ModelCapabilities) -> Vec<Self> {
         let forced = capabilities.forced_tool_choice;
         let native = match capabilities.structured_output {
-            // If it is unknown whether the provider supports response formats, a forced tool choice
-            // is preferred, because a server may ignore an unknown response format silently.
+            // A server may silently ignore a response format that it does not support. If support
+            // is unknown, a forced tool choice is therefore preferred.
             None => forced == Some(false) || capabilities.tools == Some(false),
             Some(is_supported) => is_supported,
         };

@@ -29,7 +29,7 @@ use crate::AnswerItem;
 pub struct PartialAnswerReader {
     is_silent: bool,
     input: String,
-    /// Length of `input`, in bytes, at which `input` is parsed again.
+    /// Length in bytes that `input` must reach before it is parsed again.
     next_length: usize,
     shown: String,
 }

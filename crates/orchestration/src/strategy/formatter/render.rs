@@ -108,8 +108,8 @@ fn code_fence_info_string(kind: &str, language: Option<&str>) -> String {
         .collect()
 }
 
-/// Returns whether the info string after the opening code fence of an artifact is the language of
-/// the artifact. Artifacts of the other kinds have a fixed info string. `kind` is the result of
+/// Returns whether the word after the opening code fence of an artifact is its programming
+/// language. Artifact kinds such as `mermaid` have a fixed word there. `kind` is the result of
 /// [`short_artifact_type`].
 pub(super) fn shows_language_in_fence(kind: &str) -> bool {
     !matches!(

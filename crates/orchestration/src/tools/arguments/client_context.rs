@@ -37,8 +37,8 @@ impl ClientContext {
         &self.0
     }
 
-    /// Returns an error if a name is not in `allowed`, or if a value is an array, an object or a
-    /// string of more than 8,192 bytes.
+    /// Returns an error if a name is not in `allowed`. Also returns an error if a value is an
+    /// array, an object or a string of more than 8,192 bytes.
     pub(super) fn validate_client_values(
         &self,
         allowed: &BTreeSet<String>,

@@ -200,8 +200,9 @@ impl ContextInjection {
         self
     }
 
-    /// Sets the values that a client sent for one run. Returns an error for a name without a
-    /// placeholder in the configured values, and for a compound or too long value.
+    /// Sets the values that a client sent for one run. Returns an error if no configured value has
+    /// a placeholder for one of their names. Also returns an error for an array, an object or a
+    /// text that is too long.
     pub fn with_client(mut self, client: ClientContext) -> Result<Self, ClientContextError> {
         client.validate_client_values(&self.client_value_names())?;
         self.client = client;

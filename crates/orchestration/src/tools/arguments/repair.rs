@@ -119,8 +119,8 @@ pub(super) fn repair_tool_input(
 }
 
 /// Returns the inner object of an input such as `{"arguments": {…}}`, and a description of the
-/// repair. Returns `None` for other inputs, and if the schema declares a property of the outer
-/// object, because the outer object is then not a mistake of the model.
+/// repair. Returns `None` for other inputs. Also returns `None` if the schema declares a property
+/// of the outer object, which is then not a mistake of the model.
 fn unwrap_arguments(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonObject, String)> {
     let mut wrapper = None;
     for (key, value) in input {

@@ -100,9 +100,9 @@ impl ContextTemplate {
     }
 
     /// Adds the values that must be redacted in tool results to `secrets`, as pairs of a name and a
-    /// text: literal texts, and the values from `client` for placeholders. The name is the nearest
-    /// JSON key, or `name` for a text outside of objects. A client value is also added under the
-    /// name in its placeholder.
+    /// text. The texts are the literal texts of the template and the values of its placeholders in
+    /// `client`. The name is the nearest JSON key, or `name` for a text outside of objects. A
+    /// client value is also added under the name in its placeholder.
     ///
     /// The ids of sessions, users and tenants are not secrets.
     pub(super) fn collect_template_secrets(
@@ -114,8 +114,8 @@ impl ContextTemplate {
         visit_texts(name, &self.0, &mut |key, text| {
             let pieces: Vec<TemplatePart> = split_valid_placeholders(text).collect();
             // The redactor also redacts short texts if their name is typical of secrets, such as
-            // `token`. A literal part of a longer text, such as `Bearer ` before a placeholder,
-            // gets no name, so that it is not redacted everywhere.
+            // `token`. A literal part of a longer text gets no name. Otherwise, a text such as
+            // `Bearer ` before a placeholder would be redacted everywhere.
             let key_of_literal = if pieces.len() > 1 { "" } else { key };
             for piece in pieces {
                 match piece {
@@ -142,9 +142,9 @@ impl ContextTemplate {
         self
     }
 
-    /// Returns this value with only the object members that `schemas` declare. All members stay if
-    /// the schemas declare none or allow additional ones. A value that is not an object does not
-    /// change. All `schemas` describe this value.
+    /// Returns this value without the object members that `schemas` do not declare. All members
+    /// stay if the schemas declare none or allow additional ones. A value that is not an object
+    /// does not change. All `schemas` describe this value.
     ///
     /// Adds to `needed` the names of the client values that the required members depend on. If
     /// `is_required` is set and this value is a string, also adds the names in the placeholders of
@@ -156,9 +156,9 @@ impl ContextTemplate {
         needed: &mut BTreeSet<String>,
     ) -> Self {
         if is_required {
-            // A string needs the client values of its placeholders. A list or an object does not:
-            // it only omits the strings without a value. Names are therefore added only for a
-            // string.
+            // The tool cannot be called without a required string, so the client values in the
+            // placeholders of the string are needed. A list or an object only omits a string
+            // without a value, so it adds no names.
             needed.extend(client_value_names_in_json(&self.0));
         }
         let Value::Object(members) = &self.0 else {

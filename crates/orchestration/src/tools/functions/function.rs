@@ -198,7 +198,8 @@ fn build_input_schema<A: JsonSchema>() -> Result<Value, String> {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let schema = settings.into_generator().into_root_schema_for::<A>();
     let Value::Object(schema) = remove_unused_keywords(schema.to_value()) else {
-        // The argument type accepts any JSON value, like `serde_json::Value`.
+        // The argument type, such as `serde_json::Value`, accepts any JSON value, so the tool
+        // accepts any object.
         return Ok(json!({"type": "object"}));
     };
     match schema

@@ -59,8 +59,8 @@ struct CacheEntries {
     /// its last use, so the entry with the lowest count is the least recently used one.
     uses: u64,
     /// Number of calls of [`ResultCache::invalidate_server`], by server name. The number is part of
-    /// the cache key, so an invalidation makes earlier results of the server unreachable, even if
-    /// their calls are still running.
+    /// the cache key. An invalidation therefore makes earlier results of the server unreachable,
+    /// even if their calls are still running.
     changes: HashMap<String, u64>,
 }
 
@@ -119,8 +119,9 @@ impl ResultCache {
         None
     }
 
-    /// Stores a tool result and returns `true`. Returns `false` without storing an error result or
-    /// a result larger than [`CacheOptions::max_bytes`], and if [`CacheOptions::max_entries`] is 0.
+    /// Stores a tool result and returns `true`. Returns `false` and stores nothing if the result is
+    /// an error or larger than [`CacheOptions::max_bytes`], or if [`CacheOptions::max_entries`] is
+    /// 0.
     pub fn store_result(&self, key: CacheKey, output: &ToolOutput, now: Timestamp) -> bool {
         let bytes = serde_json::to_string(output).map_or(usize::MAX, |json| json.len());
         let CacheOptions {

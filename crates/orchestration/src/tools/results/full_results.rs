@@ -17,16 +17,16 @@ use crate::tools::{annotations::BUILTIN_TOOL, create_error_output, tokens};
 /// Name of the tool with which the model reads the full text of a truncated result.
 pub const READ_TOOL: &str = "read_tool_result";
 
-/// Default size in bytes of a page that the read tool returns.
+/// Default size in bytes of a page that [`READ_TOOL`] returns.
 const DEFAULT_PAGE_BYTES: usize = 8_000;
-/// Maximum total size of a run's full results in bytes. Above it, older results are removed.
+/// Maximum total size in bytes of the full texts of truncated results that a run keeps. Above it,
+/// the oldest texts are removed.
 const MAX_BYTES: usize = 16 << 20;
-/// Maximum number of lines that a search in a full result returns.
+/// Maximum number of lines that a search in a full tool result returns.
 const MAX_LINES: usize = 20;
-/// Number of bytes of text that a search shows before and after each match.
+/// Number of bytes of text before and after each match that a search in a full result shows.
 const CONTEXT_BYTES: usize = 120;
-/// Number of tokens that are reserved in the output of the read tool for the line that describes
-/// the page.
+/// Number of tokens in the output of [`READ_TOOL`] that are reserved for the line about the page.
 const RESERVED_TOKENS: u64 = 200;
 
 /// The full text of a tool result that was truncated for the model.
@@ -158,8 +158,8 @@ impl FullResults {
         Some(conversation)
     }
 
-    /// Returns `true` if no tool result of the run was truncated. The read tool is not offered in
-    /// this case.
+    /// Returns `true` if no tool result of the run was truncated. [`READ_TOOL`] is then not
+    /// offered.
     pub fn is_empty(&self) -> bool {
         self.results.is_empty()
     }

@@ -232,9 +232,9 @@ fn build_index_text(tool: &ToolDefinition, words: &StemSplitter) -> String {
     if let Some(origin) = &tool.origin {
         words.append_stems(&origin.server, &mut stems);
     }
-    // A word stem of a parameter is added only if the tool's other texts do not contain it, so that
-    // parameters do not increase the weight of a word. A tool with a parameter for an order id does
-    // not necessarily find orders.
+    // A word stem of a parameter is added only if the other texts of the tool do not contain it. A
+    // parameter therefore does not increase the weight of a word: a tool with a parameter for an
+    // order id does not necessarily find orders.
     let mut parameters = Vec::new();
     add_parameter_stems(&tool.input_schema, MAX_SCHEMA_DEPTH, words, &mut parameters);
     let mut known: HashSet<String> = stems.iter().cloned().collect();
