@@ -255,7 +255,7 @@ impl Redactor {
         let mut clean = String::with_capacity(text.len());
         let mut end = 0;
         for range in ranges {
-            // Overlapping secrets get one replacement.
+            // Secrets that overlap are replaced by one `REDACTED`.
             if range.start >= end {
                 clean.push_str(&text[end..range.start]);
                 clean.push_str(REDACTED);
@@ -296,8 +296,8 @@ impl Redactor {
     /// Removes secrets from a text, and then truncates it to `limit` bytes. The truncation is last,
     /// because a secret that it cuts in half would not be recognized.
     fn redact_and_truncate(&self, text: &str, limit: usize, kind: TextKind) -> String {
-        // A large text is searched only up to the limit, plus the bytes that are needed to
-        // recognize a secret that extends past the limit.
+        // Only the start of a large text is searched: the bytes up to the limit, and enough further
+        // bytes to recognize a secret that starts before the limit and ends after it.
         let longest = self
             .known
             .longest_spelling_bytes()

@@ -45,7 +45,7 @@ const MAX_PATTERN_BYTES: usize = 2 << 20;
 #[derive(Debug)]
 pub struct SchemaValidator {
     validator: Validator,
-    /// The original schema, for counting the steps of a check.
+    /// The schema before compilation. It is needed to count the steps of a check.
     schema: Value,
 }
 

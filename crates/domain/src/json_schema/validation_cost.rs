@@ -22,10 +22,10 @@ pub(super) fn count_validation_steps(schema: &Value, value: &Value, max: u64) ->
     Some(total_cost(schema, value, max, false)?.check)
 }
 
-/// Returns an upper bound of the number of steps that listing all errors of `value` takes: the
-/// steps of the check, and the steps of copying values into errors. Only the steps of the check are
-/// limited to `max`, so the result may exceed `max`. Returns `None` if the check or the computation
-/// of the bound takes more than `max` steps, or if the check is nested too deeply.
+/// Returns an upper bound of the number of steps to list all errors of `value`: the steps of the
+/// check and of copying values into errors. The check is limited to `max` steps, but the copying is
+/// not, so the result may exceed `max`. Returns `None` if the check or the computation of the bound
+/// takes more than `max` steps, or if the check is nested too deeply.
 pub(super) fn count_error_listing_steps(schema: &Value, value: &Value, max: u64) -> Option<u64> {
     let total = total_cost(schema, value, max, true)?;
     Some(total.check.saturating_add(total.copies))
@@ -43,7 +43,7 @@ fn total_cost(schema: &Value, value: &Value, max: u64, counts_copies: bool) -> O
     counter.estimate_cost(schema, value, CostContext::default())
 }
 
-/// Numbers of steps to check one value against one schema.
+/// Numbers of steps that the check of one value against one schema needs.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
     /// Steps to decide whether the value fits the schema.
@@ -51,8 +51,8 @@ struct Cost {
     /// Steps to find the members of the value that the schema evaluates. A keyword such as
     /// `unevaluatedProperties` in an enclosing schema needs this information.
     mark: u64,
-    /// Steps to copy values into errors. Each error of a subschema of `anyOf` or `oneOf` contains a
-    /// copy of its value.
+    /// Steps to copy values into validation errors. Each error below `anyOf` or `oneOf` has a copy
+    /// of the faulty value.
     copies: u64,
 }
 
@@ -181,7 +181,8 @@ impl<'s> ValidationCostCounter<'s> {
             ("patternProperties", Value::Object(patterns), Value::Object(members)) => {
                 for (pattern, schema) in patterns {
                     self.add_pattern_cost(cost, pattern, members.keys())?;
-                    // For an upper bound, the pattern is assumed to match the name of every member.
+                    // The result is an upper bound, so the pattern is assumed to match each member
+                    // name.
                     self.add_member_costs(cost, members.values().map(|it| (schema, it)), below)?;
                 }
                 Some(())
@@ -323,7 +324,7 @@ fn count_json_values(value: &Value) -> u64 {
 /// repetitions around them. The automaton visits each state for each byte of a text.
 pub(super) fn estimate_pattern_states(pattern: &str) -> u64 {
     let mut groups: Vec<u64> = vec![0];
-    // Number of states of the last atom, which a following `{…}` repeats.
+    // Number of states of the last atom, such as `a` in `a{3}`, where `{3}` repeats the atom.
     let mut last = 0_u64;
     let mut chars = pattern.chars();
     while let Some(char) = chars.next() {

@@ -50,7 +50,7 @@ pub enum ToolInput {
     Malformed {
         /// The input as the model wrote it, truncated if it exceeds the size limit.
         raw: String,
-        /// The reason why the input is malformed, for the model and the person.
+        /// The reason why the input is malformed, for the model and the user.
         reason: String,
     },
 }

@@ -28,7 +28,7 @@ pub const DEFAULT_MAX_TOOL_INPUT_BYTES: usize = 4 * 1024 * 1024;
 pub struct ResponseAccumulator {
     max_tool_input_bytes: usize,
     grammar: EventOrderChecker,
-    /// The content of each started part, in the order in which the parts started.
+    /// The content of each part that has started, in the order in which the parts started.
     slots: Vec<PartBuffer>,
     usage: Usage,
     warnings: Vec<Warning>,
@@ -188,9 +188,9 @@ impl ResponseAccumulator {
     }
 }
 
-/// Fails if a provider state or a whole part nests JSON too deeply, because a stored message with
-/// such data could not be read again. [`ToolInput::parse_input`] checks streamed tool inputs when
-/// they are complete.
+/// Fails if a provider state or a whole part nests JSON too deeply: a stored message with such data
+/// could not be read again. [`ToolInput::parse_input`] checks streamed tool inputs when they are
+/// complete.
 fn check_event_depth(event: &ModelEvent) -> Result<(), GrammarViolation> {
     let (index, checked) = match event {
         ModelEvent::PartState { index, state } => (index, check_depth(&state.data)),

@@ -28,9 +28,9 @@ struct ModelErrorDetails {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The HTTP transport's advice about a retry. `is_worthwhile` is whether a retry may succeed. It
-/// overrides the default of the error kind. `after` is the delay before the retry. It is used only
-/// if the error kind contains no delay.
+/// The HTTP transport's advice about a retry. `is_worthwhile` states whether a retry may succeed,
+/// and takes precedence over the default of the error kind. `after` is the delay before the retry.
+/// It is used only if the error kind contains no delay.
 #[derive(Debug, Clone, Copy)]
 struct RetryHint {
     is_worthwhile: bool,
@@ -152,9 +152,9 @@ impl ModelError {
         self
     }
 
-    /// Adds the HTTP transport's advice about a retry. `is_worthwhile` is whether a retry may
-    /// succeed. It overrides the default of the error kind. `after` is the delay that the provider
-    /// requests. It is used only if the error kind contains no delay.
+    /// Adds the HTTP transport's advice about a retry. `is_worthwhile` states whether a retry may
+    /// succeed, and takes precedence over the default of the error kind. `after` is the delay that
+    /// the provider requests. It is used only if the error kind contains no delay.
     #[must_use]
     pub fn with_retry_hint(mut self, is_worthwhile: bool, after: Option<Duration>) -> Self {
         self.context.retry = Some(RetryHint {

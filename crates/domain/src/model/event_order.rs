@@ -40,7 +40,7 @@ pub enum GrammarViolation {
 pub struct EventOrderChecker {
     started: bool,
     finished: bool,
-    /// Whether visible output was emitted, after which `Retrying` is a violation.
+    /// Whether visible output was emitted. After that, a `Retrying` event is a violation.
     has_shown: bool,
     parts: Vec<StartedPart>,
 }

@@ -37,9 +37,9 @@ pub struct ChatRequest {
     /// Whether the answer is streamed or sent as one document.
     #[serde(default, skip_serializing_if = "Delivery::is_streamed")]
     pub delivery: Delivery,
-    /// Additional fields of the request body, with the names of the provider's API. They replace
-    /// fields with equal names that the adapter sets, except `stream`. For some fields, the adapter
-    /// merges both lists or objects instead.
+    /// Additional fields of the request body, named as in the provider's API. Such a field replaces
+    /// a field with the same name that the adapter sets, except `stream`. For some names, the
+    /// adapter merges the two lists or objects instead.
     #[serde(default)]
     pub extra: JsonObject,
 }

@@ -35,14 +35,14 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Replaces each count that `later` contains. `later` is a later report about the *same*
-    /// answer. Counts that are `None` in `later` do not change.
+    /// Updates the counts with `later`, a later report about the *same* answer. Each count in
+    /// `later` replaces the earlier count. Counts that are `None` in `later` do not change.
     pub fn update_counts(&mut self, later: Self) {
         self.combine_counts(later, |_, new| new);
     }
 
-    /// Adds the token counts of *another* answer, for the total of several answers. A count that
-    /// only one of the two answers reports becomes the total.
+    /// Adds the token counts of *another* answer, for the total of several answers. If one of the
+    /// two counts is `None`, the other count is the total.
     pub fn add_usage(&mut self, other: Self) {
         self.combine_counts(other, u64::saturating_add);
     }

@@ -10,7 +10,7 @@ use crate::{JsonObject, SharedObject, ToolAnnotations, ToolOrigin, ToolUse};
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Waits for the decision about one call. Dropping the future withdraws the request.
+    /// Waits for the decision about one tool call. Dropping the future withdraws the request.
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision;
 
     /// Waits for the first decision about any of these requests. Returns the decision and the index
@@ -39,7 +39,7 @@ pub trait Approver: Send + Sync {
     }
 }
 
-/// A request to approve one call. [`ApprovalRequest::new`] leaves the optional fields empty.
+/// A request to approve one tool call. [`ApprovalRequest::new`] leaves the optional fields empty.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
@@ -74,7 +74,7 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    /// Returns a request about one call without further information.
+    /// Returns an approval request for one tool call, without the optional fields.
     pub fn new(run_id: impl Into<String>, tool_use: ToolUse) -> Self {
         Self {
             run_id: run_id.into(),
@@ -89,8 +89,8 @@ impl ApprovalRequest {
         }
     }
 
-    /// Returns the input to show to the person: the repaired input if it exists, otherwise the
-    /// original object or the text of malformed input.
+    /// Returns the input that the approval prompt shows: the repaired input if it exists, otherwise
+    /// the original object or the text of malformed input.
     pub fn displayed_input(&self) -> Arc<Value> {
         let mended = self.input.as_ref();
         mended.map_or_else(

@@ -12,20 +12,20 @@ pub trait Elicitor: Send + Sync {
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer;
 }
 
-/// A request of an MCP server for input from the person.
+/// A question of an MCP server to the user: the server needs input during a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Elicitation {
-    /// The configured name of the server. The person must see it.
+    /// The configured name of the server, which must be shown to the user.
     pub server: String,
     /// The message of the server to the person. It is untrusted.
     pub message: String,
-    /// The [`ToolCall::idempotency_key`](super::ToolCall) of the call that the request belongs to,
-    /// if it is known. Several runs may use one server, and only the person of the call's run may
-    /// see the request.
+    /// The [`ToolCall::idempotency_key`](super::ToolCall) of the tool call during which the server
+    /// asks, if it is known. Several runs may use one server, and only the user of the call's run
+    /// may see the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// If `call` is `None`, the tool calls that the request may belong to. The person does not see
-    /// them.
+    /// If `call` is `None`, the tool calls that may have caused the request. The person does not
+    /// see them.
     #[serde(skip)]
     pub candidates: CandidateToolCalls,
     /// The form that the person fills in, or the address that the person opens.
@@ -33,18 +33,19 @@ pub struct Elicitation {
     pub form: ElicitationForm,
 }
 
-/// The tool calls that an elicitation may belong to if [`Elicitation::call`] is `None`.
+/// The tool calls that may have caused an elicitation. They are used if [`Elicitation::call`] is
+/// `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CandidateToolCalls {
     /// The [`ToolCall::idempotency_key`](super::ToolCall)s of the calls. They include cancelled and
     /// timed-out calls that the server has not answered.
     pub calls: Vec<String>,
-    /// Whether the elicitation may also belong to a request that `calls` does not list, such as a
+    /// Whether a request that `calls` does not list may also have caused the elicitation, such as a
     /// tool call without an idempotency key.
     pub others: bool,
 }
 
-/// The way in which the person answers a server: a form or a web page.
+/// The form or web page with which the person answers an elicitation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "form", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -66,11 +67,11 @@ pub enum ElicitationForm {
     },
 }
 
-/// The answer of the person to an elicitation.
+/// The answer of a person to a question of an MCP server (elicitation).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum ElicitationAnswer {
-    /// The person agrees. `content` is empty for [`ElicitationForm::Url`].
+    /// The person agrees to the request. `content` is empty for [`ElicitationForm::Url`].
     Accept {
         /// The values of the form's fields, by field name.
         #[serde(default)]

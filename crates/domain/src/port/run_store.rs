@@ -177,8 +177,8 @@ pub trait RunStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, SessionStoreError>;
 
-    /// Appends `events`, which may be empty, to a run that this process executes, and stores a
-    /// checkpoint of the run in the same transaction.
+    /// Appends `events` to a run that this process executes, and stores a checkpoint of the run in
+    /// the same transaction. `events` may be empty.
     async fn save_snapshot_with_events(
         &self,
         run: &str,

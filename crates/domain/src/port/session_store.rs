@@ -171,13 +171,13 @@ pub enum SessionStoreError {
     /// The principal has no run with this id.
     #[error("run `{run}` does not exist")]
     NoSuchRun { run: String },
-    /// The operation does not match the stored run: the id of a new run already exists, the run is
-    /// finished, the numbers of new events do not follow the stored ones, or this process does not
-    /// execute the run.
+    /// The operation does not match the stored run. For example, the id of a new run already
+    /// exists, the run is finished, the numbers of new events do not follow the stored ones, or
+    /// this process does not execute the run.
     #[error("run `{run}` was changed concurrently: {reason}")]
     RunConflict { run: String, reason: String },
-    /// The item that `what` names exceeds a limit of the store. `actual` is its size and `most` is
-    /// the maximum, both in `unit`.
+    /// A stored item is too large, for example a message. `what` names the item. `actual` is its
+    /// size and `most` is the maximum, both in `unit`.
     #[error("{what} has {actual} {unit}; the maximum is {most}")]
     TooLarge {
         what: &'static str,

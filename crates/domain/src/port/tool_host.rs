@@ -38,12 +38,12 @@ pub struct ToolCatalog {
     pub problems: Vec<ServerProblem>,
 }
 
-/// An MCP server whose tools are missing in the catalog, because the server is unavailable.
+/// An MCP server that is unavailable, so that the catalog does not list its tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerProblem {
     /// The server's name in the configuration.
     pub server: String,
-    /// Description of the problem and its remedy, for the person.
+    /// Description of the problem and its remedy, for the user.
     pub message: String,
 }
 

@@ -31,8 +31,8 @@ const CUT: char = '…';
 /// Maximum number of truncation marks that are examined in one text, to limit the run time.
 const MAX_CUTS: usize = 100;
 
-/// The kind of a searched text. Secrets that look like words are redacted in a text, but not in the
-/// name of a JSON member, a tool or a server.
+/// The kind of a searched text. A secret that looks like a word is redacted in a text, but not in a
+/// name, such as the name of a JSON member, a tool or a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextKind {
     Text,
@@ -43,7 +43,8 @@ pub(super) enum TextKind {
 #[derive(Clone, Default)]
 pub(super) struct KnownSecrets {
     secrets: Vec<Secret>,
-    /// The search automaton, built by the first search after a change of the secrets.
+    /// Automaton that finds the secrets in a text. The first search after a change of the secrets
+    /// builds it.
     search: OnceLock<Arc<SecretSearch>>,
 }
 
@@ -55,9 +56,10 @@ struct Secret {
 }
 
 struct SecretSearch {
-    /// Finder of all spellings. `None` if it could not be built; whole texts are then redacted.
+    /// Automaton that finds each spelling of the secrets, such as the base64 form. `None` if it
+    /// could not be built; whole texts are then redacted.
     automaton: Option<AhoCorasick>,
-    /// For each spelling, whether it is redacted only where it is a whole word.
+    /// For each spelling of a secret, whether it is redacted only where it is a whole word.
     is_word: Vec<bool>,
     longest: usize,
 }
@@ -129,7 +131,7 @@ impl KnownSecrets {
         }
     }
 
-    /// Returns the size in bytes of the longest spelling of any secret.
+    /// Returns the size in bytes of the longest spelling of a secret, such as its base64 form.
     pub(super) fn longest_spelling_bytes(&self) -> usize {
         if self.secrets.is_empty() {
             return 0;

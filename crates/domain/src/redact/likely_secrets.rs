@@ -23,7 +23,7 @@ const KEY_PREFIXES: [&str; 14] = [
     "hf_",
 ];
 
-/// Minimum size in bytes of a key after its prefix. Shorter texts are ordinary words.
+/// Minimum size in bytes of an API key without its prefix. A shorter text is an ordinary word.
 const MIN_KEY_BYTES: usize = 16;
 
 /// Minimum size in bytes of a token after `Bearer`. A text such as `Bearer of news` is prose.

@@ -21,7 +21,8 @@ pub struct ToolDefinition {
     /// JSON Schema of the structured result, if the tool declares one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// The tool's own description of its effects. Untrusted: it never grants a permission.
+    /// The statements of the tool about its effects, such as read-only. They are untrusted and
+    /// never grant a permission.
     #[serde(default)]
     pub annotations: ToolAnnotations,
     /// The server of the tool, if it comes from a [`ToolHost`](crate::ToolHost) of several servers.
