@@ -11,8 +11,8 @@ use switchboard_domain::{
 const RUN_PARAMETERS: &str = "the parameter object of a run";
 
 /// Returns the error `TooLarge` if a JSON document has more than [`MAX_DOCUMENT_DEPTH`] nesting
-/// levels, because the store could not parse it again after reading it. `what` names the document
-/// in the error.
+/// levels. The store could not parse such a document again after reading it. `what` names the
+/// document in the error.
 pub(crate) fn check_json_nesting(what: &'static str, json: &str) -> Result<(), SessionStoreError> {
     let checked = check_document_depth(json.as_bytes());
     checked.map_err(|_| nesting_error(what, MAX_DOCUMENT_DEPTH))
@@ -56,7 +56,7 @@ pub(crate) fn serialize_parameters(
 }
 
 /// Returns the error `TooLarge` for the document `what`, which has more than `max` nesting levels.
-/// The error always reports `max + 1` levels, because the levels are not counted further.
+/// The error always reports `max + 1` levels, because the exact depth is not computed.
 fn nesting_error(what: &'static str, max: usize) -> SessionStoreError {
     let most = max.try_into().unwrap_or(u64::MAX);
     SessionStoreError::TooLarge {

@@ -117,7 +117,7 @@ pub(crate) fn read_message(row: &Row) -> Result<Arc<Message>, DatabaseError> {
 
 /// Parses the events in a row with three columns: the number of the last event, the number of the
 /// first event, and a text with one event per line. Returns each event as JSON text with its
-/// number. Fails if the text has another number of lines than the first two columns declare.
+/// number. Fails if the number of lines does not match the event numbers.
 pub(crate) fn read_events(row: &Row) -> Result<Vec<(u64, String)>, DatabaseError> {
     let (last, first) = (row.read_count(0)?, row.read_count(1)?);
     let text = row.read_text(2)?;

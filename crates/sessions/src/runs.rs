@@ -147,8 +147,8 @@ impl RunStore for Store {
         snapshot: &RunSnapshot,
     ) -> Result<(), SessionStoreError> {
         const OPERATION: &str = "store the state of a run";
-        // The statement returns no row if this instance does not execute the run, or if the new
-        // messages would leave a gap after the stored messages.
+        // The statement returns no row in two cases: this instance does not execute the run, or the
+        // new messages would leave a gap after the stored messages.
         const STATE: &str = "INSERT INTO run_states (run, state, messages)
             SELECT r.key, $3, $5 FROM runs r WHERE r.id = $1 AND r.instance = $2
             AND $4 <= COALESCE((SELECT s.messages FROM run_states s WHERE s.run = r.key), 0)
@@ -187,9 +187,9 @@ impl RunStore for Store {
         owner: &Principal,
         run: &str,
     ) -> Result<Option<RunSnapshot>, SessionStoreError> {
-        // One statement reads the state and the messages of the run, so that both belong to the
-        // same snapshot. The row (-2, '') shows that the run exists, and the row with -1 contains
-        // its state.
+        // One statement reads the state and the messages of the run, so that no write happens
+        // between the two reads. The row (-2, '') shows that the run exists, and the row with -1
+        // contains its state.
         const READ: &str = "SELECT -2, '' FROM runs r JOIN sessions s ON s.key = r.session
                 WHERE r.id = $1 AND s.tenant = $2 AND s.person = $3
             UNION ALL
@@ -310,7 +310,8 @@ impl RunStore for Store {
 }
 
 impl Store {
-    /// Reads runs with the query `sql`. Returns the running runs of dead instances as interrupted.
+    /// Reads runs with the query `sql`. A running run is returned as interrupted if its instance
+    /// (open store) is dead.
     async fn read_runs(
         &self,
         operation: &'static str,
@@ -322,9 +323,9 @@ impl Store {
         let dead = self.find_dead_instances(&found).await;
         let dead = dead.map_err(|error| error.into_store_error(operation))?;
         if !dead.is_empty() {
-            // The runs are read again, because an instance that closed normally after the first
-            // read also counts as dead. It has released its runs by then, and another instance may
-            // execute them.
+            // The runs are read again after the check for dead instances. An instance that closed
+            // normally since the first read also counts as dead, but it released its runs, and
+            // another instance may execute them now.
             found = runs().await?;
             for run in &mut found {
                 if run.instance.as_ref().is_some_and(|it| dead.contains(it)) {
@@ -335,7 +336,8 @@ impl Store {
         Ok(found.into_iter().map(|run| run.record).collect())
     }
 
-    /// Returns the ids of dead instances that execute a run in `runs` according to the database.
+    /// Returns the ids of dead instances (no process holds their lock) that execute one of `runs`
+    /// according to the database.
     async fn find_dead_instances(
         &self,
         runs: &[StoredRun],

@@ -148,7 +148,7 @@ fn to_open_error(source: impl std::error::Error + Send + Sync + 'static) -> Stor
     }
 }
 
-/// Removes the rows of dead instances and interrupts their runs.
+/// Removes the rows of dead instances (open stores whose process ended) and interrupts their runs.
 ///
 /// On PostgreSQL, this function removes only instances without runs. After a restart of the server,
 /// all instances have lost their locks, and most of them acquire their locks again within seconds.

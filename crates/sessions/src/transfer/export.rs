@@ -53,9 +53,10 @@ async fn send_record(output: &mpsc::Sender<Line>, record: &Record) -> Result<(),
     sent.map_err(|_| DatabaseError::other_failure("the export was abandoned"))
 }
 
-/// Sends the rows of the query `sql`, converted with `records`. Executes the query for each page,
-/// until a page is empty. The first column of `sql` is the position of the row. The parameters of
-/// `sql` are `key` and the position of the last row of the previous page (-1 for the first page).
+/// Sends the rows of the query `sql` as export records, page by page, until a page is empty.
+/// `records` converts a row. The first column of `sql` is the position of the row. The parameters
+/// of `sql` are `key` and the position of the last row of the previous page (-1 for the first
+/// page).
 async fn send_rows(
     output: &mpsc::Sender<Line>,
     connection: &mut dyn Connection,

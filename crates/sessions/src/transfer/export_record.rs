@@ -22,17 +22,17 @@ pub(super) enum Record {
         exported_at: String,
     },
     Session(Session),
-    /// A message of the session in the nearest `Session` record before this record.
+    /// A message of a session. The nearest `Session` record before it describes the session.
     Message(Box<RawValue>),
     Run(RunRecord),
-    /// An event of the run in the nearest `Run` record before this record.
+    /// An event of a run. The nearest `Run` record before it describes the run.
     Event(Box<RawValue>),
     /// The state of an unfinished run, and the number of `RunMessage` records that follow.
     State {
         messages: u64,
         state: Box<RawValue>,
     },
-    /// A message in the conversation of the unfinished run in the nearest `Run` record before it.
+    /// A message in the conversation of the unfinished run that the last `Run` record describes.
     RunMessage(Box<RawValue>),
     End {
         sessions: u64,

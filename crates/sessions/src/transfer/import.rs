@@ -16,9 +16,9 @@ use crate::{
     write::{queue::WriteError, transaction::Transaction},
 };
 
-/// Maximum size of an import in bytes: 1 GiB. The import of a longer input fails, because the input
-/// is cut there and its last record is missing. The limit is needed because the whole import is in
-/// memory before it is stored.
+/// Maximum size of an import in bytes: 1 GiB. Only this many bytes are read, so a longer input has
+/// no end record and its import fails. The limit exists because the whole import is kept in memory
+/// before it is stored.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Maximum number of imported events in one database row.
@@ -101,8 +101,8 @@ async fn store_session(
     owner: &Principal,
     imported: &ImportedSession,
 ) -> Result<(), WriteError> {
-    // The column `at`, the time of the events, stays empty. A time there would be later than
-    // `updated_at` of the run, and reads of the run would return it as the time of the last change.
+    // The time of the events (column `at`) stays empty. Otherwise, it would be later than
+    // `updated_at` of the run, and reads would return it as the time of the run's last change.
     const EVENTS: &str = "INSERT INTO run_events (run, first_seq, last_seq, at, events)
         VALUES ($1, $2, $3, '', $4)";
     let messages = &imported.messages;
@@ -135,8 +135,8 @@ struct ImportedRun {
     events: Vec<String>,
     /// Whether the run is unfinished in the export, so that the import cancels it.
     was_unfinished: bool,
-    /// Number of `RunMessage` records that the `State` record of the run declares and that are not
-    /// read yet. They are counted to check the export, but are not stored.
+    /// Number of `RunMessage` records of the run that must still follow, as its `State` record
+    /// declares. They are counted to check that the export is complete, but are not stored.
     missing_messages: i64,
 }
 

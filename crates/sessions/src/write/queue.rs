@@ -27,7 +27,7 @@ const RETRY_PAUSES: [u64; 7] = [0, 100, 400, 1000, 2000, 4000, 6000];
 /// Time since the first attempt after which a failed transaction is not retried again.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The reason why a write was not performed.
+/// The reason why a write to the database was not performed.
 #[derive(Debug)]
 pub(crate) enum WriteError {
     /// A rule of the store forbids the write, such as a message count that does not match.
@@ -80,8 +80,8 @@ struct QueuedWrite<T, F> {
     /// The operation in error messages: `create a session` in "failed to create a session".
     operation: &'static str,
     write: F,
-    /// Whether the write has only one statement that changes the database. Then nothing must be
-    /// undone if the write is refused.
+    /// Whether only one statement of the write changes the database. Then nothing must be undone if
+    /// the store refuses the write.
     is_one_statement: bool,
     outcome: Option<Result<T, SessionStoreError>>,
     reply: oneshot::Sender<Result<T, SessionStoreError>>,
@@ -191,8 +191,7 @@ pub(crate) struct WriteQueue(mpsc::UnboundedSender<Option<Box<dyn WriteJob>>>);
 
 impl WriteQueue {
     /// Queues a write and waits until it is committed or has failed. The length of the queue is not
-    /// limited, but each caller waits for its write, so the queue has at most one entry per waiting
-    /// caller.
+    /// limited, but it has at most one entry per caller, because each caller waits for its write.
     pub(crate) async fn perform_write<T: Send + 'static>(
         &self,
         operation: &'static str,
@@ -260,7 +259,8 @@ impl WriterThread {
         let mut taken = Vec::new();
         while queue.recv_many(&mut taken, MAX_BATCH).await > 0 {
             let is_end = taken.iter().any(Option::is_none);
-            // Writes after the end marker are dropped, which reports an error to their callers.
+            // Writes after the entry `None`, which ends the thread, are dropped. Their callers get
+            // an error.
             let jobs = taken.drain(..).map_while(|job| job);
             let batch: Vec<_> = jobs.filter(|job| !job.is_abandoned()).collect();
             if !batch.is_empty() {

@@ -45,8 +45,8 @@ pub(crate) struct LockedSession {
     pub(crate) messages: u64,
 }
 
-/// INSERT statements for rows of (key, position, message), each with its number of rows. They are
-/// sorted by that number, the largest first, so that many messages need few statements.
+/// Pairs of a number of rows and an INSERT statement for as many rows of (key, position, message).
+/// The largest number is first, so that many messages need few statements.
 type MessageInserts = LazyLock<[(usize, String); 4]>;
 
 static INSERT_MESSAGES: MessageInserts = LazyLock::new(|| message_insert_sql("messages (session"));
@@ -180,8 +180,8 @@ impl Transaction<'_> {
     }
 
     /// Returns the id of the unfinished run of a session, and the id of the instance that executes
-    /// the run (`None` unless the run is running). A session has at most one unfinished run.
-    /// Returns `None` if it has none.
+    /// it (`None` if the run is not running). A session has at most one unfinished run. Returns
+    /// `None` if it has none.
     pub(crate) async fn find_unfinished_run(
         &mut self,
         session: i64,

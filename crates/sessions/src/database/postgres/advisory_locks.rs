@@ -36,8 +36,8 @@ const KEEPALIVES: [(&str, &str); 3] = [
     ("tcp_keepalives_count", "4"),
 ];
 
-/// SQL condition that is true if some connection holds the advisory lock of `i`, a row of the table
-/// `instances`.
+/// SQL condition that is true if a connection holds the advisory lock of an instance. `i` is the
+/// row of the instance in the table `instances`.
 macro_rules! is_locked {
     () => {
         "EXISTS (SELECT 1 FROM pg_locks l
@@ -57,7 +57,7 @@ pub(super) struct AdvisoryLocks {
 struct SharedLockState {
     options: PgConnectOptions,
     claim: Mutex<Option<InstanceClaim>>,
-    /// The connection that holds the lock. `None` while the connection is lost.
+    /// The connection that holds the lock of this instance. `None` while the connection is lost.
     holder: AsyncMutex<Option<PgConnection>>,
     check_soon: Notify,
 }
@@ -181,8 +181,8 @@ impl SharedLockState {
             *holder = None;
             let lock_key = lock_mutex(&self.claim).as_ref().map(|claim| claim.lock_key);
             let Some(lock_key) = lock_key else { continue };
-            // `relock` fails until the server has detected the loss of the old connection, which
-            // holds the lock until then.
+            // The server releases the lock of the lost connection only when it detects the loss.
+            // `relock` fails until then.
             let relock = async {
                 let mut connection = self.connect().await?;
                 let is_locked = try_lock(&mut connection, lock_key).await?;

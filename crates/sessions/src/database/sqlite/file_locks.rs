@@ -94,8 +94,8 @@ impl InstanceLocks for FileLocks {
         id: &str,
     ) -> Result<bool, DatabaseError> {
         const REMOVE: &str = "DELETE FROM instances WHERE id = $1";
-        // An instance that is dead here is still dead at the deletion of its row: a lock file is
-        // locked only when it is created, so a dead instance cannot become alive again.
+        // A dead instance cannot become alive again before its row is deleted, because a lock file
+        // is locked only when it is created.
         let is_dead = self.is_unlocked(id).map_err(database_error)?;
         if is_dead {
             connection.execute(REMOVE, values![id]).await?;
