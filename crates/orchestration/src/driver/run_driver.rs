@@ -452,8 +452,8 @@ impl RunDriver {
         has_changed_tools
     }
 
-    /// Stores the run at a checkpoint. Returns `true` if no store is configured. If storing fails,
-    /// publishes a warning and returns `false`.
+    /// Stores the run at a checkpoint. Returns `true` after success, and also if no store is
+    /// configured. If storing fails, publishes a warning and returns `false`.
     pub(super) async fn store_checkpoint(&self, run: &mut Run, point: Checkpoint) -> bool {
         let Some(checkpoints) = &self.agent.checkpoints else {
             return true;

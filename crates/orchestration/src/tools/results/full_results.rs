@@ -34,11 +34,11 @@ const RESERVED_TOKENS: u64 = 200;
 pub struct FullResult {
     /// Id of the tool use, with which the model requests the full result.
     id: String,
-    /// Number of messages that the conversation had when the result was stored. In the stored
-    /// messages, the full text follows this number of conversation messages.
+    /// Position of the full text among the messages of the conversation: the number of messages
+    /// that the conversation had when the result was stored.
     position: usize,
-    /// The full text as a message, or `None` if the text was removed. It is not serialized here: a
-    /// run stores its state with each checkpoint, but each message only once.
+    /// The full text as a message, or `None` if the text was removed. It is not serialized with the
+    /// run's state, which is stored at each checkpoint. A message is stored only once.
     #[serde(skip)]
     message: Option<Arc<Message>>,
 }
