@@ -331,8 +331,8 @@ struct ValueRedactor<'r> {
     redactor: &'r Redactor,
     known_only: bool,
     limits: RedactionLimits,
-    /// Number of bytes of texts and member names that the rest of the copy may contain:
-    /// [`RedactionLimits::total`] minus the bytes that the copy already has.
+    /// Number of bytes of texts and member names that may still be added to the copy without
+    /// exceeding [`RedactionLimits::total`].
     left: usize,
 }
 

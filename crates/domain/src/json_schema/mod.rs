@@ -219,9 +219,9 @@ fn remove_unsupported_patterns(schema: &Value) -> Option<Value> {
                     let before = patterns.len();
                     patterns.retain(|pattern, _| is_supported(pattern));
                     if patterns.len() < before {
-                        // Members that only a removed pattern allows must stay valid. The empty
-                        // pattern allows every name, so `additionalProperties` does not reject
-                        // these members.
+                        // The empty pattern, which matches every name, replaces a pattern that was
+                        // removed. Otherwise, `additionalProperties` would reject the members that
+                        // the removed pattern allowed.
                         patterns.entry("").or_insert(serde_json::json!({}));
                         removed = true;
                     }

@@ -108,8 +108,8 @@ impl ToolInput {
         }
     }
 
-    /// Converts a value for which `find_input_fault` returns `None`. `null` and blank strings
-    /// become the empty object.
+    /// Converts a value without a fault (see `find_input_fault`) to a tool input. `null` and blank
+    /// strings become the empty object.
     fn from_valid_value(value: Value) -> Self {
         match value {
             Value::Object(object) => object.into(),
