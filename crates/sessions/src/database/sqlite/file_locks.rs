@@ -54,8 +54,8 @@ impl FileLocks {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
             Err(error) => return Err(error),
         };
-        // The check tries a shared lock. With an exclusive lock, a check by another process at the
-        // same time would make a dead instance look alive.
+        // The check tries a shared lock. With exclusive locks, two processes that check at the same
+        // time would block each other, and a dead instance would look alive.
         match file.try_lock_shared() {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
