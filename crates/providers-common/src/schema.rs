@@ -56,14 +56,14 @@ use dialect_rules::DialectRules;
 /// schemas also the second.
 const MAX_PASSES: usize = 6;
 
-/// Message of the [`Change`] that [`compile`] reports for the root if even the last compiler
-/// pass changes the schema. The compiled schema then allows any object. None of the schemas in the
-/// property tests causes it.
+/// Message of the [`Change`] that [`compile`] reports if the schema still changes in the last
+/// allowed compiler pass. The compiled schema then allows any object. No schema in the property
+/// tests causes this change.
 pub const NO_STABLE_FORM: &str = "the schema has no stable form: any object is allowed";
 
-/// Message of the [`Change`] that is reported if one of several merged schemas, such as the members
-/// of an `allOf`, forbids properties of another one with `additionalProperties`. The merged schema
-/// allows these properties.
+/// Message of the [`Change`] for merged schemas, such as the members of an `allOf`, if
+/// `additionalProperties` of one schema restricts properties that another schema declares. The
+/// merged schema ignores this restriction.
 const OPENED: &str = "closed objects are opened for the properties of other schemas";
 
 /// Subset of JSON Schema that one provider API accepts. `dialect_rules.rs` lists the source of each
@@ -159,17 +159,17 @@ impl CompiledSchema<'_> {
             .filter(|change| change.kind.loses_enforcement())
     }
 
-    /// Returns the lossy changes of a tool's input schema that need a warning. Inputs are validated
-    /// before a call is executed, so constraints that are dropped or become description text need
-    /// none.
+    /// Returns the lossy changes of a tool's input schema that need a warning. Constraints that
+    /// were dropped or became description text need no warning, because the input of a call is
+    /// validated before the call is executed.
     pub fn lossy_input_changes(&self) -> impl Iterator<Item = &Change> {
         let is_described = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
         self.lossy_schema_changes()
             .filter(move |change| !is_described(change.kind))
     }
 
-    /// Returns the lossy changes without [`ChangeKind::Encoded`], because the decoder of an answer
-    /// restores values that are written as JSON text in a string.
+    /// Returns the lossy changes without [`ChangeKind::Encoded`], which [`restore_answer()`]
+    /// reverses: it parses the JSON text that the model wrote.
     pub fn lossy_changes_after_restore(&self) -> impl Iterator<Item = &Change> {
         self.lossy_schema_changes()
             .filter(|change| change.kind != ChangeKind::Encoded)

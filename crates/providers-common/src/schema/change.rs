@@ -52,8 +52,8 @@ pub fn list_changes<'c>(changes: impl Iterator<Item = &'c Change>) -> Option<Str
     (!listed.is_empty()).then(|| format!("{}{more}", listed.join("; ")))
 }
 
-/// Adds the warning `what` with the text `why`, which is usually a list of schema changes. Does
-/// nothing if `why` is `None`.
+/// Adds a warning that consists of the texts `what` and `why`. `why` is usually a list of changes.
+/// Does nothing if `why` is `None`.
 pub fn warn_schema_changes(what: &str, why: Option<String>, warnings: &mut Vec<Warning>) {
     if let Some(why) = why {
         let message = format!("{what}: {why}");

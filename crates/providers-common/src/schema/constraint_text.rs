@@ -4,9 +4,10 @@ use serde_json::Value;
 
 use super::keywords::{Map, SchemaMembers};
 
-/// Maximum number of bytes of JSON in the description of a constraint.
+/// Maximum number of bytes of a JSON value in the text that describes a constraint.
 const MAX_JSON_BYTES: usize = 1_000;
-/// Maximum number of bytes of a name or an address in the description of a constraint.
+/// Maximum number of bytes of other content of the schema, such as a property name or a `$ref`, in
+/// the text that describes a constraint.
 const MAX_EXCERPT_BYTES: usize = 200;
 
 /// Returns a value as JSON on one line, truncated to `MAX_JSON_BYTES`.
@@ -14,7 +15,7 @@ pub(super) fn compact_json(value: &Value) -> String {
     truncate_text(value.to_string(), MAX_JSON_BYTES)
 }
 
-/// Returns a name or an address from the schema, truncated to `MAX_EXCERPT_BYTES`.
+/// Returns a text from the schema, such as a property name, truncated to `MAX_EXCERPT_BYTES`.
 pub(super) fn text_excerpt(text: &str) -> String {
     truncate_text(text.to_owned(), MAX_EXCERPT_BYTES)
 }

@@ -288,8 +288,8 @@ pub(super) fn limit_array_length(schema: &mut Map, count: usize) {
     schema.set("maxItems", existing.map_or(count, |it| it.min(count)));
 }
 
-/// Returns the JSON pointer of a subschema: the pointer `at` of the outer schema, then the keyword
-/// that contains the subschema, then the key `name` of the subschema there.
+/// Returns the JSON pointer of a subschema, such as `/properties/city`. `at` is the pointer of the
+/// outer schema, `keyword` contains the subschema, and `name` is the key of the subschema there.
 pub(super) fn child_pointer(at: &str, keyword: &str, name: &str) -> String {
     format!("{at}/{keyword}/{}", escape_pointer_name(name))
 }

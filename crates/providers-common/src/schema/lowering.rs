@@ -40,9 +40,9 @@ pub(super) fn lower_to_dialect(
     let mut lowering = SchemaLowering {
         rules,
         recursive: match rules.references {
-            // The dialect keeps references, also recursive ones. Only a definition that contains
-            // itself for the same value, for example in `allOf`, is inlined, because no provider
-            // accepts it.
+            // The dialect keeps references, also recursive ones. Only a definition that applies
+            // itself to the same value, such as a definition `a` with `allOf: [{$ref: a}]`, is
+            // inlined, because no provider accepts it.
             ReferenceRule::Keep => normal.cyclic_definitions(find_same_value_references),
             ReferenceRule::KeepFinite => normal.cyclic_definitions(collect_references),
             ReferenceRule::Inline => HashSet::new(),
@@ -194,8 +194,8 @@ impl SchemaLowering<'_, '_> {
         let name = def_name(&reference);
         let is_kept =
             self.rules.references != ReferenceRule::Inline && !self.recursive.contains(name);
-        // If no value is valid against the target, the reference is not kept. The caller then
-        // inlines the target, finds this out and omits the schema.
+        // A reference to a target without valid values is not kept. The caller then inlines the
+        // target and omits the schema, because no value is valid.
         if !is_kept || self.normal.find_def(&reference).is_none_or(rejects_all) {
             return None;
         }

@@ -17,14 +17,14 @@ const MAX_PARTS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct ExpandedSchema {
     pub(super) schema: Map,
-    /// References whose targets were merged.
+    /// Values of the `$ref` keywords whose targets were merged into the schema.
     pub(super) references: Vec<String>,
-    /// Keywords with values that could not be merged. Their text moves to the description.
+    /// Keywords whose values could not be merged. They become text in the description.
     pub(super) conflicts: Vec<(String, Value)>,
     /// Whether no value is valid against all merged schemas.
     pub(super) rejects_all: bool,
-    /// Whether `additionalProperties` of one schema was ignored where it excludes properties of
-    /// another one, because authors who combine schemas expect that all properties are allowed.
+    /// Whether the merge ignored `additionalProperties` of one schema that restricts properties of
+    /// another one. Authors who combine schemas expect that all properties are allowed.
     pub(super) is_opened: bool,
 }
 
@@ -178,8 +178,9 @@ fn intersect_types(ours: &[&str], theirs: &[&str]) -> Intersection {
     }
 }
 
-/// Returns a schema whose values must be valid against both `one` and `other`: one of the two if
-/// the other adds nothing, else an `allOf`, whose members are merged when that schema is converted.
+/// Returns a schema for values that are valid against both `one` and `other`. If both are equal or
+/// one of them is `{}`, returns the other one. Otherwise returns an `allOf` of both, whose members
+/// are merged when that schema is converted.
 fn join_with_all_of(one: &Value, other: &Value) -> Value {
     let is_any = |it: &Value| it.as_object().is_some_and(Map::is_empty);
     if one == other || is_any(other) {
@@ -191,8 +192,8 @@ fn join_with_all_of(one: &Value, other: &Value) -> Value {
     }
 }
 
-/// Intersects `properties` and `additionalProperties` of two schemas. Returns whether one schema's
-/// `additionalProperties` restrict properties of the other. That restriction is ignored.
+/// Intersects `properties` and `additionalProperties` of two schemas. Returns whether the function
+/// ignored `additionalProperties` of one schema that restricts properties of the other one.
 fn intersect_properties(ours: &mut Map, theirs: &Map) -> bool {
     let restricts = |schema: &Map, other: &Map| {
         let named = schema.get_object("properties");

@@ -44,8 +44,9 @@ impl NormalSchema {
     }
 
     /// Returns the names of the recursive definitions, which refer to themselves directly or
-    /// through others. Definitions on a path of references from one recursive definition to another
-    /// are included. `references` returns the references of a schema to follow.
+    /// through others. Definitions between two recursive ones are included: with the references
+    /// `a→a→b→c→c`, also `b`. `references` is a function that returns the `$ref` targets in a
+    /// schema.
     pub(super) fn cyclic_definitions(&self, references: fn(&Map) -> Vec<&str>) -> HashSet<String> {
         let mut targets: Edges<'_> = HashMap::new();
         let mut users: Edges<'_> = HashMap::new();
@@ -76,8 +77,8 @@ impl NormalSchema {
 /// A directed graph of definitions: each name with the names that its edges lead to.
 type Edges<'n> = HashMap<&'n str, Vec<&'n str>>;
 
-/// Returns the names from which no path leads to a cycle. `reversed` has the same edges as `edges`
-/// in the other direction.
+/// Returns the names of the definitions that are not part of a cycle and do not lead to one.
+/// `reversed` contains the edges of `edges` in the opposite direction.
 fn acyclic_definitions<'n>(edges: &Edges<'n>, reversed: &Edges<'n>) -> HashSet<&'n str> {
     let mut open: HashMap<&str, usize> = edges.iter().map(|(name, to)| (*name, to.len())).collect();
     let mut finite: Vec<&str> = edges.keys().copied().filter(|it| open[it] == 0).collect();
@@ -180,8 +181,8 @@ impl<'a> Normalizer<'a, '_> {
         listed.collect()
     }
 
-    /// Adds the converted `$ref` to the schema `out`. If the reference has no target, reports that
-    /// and adds the reference to the description instead, so that any value is allowed.
+    /// Adds the converted `$ref` to the schema `out`. If the reference cannot be resolved, reports
+    /// a change and adds the reference to the description instead, so that any value is allowed.
     fn normalize_reference(&mut self, reference: &str, out: &mut Map, at: &str) {
         match resolve_reference(self.root, reference) {
             Ok((pointer, schema)) => {
@@ -221,10 +222,10 @@ impl<'a> Normalizer<'a, '_> {
     }
 }
 
-/// Returns the JSON pointer in `root` to which `reference` refers, and the schema there. If there
-/// is none, returns the kind of the change to report and the reason. Only JSON pointers are
-/// resolved, in this document and in the one with the `$id` of `root`. The bare name of a
-/// definition is a common mistake and counts as a pointer to the definition.
+/// Returns the JSON pointer that a `$ref` contains, and the schema at this pointer in `root`. If
+/// there is none, returns the kind of the change to report and the reason. References to other
+/// documents are not resolved, unless the document is `root` itself, by its `$id`. The bare name of
+/// a definition is a common mistake and counts as a pointer to the definition.
 fn resolve_reference<'a>(
     root: &'a Value,
     reference: &str,

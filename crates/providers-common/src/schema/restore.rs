@@ -16,15 +16,15 @@ use super::{
 /// nested alternatives, which could take exponential time. One unit of work is roughly the visit of
 /// one JSON value.
 const MIN_WORK: usize = 500_000;
-/// Variable part of the work budget: number of units of work that each JSON value of the answer
-/// adds to [`MIN_WORK`].
+/// Variable part of the work budget: number of units that each JSON value in the answer adds to the
+/// constant part, [`MIN_WORK`].
 const PASSES: usize = 32;
 /// Maximum nesting depth at which an answer is converted. Deeper values stay unchanged.
 const MAX_DEPTH: usize = 64;
 /// Maximum number of schemas (`$ref` targets, `allOf` members and chosen alternatives) that are
 /// considered for one value of an answer. Further schemas are ignored.
 const MAX_SCHEMAS: usize = 64;
-/// Number of bytes of text for which one unit of the work budget is spent.
+/// Number of bytes of text that cost one unit of the work budget.
 const BYTES_PER_WORK: usize = 32;
 
 /// Reverses the effects of [`compile`](super::compile)`(original, dialect)` in an answer of the
@@ -136,7 +136,8 @@ struct AnswerRestorer<'n> {
 }
 
 impl<'n> AnswerRestorer<'n> {
-    /// Subtracts from the work budget. Returns `false` if the budget was used up before.
+    /// Subtracts `work` units from the work budget. Returns `false` if the budget was used up
+    /// before.
     fn spend_work_budget(&self, work: usize) -> bool {
         let left = self.work_left.get();
         self.work_left.set(left.saturating_sub(work));
@@ -163,7 +164,7 @@ impl<'n> AnswerRestorer<'n> {
         }
     }
 
-    /// Restores a value that all of `schemas` describe.
+    /// Restores a value to its original shape. All of `schemas` apply to the value.
     fn restore_value(&self, schemas: Vec<&'n Map>, mut value: Value, depth: usize) -> Value {
         if depth >= MAX_DEPTH || !self.spend_work_budget(schemas.len()) {
             return value;
@@ -213,8 +214,7 @@ impl<'n> AnswerRestorer<'n> {
         out
     }
 
-    /// Returns whether `value` is a null with which the model states that the optional key `key` is
-    /// absent.
+    /// Returns whether `value` is a null that stands for the absence of the optional key `key`.
     fn null_means_absent(
         &self,
         applied: &AppliedSchemas<'n>,
@@ -227,8 +227,8 @@ impl<'n> AnswerRestorer<'n> {
         }
         let schemas = applied.property_schemas(key);
         if schemas.is_empty() {
-            // No schema describes this key. If there are `properties`, the key belongs to another
-            // alternative or is additional, so its null means "absent".
+            // No schema describes this key. If the schemas list other `properties`, the key is an
+            // additional one or belongs to another alternative, so its null means "absent".
             applied.has_any_keyword(&["properties"])
         } else {
             !self.matches_schemas(schemas, value, false, depth + 1)

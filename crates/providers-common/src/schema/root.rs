@@ -20,7 +20,7 @@ use super::{
 
 /// Maximum nesting depth of `anyOf` and `oneOf` that is examined at the root.
 const MAX_DEPTH: usize = 8;
-/// Maximum number of schemas that are examined at the root, because nested alternatives multiply.
+/// Maximum number of schemas that are examined at the root. Nested `anyOf`s can contain very many.
 const MAX_STEPS: usize = 2_000;
 /// Maximum number of alternatives at the root that are united in one object; others are ignored.
 const MAX_ALTERNATIVES: usize = 256;
@@ -45,7 +45,7 @@ pub(super) fn empty_object_schema(rules: &DialectRules) -> Map {
 
 /// Returns two flags: whether a schema allows objects, and whether it allows values other than
 /// objects and null. A schema without constraints counts as an object. `steps` is the number of
-/// schemas that may still be examined; if none is left, or alternatives are nested more than
+/// schemas that may still be examined. If it is 0, or if alternatives are nested more than
 /// [`MAX_DEPTH`] levels deep, both flags are `true`.
 fn find_value_kinds(
     normal: &NormalSchema,
@@ -194,7 +194,7 @@ fn rename_illegal_keys(root: &mut Map, changes: &mut Vec<Change>) -> HashMap<Str
     for key in illegal {
         let legal = key.chars().map(|c| if is_legal_char(c) { c } else { '_' });
         let legal: String = legal.take(60).collect();
-        // For example, `filter[name]` becomes `filter_name`.
+        // `_` at both ends is removed: `filter[name]` becomes `filter_name`.
         let base = match legal.trim_matches('_') {
             "" => "key",
             base => base,

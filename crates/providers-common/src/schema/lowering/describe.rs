@@ -35,8 +35,8 @@ impl SchemaLowering<'_, '_> {
     }
 
     /// Returns a string schema that replaces `schema`, which the dialect cannot express: the model
-    /// writes the value as JSON text. The reported change names the value as `what` ("any value"),
-    /// the description as `sentence` ("Any JSON value").
+    /// writes the value as JSON text. The message of the reported change begins with `what`, such
+    /// as "any value". `sentence`, such as "Any JSON value", is added to the description.
     pub(super) fn json_text(&mut self, schema: &Map, at: &str, what: &str, sentence: &str) -> Map {
         let message = format!("{what} is written as JSON text");
         self.report_change(at, ChangeKind::Encoded, message);
@@ -68,7 +68,8 @@ impl SchemaLowering<'_, '_> {
     }
 
     /// Returns a replacement for a schema that exceeds a size limit. It keeps the type and the
-    /// description and lists the keys. The reported change names the limit as `excess`.
+    /// description and lists the keys. The message of the reported change begins with `excess`,
+    /// such as "too many properties".
     pub(super) fn truncated_schema(&mut self, schema: &Map, at: &str, excess: &str) -> Map {
         let message = format!("{excess}: the nested schema is not enforced");
         self.report_change(at, ChangeKind::Truncated, message);

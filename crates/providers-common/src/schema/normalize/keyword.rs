@@ -25,8 +25,8 @@ impl<'a> Normalizer<'a, '_> {
         let is_true = |keyword: &str| map.get(keyword) == Some(&Value::Bool(true));
         match (keyword, value) {
             ("$ref", Value::String(reference)) => self.normalize_reference(reference, out, at),
-            // These keywords are not copied. Definitions are normalized where they are referred to.
-            // `convert_nullable` reads `nullable`. The other keywords do not constrain values.
+            // These keywords are not copied. Other functions convert definitions, `nullable` and
+            // the flag `required`. The compiler ignores the remaining keywords.
             (
                 "$defs" | "definitions" | "nullable" | "$schema" | "$comment" | "$id" | "$anchor"
                 | "$dynamicAnchor" | "$vocabulary" | "$recursiveAnchor" | "$dynamicRef"

@@ -83,7 +83,8 @@ fn merge_properties(root: &Map, alternatives: &[Map]) -> Map {
         }
     }
     for (name, mut schemas) in found {
-        // If some alternatives lack the property, the schemas of the others must not restrict it.
+        // If an alternative lacks the property, the schemas of the other alternatives must not be
+        // added to the root's own schema of the property.
         let is_partial = schemas.len() < alternatives.len();
         let mut seen = Vec::new();
         schemas.retain(|schema| {
