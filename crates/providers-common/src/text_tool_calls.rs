@@ -127,8 +127,8 @@ impl CallRecoverySettings {
         self
     }
 
-    /// Sets the outcome of the request's tool choice and the warnings about the request.
-    /// [`recover_tool_calls`] emits both at the beginning of the answer.
+    /// Sets how the request's tool choice was applied (`outcome`), and the warnings about the
+    /// request. [`recover_tool_calls`] emits both at the beginning of the answer.
     pub(crate) fn with_tool_choice_outcome(
         mut self,
         outcome: ToolChoiceOutcome,
@@ -139,8 +139,8 @@ impl CallRecoverySettings {
         self
     }
 
-    /// Returns whether [`recover_tool_calls`] can return the stream unchanged: it would search for
-    /// no calls and emit no outcome or warning.
+    /// Returns whether [`recover_tool_calls`] can return its stream unchanged: there is no format
+    /// or tool to search for, and no outcome or warning to emit.
     fn leaves_stream_unchanged(&self) -> bool {
         let finds_nothing = self.forms.is_empty() || self.tools.is_empty();
         finds_nothing && self.outcome.is_none() && self.warnings.is_empty()

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{AnswerEvents, ToolUseIds};
 
-/// Converter of the calls in an answer's text into tool uses, event by event.
-/// [`recover_tool_calls`](super::recover_tool_calls) converts a whole stream with it.
+/// Converter of the events of one answer, which replaces tool calls in the text by tool uses.
+/// [`recover_tool_calls`](super::recover_tool_calls) applies it to a whole stream.
 ///
 /// If the input events are in an order that
 /// [`EventOrderChecker`](switchboard_domain::EventOrderChecker) allows, the output events are too.
@@ -38,8 +38,8 @@ struct TextPart {
     scanner: TextScanner,
     /// Provider states of this text part, which are emitted with its last output part.
     states: Vec<ProviderState>,
-    /// Index of the open part in the output that contains text of this part. `None` without such a
-    /// part.
+    /// Index of the output part to which the text of this part is added. `None` if no such output
+    /// part is open.
     index: Option<u32>,
 }
 
@@ -136,8 +136,8 @@ impl TextCallConverter {
                 | ModelEvent::PartState { index, .. }
                 | ModelEvent::PartFinished { index } = &mut other
                 {
-                    // The index of a part that was not started stays unchanged, so that
-                    // `ResponseAccumulator` reports the invalid event.
+                    // An event of a part that was never started is invalid. It keeps its index, and
+                    // `ResponseAccumulator` then reports the error.
                     *index = self.indices.get(index).copied().unwrap_or(*index);
                 }
                 other
@@ -155,7 +155,7 @@ impl TextCallConverter {
         }
     }
 
-    /// Emits `Started` with the outcome of the tool choice, followed by the warnings.
+    /// Emits `Started`, which states how the tool choice was applied (`outcome`), and the warnings.
     fn emit_start(
         &self,
         outcome: ToolChoiceOutcome,

@@ -69,7 +69,7 @@ struct PartialJsonCall {
 
 impl JsonCallReader<'_> {
     /// Reads JSON values after one another, with white space or separators between them. Stops
-    /// before the first value that is not a call. Fails if the first value already is not a call.
+    /// before the first value that is not a call. Fails if the first value is not a call.
     pub(crate) fn read_call_sequence(
         self,
         cursor: &mut Cursor<'_>,

@@ -23,7 +23,7 @@ pub(crate) fn ends_with_think_tag(text: &str) -> bool {
 
 /// Returns the length in bytes of the Markdown code or the quoted line at the beginning of a text.
 /// Code without an end extends to the end of the text. Returns `None` if the text begins with
-/// neither. `line_is_blank`: only white space precedes the text in its line.
+/// neither. `line_is_blank` is whether only white space precedes the text in its line.
 pub(crate) fn leading_code_or_quote_length(text: &str, line_is_blank: bool) -> Option<usize> {
     let mut lines = text.split_inclusive('\n');
     let line = lines.next()?;

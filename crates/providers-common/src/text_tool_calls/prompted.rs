@@ -41,7 +41,7 @@ const STOP: &str = "<tool_response";
 /// already has this number of stop sequences.
 const MAX_STOPS: usize = 4;
 
-/// Settings for tools that are described in the prompt and not in the request's tool list.
+/// Settings for requests that describe their tools in the prompt instead of the tool list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PromptedTools {
     /// Whether the server enforces a JSON Schema of the answer ([`ResponseFormat::JsonSchema`]). A
@@ -56,7 +56,7 @@ pub struct PromptedRequest {
     /// Request to send. It has no tools, tool uses or tool results. If the server enforces schemas,
     /// the response format of the request may be a schema that requires or allows a call.
     pub request: ChatRequest,
-    /// Outcome of the tool choice.
+    /// Treatment of the request's tool choice, such as `Emulated`.
     /// [`recover_tool_calls`](crate::text_tool_calls::recover_tool_calls) reports it in `Started`.
     pub outcome: ToolChoiceOutcome,
     /// Settings for [`recover_tool_calls`](crate::text_tool_calls::recover_tool_calls), with the
@@ -144,7 +144,8 @@ impl PromptedTools {
                 name: SCHEMA_NAME.to_owned(),
                 schema: schema::call_schema(offered, None),
             },
-            // A required call is not an answer, so the requested format of answers does not apply.
+            // The model must write a tool call, so the format that the request sets for answers
+            // does not apply.
             (true, false) => ResponseFormat::Text,
             (false, true) if let ResponseFormat::JsonSchema { name, schema } = format => {
                 ResponseFormat::JsonSchema {
@@ -221,7 +222,7 @@ pub fn has_tools_or_calls(request: &ChatRequest) -> bool {
 }
 
 /// Converts the calls and results in the history of a request into text, as
-/// [`PromptedTools::prepare_request`] does, and leaves the rest of the request unchanged. For
+/// [`PromptedTools::prepare_request`] does, and leaves the rest of the request unchanged. Used by
 /// adapters that constrain the next call themselves.
 pub fn convert_tool_history_to_text(request: &ChatRequest) -> ChatRequest {
     ChatRequest {

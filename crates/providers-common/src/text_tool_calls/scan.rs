@@ -11,9 +11,9 @@ use super::{
     markdown::{ends_with_think_tag, leading_code_or_quote_length, leading_reasoning_length},
 };
 
-/// Maximum number of bytes that are searched again after an attempt to read a call has failed. If
-/// the attempt read more bytes, the search continues after them, so that the same text is not read
-/// again and again.
+/// Maximum number of bytes that are searched again after an attempt to read a call has failed.
+/// After a longer attempt, the search continues at its end, because repeated searches of a long
+/// text would be slow.
 const MAX_REREAD: usize = 512;
 
 /// A piece of an answer's text: plain text or a tool call.
@@ -23,17 +23,17 @@ pub(crate) enum ScannedPiece {
     Call(FoundCall),
 }
 
-/// Searcher of an answer's text for tool calls, while the text arrives in pieces.
+/// Scanner that searches a text part of an answer for tool calls, while the text arrives in pieces.
 ///
 /// Text before the first marker of a call, such as `<tool_call>`, is emitted as it arrives. The
 /// text from there on is buffered until it ends, and then searched for calls.
 #[derive(Debug)]
 pub(crate) struct TextScanner {
     recovery: CallRecoverySettings,
-    /// Whether the answer has a text part before this one.
+    /// Whether the answer has a text part before the scanned one.
     follows_text: bool,
     text: String,
-    /// Number of bytes of this text that were emitted.
+    /// Number of bytes of the scanned text that were emitted.
     emitted: usize,
     /// Position of the first marker that may begin a call, such as `<tool_call>`. Without a marker,
     /// this is the end of the received text.
@@ -49,14 +49,14 @@ struct TextPosition {
     line_is_blank: bool,
     /// Last character before this position that is not white space.
     before: Option<char>,
-    /// Whether only white space and separators, such as `;`, follow the last call before this
+    /// Whether only white space and separators, such as `;`, are between the last call and this
     /// position.
     after_call: bool,
     /// Whether the answer has text before this position, not counting reasoning and calls.
     has_text: bool,
 }
 
-/// Consecutive calls that a text contains in one format, with their byte range.
+/// Consecutive tool calls in a text, all in the same format, with their byte range.
 struct CallSequence {
     range: Range<usize>,
     calls: Vec<FoundCall>,

@@ -15,9 +15,9 @@ use crate::{
 /// A [`ChatModel`] that wraps another one and converts the tool calls that the wrapped model writes
 /// as text into tool uses.
 ///
-/// For servers that run local models behind a vendor's API: llama.cpp offers Anthropic's and
-/// OpenAI's APIs, and a model without a tool template writes its calls as text. The adapters of
-/// Chat Completions and Ollama have their own settings for this.
+/// Needed for servers that run local models behind a vendor's API, such as llama.cpp. There, a
+/// model without a tool template writes its calls as text. The adapters of Chat Completions and
+/// Ollama have their own settings for this.
 ///
 /// ```
 /// use std::sync::Arc;

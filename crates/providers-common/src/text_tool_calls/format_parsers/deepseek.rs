@@ -11,7 +11,7 @@ const CALLS_END: &str = "<｜tool▁calls▁end｜>";
 pub(super) const CALL_BEGIN: &str = "<｜tool▁call▁begin｜>";
 const CALL_END: &str = "<｜tool▁call▁end｜>";
 const SEPARATOR: &str = "<｜tool▁sep｜>";
-/// Word that `DeepSeek` V3 and R1 write before `<｜tool▁sep｜>`, where V3.1 writes the tool's name.
+/// Word before `<｜tool▁sep｜>` in a call of `DeepSeek` V3 or R1. V3.1 writes the tool's name there.
 const KIND: &str = "function";
 
 pub(super) fn read_calls(

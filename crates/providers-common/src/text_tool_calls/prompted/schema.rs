@@ -30,8 +30,8 @@ pub(super) fn compact_schema(schema: &Value) -> Value {
     schema
 }
 
-/// Returns the schema that constrains an answer to a call of one of `tools` or, if `answer` is a
-/// schema, to a call or an answer that matches it.
+/// Returns a schema for an answer that must be a call of one of `tools`. If `answer` is a schema,
+/// an answer that matches it is valid too.
 ///
 /// A schema with references to its own parts moves to `$defs`, because a reference such as `#/…`
 /// starts at the root of the whole schema.
