@@ -28,7 +28,7 @@ impl ToolMapping {
         self.names = Some(names).filter(ToolNames::has_aliases);
     }
 
-    /// Adds a tool whose schema was converted to the subset of JSON Schema `dialect`.
+    /// Adds a tool whose schema was converted to `dialect`, a subset of JSON Schema.
     /// [`input_restorer`](Self::input_restorer) then restores the inputs of its calls.
     pub fn add_tool(&mut self, tool: &ToolDefinition, dialect: Dialect) {
         let restorer = JsonShapeRestorer::new(&tool.input_schema, dialect);
@@ -89,7 +89,7 @@ impl JsonShapeRestorer {
         }))
     }
 
-    /// Returns whether added text is buffered until it is complete.
+    /// Returns whether [`push`](Self::push) buffers text instead of returning it.
     pub fn is_buffering(&self) -> bool {
         self.0.is_some()
     }

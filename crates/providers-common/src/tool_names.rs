@@ -11,12 +11,12 @@ use std::{
 use sha2::{Digest as _, Sha256};
 use switchboard_domain::{ChatRequest, Part, ToolChoice};
 
-/// Lengths, in hexadecimal digits, of the hash at the end of an alias, which replaces a tool name
-/// that the provider does not accept. A longer hash is used only if the alias with the shorter hash
+/// Numbers of hexadecimal digits that the hash in an alias may have, such as 8 in `a_b_c14cddc0`,
+/// the alias of the tool name `a/b`. A longer hash is used only if the alias with the shorter hash
 /// is the name of another tool.
 const HASH_DIGITS: [usize; 4] = [8, 16, 32, 64];
-/// Beginning of the alias for a tool name that consists only of `_` and of characters that the
-/// provider does not accept.
+/// Beginning of the alias of a tool name such as `工具`, in which the provider accepts no character
+/// except `_`. The hash follows.
 const DEFAULT_NAME: &str = "tool";
 
 /// Rule for the tool names that a provider API accepts: ASCII letters, digits, `_` and `-`.

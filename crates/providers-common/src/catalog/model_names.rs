@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::PROVIDERS;
 
-/// Pairs of a vendor name in a gateway's model ids and the catalog's name of that provider. Vendors
-/// for which both names are equal are not listed.
+/// Vendor names in the model ids of gateways, such as `google` in `google/gemini-2.5-pro`, each
+/// with the catalog's name of the provider. Vendors whose two names are equal are not listed.
 const VENDORS: [(&str, &str); 4] = [
     ("google", "gemini"),
     ("mistralai", "mistral"),

@@ -28,8 +28,8 @@ pub(super) fn find_rows_by_prefix(
     lines.filter(move |line| row_key(line).starts_with(&prefix))
 }
 
-/// Returns the source of the catalog's data and its version, such as `litellm 1.109.1`. The comment
-/// line that begins with `# source: ` contains it.
+/// Returns the source and version of the catalog's data, such as `litellm 1.109.1`. The table
+/// states them in a comment line that begins with `# source: `.
 pub fn data_source() -> &'static str {
     let mut lines = MODELS.lines();
     lines

@@ -24,7 +24,8 @@ pub trait SingleAttemptModel: Clone + Send + Sync + 'static {
 }
 
 /// Sends a request to a model and repeats a failed request within the [`RetryPolicy`]. After the
-/// first event with output for the user ([`ModelEvent::shows_output`]), it is not repeated.
+/// first event with output for the user ([`ModelEvent::shows_output`]), the request is not
+/// repeated.
 ///
 /// An attempt may fail before its answer, or in the middle of it: the connection breaks or stalls,
 /// the answer ends early, is empty or cannot be read, or the provider reports an error within it.
@@ -65,7 +66,8 @@ pub async fn stream_with_retry<M: SingleAttemptModel>(
 struct AnswerAttempts<M> {
     model: M,
     request: ChatRequest,
-    /// Counter of attempts. `None` if no retry may follow: after output or a complete answer.
+    /// Counter of the request's attempts. `None` if no retry is allowed, because the answer has
+    /// already shown output or is complete.
     counter: Option<AttemptCounter>,
     step: AttemptState,
 }
@@ -109,8 +111,8 @@ impl<M: SingleAttemptModel> AnswerAttempts<M> {
         }
     }
 
-    /// Prepares the next attempt and returns the event that announces the pause before it. Returns
-    /// `error` as the error if no further attempt is allowed.
+    /// Prepares a retry after `error` and returns the event that announces the pause before the
+    /// retry. Fails with `error` if no retry is allowed.
     fn schedule_retry(&mut self, error: ModelError) -> Result<ModelEvent, ModelError> {
         let Some(attempts) = &mut self.counter else {
             return Err(error);

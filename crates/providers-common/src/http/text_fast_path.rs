@@ -4,9 +4,9 @@
 use serde_json::Value;
 use switchboard_domain::ModelEvent;
 
-/// Maximum number of consecutive frames that the comparison fails to convert. After that, all
-/// frames go to the decoder. Some servers write a new number or time into each frame, so a
-/// comparison with the last frame never succeeds.
+/// Maximum number of consecutive text frames that the fast path cannot convert. The decoder then
+/// converts all further frames. On some servers the fast path never succeeds, because each frame
+/// contains a new number or time.
 const MAX_DIFFERENT: u8 = 16;
 
 /// Converter of stream frames, such as SSE events, that differ from the last decoded frame only in
@@ -22,8 +22,7 @@ pub(super) struct TextDeltaFastPath {
     /// Event of the last decoded frame, with an empty text. `None` if the next frames cannot be
     /// compared with that frame, for example because it had several events.
     event: Option<ModelEvent>,
-    /// Number of text and reasoning frames that went to the decoder since a comparison last
-    /// succeeded.
+    /// Number of consecutive text and reasoning frames that the fast path could not convert.
     different: u8,
 }
 
@@ -34,8 +33,8 @@ impl TextDeltaFastPath {
         let event = self.event.as_ref()?;
         let literal = data.strip_prefix(self.before.as_str())?;
         let literal = literal.strip_suffix(self.after.as_str())?;
-        // The frames may differ only in one whole JSON string, so that the rest has the same
-        // meaning.
+        // The text that differs must be one complete JSON string. Otherwise the rest of the frame
+        // could have another meaning.
         let text: String = serde_json::from_str(literal).ok()?;
         if text.is_empty() || name != self.name {
             return None;

@@ -82,7 +82,8 @@ pub struct HttpAnswer {
     context: ResponseErrorContext,
 }
 
-/// Data of an HTTP response for errors in its body: status, request id and secrets to redact.
+/// Status and request id of an HTTP response, which are added to errors that its body reports. Also
+/// contains the secrets to redact in these errors.
 #[derive(Debug, Clone)]
 pub struct ResponseErrorContext {
     status: u16,

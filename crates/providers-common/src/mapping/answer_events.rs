@@ -14,8 +14,8 @@ pub struct AnswerEvents {
 }
 
 impl AnswerEvents {
-    /// Creates the emitter for one answer. `tool_choice` and `warnings` result from the mapping of
-    /// the request.
+    /// Creates the emitter for one answer. `tool_choice` states how the request's tool choice was
+    /// applied, and `warnings` state what was changed or dropped in the request.
     pub fn new(tool_choice: ToolChoiceOutcome, warnings: Vec<Warning>) -> Self {
         Self {
             tool_choice,

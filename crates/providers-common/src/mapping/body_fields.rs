@@ -48,10 +48,9 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
         }
     }
 
-    /// Serializes a field together with the value that `extra` has for it. A list in `extra` adds
-    /// its elements to the list of the field. An object adds its members to the object of the
-    /// field, and members that both objects have are merged in the same way. In all other cases,
-    /// the value in `extra` replaces the field.
+    /// Serializes a field, merged with the value of the same field in `extra`. If both values are
+    /// lists, the new elements of `extra` are appended. If both are objects, their members are
+    /// merged in the same way. In all other cases, the value in `extra` replaces the field.
     pub fn put_merged_field<T: Serialize>(
         &mut self,
         name: &'static str,
@@ -66,8 +65,8 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
         self.map.serialize_entry(name, &value)
     }
 
-    /// Serializes a field whose list already includes the elements of the list in `extra`. If the
-    /// value in `extra` is not a list, it replaces the field.
+    /// Serializes a list field such as `tools`. `value` already contains the elements that `extra`
+    /// has for this field. If the value in `extra` is not a list, it replaces the field.
     pub fn put_merged_list<T: Serialize>(
         &mut self,
         name: &'static str,

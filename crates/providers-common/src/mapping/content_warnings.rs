@@ -2,7 +2,7 @@
 
 use switchboard_domain::{Media, Part, ToolContent, Warning, WarningKind};
 
-/// Collector of the warnings about a conversation.
+/// Collector of warnings about message parts that are sent in another form or dropped.
 #[derive(Debug)]
 pub struct ContentWarnings<'m> {
     warnings: &'m mut Vec<Warning>,

@@ -30,7 +30,7 @@ impl<'a> JoinedText<'a> {
         self.push(separator, other.0);
     }
 
-    /// Inserts `prefix` at the start.
+    /// Inserts `prefix` at the start of the text.
     pub fn prepend(&mut self, prefix: &str) {
         self.0.to_mut().insert_str(0, prefix);
     }

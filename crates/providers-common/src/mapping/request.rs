@@ -48,8 +48,8 @@ pub fn requested_schema<'a>(
 /// Returns the names of the tools of which the model must call one, without duplicates. An empty
 /// list allows all tools. Returns `None` if no call is required.
 ///
-/// `server_tools` is called with a tool name, and returns whether the provider itself runs the
-/// tool. Called with `None`, it returns whether the provider runs any tool.
+/// `server_tools` is a function that returns whether the provider itself runs the tool with the
+/// given name. For `None`, it returns whether the provider runs any tool.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] for `field` if the choice allows no tool or names
 /// an undeclared one.

@@ -35,8 +35,8 @@ struct SharedClient<C> {
     chat_request_target: Mutex<Option<ChatTarget>>,
 }
 
-/// Cached target of a chat request, after the three properties that decide it: the path, the format
-/// of a streamed answer, and whether the answer is streamed.
+/// Cached target of a chat request. The first three elements are its key: the path, the format of a
+/// streamed answer, and whether the answer is streamed.
 type ChatTarget = (Cow<'static, str>, StreamFormat, bool, Arc<RequestTarget>);
 
 /// A model in a server's list of models.

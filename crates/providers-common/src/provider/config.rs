@@ -40,7 +40,7 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     /// Returns the base address of the server.
     fn base_url(&self) -> &str;
 
-    /// Returns the address of `path` on the server.
+    /// Returns the URL of `path` on the server, such as `https://api.openai.com/v1/models`.
     fn endpoint(&self, path: &str) -> String;
 
     /// Returns the headers of every request, credentials included.

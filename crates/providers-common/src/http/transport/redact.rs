@@ -7,10 +7,10 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
-/// Returns a redactor of the secrets of a request: the secret headers, the password and the secret
-/// parameters of the address. In an address without a password, the user name is secret.
+/// Creates a redactor for the secrets of a request: its secret headers, and the password and the
+/// secret query parameters of its URL. In a URL without a password, the user name is secret.
 pub(super) fn build_redactor(url: &Url, headers: &HeaderMap) -> Redactor {
-    // In `Bearer …` and `Basic …`, only the part after the space is secret.
+    // In a header value such as `Bearer …` or `Basic …`, only the part after the space is secret.
     let secrets = headers
         .values()
         .filter(|value| value.is_sensitive())

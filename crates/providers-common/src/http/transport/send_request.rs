@@ -34,7 +34,8 @@ pub(super) struct CheckedRequest<'a> {
 enum OpenedResponse {
     /// Successful response and the first piece of its body, which is `None` for an empty body.
     Success(reqwest::Response, Option<Bytes>),
-    /// Failed response. With a successful status, the text states why the response has failed.
+    /// Failed response. The text is the reason why its body cannot be used, such as an unexpected
+    /// media type, or `None` if only the HTTP status shows the failure.
     Failure(reqwest::Response, Option<String>),
 }
 
