@@ -65,7 +65,8 @@ impl ServerTool {
         Self::Raw(RawServerTool { declaration, betas })
     }
 
-    /// Returns the name by which the model calls the tool, or "" for a raw tool without a name.
+    /// Returns the name by which the model calls the tool. Returns "" if a JSON declaration has no
+    /// `name`.
     pub fn name(&self) -> &str {
         match self {
             Self::WebSearch(_) => "web_search",

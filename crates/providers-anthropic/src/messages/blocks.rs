@@ -23,8 +23,8 @@ pub(crate) enum OpenBlock {
         input: Option<Value>,
         restorer: JsonShapeRestorer,
     },
-    /// A block for which the domain has no type of message part, such as a call of a server tool.
-    /// It becomes one opaque part when it is complete.
+    /// A block without its own part type in the domain, such as a call of a server tool. It becomes
+    /// one opaque part when it is complete.
     Opaque {
         block: JsonObject,
         input: String,
@@ -33,8 +33,8 @@ pub(crate) enum OpenBlock {
     Ignored,
 }
 
-/// Emits the citations of a text part as its provider state, which later requests to every model of
-/// the provider send back. Emits nothing without citations.
+/// Emits the citations of a text part as the provider state of the part. Later requests to any
+/// model of the provider contain this state. Emits nothing without citations.
 pub(crate) fn emit_citations(
     model: &ModelId,
     part: u32,
@@ -85,9 +85,9 @@ pub(crate) fn apply_unknown_delta(block: &mut JsonObject, delta: JsonObject) {
     }
 }
 
-/// Converts a block for which the domain has no type of message part into an opaque part. Every
-/// model of the provider accepts this part in later requests. `input` is the streamed input of a
-/// tool call as JSON text, or "".
+/// Converts a block, such as a call of a server tool, to an opaque part, because the domain has no
+/// other part for it. Every model of the provider accepts this part in later requests. `input` is
+/// the streamed input of a tool call as JSON text, or "".
 pub(crate) fn to_opaque_part(model: &ModelId, mut block: JsonObject, input: &str) -> Part {
     if let Ok(Value::Object(input)) = serde_json::from_str(input) {
         block.insert("input".to_owned(), Value::Object(input));

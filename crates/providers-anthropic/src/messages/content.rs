@@ -24,8 +24,8 @@ pub(crate) const SIGNATURE: &str = "signature";
 pub(crate) const REDACTED: &str = "redacted";
 /// Key of the citations in the provider state of a text part.
 pub(crate) const CITATIONS: &str = "citations";
-/// Value of `Opaque::kind` for the part that stores the container of the code execution tool. In
-/// the API, the container is a field of the request and of the response.
+/// Value of `Opaque::kind` for the part that stores the id of the code execution container. The API
+/// has no block for it: the container is a field of the request and of the response.
 pub(crate) const CONTAINER: &str = "container";
 
 /// A converter of message parts to content blocks. It collects warnings about changed or dropped

@@ -83,8 +83,8 @@ impl ThinkingFields {
     }
 }
 
-/// Maps [`ChatRequest::reasoning`] to thinking fields. A request without it has no thinking fields,
-/// so the API's default applies.
+/// Maps [`ChatRequest::reasoning`] to thinking fields. A request without a reasoning effort has no
+/// thinking fields, so the API's default applies.
 ///
 /// `continues_without_thinking` means that the model continues its last turn, and that the
 /// conversation lacks the thinking at the start of that turn. The API then refuses thinking with a

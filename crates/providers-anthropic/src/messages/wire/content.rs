@@ -62,8 +62,8 @@ pub enum Block<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
-    /// A block of an earlier answer for which the domain has no type of message part, such as a
-    /// call of a server tool. It is sent back unchanged.
+    /// A block of an earlier answer without its own part type in the domain, such as a call of a
+    /// server tool. It is sent back unchanged.
     #[serde(untagged)]
     Native(&'a Value),
 }

@@ -103,7 +103,7 @@ pub struct UsageReport {
     /// Number of answer tokens, including thinking.
     #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub output_tokens: Option<u64>,
-    /// Breakdown of the answer tokens: thinking tokens.
+    /// Breakdown of the answer tokens: how many were used for thinking.
     #[serde(deserialize_with = "deserialize_lenient_object")]
     pub output_tokens_details: Option<OutputDetails>,
     /// Number of server tool requests, summed over the fields `web_search_requests`,
@@ -150,7 +150,7 @@ impl<'de> Deserialize<'de> for ServerToolUse {
     }
 }
 
-/// Breakdown of the answer tokens: thinking tokens.
+/// Breakdown of the answer tokens: how many were used for thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct OutputDetails {
