@@ -23,7 +23,7 @@ pub struct Profile {
     pub auth: AuthHeader,
     /// Role of messages with instructions.
     pub instructions_role: InstructionsRole,
-    /// Field with the maximum number of output tokens.
+    /// Request field that limits the number of output tokens.
     pub max_tokens_field: MaxTokensField,
     /// Field that carries [`Sampling::seed`](switchboard_domain::Sampling::seed).
     pub seed_field: SeedField,
@@ -161,7 +161,7 @@ impl Profile {
             streams_schemas: true,
             reasoning_control: ReasoningControl::Effort,
             reasoning_replay: ReasoningReplay::Never,
-            // OpenAI's limit, because the server may be a proxy that forwards requests to OpenAI.
+            // This is OpenAI's limit. The server may be a proxy that forwards requests to OpenAI.
             tool_ids: ToolCallIdRule::MaxLength(40),
             result_media: false,
             typed_answers: false,

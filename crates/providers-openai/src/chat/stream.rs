@@ -47,8 +47,8 @@ pub struct ChatDecoder {
     /// Whether the answer may end without a `finish_reason`. True for bodies without streaming.
     finish_reason_optional: bool,
     done: bool,
-    /// Whether any chunk contained `choices` with index 0. Other alternative answers are not read,
-    /// so a response body without this one is an error.
+    /// Whether any chunk contained the alternative answer with index 0. Only this alternative is
+    /// read. A response body without it is an error.
     has_choice: bool,
     has_other_choices: bool,
     chunk: u64,
@@ -340,9 +340,9 @@ impl WireDecoder for ChatDecoder {
     }
 
     fn is_decoder_state_unchanged(&self) -> bool {
-        // Later text frames may bypass the decoder only if they do not change its state. They
-        // change it while a tool call or reasoning blocks are open, or while the restorer buffers
-        // text.
+        // Later text frames may be converted without the decoder only if they would not change its
+        // state. They change it while a tool call or reasoning blocks are open, or while the
+        // restorer buffers text.
         !self.done
             && !self.calls.has_current_call()
             && self.details.is_empty()

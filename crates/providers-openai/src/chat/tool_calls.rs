@@ -19,8 +19,8 @@ use super::wire::{FunctionDelta, ToolCallDelta};
 /// reasoning of Gemini models. Later requests must send the same values with the same call.
 pub(crate) const STATE_FIELDS: [&str; 2] = ["extra_content", "provider_specific_fields"];
 
-/// Maximum number of recent calls among which the call of a streamed piece is searched. Earlier
-/// calls are not searched, so that the total time is linear in the number of calls.
+/// Maximum number of recent calls that are compared with a streamed piece, to find the call that
+/// the piece belongs to. The limit keeps the total time linear in the number of calls.
 const MAX_SEARCHED: usize = 256;
 
 /// Tool calls of one answer, assembled from streamed pieces.
@@ -255,10 +255,10 @@ impl CallAssembler {
             };
             return Some((at, kind));
         }
-        // The piece has the name of `call`, but not its id. It starts a new call in three cases:
-        // `call` also has a piece in this chunk, the input of `call` is complete and the piece has
-        // arguments, or the ids differ. Different ids are ignored while the input of `call` is
-        // incomplete, because some servers send a new id in each chunk.
+        // The piece has the name of `call`, but not its id. The piece starts a new call in three
+        // cases: this chunk already had a piece of `call`, the input of `call` is complete and the
+        // piece has arguments, or the ids differ. Different ids are ignored while the input of
+        // `call` is incomplete, because some servers send a new id in each chunk.
         let is_in_same_chunk = call.chunk == chunk;
         let follows_complete = is_complete && !piece.arguments.is_empty();
         let is_within_input = call.json.has_json_started() && !is_complete;

@@ -89,8 +89,8 @@ struct AssistantTurn<'a> {
     /// Reasoning items that are added together with the next item. The API refuses them alone:
     /// "'reasoning' was provided without its required following item".
     waiting: Vec<Item<'a>>,
-    /// Ids of the reasoning items of this message that are sent. The id of a later item is sent
-    /// only if the reasoning item that it requires (`after`) is in this list.
+    /// Ids of the sent reasoning items of this message. A later item is sent with its id only if
+    /// this list contains the reasoning item that the API requires with it (`ItemState::after`).
     reasoning_ids: Vec<&'a str>,
     /// Separator before text that is appended to the text of the last input item.
     separator: &'static str,

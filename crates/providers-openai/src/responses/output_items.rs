@@ -33,8 +33,8 @@ impl<'a> ItemAddress<'a> {
     }
 }
 
-/// Maximum number of recent items among which the item of an event is searched. Earlier items are
-/// not searched, so that the total time is linear in the number of items.
+/// Maximum number of recent items that are compared with an event, to find the item that the event
+/// refers to. The limit keeps the total time linear in the number of items.
 const MAX_SEARCHED: usize = 256;
 
 /// Content of an output item that is streamed in pieces, such as a text. The number is the index of
@@ -80,8 +80,9 @@ pub(crate) struct OutputItems {
     ids: ToolUseIds,
     tool_mapping: ToolMapping,
     list: Vec<Item>,
-    /// Indexes in `list` of calls that ended without a status. They are known to be complete when
-    /// the next item starts. If the answer ends before that, they may be incomplete.
+    /// Indexes in `list` of calls that ended without a status, such as `completed`. The start of
+    /// another item shows that their input is complete. If the answer ends first, it may be
+    /// incomplete.
     ended_calls: Vec<usize>,
     /// Id of the last reasoning item. Items that start later store this id in `after`.
     reasoning_id: Option<String>,
@@ -94,14 +95,15 @@ struct Item {
     id: Option<String>,
     index: Option<u64>,
     is_complete: bool,
-    /// Whether this call ended without a status. It is known to be complete when the next item
-    /// starts.
+    /// Whether this call ended without a status, such as `completed`. The start of another item
+    /// then shows that its input is complete.
     has_ended: bool,
     /// Id of the last reasoning item before this item. A later request that contains the id of this
     /// item must also contain that reasoning item.
     after: Option<String>,
-    /// Emitted message parts: one per text or refusal of a message, or the only part of a reasoning
-    /// item or call. A call has no part until the name of the tool is known.
+    /// Message parts that were emitted for the item. A message has one part for each text or
+    /// refusal. A reasoning item or a call has one part. A call has none until the tool's name is
+    /// known.
     parts: Vec<EmittedPart>,
     /// Contents of this reasoning item or call that were already emitted. If the server sends the
     /// whole text again at the end of the item, that text is ignored.
@@ -230,7 +232,7 @@ impl OutputItems {
     }
 
     /// Adds streamed text to one content of the item at `address`. If no such item is open, starts
-    /// a new item. Arguments are then ignored, because a call needs the name of a tool.
+    /// a new item, except for arguments: they are ignored, because a call needs the name of a tool.
     pub(crate) fn add_content(
         &mut self,
         address: ItemAddress<'_>,

@@ -87,14 +87,15 @@ impl ReasoningSummary {
 pub struct WireRequest<'a> {
     /// Request body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// Outcome of the request's tool choice: native, emulated or relaxed.
+    /// Treatment of the tool choice: sent as it is, emulated by the adapter, or not enforced.
     pub tool_choice: ToolChoiceOutcome,
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
     /// Tool-use ids of the conversation, which the answer must not reuse.
     pub local_ids: ToolUseIds,
-    /// Maximum number of output tokens, if the server reports an answer at this limit as
-    /// `completed`. `None` for a server that reports such an answer as `incomplete`.
+    /// Maximum number of output tokens, for a server that reports a truncated answer as
+    /// `completed`. An answer that reaches this number counts as truncated. `None` for other
+    /// servers.
     pub unreported_limit: Option<u32>,
     /// Changes of tool names and schemas in the request, which the decoder reverses in the answer.
     pub tool_mapping: ToolMapping,

@@ -4,15 +4,15 @@
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ModelId, ProviderState};
 
-/// Fields of a message item that the provider state of a text part stores, because the part does
-/// not have them.
+/// Fields of a message item that are stored in the provider state of a text part, because the part
+/// itself has no such fields.
 const MESSAGE_FIELDS: [&str; 3] = ["id", "status", "phase"];
-/// Fields of a text in a message item's `content` that the provider state of a text part stores,
-/// because the part does not have them.
+/// Fields of a text in a message item's `content` that are stored in the provider state of a text
+/// part, because the part itself has no such fields.
 const TEXT_FIELDS: [&str; 1] = ["annotations"];
 const REFUSAL_FIELDS: [&str; 1] = ["type"];
-/// Fields of a call item that the provider state of a tool use stores, because the tool use does
-/// not have them.
+/// Fields of a call item that are stored in the provider state of a tool use, because the tool use
+/// itself has no such fields.
 const CALL_FIELDS: [&str; 4] = ["id", "status", "caller", "namespace"];
 /// Field of an output item that the API sends but does not accept in requests.
 const OUTPUT_ONLY_FIELD: &str = "created_by";

@@ -23,8 +23,9 @@ use crate::error::ERRORS;
 #[derive(Debug)]
 pub struct ResponsesDecoder {
     provider: Arc<str>,
-    /// Maximum number of output tokens, if the server reports an answer at this limit as
-    /// `completed`. `None` for a server that reports such an answer as `incomplete`.
+    /// Maximum number of output tokens, for a server that reports a truncated answer as
+    /// `completed`. An answer that reaches this number counts as truncated. `None` for other
+    /// servers.
     unreported_limit: Option<u64>,
     done: bool,
     items: OutputItems,
@@ -48,8 +49,8 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Sets the maximum number of output tokens, for a server that reports an answer at this limit
-    /// as `completed`. An answer with at least this number of tokens finishes with
+    /// Sets the maximum number of output tokens, for a server that reports a truncated answer as
+    /// `completed`. An answer with at least this number of tokens finishes with
     /// `FinishReason::Length`.
     #[must_use]
     pub fn with_unreported_token_limit(mut self, limit: Option<u32>) -> Self {

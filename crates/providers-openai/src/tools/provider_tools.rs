@@ -58,7 +58,7 @@ pub(crate) struct ProviderTool<'a> {
     pub(crate) name: ToolName<'a>,
 }
 
-/// Name by which a tool choice selects a provider tool.
+/// Name, label or type by which a tool choice selects a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ToolName<'a> {
     Function(Cow<'a, str>),

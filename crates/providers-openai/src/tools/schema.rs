@@ -126,7 +126,7 @@ pub(crate) fn compile_answer_schema<'a>(
     to_strict_schema(strict)
 }
 
-/// Reason, in a warning, why the API does not enforce a schema whose root object allows any keys.
+/// Text of a warning: why the API does not enforce a schema whose root object allows any keys.
 const OPEN_OBJECT: &str = "root: strict mode does not support objects with arbitrary keys";
 
 /// Returns whether the root object of the strict schema allows no keys, although the root object of

@@ -83,7 +83,7 @@ impl ServerTool {
     }
 
     /// Returns the name that a tool choice uses: the label of an MCP server, the name of a custom
-    /// tool, or the type. A raw tool without a type returns "".
+    /// tool, or the type. Returns "" if a JSON declaration has no `type`.
     pub fn name(&self) -> &str {
         match self {
             Self::WebSearch(_) => "web_search",

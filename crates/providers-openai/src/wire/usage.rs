@@ -20,7 +20,7 @@ pub struct InputTokenDetails {
     pub cache_write_tokens_details: Option<CacheWriteDetails>,
 }
 
-/// Breakdown of the tokens written to a cache, by the lifetime of the entry.
+/// Breakdown of the tokens written to a cache, by the lifetime of the cache entry.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CacheWriteDetails {
@@ -29,7 +29,7 @@ pub struct CacheWriteDetails {
     pub ttl_12h_tokens: Option<u64>,
 }
 
-/// Breakdown of an answer's output tokens: reasoning tokens.
+/// Breakdown of an answer's output tokens: how many were used for reasoning.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct OutputTokenDetails {

@@ -24,9 +24,10 @@ pub struct Body<'a> {
     /// Whether an answer may have several tool calls. The API refuses this field without tools.
     pub parallel_tool_calls: Option<bool>,
     pub response_format: Option<ResponseFormat<'a>>,
-    /// Maximum number of output tokens, in the newer field. `max_tokens` is then `None`.
+    /// Maximum number of output tokens, in OpenAI's newer field. `None` if `max_tokens` is used.
     pub max_completion_tokens: Option<u32>,
-    /// Maximum number of output tokens, in the older field. `max_completion_tokens` is then `None`.
+    /// Maximum number of output tokens, in the older field. `None` if `max_completion_tokens` is
+    /// used.
     pub max_tokens: Option<u32>,
     /// Sampling temperature, from 0.0 to 2.0.
     pub temperature: Option<f64>,

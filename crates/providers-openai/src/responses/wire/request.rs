@@ -89,7 +89,7 @@ pub enum Item<'a> {
 pub enum TypedItem<'a> {
     /// A message of the assistant, with a type and optionally an id.
     Message {
-        /// Id of a message that this model created.
+        /// Id of the message, if the requested model created the message.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
         /// Role of the message: `assistant`.
@@ -116,7 +116,8 @@ pub enum TypedItem<'a> {
         /// Status of the call: `completed` or `incomplete`.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'a str>,
-        /// Caller of the function, if the model did not call it directly, as the API returned it.
+        /// Caller of the function, if the model did not call it directly. Sent as the API returned
+        /// it.
         #[serde(skip_serializing_if = "Option::is_none")]
         caller: Option<&'a Value>,
         /// Namespace that the called function belongs to, sent back as the API returned it.
@@ -129,7 +130,7 @@ pub enum TypedItem<'a> {
         call_id: Cow<'a, str>,
         /// Result of the call. A failure is part of the text: the API has no field for it.
         output: Content<'a>,
-        /// Caller of the function, which the API requires to be the same as in the call.
+        /// Field `caller` of the call, which the API also requires in the result.
         #[serde(skip_serializing_if = "Option::is_none")]
         caller: Option<&'a Value>,
     },
@@ -214,7 +215,7 @@ impl<'a> TextOptions<'a> {
     }
 }
 
-/// Output format of JSON that matches a schema.
+/// Output format that requires JSON which matches a schema.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "json_schema")]
 pub struct JsonSchema<'a> {
