@@ -16,8 +16,8 @@ pub fn capabilities(model: &str) -> ModelCapabilities {
     let of_series = series_capabilities(model);
     let mut both = catalog::join_capabilities(&known.unwrap_or_default(), &of_series);
     if ModelSeries::from_model_name(model).is_some_and(|series| series.line == ModelLine::Gemma) {
-        // The catalog describes Gemma on other servers. The Gemini API has refused functions for
-        // older versions of Gemma, so the rules of the model series take precedence for functions.
+        // The catalog entries of Gemma describe other servers. The Gemini API has refused functions
+        // for older Gemma versions, so the rules of the series decide whether tools are supported.
         both.tools = of_series.tools;
     }
     both
@@ -66,7 +66,7 @@ enum ModelLine {
     Pro,
     Flash,
     FlashLite,
-    /// A Gemini model with a name other than Pro and Flash, such as Argon.
+    /// A Gemini model line other than Pro, Flash and Flash-Lite, such as Argon.
     Other,
     Gemma,
 }
@@ -240,8 +240,8 @@ impl ModelSeries {
     }
 }
 
-/// Parses the version in a model name to its major and minor number: `2.5`, `3` (minor 0), or `3n`
-/// for Gemma. Returns `None` for other words.
+/// Parses the version in a model name into a major and a minor number. Examples: `2.5`, `3` (minor
+/// 0) and `3n` (Gemma). Returns `None` if `word` is not a version.
 fn parse_version(word: &str) -> Option<(u32, u32)> {
     let (major, minor) = word.split_once('.').unwrap_or((word, "0"));
     let major = major.trim_end_matches('n');

@@ -14,8 +14,8 @@ use switchboard_providers_common::{
 
 use crate::{GeminiModel, generate::Continuation};
 
-/// Data for requesting the rest of an answer: the model, the first request, and the state that the
-/// decoder shares.
+/// Data for requesting the rest of an answer that the API splits into several responses: the model,
+/// the first request, and the state that the decoder shares.
 pub(crate) struct ContinuationSource {
     pub(crate) model: GeminiModel,
     /// The request that started the answer. To get the rest of the answer, it is sent again with a

@@ -23,7 +23,7 @@ use switchboard_domain::JsonObject;
 pub enum ServerTool {
     /// The API's web search, whose name in requests is `googleSearch`.
     GoogleSearch(GoogleSearch),
-    /// A tool that has no variant here, as the JSON that the API expects.
+    /// Any other tool of the API, declared as JSON.
     Raw(RawServerTool),
 }
 
@@ -67,8 +67,8 @@ impl ServerTool {
     }
 
     /// Returns the name by which a [`ToolChoice`](switchboard_domain::ToolChoice) selects the tool,
-    /// such as `google_search`. The name of a raw tool is its field name in snake case:
-    /// `google_maps` for `googleMaps`.
+    /// such as `google_search`. A tool that is declared as JSON ([`Self::Raw`]) is named after its
+    /// field, in snake case: `google_maps` for `googleMaps`.
     pub fn name(&self) -> Cow<'static, str> {
         match self {
             Self::GoogleSearch(_) => Cow::Borrowed("google_search"),
@@ -89,8 +89,8 @@ impl ServerTool {
         }
     }
 
-    /// Returns the reason why the API would refuse the configured tool for every model, or `None`
-    /// if no fault was found.
+    /// Returns the reason why the API would refuse the configuration of the tool for every model.
+    /// Returns `None` if the configuration has no known fault.
     pub(crate) fn find_configuration_error(&self) -> Option<String> {
         match self {
             Self::GoogleSearch(GoogleSearch {

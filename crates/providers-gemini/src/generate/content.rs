@@ -31,7 +31,7 @@ pub(crate) struct WireConversation<'a> {
     pub(crate) contents: Vec<Content<'a>>,
 }
 
-/// Maps all messages of a request.
+/// Maps all messages of a request to the instructions and the messages of a Gemini request.
 ///
 /// System messages become `systemInstruction`. A system message after a user or model message is
 /// moved there too, with a warning. Adjacent messages of one role become one [`Content`]. The
@@ -93,8 +93,8 @@ pub(crate) fn map_conversation<'a>(
 #[derive(Default)]
 struct ConversationTurns<'a> {
     system: Vec<wire::Part<'a>>,
-    /// Number of parts that are moved to the instructions at the start of the request, because
-    /// their system message follows a user or model message.
+    /// Number of parts of system messages that follow a user or model message. These parts are
+    /// moved to the instructions at the start of the request.
     hoisted: usize,
     list: Vec<ConversationTurn<'a>>,
 }
@@ -111,7 +111,7 @@ struct ConversationTurn<'a> {
     parts: Vec<wire::Part<'a>>,
 }
 
-/// The ids and the name of a tool call, by which the result of the call is found and mapped.
+/// The ids and the name of a tool call, with which its result is found and sent.
 struct TurnCall<'a> {
     /// Id of the call in the domain messages. Tool results refer to this id.
     id: &'a str,

@@ -180,7 +180,8 @@ fn map_sampling<'a>(
     };
     let ignored = capabilities.sampling == Some(false);
     let mut keep = |name: &str, value: Option<f64>| {
-        // The value 1 is dropped without a warning, because it is the default.
+        // A sampling parameter with the value 1 is dropped without a warning, because 1 is the
+        // default.
         if ignored && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON) {
             dropped(format!("{} does not support {name}", model.name));
         }

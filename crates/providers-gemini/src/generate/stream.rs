@@ -35,14 +35,14 @@ pub struct GenerateDecoder {
     answer: AnswerEvents,
     ids: ToolUseIds,
     tool_mapping: ToolMapping,
-    /// State that is shared with the response stream, to request the rest of an answer that the API
-    /// split. With `None`, such an answer ends with the first response.
+    /// State that the decoder and the response stream share. The stream requests the rest of an
+    /// answer that the API split. With `None`, such an answer ends with the first response.
     continuation: Option<Continuation>,
     /// Number of the request whose chunks are read: 0 for the first request of the answer, 1 for
     /// its first continuation.
     request_number: u32,
-    /// Latest token in the current response with which the rest of the answer can be requested.
-    /// `used_token` is the token of the last such request.
+    /// Latest continuation token in the current response, which requests the rest of a split
+    /// answer. `used_token` is the token of the last such request.
     token: Option<String>,
     used_token: Option<String>,
     /// Token usage of the earlier requests of this answer, without the current request.
@@ -53,8 +53,8 @@ pub struct GenerateDecoder {
     calls: usize,
     /// Number of tool calls without a name, which cannot be executed.
     nameless: usize,
-    /// Latest values of the fields in [`BESIDE_CONTENT`], in this order: the sources of the answer,
-    /// and the web pages that the model read.
+    /// Latest values of the response fields in [`BESIDE_CONTENT`], in this order: the sources of
+    /// the answer, and the web pages that the model read.
     reports: [Option<Value>; BESIDE_CONTENT.len()],
     finish: Option<String>,
     finish_message: Option<String>,
@@ -222,7 +222,8 @@ impl GenerateDecoder {
         for (known, kind) in self.reports.iter_mut().zip(BESIDE_CONTENT) {
             let report = candidate.remove(kind);
             let report = report.filter(|it| it.as_object().is_some_and(|it| !it.is_empty()));
-            // The later value replaces the earlier one, because it includes the earlier content.
+            // The field of a later chunk replaces the field of an earlier chunk, whose content it
+            // repeats.
             *known = report.or(known.take());
         }
         self.finish_message =
@@ -278,7 +279,7 @@ impl GenerateDecoder {
             return;
         }
         let Some(name) = find_data_field_name(&part).map(str::to_owned) else {
-            // A signature without content belongs to a text part whose text is empty.
+            // A thought signature without content belongs to a text part whose text is empty.
             if signature.is_some() {
                 self.add_text(kind, "", signature.as_deref(), events);
             }
@@ -309,7 +310,7 @@ impl GenerateDecoder {
         let name = string_field(&call, "name").unwrap_or_default();
         let id = string_field(&call, ID);
         // The API sends arguments in fragments only if the request asks for it. A call in fragments
-        // gets no `PartFinished` event, so its input is malformed and it is not executed.
+        // gets no `PartFinished` event, so it counts as malformed and is not executed.
         let in_pieces = call.contains_key("partialArgs")
             || call.get("willContinue") == Some(&Value::Bool(true));
         let input = call.remove("args").filter(|args| !args.is_null());
@@ -396,7 +397,7 @@ impl GenerateDecoder {
                 OpenPartKind::Thought => ModelEvent::ReasoningDelta { index, text },
             });
         }
-        // A signature belongs to exactly one text part, so the part ends after this text.
+        // A thought signature belongs to exactly one text part, so the part ends after this text.
         if signature.is_some() {
             self.close_part(events);
         }
@@ -416,8 +417,8 @@ impl GenerateDecoder {
         let index = self.answer.start_part(part, events);
         let data = match (kind, signature) {
             (_, Some(signature)) => Some(json!({ SIGNATURE: signature })),
-            // An empty state records which model created the thought, so that no other model
-            // receives it.
+            // An empty provider state records which model created the thought, so that no other
+            // model receives the thought.
             (OpenPartKind::Thought, None) => Some(json!({})),
             (OpenPartKind::Text, None) => None,
         };

@@ -64,14 +64,14 @@ struct SentTools<'a, 'm> {
     forced: Option<RequiredTools<'a>>,
 }
 
-/// The tools of which the model must call one. If both lists are empty, it may call any tool.
+/// The tools of which the model must call one. If both lists are empty, any tool may be called.
 struct RequiredTools<'a> {
     functions: Vec<&'a str>,
     server: Vec<&'a str>,
 }
 
-/// Maps the tools and the tool choice of a request. Fails if the tool choice names an undeclared
-/// tool, or if the model does not support the required tools.
+/// Maps the tools and the tool choice of a request to the fields `tools` and `toolConfig`. Fails if
+/// the tool choice names an undeclared tool, or if the model does not support the required tools.
 pub(crate) fn map_tools<'a>(
     context: &ToolContext<'a, '_>,
     warnings: &mut Vec<Warning>,
@@ -96,7 +96,7 @@ pub(crate) fn map_tools<'a>(
         return Err(context.unsupported_tools_error());
     }
     if plan.functions.is_empty() && plan.server.is_empty() {
-        // No warning is needed, because one was added for each omitted tool.
+        // No tool is left to send. A warning was already added for each omitted tool.
         return match plan.forced {
             Some(_) => Err(context.unsupported_tools_error()),
             None => Ok(MappedTools::without_tools(ToolChoiceOutcome::Native)),
@@ -114,9 +114,9 @@ pub(crate) fn map_tools<'a>(
 const CHOICE: &str = "toolConfig.functionCallingConfig.allowedFunctionNames";
 
 impl SentTools<'_, '_> {
-    /// If the tool choice names a server tool, removes all tools that it does not name. If it names
-    /// only functions, all functions stay declared, because the API can restrict the choice itself,
-    /// and an unchanged list preserves prompt caches.
+    /// Removes the tools that the tool choice does not name, if it names a server tool. If it names
+    /// only functions, all functions stay declared: the API can restrict the choice itself, and an
+    /// unchanged list preserves prompt caches.
     fn remove_disallowed_tools(&mut self) {
         let Some(forced) = &self.forced else {
             return;
@@ -178,9 +178,9 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         }))
     }
 
-    /// Maps a tool choice that forbids all tools. Functions stay declared if the model accepts
-    /// them, because the API can forbid their use. If server tools are configured (`had_server`),
-    /// the outcome reports that they are not sent.
+    /// Maps the tool choice that forbids all tools to the API's calling mode `NONE`. Functions are
+    /// still declared if the model accepts them. Server tools are not sent. If any are configured
+    /// (`had_server`), the outcome reports this.
     fn map_none_choice(&self, had_server: bool, warnings: &mut Vec<Warning>) -> MappedTools<'a> {
         if self.schema_instead {
             let how = "no tools were sent: this model does not support them with structured output";

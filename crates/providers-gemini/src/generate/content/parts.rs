@@ -42,8 +42,8 @@ pub(crate) struct PartMapper<'m> {
 }
 
 impl PartMapper<'_> {
-    /// Maps a text part of a system message. Returns `None` for empty text and for other parts. The
-    /// latter are dropped with a warning.
+    /// Maps a text part of a system message. Returns `None` for an empty text. Drops parts of other
+    /// kinds, such as images, with a warning.
     pub(crate) fn map_instruction<'a>(&mut self, part: &'a Part) -> Option<wire::Part<'a>> {
         match part {
             Part::Text(text) => map_nonempty_text(&text.text),
@@ -51,7 +51,7 @@ impl PartMapper<'_> {
         }
     }
 
-    /// Maps a part of a user message and appends the resulting parts to `out`.
+    /// Maps a part of a user message to parts of the API, and appends them to `out`.
     pub(crate) fn map_user_part<'a>(&mut self, part: &'a Part, out: &mut Vec<wire::Part<'a>>) {
         match part {
             Part::Text(text) => out.extend(map_nonempty_text(&text.text)),
@@ -63,7 +63,7 @@ impl PartMapper<'_> {
         }
     }
 
-    /// Maps a part of a model message and appends the resulting parts to `out`.
+    /// Maps a part of a model message to parts of the API, and appends them to `out`.
     pub(crate) fn map_assistant_part<'a>(&mut self, part: &'a Part, out: &mut Vec<wire::Part<'a>>) {
         match part {
             Part::Text(text) => out.extend(self.map_answer_text(text)),

@@ -22,9 +22,9 @@ const IN_RESULTS: [&str; 5] = [
 ];
 
 impl PartMapper<'_> {
-    /// Maps the result of the tool call with the API's `id` and `name`. Media that a function
-    /// response cannot contain are appended to `beside`. The caller adds `beside` after all
-    /// function responses, because the API requires the function responses first.
+    /// Maps the result of the tool call with the API's `id` and `name` to a function response.
+    /// Appends media that a function response cannot contain to `beside`. The caller adds `beside`
+    /// after all function responses, because the API requires the function responses first.
     pub(crate) fn map_tool_result<'a>(
         &mut self,
         result: &'a ToolResult,
@@ -172,7 +172,7 @@ fn content_media(content: &ToolContent) -> Option<WireMedia<'_>> {
     }
 }
 
-/// Returns whether the API supports the media type, and the model is not known to refuse it.
+/// Returns whether the API supports the media type and the model is not known to refuse it.
 fn is_supported_media(media_type: &str, capabilities: &ModelCapabilities) -> bool {
     let takes = |capability: Option<bool>| capability != Some(false);
     match media_type.split('/').next().unwrap_or_default() {

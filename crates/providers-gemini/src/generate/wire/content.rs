@@ -35,7 +35,7 @@ impl Content<'_> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Part<'a> {
-    /// A part of an earlier answer as the API sent it, in JSON. It may lack only its signature.
+    /// A part of an earlier answer as the API sent it, in JSON, possibly without its signature.
     Native(Cow<'a, Value>),
     /// A part that is built from a part of a domain message.
     Said(PartWithMetadata<'a>),
