@@ -31,9 +31,9 @@ fn is_cloud_model(model: &str) -> bool {
     })
 }
 
-/// Returns the capabilities `known`, completed with the server's report. Tools, reasoning, images
-/// and audio become `Some(true)` if the server's list `abilities` names them, `Some(false)` if it
-/// does not, and `None` without a list. The context window is replaced.
+/// Returns the capabilities `known` with the values in the server's report about the model. Tools,
+/// reasoning, images and audio become `Some(true)` if the server's list `abilities` names them, and
+/// `Some(false)` if not. They become `None` without a list. The context window is replaced.
 pub(crate) fn add_reported_capabilities(
     known: &ModelCapabilities,
     abilities: Option<&[String]>,

@@ -9,14 +9,15 @@ use serde_json::{Map, Value};
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 use switchboard_providers_common::provider::{ApiError, ErrorClass, ErrorRule, ErrorTable};
 
-/// Name, in error messages, of the feature that a model without tool support lacks.
+/// Feature that an error names as unsupported if the model does not support tools.
 pub(crate) const TOOLS: &str = "tool use for this model";
-/// Advice, in error messages, for a model that does not support tools.
+/// Advice in an error if the model does not support tools.
 pub(crate) const TOOLS_REMEDY: &str =
     "set `tools_by_prompt` to describe tools in the prompt instead";
-/// Name, in error messages, of the feature that a model without reasoning lacks.
+/// Feature that an error names as unsupported if the model does not support reasoning.
 pub(crate) const THINKING: &str = "thinking by this model";
-/// Name, in error messages, of the levels of reasoning, which older servers support for few models.
+/// Feature that an error names as unsupported if the server refuses a reasoning level, such as
+/// `high`. Older servers accept levels for few models.
 pub(crate) const THINKING_LEVELS: &str = "this thinking level (`think`)";
 
 /// Table with the rules that classify errors of Ollama servers by their messages.
@@ -33,7 +34,7 @@ const RULES: &[ErrorRule] = &[
         ErrorClass::Unsupported(THINKING),
     ),
     ErrorRule::match_messages(&["invalid think value"], ErrorClass::InvalidRequest),
-    // The whole message of the server is: "think value \"high\" is not supported for this model".
+    // Older servers send "think value \"high\" is not supported for this model".
     ErrorRule::match_messages(&["think value"], ErrorClass::Unsupported(THINKING_LEVELS)),
     ErrorRule::match_messages(
         &[
@@ -57,12 +58,13 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::ContextOverflow,
     ),
-    // These errors have status 500, but a retry is useless: the model does not fit in memory.
+    // The model does not fit in memory, so a retry is useless. The server answers with status 500.
     ErrorRule::match_messages(
         &["requires more system memory", "out of memory"],
         ErrorClass::Unsupported("a model of this size on this server"),
     ),
-    // The cloud answers 429 at its limits per hour, session and week, without a time for a retry.
+    // Ollama's cloud answers 429 when an hourly, session or weekly limit is reached. It sends no
+    // time for a retry.
     ErrorRule::match_messages(&["usage limit"], ErrorClass::QuotaExhausted),
     // "request canceled" (status 499) means that the request was dropped while the model was
     // loaded.
@@ -140,8 +142,8 @@ pub(crate) fn is_connection_failure(error: &ModelError) -> bool {
         } => true,
         ModelErrorKind::Connection => {
             let mut causes = iter::successors(error.source(), |&cause| cause.source());
-            // This crate does not know the error types of the HTTP client, so it searches the texts
-            // of the causes for the failed stage: "client error (Connect)".
+            // This crate does not depend on the HTTP client and its error types. It therefore
+            // searches the texts of the causes for the stage that failed: "client error (Connect)".
             causes.any(|cause| cause.to_string().contains("(Connect)"))
         }
         _ => false,

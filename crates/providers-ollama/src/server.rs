@@ -14,12 +14,12 @@ use crate::{
     capabilities::{add_reported_capabilities, capabilities},
 };
 
-/// Time-out of each stage of a request for the server's version: to connect, to receive the first
-/// byte, and to receive each further piece.
+/// Time-out of each stage of a version request: to connect, to receive the first byte, and to
+/// receive each further piece.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Requests the server's version (`GET /api/version`) without retries. To connect and to receive
-/// the first byte may take one second each.
+/// Requests the server's version (`GET /api/version`) without retries. Connecting may take one
+/// second, and the answer may then take another second to begin.
 pub async fn fetch_version(client: &OllamaClient) -> Result<String, ModelError> {
     let config = TransportConfig {
         connect_timeout: VERSION_TIMEOUT,
@@ -35,7 +35,7 @@ pub async fn fetch_version(client: &OllamaClient) -> Result<String, ModelError> 
         .await
 }
 
-/// Returns whether an Ollama server at the address answers within about a second.
+/// Returns whether the server answers a request for its version ([`fetch_version`]).
 pub async fn is_reachable(client: &OllamaClient) -> bool {
     fetch_version(client).await.is_ok()
 }

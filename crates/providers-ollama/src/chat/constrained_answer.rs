@@ -21,8 +21,8 @@ pub(crate) struct FormAnswer<'t> {
     pub(crate) rest: &'t str,
 }
 
-/// Parses an answer that `format` constrains to `form`. Returns `None` for text in another form. If
-/// the answer was truncated, its value is truncated too.
+/// Parses an answer that the request field `format` constrains to the JSON that `form` describes.
+/// Returns `None` for other text. If the answer was truncated, its value is truncated too.
 pub(crate) fn parse_form_answer<'t>(form: &AnswerForm, text: &'t str) -> Option<FormAnswer<'t>> {
     let mut answer = FormAnswer::default();
     let mut has_value = false;

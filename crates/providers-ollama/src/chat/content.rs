@@ -303,7 +303,8 @@ impl<'a> MessageMapper<'a, '_> {
         Err(self.warnings.warn_sent_as_text(name, why))
     }
 
-    /// Returns the text of a document, or its name if it is not a text document.
+    /// Returns the text of a document in a text format. For any other document, returns a
+    /// description such as `[document "Report" application/pdf]`.
     fn map_document(&mut self, document: &Document) -> String {
         let media = &document.media;
         let what = document.title.as_ref().map_or_else(

@@ -74,8 +74,8 @@ pub fn to_wire_request<'a>(
         }
     };
     if format.is_some() && !declared.is_empty() {
-        // A request with both a free tool choice and a response schema sends both in `format`. So
-        // `tools` and `format` are sent together only if a forced tool choice was relaxed.
+        // This happens only if the tool choice forces a call that `format` cannot enforce. For a
+        // free tool choice with a response schema, `format` also contains the tools.
         let message = "`tools` and `format` were sent together: a self-hosted server applies \
                        `format` and does not call tools";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));

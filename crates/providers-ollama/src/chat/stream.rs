@@ -302,7 +302,7 @@ impl ChatDecoder {
     }
 
     fn unreadable_line_error(&self, line: &str, fault: Option<serde_json::Error>) -> ModelError {
-        // serde reports a truncated line as EOF, except if it was truncated within a number.
+        // serde reports a truncated line as EOF, unless the line ends within a number.
         let at_end = |fault: &serde_json::Error| {
             fault.is_eof() || (fault.column() >= line.len() && !line.ends_with('}'))
         };

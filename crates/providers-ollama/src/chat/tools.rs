@@ -24,8 +24,8 @@ pub(crate) struct MappedTools<'a> {
     pub(crate) outcome: ToolChoiceOutcome,
 }
 
-/// Maps the tools and the tool choice of a request. Fails if they are invalid, or if tools must be
-/// declared to a model that is known not to support tools.
+/// Maps the tools and the tool choice of a request to the field `tools` or `format`. Fails if they
+/// are invalid, or if tools must be declared to a model that is known not to support tools.
 pub(crate) fn map_tools<'a>(
     request: &'a ChatRequest,
     provider: &str,
@@ -57,7 +57,7 @@ pub(crate) fn map_tools<'a>(
     Ok(tools)
 }
 
-/// Validates the tools and the tool choice. Returns the tools from which one must be called, or
+/// Validates the tools and the tool choice. Returns the tools of which the model must call one, or
 /// `None` if no call is required.
 pub(crate) fn find_required_tools<'a>(
     request: &'a ChatRequest,
@@ -91,7 +91,7 @@ pub(crate) fn sends_tools_in_format_field(
     held && !request.tools.is_empty()
 }
 
-/// Returns the reason why `format` cannot force a call, or `None` if `format` can.
+/// Returns the reason why the field `format` cannot force a tool call. Returns `None` if it can.
 fn find_forced_call_obstacle(
     request: &ChatRequest,
     capabilities: &ModelCapabilities,
@@ -116,7 +116,8 @@ fn find_answer_schema(request: &ChatRequest) -> Option<&Value> {
     }
 }
 
-/// Maps a tool choice that forces a call of one of `allowed`.
+/// Maps a tool choice that forces a call of one of `allowed` to the field `format`. If `format`
+/// cannot force a call, declares the allowed tools in `tools` and adds a warning.
 fn map_forced_tool_choice<'a>(
     request: &'a ChatRequest,
     allowed: &[&'a Arc<ToolDefinition>],
@@ -145,7 +146,8 @@ fn map_forced_tool_choice<'a>(
     }
 }
 
-/// Maps a tool choice that lets the model decide whether it calls a tool.
+/// Maps a tool choice that lets the model decide whether it calls a tool. Declares the tools in
+/// `tools`. If the request has a response schema, sends them in `format` instead.
 fn map_free_tool_choice<'a>(
     request: &'a ChatRequest,
     schemas: &ToolSchemas,

@@ -23,8 +23,8 @@ pub struct Chunk {
     /// for which the API has no name.
     #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub done_reason: Option<String>,
-    /// Number of prompt tokens, including cached ones (`promptEvalCount` of `llm/llama_server.go`).
-    /// Absent if the server does not count.
+    /// Number of prompt tokens, including cached ones (`promptEvalCount` in the server's file
+    /// `llm/llama_server.go`). Absent if the server does not count tokens.
     #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub prompt_eval_count: Option<u64>,
     #[serde(deserialize_with = "deserialize_lenient_scalar")]
