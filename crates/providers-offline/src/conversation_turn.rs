@@ -26,8 +26,8 @@ pub(crate) struct ConversationTurn<'a> {
     /// Text of the last user message. If this message answers a question that the demo model asked,
     /// the text starts with the original question of the user.
     pub(crate) question: String,
-    /// Text from which the tool is selected: `question`, after the user's previous question if
-    /// `question` starts with "and".
+    /// Text from which the tool is selected: the question. If it starts with "and", the user's
+    /// previous question precedes it.
     pub(crate) topic: String,
     pub(crate) calls: Vec<TurnToolCall<'a>>,
     /// The texts of the assistant since the last user question.

@@ -31,17 +31,17 @@ pub enum Plan {
     Call(Vec<PlannedCall>),
     /// A question to the user about a missing or invalid value for a tool call.
     Ask {
-        /// The question to the user.
+        /// Text of the question, such as "I need a value for `id` to call `get_order`."
         text: String,
     },
     /// An answer that lists the results of the tool calls.
     Answer {
-        /// The answer for the user.
+        /// Text of the answer.
         text: String,
     },
-    /// An explanation for questions that the demo model cannot answer with a tool.
+    /// A text instead of an answer, if the demo model cannot answer the question with a tool.
     Decline {
-        /// The explanation for the user.
+        /// Text that explains why no tool can answer the question.
         text: String,
     },
 }
@@ -159,7 +159,8 @@ fn no_match_message(tools: &[Arc<ToolDefinition>]) -> String {
     format!("No connected tool matches the words of this question. The tools are {names}{more}.")
 }
 
-/// Data for planning the demo model's next step with the tool that matches the question best.
+/// Data for planning the demo model's next step: the request, the values in its question, and the
+/// tools that match the question.
 struct StepPlanner<'a> {
     request: &'a ChatRequest,
     turn: &'a ConversationTurn<'a>,
@@ -207,10 +208,10 @@ impl StepPlanner<'_> {
         fill_arguments(tool, &self.turn.question, &self.values, known)
     }
 
-    /// Returns a call of another read-only tool whose result may contain a value for the parameter
-    /// `missing` of `tool`, or `None`. The name of the other tool must contain a word of the
-    /// question that is neither in the name of `tool` nor in `missing`, such as "recent" in "the
-    /// account value of the most recent customer".
+    /// Plans a call of another tool that may return a value for the parameter `missing` of `tool`.
+    /// This tool must be read-only. Its name must contain a word of the question that is neither in
+    /// the name of `tool` nor in `missing`, such as "recent" in "the account value of the most
+    /// recent customer". Returns `None` if no tool qualifies.
     fn plan_lookup_call(&self, tool: &ToolDefinition, missing: &str) -> Option<Plan> {
         let own: HashSet<String> = stem_words(&tool.name)
             .into_iter()
