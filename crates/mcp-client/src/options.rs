@@ -24,7 +24,7 @@ pub struct HostOptions {
     /// Delay before the first restart of a server, without jitter. It doubles before each further
     /// restart, up to 30 seconds. The first reconnection to an HTTP server has no delay.
     pub restart_delay: Duration,
-    /// Times that server processes have to exit before they are killed.
+    /// Times that the processes of a stdio server have to exit, after which they are killed.
     pub grace: ShutdownGracePeriods,
     /// Default time limit of a call. It applies if neither the caller nor the configuration of the
     /// server or tool sets a limit

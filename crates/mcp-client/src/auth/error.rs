@@ -101,7 +101,8 @@ pub enum AuthError {
     /// The browser did not open the redirect URI within the login time-out.
     #[error("the login timed out after {after:?}")]
     TimedOut {
-        /// Login time-out, [`AuthOptions::login_timeout`](crate::auth::AuthOptions::login_timeout).
+        /// Login time-out that has passed, from
+        /// [`AuthOptions::login_timeout`](crate::auth::AuthOptions::login_timeout).
         after: Duration,
     },
     /// Other login failure, such as no answer or missing metadata. The text is the error message.
@@ -113,9 +114,9 @@ pub enum AuthError {
 }
 
 impl AuthError {
-    /// Returns whether discovery or the redirect named an unexpected authorization server or
-    /// resource, which may indicate an attack. Such a mismatch always fails the request. Other
-    /// discovery errors are ignored for a server without known OAuth settings.
+    /// Returns whether the discovery or the redirect named an unexpected authorization server or
+    /// resource. This may indicate an attack, so it always fails the request. Other discovery
+    /// errors are ignored for a server without known OAuth settings.
     pub(crate) fn is_identity_mismatch(&self) -> bool {
         matches!(
             self,

@@ -180,8 +180,8 @@ impl LoginContext<'_> {
         add(before);
         match &self.config.scopes {
             Some(configured) => add(configured),
-            // Only the first login requests the proposed scopes. Later logins request the scopes of
-            // the previous login.
+            // Only the first login requests scopes that the server proposed. Later logins request
+            // the scopes of the previous login.
             None if before.is_empty() => add(proposed),
             None => {}
         }

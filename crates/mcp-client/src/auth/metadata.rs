@@ -48,7 +48,7 @@ pub(super) struct AuthServerMetadata {
 pub(super) struct DiscoveredAuthServer {
     /// Resource identifier for which tokens are requested (RFC 8707).
     pub(super) resource: String,
-    /// Scopes that the protected-resource metadata propose, if any.
+    /// OAuth scopes that the protected-resource metadata list in `scopes_supported`, if any.
     pub(super) scopes: Option<Vec<String>>,
     pub(super) server: AuthServerMetadata,
     /// Whether `server` contains the default endpoints of MCP 2025-03-26, because the authorization

@@ -48,8 +48,8 @@ pub struct StoredGrant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[debug(skip)]
     pub revocation_endpoint: Option<String>,
-    /// Access and refresh token. `None` after the refresh token became invalid. The record is kept,
-    /// because the next login uses its client and scopes again.
+    /// Access and refresh token. `None` after the refresh token became invalid. The stored login is
+    /// kept, because the next login uses its client and scopes again.
     #[serde(flatten)]
     pub tokens: Option<StoredTokens>,
     /// Scopes that the login requested.
@@ -127,7 +127,7 @@ pub struct StoredTokens {
 #[async_trait]
 pub trait TokenStore: fmt::Debug + Send + Sync {
     /// Returns the stored logins (grants) for the URL of an MCP server and a principal, the latest
-    /// first. The store has at most one grant per issuer and resource for them.
+    /// first. The store has at most one grant per server URL, principal, issuer and resource.
     async fn find_grants(
         &self,
         server: &str,

@@ -48,8 +48,8 @@ impl Deadline {
         self.started + self.limits.total
     }
 
-    /// Returns the maximum time without progress, or the total time limit if the call has no such
-    /// maximum. For error messages.
+    /// Returns the time limit that error messages state: the maximum time without progress, or else
+    /// the total time limit of the call.
     pub(crate) fn idle_limit(&self) -> Duration {
         self.limits.idle.unwrap_or(self.limits.total)
     }
@@ -63,8 +63,8 @@ impl Deadline {
         }
     }
 
-    /// Wraps a progress sink, so that every progress report restarts the idle limit, the maximum
-    /// time without progress.
+    /// Wraps a receiver of progress reports, so that every report restarts the idle limit (the
+    /// maximum time without progress).
     pub(crate) fn track_progress(&self, sink: ProgressSink) -> ProgressSink {
         if self.last_activity.is_none() {
             return sink;
@@ -128,8 +128,8 @@ impl Deadline {
     }
 }
 
-/// If `is_pending` is `true`, waits until at least one server request of the call is pending. If
-/// `is_pending` is `false`, waits until none is pending. Never returns if `requests` is `None`.
+/// Waits until a server request that may belong to the call is pending. If `is_pending` is `false`,
+/// waits until no such request is pending. Never returns if `requests` is `None`.
 async fn wait_for_pending_requests(requests: &mut Option<PendingCallRequests>, is_pending: bool) {
     match requests {
         Some(requests) => requests.wait_for_pending_requests(is_pending).await,

@@ -214,8 +214,8 @@ async fn send_once(
         // ended.
         biased;
         result = answer => result,
-        // The exit of the server process ends the wait too. The pipe of the process may stay open
-        // after the exit, because a child process of the server can hold it.
+        // The connection also ends if the server process exits. Its pipe may stay open after the
+        // exit, because a child process of the server can hold it.
         reason = connection.wait_until_ended() => Err(RequestFailure::Broken(reason)),
     }
 }
@@ -250,9 +250,9 @@ fn classify_call_error(
         ToolCallError::Refused { .. } | ToolCallError::InvalidAnswer { .. } => {
             (Outcome::Answered, Outcome::Answered)
         }
-        // The supervisor restarts the server, so the server's breaker does not count the failure.
-        // The tool's breaker counts it once per connection, even if several calls of the tool were
-        // running.
+        // The supervisor restarts the server, so the circuit breaker of the server does not count
+        // the failure. The breaker of the tool counts it once per connection, even if several calls
+        // of the tool were running.
         ToolCallError::Broken { .. } if connection.has_ended() => {
             if connection.record_interrupted_tool(tool) {
                 (Outcome::Unknown, Outcome::NoAnswer)

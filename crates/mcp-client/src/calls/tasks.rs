@@ -95,7 +95,8 @@ pub(crate) async fn wait_for_task(
     }
 }
 
-/// Subscribes to the updates of a task, which arrive in `Server::task_updates`. Never returns.
+/// Subscribes to the status updates of a task. Never returns, because the updates arrive in
+/// `Server::task_updates`.
 async fn subscribe_to_task(connection: &Connection, id: &str) -> Value {
     let params = json!({"notifications": {"taskIds": [id]}});
     let request = CustomRequest::new("subscriptions/listen", Some(params));

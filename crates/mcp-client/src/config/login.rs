@@ -14,7 +14,7 @@ use crate::config::{
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuthConfig {
-    /// `grant`: the OAuth grant type, which determines who logs in.
+    /// `grant`: the OAuth grant type, which determines whether a person or the client logs in.
     pub grant: GrantType,
     /// `client_id`: id of an OAuth client that is registered with the authorization server.
     #[serde(deserialize_with = "read::deserialize_text")]

@@ -37,8 +37,8 @@ use crate::{
     server::{connection::Connection, state::Server},
 };
 
-/// Number of updates that are buffered for a slow watcher. Further updates are dropped, because a
-/// buffered update already makes the watcher read the resource again.
+/// Number of updates that are buffered for a slow reader of [`ResourceUpdates`]. Further updates
+/// are dropped, because a buffered update already makes the reader read the resource again.
 const CHANNEL_CAPACITY: usize = 64;
 /// Name of the subscribe request in errors. The actual method is `resources/subscribe` or
 /// `subscriptions/listen`.
@@ -106,7 +106,8 @@ impl McpHost {
     }
 }
 
-/// Subscription to one resource for one watcher, renewed when it breaks. Dropping it unsubscribes.
+/// Subscription to a resource for one caller of [`McpHost::watch_resource`] (a watcher). The
+/// subscription is renewed when it breaks. Dropping it unsubscribes.
 struct ResourceWatch {
     server: Arc<Server>,
     uri: String,
@@ -117,10 +118,10 @@ struct ResourceWatch {
 }
 
 enum UpdateSource {
-    /// Subscription stream of this watcher (protocol version 2026-07-28).
+    /// Stream of a subscription that only this watcher uses. For protocol version 2026-07-28.
     Stream(Box<Subscription>),
-    /// Receiver of resource notifications, and this watcher's share of the common subscription
-    /// (protocol versions up to 2025-11-25).
+    /// Receiver of the server's resource notifications, and a share of the subscription that all
+    /// watchers of the resource use. For protocol versions up to 2025-11-25.
     Notifications(
         broadcast::Receiver<String>,
         #[expect(dead_code)] SharedSubscription,
@@ -213,8 +214,8 @@ impl ResourceWatch {
     }
 }
 
-/// Share of a subscription. In protocol versions up to 2025-11-25, all watchers of a resource share
-/// one subscription per connection. Dropping the last share unsubscribes.
+/// Share of a subscription to a resource. In protocol versions up to 2025-11-25, all watchers of a
+/// resource share one subscription per connection. Dropping the last share unsubscribes.
 struct SharedSubscription {
     connection: Arc<Connection>,
     uri: String,

@@ -58,13 +58,12 @@ struct OpenBreaker {
 }
 
 /// Permission of the circuit breakers for one call. Dropping it reports the outcomes of the call to
-/// the breakers. The outcomes are [`Outcome::Unknown`] unless [`Self::record_outcomes`] has set
-/// them.
+/// the breakers. They are [`Outcome::Unknown`] unless [`Self::record_outcomes`] has set them.
 pub(crate) struct CallAdmission<'a> {
     circuits: &'a CircuitBreakers,
     tool: &'a str,
-    /// Whether the call is the probe of an open breaker: first for the server's breaker, then for
-    /// the tool's breaker.
+    /// Whether the call is the probe that tests an open breaker: first for the server's breaker,
+    /// then for the tool's breaker.
     probes: (bool, bool),
     /// Outcomes of the call: first for the server's breaker, then for the tool's breaker.
     outcomes: (Outcome, Outcome),

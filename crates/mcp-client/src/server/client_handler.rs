@@ -42,8 +42,8 @@ pub(crate) struct ConnectionHandler {
 }
 
 impl ConnectionHandler {
-    /// Waits for the answer to a server request. Returns `None` if the server cancels the request,
-    /// or if every call that may have caused the request has ended.
+    /// Waits for `answer`, the answer to a server request. Returns `None` if the server cancels the
+    /// request, or if every call that may have caused the request has ended.
     async fn wait_for_answer<T>(
         &self,
         mcp: &McpContext<RoleClient>,
@@ -78,7 +78,8 @@ impl ConnectionHandler {
     }
 }
 
-/// Returns the calls that a server request may belong to, from the extensions of the message.
+/// Returns the calls that a server request may belong to. The transport stores them in the
+/// extensions of the message.
 fn request_context(mcp: &McpContext<RoleClient>) -> Option<RequestContext> {
     mcp.extensions.get::<RequestContext>().cloned()
 }

@@ -89,7 +89,7 @@ pub(crate) struct ServerSnapshot {
     pub(crate) connection: Option<Arc<Connection>>,
     /// Tools of the server. They stay during a restart, so that a running agent does not lose them.
     pub(crate) tools: Arc<ServerTools>,
-    /// Reason why `tools` may be outdated. `None` if the last request for the list succeeded.
+    /// Reason why `tools` may be outdated. `None` if the last `tools/list` request succeeded.
     outdated_tools: Option<String>,
     /// Server name, version and capabilities from the last handshake.
     peer_info: Option<Arc<ServerPeerInfo>>,

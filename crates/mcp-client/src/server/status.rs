@@ -15,7 +15,7 @@ pub struct ServerStatus {
     pub state: ServerState,
     /// Reason for the state, without the lines in `stderr_tail`. `None` for a ready server.
     pub reason: Option<String>,
-    /// Protocol version that was negotiated in the last handshake.
+    /// MCP protocol version that the host and the server negotiated in the last handshake.
     pub protocol_version: Option<String>,
     /// Name and version that the server reported in the last handshake.
     pub server_info: Option<ServerIdentity>,

@@ -35,7 +35,7 @@ use crate::{
     tools::{catalog::ServerTools, list::list_tools},
 };
 
-/// Uptime after which a server counts as stable, so the count of its restarts is reset.
+/// Time that a server process must run before its restart count is reset.
 const STABLE_UPTIME: Duration = Duration::from_mins(1);
 /// Maximum delay before a server is restarted, without jitter.
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
@@ -46,9 +46,9 @@ const RETRY_INTERVAL: Duration = Duration::from_mins(1);
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 /// Time limit to close a connection. Closing may include a request to delete an HTTP session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Minimum pause before a changed list is read. Servers often report several changes in a row.
+/// Minimum pause before a changed tool list is read. Servers often report several changes in a row.
 const MIN_RELIST_PAUSE: Duration = Duration::from_millis(50);
-/// Maximum pause before a changed list is read, for a list that changes continuously.
+/// Maximum pause before a changed tool list is read, for a list that changes continuously.
 const MAX_RELIST_PAUSE: Duration = Duration::from_secs(5);
 /// Maximum time that a starting server delays the start of others. Starting a program needs CPU
 /// time, waiting for its answer does not.
@@ -115,8 +115,8 @@ pub(crate) async fn supervise_server(
             ExitReason::Lost { reason, uptime } => {
                 was_ready = true;
                 // A process that exits soon after every start is in a crash loop, so the count of
-                // its failures is not reset. An HTTP server counts as stable after one successful
-                // handshake.
+                // its failures is not reset. For an HTTP server, one successful handshake resets
+                // the count.
                 if uptime >= STABLE_UPTIME || !is_process {
                     failures = 0;
                 }
@@ -332,7 +332,7 @@ async fn wait_for_process_exit(process: &mut Option<ServerProcess>) -> String {
     }
 }
 
-/// Rate limit for the requests that read a list again after the server reported changes.
+/// Rate limit for repeated `tools/list` requests, for example after the server reported changes.
 #[derive(Default)]
 struct RelistDebounce {
     pause: Duration,
@@ -340,7 +340,7 @@ struct RelistDebounce {
 }
 
 impl RelistDebounce {
-    /// Waits before the next read of the list. Frequent changes make the pause longer.
+    /// Waits before the next `tools/list` request. Frequent changes make the pause longer.
     async fn wait_before_relist(&mut self) {
         self.pause = match self.last {
             Some(last) if last.elapsed() < 2 * self.pause => (2 * self.pause).min(MAX_RELIST_PAUSE),

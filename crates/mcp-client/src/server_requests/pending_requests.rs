@@ -9,12 +9,11 @@ use crate::transport::call_context::{CallContext, RequestContext};
 /// Maximum number of pending requests per server, from all users. Further requests are rejected.
 const MAX_PENDING: usize = 256;
 
-/// Contexts of the server requests that wait for a person or a model. Each context lists the calls
-/// that its request may belong to.
+/// Contexts of the server requests, such as elicitations, that wait for a person or a model. Each
+/// context lists the calls that its request may belong to.
 pub(crate) type PendingRequests = Vec<Arc<RequestContext>>;
 
-/// View of the pending requests of a server for one call. It shows whether any of the requests may
-/// belong to the call.
+/// Receiver of a server's pending requests. It shows whether any of them may belong to `call`.
 pub(crate) struct PendingCallRequests {
     pub(super) requests: watch::Receiver<PendingRequests>,
     pub(super) call: Arc<CallContext>,
@@ -30,7 +29,7 @@ impl PendingCallRequests {
             calls.any(|it| Arc::ptr_eq(&it.call, call)) == is_pending
         });
         if changed.await.is_err() {
-            // The sender was dropped, so the awaited state can no longer occur.
+            // The sender was dropped, so the pending requests can no longer change.
             std::future::pending::<()>().await;
         }
     }

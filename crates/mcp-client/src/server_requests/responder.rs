@@ -108,8 +108,8 @@ impl RequestResponder {
         capabilities
     }
 
-    /// Returns a view of the pending requests that pause the deadline of a call. Returns `None` if
-    /// no handler is set.
+    /// Returns the receiver with which the deadline of a call is paused while a request of the
+    /// server waits for an answer. Returns `None` without handlers of elicitation and sampling.
     pub(crate) fn pending_requests(&self, call: &Arc<CallContext>) -> Option<PendingCallRequests> {
         let has_handler = self.elicitor.is_some() || self.sampler.is_some();
         has_handler.then(|| PendingCallRequests {

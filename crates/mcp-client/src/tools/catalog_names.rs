@@ -49,9 +49,9 @@ pub(crate) fn may_belong_to_server(name: &str, server: &str) -> bool {
     begins(&part) || begins(&part[..part.len().min(MAX_SERVER_LEN)])
 }
 
-/// Returns whether `plain`, a name without a hash, identifies exactly one tool of one server. The
-/// first `__` in `plain` must end the server name. `plain` must not end like a hash, because it
-/// could then be the hashed name of another tool.
+/// Returns whether the name `plain` needs no hash, because it is valid and identifies exactly one
+/// tool of one server. The first `__` in `plain` must end the server name. `plain` must not end
+/// like a hash, because another tool could have this hashed name.
 fn is_unambiguous_name(server: &str, tool: &str, plain: &str) -> bool {
     !server.is_empty()
         && !tool.is_empty()

@@ -38,7 +38,7 @@ impl Freshness {
         self.ttl.saturating_sub(self.received.elapsed())
     }
 
-    /// Returns whether the list has expired. Always `false` for a list with a time to live of zero.
+    /// Returns whether the list has expired. `false` for a list with a time to live of zero.
     pub(crate) fn has_expired(&self) -> bool {
         !self.ttl.is_zero() && self.remaining_ttl().is_zero()
     }
@@ -90,9 +90,8 @@ impl<T> CollectedListItems<T> {
 }
 
 /// Requests all pages of a list, whose items are in the field `key`. Returns an error if the first
-/// page fails or has no list. `malformed` creates the error for a missing list from a clause such
-/// as `has no list of tools`. If a later page fails, the result contains the earlier pages and a
-/// problem.
+/// page fails or has no list. `malformed` creates this error from a text such as `has no list of
+/// tools`. If a later page fails, the result contains the earlier pages and a problem.
 pub(crate) async fn collect_pages<T, E: fmt::Display, F: Future<Output = Result<Value, E>>>(
     key: &str,
     mut request: impl FnMut(Option<String>) -> F,

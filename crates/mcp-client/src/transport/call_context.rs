@@ -9,8 +9,8 @@ use switchboard_domain::CandidateToolCalls;
 /// defines no such key, so its name has a prefix of this program.
 pub(crate) const IDEMPOTENCY_KEY: &str = "switchboard/idempotency-key";
 
-/// Identity of a call, or of another request during which a server may send requests. All attempts
-/// of a call share one context. Contexts are compared by address.
+/// Identity of a tool call, or of another request during which a server may send its own requests.
+/// All attempts of a call share one context. Contexts are compared by address.
 #[derive(Debug, Default)]
 pub(crate) struct CallContext {
     /// Idempotency key of the call. The elicitation handler uses it to find the agent run that made

@@ -43,7 +43,8 @@ impl TransportFailure {
         let error = &error.error;
         match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
             Some(error) => Self::from_http_error(error),
-            // An error that is not an HTTP error comes from a broken pipe to a server process.
+            // Only HTTP and stdio transports exist. Any error other than an HTTP error is a broken
+            // pipe to a server process.
             None => Self::disconnected(root_cause(error.as_ref())),
         }
     }

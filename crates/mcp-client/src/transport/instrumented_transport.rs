@@ -37,7 +37,8 @@ pub(crate) struct ProgressListener(pub(crate) ProgressSink);
 /// sends such an error if it did not read the request as far as its id.
 const UNREAD: &str = "switchboard/unread";
 
-/// Returns whether an error has the marker [`UNREAD`], so the server did not read the request.
+/// Returns whether the server sent this error without reading the request. The transport has added
+/// the marker [`UNREAD`] to such an error.
 pub(crate) fn has_unread_marker(error: &ErrorData) -> bool {
     error.data.as_ref().is_some_and(|data| data == UNREAD)
 }

@@ -11,9 +11,9 @@ use crate::transport::call_context::{CallContext, CandidateCall, RequestContext}
 /// Time during which the server may still send requests for a call that the client cancelled.
 const ABANDONED_TIME: Duration = Duration::from_mins(10);
 
-/// Requests without an answer on one connection. The transport records requests and answers in
-/// order, and the handlers of server requests read them. A server may send requests only during a
-/// call (MCP 2026-07-28, "Request association").
+/// Client requests on one connection that the server has not answered. The transport records
+/// requests and answers in order, and the handlers of server requests read them. A server may send
+/// requests only during a call (MCP 2026-07-28, "Request association").
 #[derive(Clone, Default)]
 pub(crate) struct OpenRequests(Arc<watch::Sender<Vec<OpenRequest>>>);
 
@@ -22,7 +22,8 @@ type Listener = (ProgressToken, ProgressSink);
 
 struct OpenRequest {
     id: RequestId,
-    /// Call that this request belongs to. `None` if the server must not send requests during it.
+    /// Call that this request belongs to. `None` if the server must not send its own requests
+    /// before it answers this request.
     call: Option<Arc<CallContext>>,
     /// Receiver of progress reports for this request. `None` if the caller needs no reports.
     progress: Option<Listener>,

@@ -12,12 +12,12 @@ use tokio::{
     time::{Duration, timeout},
 };
 
-/// Time limit to wait for the response headers of the event stream. Some servers send no headers
-/// before the first event.
+/// Time limit to wait for the response headers of the HTTP GET event stream. Some servers send no
+/// headers before the first event.
 const OPEN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// State of a server's event stream. The HTTP client updates the state, and the connecting code
-/// waits for an answer. The value is `None` if no stream was requested, `Some(false)` if the
+/// State of a server's HTTP GET event stream. The HTTP client updates the state, and the connecting
+/// code waits for an answer. The value is `None` if no stream was requested, `Some(false)` if the
 /// request for the stream has no answer yet, and `Some(true)` after the answer.
 #[derive(Clone, Default)]
 pub(crate) struct ServerStream(Arc<watch::Sender<Option<bool>>>);

@@ -73,15 +73,15 @@ struct LineWriter {
 struct LineQueue {
     /// Queued bytes that are not written yet.
     bytes: BytesMut,
-    /// Total number of bytes that were queued since the start, written or not.
+    /// Total number of bytes that were ever queued, written or not.
     queued: u64,
-    /// Total number of bytes that were written since the start.
+    /// Total number of bytes that were ever written.
     written: u64,
 }
 
 impl LineWriter {
-    /// Queues a message. Returns the new total number of queued bytes (`queued`), which is the
-    /// argument `end` of [`Self::write_queued_bytes`] for this message.
+    /// Queues a message. Returns the total number of bytes that were ever queued (`queued`). The
+    /// caller passes this number to [`Self::write_queued_bytes`], which writes the message.
     fn queue_message(&self, message: &ClientJsonRpcMessage) -> io::Result<u64> {
         let line = serde_json::to_vec(message)?;
         let mut queue = lock_mutex(&self.queue);
@@ -92,7 +92,7 @@ impl LineWriter {
     }
 
     /// Writes queued bytes until the total number of written bytes is `end` or more. An error means
-    /// that the server has not received the line that ends there. If the future is dropped, the
+    /// that the server has not received the line that ends at `end`. If the future is dropped, the
     /// bytes that are not written stay in the queue.
     async fn write_queued_bytes(&self, end: u64) -> io::Result<()> {
         let writing = async {
@@ -108,7 +108,7 @@ impl LineWriter {
                     queue.bytes.advance(count);
                     queue.written += count as u64;
                     if queue.bytes.is_empty() {
-                        // The memory that large messages needed is released.
+                        // The buffer is replaced to release the memory that large messages needed.
                         queue.bytes = BytesMut::new();
                     }
                     Poll::Ready(Ok(count))

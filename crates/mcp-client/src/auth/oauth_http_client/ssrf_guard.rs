@@ -31,7 +31,7 @@ const USER_INFO: &str = "it contains a user name or password";
 const NO_HOST: &str = "it has no host";
 const INSIDE: &str = "it is on a network that the server does not belong to";
 
-/// Class of network that an IP address belongs to. It decides whether OAuth requests may go there.
+/// Class of network that an IP address belongs to. OAuth requests may use only some classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NetworkClass {
     Public,

@@ -86,7 +86,8 @@ impl Watchdog {
             return;
         };
         if is_idle {
-            // Without groups the shell would exit after its pipe closes, but killing it is faster.
+            // Without process groups to kill, the shell exits when its pipe closes. Killing it is
+            // faster.
             let _ = child.start_kill();
         }
         drop(pipe);
@@ -107,7 +108,7 @@ impl WatchdogState {
             Err(error) => {
                 // The pipe is full, because a signal such as `SIGSTOP` has suspended the shell. The
                 // shell must not be replaced: when it continues and finds its pipe closed, it kills
-                // all its groups.
+                // all groups that it watches.
                 tracing::debug!(%error, "the watchdog does not read its input");
                 true
             }

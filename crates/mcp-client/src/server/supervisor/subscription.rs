@@ -23,8 +23,8 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum delay before a broken subscription is renewed, without jitter.
 const SLOW_RETRY_INTERVAL: Duration = Duration::from_mins(10);
 
-/// Subscribes to the list changes that the server supports and handles them. Returns after
-/// `unsubscribe` was signalled and the server has ended the subscription.
+/// Subscribes to list changes (tools, prompts, resources) that the server supports, and handles
+/// them. Returns after `unsubscribe` was signalled and the server has ended the subscription.
 pub(crate) async fn subscribe(
     server: &Server,
     connection: &Connection,
@@ -64,7 +64,7 @@ pub(crate) async fn subscribe(
 }
 
 /// Returns the list changes to subscribe to: all that the server supports. Returns `None` for a
-/// server older than 2026-07-28, and for one that supports none.
+/// server of a version before 2026-07-28, and for a server that supports none.
 fn supported_list_changes(info: &ServerPeerInfo) -> Option<SubscriptionFilter> {
     if info.protocol_version.has_initialize() {
         return None;
@@ -89,7 +89,7 @@ async fn handle_list_changes(
             biased;
             () = unsubscribe.cancelled() => {
                 let _ = subscription.cancel().await;
-                // Waits for the end of the subscription, which the answer to a ping shows. Some
+                // The answer to a ping shows that the server has ended the subscription. Some
                 // servers cannot end it after their input is closed, and then do not exit.
                 if server.config.transport.is_stdio() {
                     let _ = connection.send_request(ping_request(connection), None).await;

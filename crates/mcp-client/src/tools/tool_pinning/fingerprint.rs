@@ -27,7 +27,8 @@ impl ToolPins {
     }
 }
 
-/// Tool whose current definition differs from its pinned definition.
+/// Tool whose current definition differs from the pinned one: the first definition that the host
+/// received, or the last one that a person accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolChange {
     /// Configured name of the server that offers the tool.
