@@ -27,8 +27,8 @@ const MAX_ATTEMPTS: u32 = 3;
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum size of an error response in bytes. The text of a larger error response is ignored.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
-/// Maximum length, in characters, of the reason that an error message for the model contains, such
-/// as the error text of the service.
+/// Maximum length, in characters, of the reason in an error message for the model. The reason may
+/// be the error text of the service.
 const MAX_REASON_CHARS: usize = 300;
 
 /// An HTTP client for one TRAPI service or one name resolver. Clones share its connections.

@@ -18,9 +18,9 @@ use crate::{
     tool::{BundledTool, ToolResult, default_number},
 };
 
-/// Maximum number of categories in one query. A call with more categories sends several smaller
-/// queries. If one of them fails, the call still returns the results of the others. A single large
-/// query would also be slow and return a large response.
+/// Maximum number of categories in one query. A call with more categories sends several queries,
+/// because a large query is slow and returns a large response. If one query fails, the call still
+/// returns the results of the others.
 const MAX_CATEGORIES: usize = 4;
 
 const ADVICE: &str = "Check that the id has the prefix that BioThings Explorer uses (genes: \
@@ -30,10 +30,10 @@ const ADVICE: &str = "Check that the id has the prefix that BioThings Explorer u
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// The CURIE of the thing, such as `NCBIGene:695` or `MONDO:0005148`.
+    /// The CURIE of the thing to query, such as `NCBIGene:695` or `MONDO:0005148`.
     #[schemars(length(min = 1, max = 200))]
     entity_id: String,
-    /// The categories of the results.
+    /// The categories of the things that the query finds.
     #[schemars(schema_with = "categories_schema")]
     categories: Option<IndexSet<String>>,
     /// Maximum number of results to list.

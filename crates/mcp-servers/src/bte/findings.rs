@@ -55,22 +55,23 @@ pub(super) struct QueryFindings {
     pub(super) warnings: Vec<String>,
 }
 
-/// One result of a query, with its supporting edges.
+/// A query result: the nodes and edges that match the query graph.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct QueryResult {
-    /// Ids of the nodes that match the nodes of the query graph. The first id belongs to the query
-    /// node that the query identifies by its id. If the service sent edges but no results, the ids
-    /// are the source and the target of one edge.
+    /// Ids of the nodes that match the query graph. The node that the query names by its id comes
+    /// first. If the service sent edges but no results, the ids are the source and the target of
+    /// one edge.
     pub(super) nodes: Vec<String>,
-    /// Ids of the edges that support the result.
+    /// Ids of the edges that match the query graph.
     pub(super) edges: IndexSet<String>,
     /// Score that the service assigned. Higher is better.
     pub(super) score: Option<f64>,
 }
 
 impl QueryFindings {
-    /// Adds the response to one query. `known` is the key, such as `n0`, of the first node of the
-    /// query graph that has ids. Each result lists the nodes that match this query node first.
+    /// Adds the response to one query. `known` is the key, such as `n0`, of the first query node
+    /// for which the query contains ids. The nodes that match this query node come first in each
+    /// result.
     pub(super) fn add_response(&mut self, response: Response, known: &str) {
         let knowledge = response.message.knowledge_graph.unwrap_or_default();
         for (id, value) in knowledge.nodes {
@@ -190,7 +191,7 @@ impl QueryFindings {
         self.results = results;
     }
 
-    /// Returns the edges that support a result.
+    /// Returns the edges of a query result.
     pub(super) fn supporting_edges<'a>(
         &'a self,
         result: &'a QueryResult,
@@ -199,7 +200,7 @@ impl QueryFindings {
         ids.filter_map(|id| self.graph.edges.get(id))
     }
 
-    /// Returns the publications of the edges that support a result, without duplicates.
+    /// Returns the publications of all edges of a query result, without duplicates.
     pub(super) fn result_publications<'a>(&'a self, result: &'a QueryResult) -> IndexSet<&'a str> {
         let publications = self
             .supporting_edges(result)

@@ -47,11 +47,11 @@ impl CachedMetaKnowledgeGraph {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// Only relations of things of this category, such as `biolink:Gene`.
+    /// Lists only relations whose subject has this category, such as `biolink:Gene`.
     subject_category: Option<String>,
-    /// Only this predicate, such as `biolink:affects`.
+    /// Lists only relations with this predicate, such as `biolink:affects`.
     predicate: Option<String>,
-    /// Only relations to things of this category, such as `biolink:Disease`.
+    /// Lists only relations whose object has this category, such as `biolink:Disease`.
     object_category: Option<String>,
     /// Maximum number of relations to list.
     #[serde(default = "default_number::<50>")]
@@ -62,7 +62,7 @@ pub(super) struct Input {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// Number of relations that match the filters, also of those that are not listed.
+    /// Number of relations that match the filters, including those that are not listed.
     matching: usize,
     /// The matching relations, at most `limit`.
     relations: Vec<Relation>,

@@ -24,12 +24,12 @@ const MAX_SYNONYMS: usize = 5;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The name, such as `MPO` or `type 2 diabetes`.
+    /// The name to look up, such as `MPO` or `type 2 diabetes`.
     #[schemars(length(min = 1, max = 200))]
     name: String,
-    /// Only things of this category, such as `biolink:Gene`.
+    /// Finds only things of this category, such as `biolink:Gene`.
     category: Option<String>,
-    /// Only things of this organism, such as `NCBITaxon:9606` for humans, or of no organism.
+    /// Finds only things of this organism, such as `NCBITaxon:9606` for humans, or of no organism.
     taxon: Option<String>,
     /// Maximum number of matches to list.
     #[serde(default = "default_number::<5>")]
@@ -45,7 +45,7 @@ pub(super) struct Output {
 
 #[derive(Serialize, JsonSchema)]
 struct NameMatch {
-    /// The id of the match, for queries.
+    /// The CURIE of the match, for use in queries.
     curie: String,
     /// The display name of the match.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ struct NameMatch {
     /// The most specific category of the match, such as `Gene`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
-    /// The organisms that the match belongs to.
+    /// The organisms of the match, such as `NCBITaxon:9606`.
     taxa: Vec<String>,
     /// At most five other names of the match.
     synonyms: Vec<String>,

@@ -40,9 +40,9 @@ const MAX_SOURCES: usize = 4;
 pub(super) struct Output {
     /// Number of all results of the query.
     result_count: usize,
-    /// Number of nodes with edges, including the node in the query.
+    /// Number of nodes with edges, including the node that the query names.
     node_count: usize,
-    /// Number of edges, without the ignored ones.
+    /// Number of edges, without those that `filteredEdgeCount` counts.
     edge_count: usize,
     /// Number of ignored edges, which state only that two names occur in one text.
     filtered_edge_count: usize,
@@ -81,15 +81,15 @@ struct RankedResult {
     /// Score that the service assigned to the result. Higher is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
-    /// The nodes of the result, first the node in the query.
+    /// The nodes of the result. The node that the query names comes first.
     nodes: Vec<NodeRef>,
-    /// Number of edges that support the result.
+    /// Number of edges of the result.
     edge_count: usize,
-    /// The ids of at most 100 supporting edges.
+    /// The ids of the result's edges, at most 100.
     edges: Vec<String>,
-    /// The knowledge sources of the supporting edges.
+    /// The knowledge sources of the result's edges.
     sources: Vec<String>,
-    /// Number of publications of the supporting edges.
+    /// Number of publications of the result's edges.
     publication_count: usize,
 }
 

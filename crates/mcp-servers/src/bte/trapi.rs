@@ -8,8 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-// The graph of a query. This is not a doc comment, because it would become part of the input schema
-// of the tool `query_bte`.
+// The graph of a query. A doc comment would become part of the input schema of `query_bte`.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QueryGraph {
@@ -28,7 +27,7 @@ pub(super) struct QueryNode {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub(super) ids: Vec<String>,
-    /// Biolink categories, such as `biolink:Gene`.
+    /// Biolink categories of the things, such as `biolink:Gene`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub(super) categories: Vec<String>,
@@ -122,7 +121,7 @@ pub(super) struct RetrievalSource {
     pub(super) source_record_urls: Option<Vec<String>>,
 }
 
-/// A query result: the nodes bound to the query nodes, and the supporting edges.
+/// A query result: for each node and edge of the query graph, the nodes and edges that match it.
 #[derive(Debug, Deserialize)]
 pub(super) struct TrapiResult {
     pub(super) node_bindings: BTreeMap<String, Vec<Binding>>,
@@ -168,11 +167,11 @@ pub(super) struct MetaNode {
 // A supported relation. A doc comment would become part of the schema of the tool's output.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 pub(super) struct Relation {
-    /// The category of the subject.
+    /// The category of the relation's subject.
     pub(super) subject: String,
-    /// The predicate, such as `biolink:affects`.
+    /// The predicate of the relation, such as `biolink:affects`.
     pub(super) predicate: String,
-    /// The category of the object.
+    /// The category of the relation's object.
     pub(super) object: String,
 }
 

@@ -53,8 +53,8 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }
 
-/// Always returns an error for the model: there is no customer with this id. The error contains the
-/// lowest and the highest customer id.
+/// Returns the error for the model that no customer has this id. The error contains the lowest and
+/// the highest customer id.
 fn unknown_customer<T>(transaction: &Transaction<'_>, customer_id: i64) -> Result<T, ToolError> {
     let sql = "SELECT MIN(customer_id), MAX(customer_id) FROM customers";
     let ids = transaction.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));

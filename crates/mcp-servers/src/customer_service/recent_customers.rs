@@ -33,7 +33,7 @@ fn default_limit() -> i64 {
     reason = "the other tools have the same name `customer_id`"
 )]
 struct Customer {
-    /// The number of the customer, which other tools take.
+    /// The number of the customer, for calls of other tools.
     customer_id: i64,
     name: String,
     email: String,
@@ -48,7 +48,7 @@ struct Customer {
 pub(super) struct Output {
     /// The customers, the latest first.
     customers: Vec<Customer>,
-    /// Number of customers that match, also of those that are not listed.
+    /// Number of customers that match, including those that are not listed.
     matching: i64,
 }
 

@@ -16,13 +16,13 @@ pub(super) struct Input {
     /// The number of the customer, as `get_recent_customers` lists it.
     #[schemars(range(min = 1))]
     customer_id: i64,
-    /// The topic in a few words.
+    /// The topic of the ticket in a few words.
     #[schemars(length(min = 1, max = 200))]
     subject: String,
-    /// The complete description, if the subject is not sufficient.
+    /// The complete description of the problem, if the subject is not sufficient.
     #[schemars(length(max = 5000))]
     description: Option<String>,
-    /// The urgency.
+    /// The urgency of the ticket.
     #[serde(default)]
     priority: Priority,
 }

@@ -20,7 +20,7 @@ const MAX_PROBLEMS: usize = 5;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct NodesInput {
-    /// The nodes, at most 1000 in a call.
+    /// The nodes to add, at most 1000 in a call.
     #[schemars(length(min = 1, max = 1000))]
     nodes: Vec<Node>,
     /// Added by the host, not by the model: the conversation to which this call belongs.
@@ -31,7 +31,7 @@ pub(super) struct NodesInput {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct EdgesInput {
-    /// The edges, at most 2000 in a call.
+    /// The edges to add, at most 2000 in a call.
     #[schemars(length(min = 1, max = 2000))]
     edges: Vec<Edge>,
     /// Added by the host, not by the model: the conversation to which this call belongs.

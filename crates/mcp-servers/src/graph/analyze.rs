@@ -22,7 +22,7 @@ use crate::{
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// The id of the node.
+    /// The id of the node to analyze.
     #[schemars(length(min = 1, max = 500))]
     node_id: String,
     /// Maximum number of neighbours to list.
@@ -54,13 +54,13 @@ pub(super) struct Output {
     by_type: Vec<NameCount>,
     /// Numbers of edges by knowledge source, the most frequent first.
     by_source: Vec<NameCount>,
-    /// The neighbours with the most edges, then the most publications.
+    /// The neighbours, sorted by number of edges and then by number of publications, largest first.
     strongest: Vec<RankedNeighbour>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct PredicateCounts {
-    /// The label of the edges.
+    /// The label of the counted edges.
     label: String,
     /// Number of edges with this label to the node.
     incoming: usize,
@@ -138,8 +138,8 @@ fn analyze(graph: &KnowledgeGraph, node: &Node, limit: usize) -> Output {
     }
 }
 
-/// Returns the neighbours of a node. `edges` are the edges of the node. Neighbours with more edges
-/// to or from the node come first, and with equally many edges, neighbours with more publications.
+/// Returns the neighbours of a node, sorted by number of edges to or from the node and then by
+/// number of publications, largest first. `edges` are the edges of the node.
 fn rank_neighbours<'a>(
     graph: &'a KnowledgeGraph,
     node: &Node,

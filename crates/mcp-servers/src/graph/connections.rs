@@ -52,18 +52,18 @@ pub(super) struct Input {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// The start node.
+    /// The start node of the paths, or the node whose neighbours are listed.
     from: NodeRef,
-    /// The end node.
+    /// The end node of the paths. Missing if neighbours are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<NodeRef>,
-    /// The paths, the shortest first.
+    /// The paths between both nodes, the shortest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     paths: Option<Vec<Path>>,
-    /// The neighbours, the nearest first.
+    /// The neighbours of the start node, the nearest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     neighbours: Option<Vec<Neighbour>>,
-    /// Whether the list contains all paths or neighbours within the maximum length.
+    /// Whether all paths or neighbours within the maximum length are listed.
     complete: bool,
 }
 

@@ -26,8 +26,8 @@ pub(crate) const MAX_LIST: usize = 200;
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Node {
-    /// The id in edges and other calls: a CURIE such as `NCBIGene:4353`, or another name without
-    /// spaces.
+    /// The id of the node, which edges and other calls contain: a CURIE such as `NCBIGene:4353`, or
+    /// another name without spaces.
     #[schemars(length(min = 1, max = 200))]
     pub(crate) id: String,
     /// The display name of the node.
@@ -38,12 +38,12 @@ pub(crate) struct Node {
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 500))]
     pub(crate) kind: Option<String>,
-    /// Further data of the node.
+    /// Further data of the node, such as synonyms.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) data: NodeData,
 }
 
-/// Further data of a node. Other keys are stored unchanged.
+/// Further data of a node. Keys that are not listed here are stored unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct NodeData {
     /// All categories of the node, such as `biolink:Gene`.
@@ -85,7 +85,7 @@ pub(crate) struct Edge {
     pub(crate) data: EdgeData,
 }
 
-/// Provenance and further data of an edge. Other keys are stored unchanged.
+/// Provenance and further data of an edge. Keys that are not listed here are stored unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct EdgeData {
     /// The origin of the edge's data, such as `bte`.
@@ -120,10 +120,10 @@ pub(crate) struct Provenance {
     pub(crate) resource_id: String,
     /// The role of the resource, such as `primary_knowledge_source`.
     pub(crate) resource_role: String,
-    /// The information resources that this resource used.
+    /// The information resources from which this resource took the statement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) upstream_resource_ids: Vec<String>,
-    /// Web pages with the statement.
+    /// URLs of web pages that contain the statement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) source_record_urls: Vec<String>,
 }

@@ -29,7 +29,7 @@ const MAX_SHOWN_PUBLICATIONS: usize = 5;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// The part of the graph. The default is the whole graph.
+    /// The part of the graph to read. The default is the whole graph.
     #[serde(default)]
     filter: GraphFilter,
     /// Maximum number of nodes, and of edges, to list.
@@ -51,11 +51,11 @@ pub(super) struct Input {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct GraphFilter {
-    /// Only nodes of this type, such as `Gene`.
+    /// Lists only nodes of this type, such as `Gene`.
     node_type: Option<String>,
-    /// Only edges with this label, such as `affects`.
+    /// Lists only edges with this label, such as `affects`.
     edge_type: Option<String>,
-    /// Only nodes with these ids, and the edges between them.
+    /// Lists only nodes with these ids, and the edges between them.
     #[schemars(length(min = 1, max = 500))]
     node_ids: Option<Vec<String>>,
 }

@@ -45,7 +45,7 @@ impl Runner {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::workspace) struct Input {
-    /// The command to run.
+    /// The name of the command to run.
     command: Option<String>,
     /// Additional arguments of the command, such as the name of a test. Options are not possible.
     #[serde(default)]
@@ -181,7 +181,7 @@ async fn run_tool(
     let directory = runner.root.working_directory();
     let directory =
         directory.ok_or("The root folder was moved or replaced after the start of the server.")?;
-    // Arguments are checked after the wait for other commands, because a command may create links.
+    // The arguments are checked only now, because an earlier command may have created links.
     let added = args.clone();
     runner
         .root

@@ -41,8 +41,8 @@ struct QueryToolState {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::workspace) struct Input {
-    /// One SELECT in the SQL of SQLite. Each file is a table with the name of the file without its
-    /// ending: sales from data/sales.csv; characters other than letters, digits and _ become _.
+    /// One SELECT statement of SQLite. Each file is a table named after the file: sales for
+    /// data/sales.csv. Characters other than letters, digits and _ become _.
     #[schemars(length(min = 1, max = 20000))]
     sql: String,
     /// The paths of the data files.

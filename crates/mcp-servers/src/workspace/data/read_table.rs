@@ -30,7 +30,7 @@ pub(in crate::workspace) struct Input {
     #[serde(default = "default_number::<50>")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
-    /// Only these columns are returned, in this order.
+    /// The columns to return, in this order. The default is all columns.
     columns: Option<Vec<String>>,
 }
 

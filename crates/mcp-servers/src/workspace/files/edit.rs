@@ -1,6 +1,6 @@
 //! Replacement of one passage in a text.
 
-/// A text with one passage replaced.
+/// The text of a file after a passage was replaced, with the position of the new passage.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EditedText {
     pub(super) text: String,

@@ -45,9 +45,9 @@ pub(in crate::workspace) struct Output {
     total_lines: usize,
     /// The size of the whole file in bytes.
     bytes: usize,
-    /// Identifies this version of the whole file. `file_save` accepts it as `expected_hash`.
+    /// The hash of this version of the whole file, for `expected_hash` of `file_save`.
     hash: String,
-    /// The first requested line that is not in `content`.
+    /// The number of the first requested line that is not in `content`. Missing if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
     next_line: Option<usize>,

@@ -50,11 +50,11 @@ pub(in crate::workspace) struct Output {
     total_lines: usize,
     /// The hash of this version of the whole file.
     hash: String,
-    /// The first line of the new passage, after an edit.
+    /// The number of the first line of the new passage. Missing if no passage was changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
     first_line: Option<usize>,
-    /// The last line of the new passage, after an edit.
+    /// The number of the last line of the new passage. Missing if no passage was changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
     last_line: Option<usize>,

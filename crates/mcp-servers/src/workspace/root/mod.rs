@@ -258,8 +258,8 @@ impl Root {
         path.split().ok_or_else(|| not_a_file_error(path))
     }
 
-    /// Writes a temporary file and calls `put` with its name to rename it to the target file. If
-    /// `put` returns `false`, another process has changed the target file, and the result is an
+    /// Writes a temporary file and passes its name to `put`, which renames it to the target file.
+    /// If `put` returns `false`, another process has changed the target file, and the result is an
     /// error. Copies the permissions of the file `like`, if one is given.
     fn write_and_rename(
         &self,
