@@ -20,7 +20,8 @@ use super::{
     scripted_conversation,
 };
 
-/// Number of turns in one batch, the unit whose CPU time is measured.
+/// Number of turns in one batch. A turn is one question with its answer. The CPU time is measured
+/// for a whole batch.
 const BATCH: usize = 256;
 
 /// Kinds of measurement. Each entry contains its name, whether answers are streamed, and the number
@@ -141,8 +142,8 @@ pub(crate) async fn measure_turns(batches: u32) -> Outcome<()> {
         answer: scripted_conversation::answer_words().concat(),
     };
     pin_thread_to_cpu(own_cpu)?;
-    // Each round measures every kind of measurement, so that other load on the machine affects all
-    // of them. Round 0 is a warm-up, and its results are not printed.
+    // Each round runs every kind of measurement, so that other load on the machine affects all
+    // kinds equally. Round 0 is a warm-up, and its results are not printed.
     for round in 0..=batches {
         for (name, streamed, concurrency) in KINDS {
             let mut times = [0.0; 2];

@@ -92,8 +92,8 @@ impl ProviderKind {
         known.map(|(_, kind)| kind)
     }
 
-    /// Returns whether the key `profile` is allowed for this API format. It is for formats that
-    /// several vendors use, because a profile describes how a server differs from OpenAI.
+    /// Returns whether the key `profile` is allowed for this API format. A profile describes how a
+    /// server differs from OpenAI, so only formats that several vendors use allow this key.
     fn accepts_profile_setting(self) -> bool {
         matches!(self, Self::OpenAiCompatible | Self::OpenAiResponses)
     }

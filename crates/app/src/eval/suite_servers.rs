@@ -65,7 +65,7 @@ impl StartedServers {
         })
     }
 
-    /// Makes the servers close in a background task when the value is dropped.
+    /// Enables the closing of the servers in a background task when this value is dropped.
     pub(super) fn close_on_drop(mut self, closing: &Closing) -> Self {
         self.closing = Some(Arc::clone(closing));
         self

@@ -20,7 +20,8 @@ pub(crate) struct ChosenModel {
 pub(crate) enum ModelChoiceReason {
     /// The user or the configuration named the model, so it was not chosen automatically.
     Named,
-    /// The model's provider is the first one with an API key, which is in this variable.
+    /// The model's provider is the first one with an API key. The value is the environment variable
+    /// that contains the key.
     Key(String),
     /// No API key is set, and the local server that provides the model responds.
     Answers,

@@ -137,9 +137,9 @@ fn apply_approval_option(approvals: &mut ApprovalSettings, approve: Approve, in_
 }
 
 impl ResumedRunArgs {
-    /// Returns whether the run is stored again, instead of asking the user, when another call needs
-    /// approval: with `--approve later`, or without `--approve` if the environment variable
-    /// `SWITCHBOARD_APPROVE` is `later`. Its other values have no effect on a resumed run.
+    /// Returns whether the run is stored, instead of asking the user, when another call needs
+    /// approval. This requires `--approve later`, or the value `later` of `SWITCHBOARD_APPROVE`
+    /// without `--approve`. Other values of this variable have no effect on a resumed run.
     pub(crate) fn stores_approval_requests(&self, environment: &Environment) -> bool {
         match self.approve {
             Some(approve) => approve == Approve::Later,

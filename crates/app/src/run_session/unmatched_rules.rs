@@ -99,10 +99,10 @@ impl KnownServersAndTools {
         ))
     }
 
-    /// Returns a message if the pattern `name` matches no tool. A tool has the name that the model
-    /// sees and, with `own`, also the name on its MCP server. With `of`, considers only tools of
-    /// servers that `of` matches. Returns `None` if one of the considered servers does not accept
-    /// calls, because its tools are unknown.
+    /// Returns a message if the pattern `name` matches no tool. Compares it with the tool names
+    /// that models receive and, with `own`, with the names on the MCP servers. With `of`, considers
+    /// only tools of servers that `of` matches. Returns `None` if one of these servers does not
+    /// accept calls, because its tools are unknown.
     fn describe_unknown_tool(
         &self,
         name: &NamePattern,

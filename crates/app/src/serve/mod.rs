@@ -45,7 +45,7 @@ pub(crate) struct AppEngine {
 
 /// Components of [`AppEngine`] that the command `serve` creates.
 pub(crate) struct EngineParts {
-    /// Loaded configuration. Its field `recording` is a replay or off, also with `--record`.
+    /// Loaded configuration. Its own field `recording` does not contain the mode of `--record`.
     pub(crate) context: Context,
     /// Recording mode of the runs: that of `--record`, or else that of `context`.
     pub(crate) recording: RecordingMode,
@@ -102,8 +102,8 @@ impl AppEngine {
 
 #[async_trait]
 impl Engine for AppEngine {
-    // The principal and the session are unused: the run itself fills the placeholders of its
-    // context values with them.
+    // The principal and the session are unused: the run inserts them into its context values, for
+    // placeholders such as `${session.id}`.
     async fn create_agent(
         &self,
         settings: &RunSettings,

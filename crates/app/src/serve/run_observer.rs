@@ -23,8 +23,8 @@ impl RunEventObserver for RunObserver {
             RunEventKind::ToolApproved {
                 scope, remembered, ..
             } => *scope == ApprovalScope::Always && !remembered,
-            // The event does not contain the scope of a new denial, so decisions are saved for
-            // every scope.
+            // The event does not contain the scope of a new denial. The scope may be `Always`, so
+            // the decisions are saved.
             RunEventKind::ToolDenied { remembered, .. } => !remembered,
             _ => false,
         };

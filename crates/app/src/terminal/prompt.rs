@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use async_trait::async_trait;
 use tokio::{sync::Mutex, task::JoinHandle};
 
-/// A read of one line in another thread, which cannot be cancelled. `None` without a read.
+/// A read of one line in another thread, or `None`. The read cannot be cancelled.
 type PendingRead = Mutex<Option<JoinHandle<io::Result<String>>>>;
 
 /// The current read of standard input. It continues if its caller stops waiting for the line.

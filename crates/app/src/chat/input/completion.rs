@@ -26,7 +26,7 @@ pub(crate) struct CompletionNames {
     pub(crate) folder: PathBuf,
 }
 
-/// Names for completion, shared by the conversation, which updates them, and the line editor.
+/// Names for completion. The conversation updates them, and the line editor reads them.
 pub(crate) type SharedNames = Arc<RwLock<CompletionNames>>;
 
 /// Completer that suggests names and file paths for the word before the cursor.
