@@ -224,8 +224,8 @@ pub enum RunSettingsError {
     Invalid {
         /// The path of the invalid field in the request, such as `parameters.stop`.
         field: String,
-        /// The rule for valid values, such as "must be a number from 0 to 2". In the text of this
-        /// error, the rule follows the field name.
+        /// The rule for valid values, such as "must be a number from 0 to 2". The text of this
+        /// error is the field name, followed by the rule.
         message: String,
     },
     /// A model or MCP server that the run needs is unavailable.

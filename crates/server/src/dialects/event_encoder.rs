@@ -89,8 +89,8 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         }
     }
 
-    /// Appends the end of the open answer part and step. Returns `false` if the response is already
-    /// complete.
+    /// Ends the answer part and the step that are still open. Returns `false` if the response is
+    /// already complete.
     fn close_response(&mut self, out: &mut SseFrames) -> bool {
         if self.is_closed() {
             return false;

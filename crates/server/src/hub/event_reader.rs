@@ -28,9 +28,10 @@ pub(crate) struct EventReader {
     pub(super) after: u64,
     /// Whether the run is finished and has no event after the start position of the reader.
     pub(crate) is_over: bool,
-    /// Whether the reader must also end when the run waits for a person and all events are read.
+    /// Whether the reader must also end when all events are read and the run waits for a decision
+    /// or an answer of a person.
     pub(crate) ends_when_waiting: bool,
-    /// Whether the reader has ended because the run waits for a person.
+    /// Whether the reader has ended because the run waits for a decision or an answer of a person.
     pub(crate) is_waiting: bool,
     pub(super) ready: VecDeque<LoggedEvent>,
     /// Whether the store was read again after it first reported that the run is finished.

@@ -147,7 +147,8 @@ impl StartedRun {
         CancelRunOnDrop(self.active.cancel.clone())
     }
 
-    /// Waits until the run ends or waits for a person. Returns the status of the run.
+    /// Waits until the run ends or waits for a decision or an answer of a person. Returns its
+    /// status.
     pub(crate) async fn wait_for_end_or_pause(&self) -> RunStatus {
         let mut changes = self.active.log.subscribe_changes();
         loop {
@@ -245,7 +246,8 @@ impl RunHub {
         MetricsCollector(Arc::clone(&self.shared.metrics))
     }
 
-    /// Returns the number of active runs, and how many of them wait for a person.
+    /// Returns the number of active runs, and the number of those that wait for a decision or an
+    /// answer of a person.
     pub(crate) fn count_active_runs(&self) -> (usize, usize) {
         let active = lock_mutex(&self.shared.active);
         let waiting = active
@@ -258,9 +260,9 @@ impl RunHub {
         self.shared.stopping.clone()
     }
 
-    /// Stops all runs. New runs are refused, and runs that wait for a person are stored. The other
-    /// runs have [`ServerOptions::run_drain_time`] to end. After that, or when `abort` completes,
-    /// they are interrupted. Returns at `limit`, even if the store does not respond.
+    /// Stops all runs. New runs are refused, and runs that wait for approval decisions are stored.
+    /// The other runs have [`ServerOptions::run_drain_time`] to end. After that, or when `abort`
+    /// completes, they are interrupted. Returns at `limit`, even if the store does not respond.
     pub(crate) async fn stop_all_runs(&self, abort: impl Future<Output = ()>, limit: Instant) {
         self.shared.stopping.cancel();
         self.end_all_approval_waits();

@@ -198,8 +198,8 @@ impl Approver for PendingApprovals {
             .unwrap_or_else(|_| self.default_decision())
     }
 
-    /// Waits for the first decision about one of `calls`, which the run has not requested yet.
-    /// Returns the index of the call in `calls` and the decision.
+    /// Waits for a client's decision about one of `calls` before the run requests a decision about
+    /// it. Returns the index of the call in `calls` and the decision.
     async fn await_early_decision(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
         self.wait_for_value(|| self.take_decision(calls.iter().map(String::as_str)))
             .await

@@ -182,7 +182,7 @@ impl RunHub {
         }
     }
 
-    /// Publishes in the log whether the run waits for a person or continues.
+    /// Publishes in the log whether the run waits for a decision or an answer of a person.
     fn publish_waiting_status(&self, active: &ActiveRun) {
         let requests = active.approvals.awaited_approval_requests();
         let has_questions = || {

@@ -82,7 +82,7 @@ impl From<RunEvent> for LoggedEvent {
 /// The status of a run after the last event in its log.
 #[derive(Debug, Clone)]
 pub(crate) enum RunStatus {
-    /// The run is active and does not wait for a person.
+    /// The run is active and does not wait for a decision or an answer of a person.
     Running,
     /// The run is in memory and waits for decisions about these tool calls, or for an answer to an
     /// elicitation request.

@@ -21,7 +21,8 @@ use crate::{Problem, openapi::schema};
 /// contains the current state of the run, even if the run has not changed yet.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A run with the tool calls and elicitation requests that wait for a person.
+/// A run with the tool calls that wait for approval and the elicitation requests that wait for an
+/// answer.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RunDetails)]
 pub(crate) struct RunView {
@@ -187,8 +188,9 @@ impl RunHub {
         Ok(newest.into_iter().find(|it| it.state != RunState::Finished))
     }
 
-    /// Returns the unfinished runs among the newest `limit` runs of a principal. The state of a run
-    /// that waits for a person is [`RunState::Waiting`], also while this process executes it.
+    /// Returns the unfinished runs among the newest `limit` runs of a principal. A run that waits
+    /// for a decision or an answer of a person has the state [`RunState::Waiting`], also while this
+    /// process executes it.
     pub(crate) async fn list_unfinished_runs(
         &self,
         owner: &Principal,

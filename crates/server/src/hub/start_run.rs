@@ -95,7 +95,8 @@ impl RunHub {
                 let runs = self.durable_runs(&principal);
                 if !is_known {
                     if keep.is_some() {
-                        // The client refers to stored messages of a session that does not exist.
+                        // The request keeps stored messages (`keep`), but the session does not
+                        // exist.
                         return Err(Problem::session_not_found(&id.0));
                     }
                     let session = new_session(id.clone(), title_from_messages(&messages));

@@ -342,12 +342,12 @@ pub(crate) struct ToolAnnotations {
     open_world: Option<bool>,
 }
 
-/// An elicitation request: a question of an MCP server to the person.
+/// An elicitation request: a question of an MCP server to the user.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Elicitation {
     /// The MCP server that asks the question.
     server: String,
-    /// The text of the question for the person. It is untrusted.
+    /// The text of the question for the user. It is untrusted.
     message: String,
     /// The kind of the request: `fields` (a form with a JSON Schema) or `url` (a web page).
     form: String,

@@ -69,7 +69,8 @@ pub(crate) struct DurableRequest<'t, T> {
 
 impl<T: ClientConversation> DurableRequest<'_, T> {
     /// Starts a run in the session, or resumes the run that waits for the decisions or results in
-    /// the request. The response ends when the run waits for a person or the client.
+    /// the request. The response ends when the run waits for an approval decision or a client's
+    /// result.
     pub(crate) async fn start_or_resume_run(
         self,
         app: App,
@@ -95,8 +96,9 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
             _ if !is_known => self.conversation.all_messages()?,
             // A regeneration adds no message, because the session already contains the question.
             Some(_) => Vec::new(),
-            // Of the client's messages, only new ones are used. The stored messages replace the
-            // earlier ones, which would be converted without reasoning.
+            // Of the client's messages, only new ones are used. The session already contains the
+            // earlier ones with their reasoning, which is lost in the conversion of the client's
+            // messages.
             None => self.conversation.new_messages()?,
         };
         let tools = ClientTools::new(&app, self.tools).await?;
