@@ -263,8 +263,9 @@ struct CallToScore<'a> {
     outcome: CallOutcome,
 }
 
-/// Describes the required calls whose indexes are in `missing`. Omits the calls in the values of
-/// `unknown`, which the model may have made with an input that is redacted in the recording.
+/// Describes the required calls whose indexes are in `missing`. Omits the expected calls in the
+/// values of `unknown`: the model may have made them with an input that is redacted in the
+/// recording.
 fn describe_missing_calls(
     missing: &[usize],
     expected: &[ExpectedCall],

@@ -248,9 +248,10 @@ impl Player {
         lock_mutex(&self.shared.state)
     }
 
-    /// Returns how much the player prefers a response: 0 (most) in the selected conversation, 1 in
-    /// another conversation. Returns `None` if the player must not replay the response. `used` are
-    /// the conversations from which any player has already replayed a response.
+    /// Returns the rank of a response; a lower rank is preferred. The rank is 0 in the selected
+    /// conversation and 1 in another conversation. Returns `None` if the player must not replay the
+    /// response. `used` are the conversations from which any player has already replayed a
+    /// response.
     fn rank_response<T>(
         &self,
         response: &ReplayableResponse<T>,

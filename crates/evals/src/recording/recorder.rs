@@ -28,9 +28,9 @@ use super::{
     remove_hidden_arguments,
 };
 
-/// Maximum number of messages and tool lists whose numbers the recorder keeps in memory. At the
-/// maximum, it removes all numbers and writes repeated items again. This limits the memory of a
-/// server that records for days.
+/// Maximum size of `RecordingWriter::numbers`, the numbers of recorded messages and tool lists.
+/// When it is reached, all numbers are removed, and repeated items are written again. This limits
+/// the memory of a server that records for days.
 const MAX_KNOWN_ITEMS: usize = 1 << 16;
 
 /// A recorder of the traffic of models and tools. Clones write to the same recording.

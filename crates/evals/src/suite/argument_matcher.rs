@@ -46,8 +46,7 @@ pub enum Matcher {
     Optional(Box<Matcher>),
     /// Matches an equal value. An object must have no additional fields (`$exactly`).
     Exactly(Value),
-    /// Matches a list of the same length whose items these matchers accept in any order, one
-    /// matcher for each item (`$unordered`).
+    /// Matches a list that has one item for each of these matchers, in any order (`$unordered`).
     Unordered(Vec<Matcher>),
     /// Matches an argument that is right by the rules of the Berkeley Function Calling Leaderboard,
     /// see [`BfclParameter`] (`$bfcl`).
@@ -55,7 +54,7 @@ pub enum Matcher {
     /// Matches a text, number, boolean or null that equals this value. White space around texts is
     /// ignored. A missing argument equals null.
     Value(Value),
-    /// Matches a list of the same length if each matcher accepts the item at its position.
+    /// Matches a list with one item for each of these matchers, in the same order.
     List(Vec<Matcher>),
     /// Matches an object whose fields these matchers accept. Other fields are ignored.
     Fields(Vec<(String, Matcher)>),

@@ -13,9 +13,10 @@ use super::{ExpectedCall, Turn};
 pub(crate) type ToolNames = BTreeSet<(Option<String>, String)>;
 
 impl Turn {
-    /// Returns a pair of field path and problem for each required call and each forbidden pattern
-    /// of the turn that matches no tool in `tools`. A call matches if its tool or the tool of an
-    /// alternative exists. If `tools` is empty, forbidden patterns are not checked.
+    /// Returns the required calls and the forbidden patterns of the turn that match no tool in
+    /// `tools`. Each item is a field path, such as `calls[0].tool`, and the problem. For a call
+    /// with alternatives, one existing tool is sufficient. If `tools` is empty, patterns are not
+    /// checked.
     pub(crate) fn find_missing_tools(&self, tools: &ToolNames) -> Vec<(String, String)> {
         let exists = |call: &&ExpectedCall| {
             let is_tool = |(server, tool): &(Option<String>, String)| {
@@ -53,10 +54,10 @@ impl Turn {
 
 /// A parsed pattern of forbidden tools, see [`Turn::forbidden`](super::Turn::forbidden).
 pub(crate) struct ToolPattern {
-    /// Pattern for the tool name: the whole text, because a tool name may contain `/`.
+    /// The whole text as a pattern for tool names, because a tool name may contain `/`.
     tool: NamePattern,
-    /// Patterns for the server name and for the tool name: the text before and after its first `/`.
-    /// `None` if the text contains no `/`.
+    /// The text before the first `/` as a pattern for server names, and the text after it as a
+    /// pattern for tool names. `None` if the text contains no `/`.
     both: Option<(NamePattern, NamePattern)>,
 }
 
