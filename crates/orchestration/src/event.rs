@@ -11,7 +11,7 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 
-use crate::{RunReport, ToolFailure};
+use crate::{RunReport, ToolFailure, strategy::gather_phase::GatheringEnd};
 
 /// An event of an agent run. `--output jsonl` prints each event as one line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,6 +62,9 @@ pub enum RunEventKind {
         /// call`. `None` in the gathering phase.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<String>,
+        /// Why the gathering phase ended. `None` unless this event follows that phase.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gathering_ended: Option<GatheringEnd>,
     },
     /// The conversation is too long for one request, so the request omits older messages or
     /// shortens tool results. The run keeps the complete conversation.

@@ -23,6 +23,9 @@ pub struct RunReport {
     pub answer: String,
     /// The answer as a list of texts and artifacts.
     pub content: Vec<AnswerItem>,
+    /// Notes of the model on how it reached a formatted answer. They are not part of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
     /// How the run ended.
     pub outcome: Outcome,
     /// Why the model stopped writing the last response.
@@ -47,8 +50,9 @@ pub struct RunReport {
 pub enum AnswerItem {
     /// A text of the answer, which may contain Markdown.
     Text {
-        /// The text that the model wrote.
-        text: String,
+        /// The text that the model wrote. Its former name in JSON is `text`.
+        #[serde(alias = "text")]
+        content: String,
     },
     /// A self-contained artifact of the answer: a table, a diagram, a program or a page.
     #[serde(rename_all = "camelCase")]
@@ -63,6 +67,15 @@ pub enum AnswerItem {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         language: Option<String>,
     },
+}
+
+impl AnswerItem {
+    /// Returns the text of the item: Markdown, or the source of an artifact.
+    pub fn content(&self) -> &str {
+        match self {
+            Self::Text { content } | Self::Artifact { content, .. } => content,
+        }
+    }
 }
 
 /// The outcome of a run: an answer, a reached limit, an error or a cancellation.

@@ -2,8 +2,6 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { createServer } from "node:net";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { ScriptedModel } from "./model.mjs";
 import { Program, checkAndClose, config, open, runFinished, sendMessage, startBrowser, startPersistentBrowser } from "./stage.mjs";
@@ -91,8 +89,6 @@ describe("pages in frames", { concurrency: false }, () => {
   before(async () => {
     model = await new ScriptedModel().start();
     program = new Program(config(model, { model: "scripted/scripted", mcp_servers: {} }));
-    mkdirSync(join(program.folder, "recipes"));
-    writeFileSync(join(program.folder, "recipes", "forms.yaml"), "name: forms\ndescription: Answers in texts and artifacts.\nstrategy: gather-format\n");
     await program.start();
     // Without this flag, WebRTC does not work on a machine without a network.
     browser = await startBrowser(["--allow-loopback-in-peer-connection"]);
@@ -123,7 +119,7 @@ describe("pages in frames", { concurrency: false }, () => {
         const attempts = webRtcPages(target.port);
         model.answers.length = 0;
         model.enqueue(["I know enough."], [{ form: Object.entries(attempts).map(([title, content]) => ({ type: "artifact", artifactType: "html", title, content })) }]);
-        await page.selectOption("#recipe", "forms");
+        await page.selectOption("#strategy", "gather-format");
         await sendMessage(page, "Show them");
         await runFinished(page);
         for (const title of Object.keys(attempts)) {
@@ -178,7 +174,7 @@ describe("pages in frames", { concurrency: false }, () => {
         const attempts = preconnectPages(target.address().port);
         model.answers.length = 0;
         model.enqueue(["I know enough."], [{ form: Object.entries(attempts).map(([title, content]) => ({ type: "artifact", artifactType: "html", title, content })) }]);
-        await page.selectOption("#recipe", "forms");
+        await page.selectOption("#strategy", "gather-format");
         await sendMessage(page, "Show them");
         await runFinished(page);
         for (const title of Object.keys(attempts)) {
@@ -204,7 +200,7 @@ describe("pages in frames", { concurrency: false }, () => {
     const page = await open(browser, program.url);
     model.answers.length = 0;
     model.enqueue(["```mermaid\nflowchart TD\n  A --> B\n```"]);
-    await page.selectOption("#recipe", "");
+    await page.selectOption("#strategy", "");
     await sendMessage(page, "Draw");
     await runFinished(page);
     await page.locator(".artifact .drawing img").waitFor();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{ModelId, Principal, ReasoningEffort, SessionId, ToolCatalog, ToolChoice};
 use switchboard_orchestration::{
-    Agent, RunEvent, questions::Questions, tools::arguments::ClientContext,
+    Agent, RunEvent, questions::Questions, strategy::Strategy, tools::arguments::ClientContext,
 };
 use utoipa::ToSchema;
 
@@ -152,6 +152,10 @@ pub struct Parameters {
     pub approve: Option<Approve>,
     /// Whether the model may use tools. The default is `true`.
     pub tools: Option<bool>,
+    /// The strategy of the run, instead of that of the recipe: `"loop"`, `"gather-format"`, or
+    /// `{"gather-format": {…}}` with settings such as `max_thinking_steps`.
+    #[schema(value_type = Option<schema::Strategy>)]
+    pub strategy: Option<Strategy>,
 }
 
 /// The approval policy of a run: which tool calls need a decision by a person.

@@ -197,6 +197,7 @@ fn startup_failure_report(
         model,
         answer: String::new(),
         content: Vec::new(),
+        thinking: None,
         outcome,
         finish_reason: None,
         steps: 0,

@@ -233,6 +233,9 @@ pub(crate) fn apply_client_parameters(parameters: &Parameters, options: &mut Run
     if let Some(choice) = &parameters.tool_choice {
         options.tool_choice = choice.clone();
     }
+    if let Some(strategy) = &parameters.strategy {
+        options.strategy = strategy.clone();
+    }
     options.reasoning = parameters.reasoning.or(options.reasoning);
     options.parallel_tool_use = parameters.parallel_tool_use.or(options.parallel_tool_use);
     let wanted = match parameters.approve {

@@ -38,3 +38,12 @@ fn a_client_lessens_what_costs_and_what_may_do_harm() {
     assert_eq!(open.approval.policy, ApprovalPolicy::Ask);
     assert!(!open.approval.policy_overrides_rules);
 }
+
+#[test]
+fn a_client_chooses_the_strategy_of_its_run() {
+    let parameters = r#"{"strategy": {"gather-format": {"formatter_mode": "auto"}}}"#;
+    let parameters: Parameters = serde_json::from_str(parameters).unwrap();
+    let mut options = RunOptions::default();
+    apply_client_parameters(&parameters, &mut options);
+    assert_eq!(Some(options.strategy), parameters.strategy);
+}

@@ -86,6 +86,7 @@ pub(super) fn report(outcome: Outcome, error: Option<RunError>) -> RunReport {
         model: model(),
         answer: "the answer".into(),
         content: Vec::new(),
+        thinking: None,
         outcome,
         finish_reason: Some(FinishReason::Stop),
         steps: 1,

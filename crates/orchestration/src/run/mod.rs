@@ -369,7 +369,8 @@ impl Run {
             (formatter::render_markdown(items), items.to_vec())
         } else {
             let text = self.last_response_text();
-            let item = (!text.is_empty()).then(|| AnswerItem::Text { text: text.clone() });
+            let content = text.clone();
+            let item = (!text.is_empty()).then(|| AnswerItem::Text { content });
             (text, item.into_iter().collect())
         };
         let state = &self.state;
@@ -379,6 +380,7 @@ impl Run {
             model: state.model.clone(),
             answer,
             content,
+            thinking: self.formatted_answer_notes().map(str::to_owned),
             outcome,
             finish_reason: state.finish.clone(),
             steps: self.step_count(),

@@ -11,6 +11,7 @@ use super::{AgentLoopState, Events, ModelCall, ModelCallPurpose, Run, Unexpected
 use crate::{
     RunError, RunEventKind, RunPhase,
     policy::history::{HistoryPolicy, summary_request},
+    strategy::gather_phase::GatheringEnd,
     tools::{results, tokens},
 };
 
@@ -28,12 +29,13 @@ impl Run {
     pub fn begin_model_call(&mut self, tools: Vec<Arc<ToolDefinition>>) -> ModelCall {
         let mut events = Vec::new();
         if self.has_reached_gather_limit() {
-            events.extend(self.begin_formatting());
+            events.extend(self.begin_formatting(Some(GatheringEnd::Limit)));
         }
         if self.begin_gathering() {
             events.push(RunEventKind::PhaseStarted {
                 phase: RunPhase::Gathering,
                 mode: None,
+                gathering_ended: None,
             });
         }
         if let (0, ToolChoice::Only(names)) = (self.step_count(), &self.state.options.tool_choice) {

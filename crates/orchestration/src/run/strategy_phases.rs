@@ -17,7 +17,7 @@ use crate::{
         formatter::{
             self, FormatDecision, FormatState, FormattedAnswer, FormatterMode, PartialAnswerReader,
         },
-        gather_phase::{self, GatherCall, GatherContinuation, GatherState},
+        gather_phase::{self, GatherCall, GatherContinuation, GatherState, GatheringEnd},
     },
     tools::arguments,
 };
@@ -67,6 +67,9 @@ pub(super) struct FormattingPhase {
     gathered: String,
     /// Items of the formatted answer. `None` until the answer is complete.
     items: Option<Vec<AnswerItem>>,
+    /// Notes of the model on how it reached the formatted answer.
+    #[serde(default)]
+    thinking: Option<String>,
 }
 
 impl StrategyPhase {
@@ -173,6 +176,14 @@ impl Run {
         }
     }
 
+    /// Returns the model's notes on how it reached the formatted answer.
+    pub(super) fn formatted_answer_notes(&self) -> Option<&str> {
+        match &self.state.stage {
+            StrategyPhase::Format(formatting) => formatting.thinking.as_deref(),
+            _ => None,
+        }
+    }
+
     pub(super) fn formatted_answer_items(&self) -> Option<&[AnswerItem]> {
         match &self.state.stage {
             StrategyPhase::Format(formatting) => formatting.items.as_deref(),
@@ -270,12 +281,17 @@ impl Run {
                 self.state.turn.nudge = nudge.map(|text| Arc::new(Message::user(text)));
                 Vec::new()
             }
-            Some(GatherContinuation::Format) | None => self.begin_formatting(),
+            Some(GatherContinuation::Format) | None => self.begin_formatting(None),
         }
     }
 
-    /// Ends the gathering phase and starts the formatting phase.
-    pub(super) fn begin_formatting(&mut self) -> Events {
+    /// Ends the gathering phase and starts the formatting phase. The reason for the end is `reason`,
+    /// or else the reason of the last response.
+    pub(super) fn begin_formatting(&mut self, reason: Option<GatheringEnd>) -> Events {
+        let reason = match &self.state.stage {
+            StrategyPhase::Gather(gathering) => reason.or(Some(gathering.state.end_reason())),
+            _ => reason,
+        };
         let gathered = self
             .new_messages()
             .iter()
@@ -285,7 +301,7 @@ impl Run {
             .find(|text| !text.trim().is_empty())
             .unwrap_or_default();
         let state = FormatState::new(&self.gathering_settings(), &self.state.capabilities);
-        let started = formatting_start_event(&state);
+        let started = formatting_start_event(&state, reason);
         // The additional message was for the next request of the gathering phase, which has ended.
         self.state.turn.nudge = None;
         self.state.stage = StrategyPhase::Format(Box::new(FormattingPhase {
@@ -295,6 +311,7 @@ impl Run {
             pauses: 0,
             gathered,
             items: None,
+            thinking: None,
         }));
         self.state.phase = AgentLoopState::Model;
         vec![started]
@@ -309,7 +326,7 @@ impl Run {
             return None;
         };
         let has_next = formatting.state.switch_mode_after_error(error);
-        has_next.then(|| formatting_start_event(&formatting.state))
+        has_next.then(|| formatting_start_event(&formatting.state, None))
     }
 
     /// Processes a model response of the formatting phase. The run then ends with the answer or an
@@ -333,6 +350,7 @@ impl Run {
             formatting
                 .state
                 .evaluate_formatting_response(&complete, finish, &formatting.gathered);
+        let mut thinking = None;
         let (repairs, error) = match read {
             FormatDecision::Reask {
                 message: fault,
@@ -352,6 +370,8 @@ impl Run {
                 let answer = Message::assistant(formatted.to_markdown());
                 self.messages.push(Arc::new(answer));
                 formatting.items = Some(formatted.items);
+                formatting.thinking.clone_from(&formatted.thinking);
+                thinking = formatted.thinking;
                 let error = formatted.fault.map(|fault| {
                     let message = format!(
                         "the answer does not match the requested format: {fault}. Ask again or use \
@@ -379,8 +399,9 @@ impl Run {
             }
             self.state.phase = AgentLoopState::Done(Outcome::Completed);
         }
+        let thinking = thinking.map(|text| RunEventKind::ReasoningDelta { text });
         let event = (!repairs.is_empty()).then_some(RunEventKind::FormatRepaired { repairs });
-        event.into_iter().collect()
+        thinking.into_iter().chain(event).collect()
     }
 
     /// Restarts the formatting phase, because the run switched to another model. Returns the start
@@ -390,7 +411,7 @@ impl Run {
         let StrategyPhase::Format(formatting) = &mut self.state.stage else {
             return None;
         };
-        let started = formatting_start_event(&state);
+        let started = formatting_start_event(&state, None);
         formatting.state = state;
         formatting.messages.clear();
         formatting.paused.clear();
@@ -427,10 +448,14 @@ impl FormattingPhase {
     }
 }
 
-fn formatting_start_event(state: &FormatState) -> RunEventKind {
+fn formatting_start_event(
+    state: &FormatState,
+    gathering_ended: Option<GatheringEnd>,
+) -> RunEventKind {
     RunEventKind::PhaseStarted {
         phase: RunPhase::Formatting,
         mode: Some(state.current_mode().to_string()),
+        gathering_ended,
     }
 }
 

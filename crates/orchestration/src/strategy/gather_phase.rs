@@ -16,6 +16,25 @@ pub struct GatherState {
     /// followed directly by another review.
     reviewing: bool,
     calls: SeenToolCalls,
+    /// Reason for the end of the phase, if it ends after the last response.
+    #[serde(default)]
+    end: GatheringEnd,
+}
+
+/// The reason why the gather phase of a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GatheringEnd {
+    /// The model requested no further data.
+    #[default]
+    Stopped,
+    /// The model repeated a tool call for the second time.
+    RepeatedCalls,
+    /// The phase reached [`GatherFormat::max_thinking_steps`].
+    ThinkingSteps,
+    /// The run reached its limit of model calls or of tool calls.
+    Limit,
 }
 
 /// Result of [`GatherState::decide_after_response`] for one model response: which of its tool calls
@@ -54,7 +73,14 @@ impl GatherState {
             steps: 0,
             reviewing: false,
             calls: SeenToolCalls::default(),
+            end: GatheringEnd::Stopped,
         }
+    }
+
+    /// Returns the reason for the end of the phase. It is valid if the last decision was
+    /// [`GatherContinuation::Format`].
+    pub fn end_reason(&self) -> GatheringEnd {
+        self.end
     }
 
     /// Decides how the run continues after a response. `text` is the text of the response without
@@ -73,7 +99,12 @@ impl GatherState {
         let (repeats, is_looping) = self.calls.find_repeated_calls(calls);
         let wants_more = more_data_marker::requests_more_data(text);
         let may_review = self.review && !self.reviewing && !calls.is_empty();
-        let continues = !is_looping && (wants_more || may_review) && self.steps < self.max_steps;
+        self.end = match (is_looping, wants_more || may_review) {
+            (true, _) => GatheringEnd::RepeatedCalls,
+            (false, true) => GatheringEnd::ThinkingSteps,
+            (false, false) => GatheringEnd::Stopped,
+        };
+        let continues = self.end == GatheringEnd::ThinkingSteps && self.steps < self.max_steps;
         self.reviewing = continues && !wants_more;
         let next = if continues {
             let nudge = calls.is_empty().then(|| NUDGE.to_owned());

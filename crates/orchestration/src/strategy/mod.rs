@@ -24,6 +24,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use switchboard_domain::similar_names::{did_you_mean, find_nearest};
 
+use formatter::FormatterMode;
+
 /// Strategy of a run. In JSON, it is its name, or a map from its name to its settings.
 ///
 /// ```
@@ -137,6 +139,10 @@ pub struct GatherFormat {
     /// review is one more model call, in which the model can request further data. Without it, such
     /// a response ends the gather phase. Useful for models that write no text beside a tool call.
     pub review: bool,
+    /// How the model is made to write the answer in the required format. If the provider refuses
+    /// this mode, less strict ones follow. `None` selects the strictest mode that the model supports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub formatter_mode: Option<FormatterMode>,
     /// JSON Schema of the final answer. `None` requires a list of texts and artifacts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
@@ -148,6 +154,7 @@ impl Default for GatherFormat {
             max_thinking_steps: 5,
             described_tools: 15,
             review: false,
+            formatter_mode: None,
             schema: None,
         }
     }

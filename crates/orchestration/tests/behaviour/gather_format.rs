@@ -9,7 +9,11 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, AnswerItem, Outcome, RunErrorKind, RunEvent, RunEventKind, RunOptions, RunPhase,
     RunReport, ToolFailure,
-    strategy::{GatherFormat, Strategy, formatter},
+    strategy::{
+        GatherFormat, Strategy,
+        formatter::{self, FormatterMode},
+        gather_phase::GatheringEnd,
+    },
 };
 
 use crate::support::{
@@ -51,7 +55,18 @@ fn modes(events: &[RunEvent]) -> Vec<Option<String>> {
         RunEventKind::PhaseStarted {
             phase: RunPhase::Formatting,
             mode,
+            ..
         } => Some(mode.clone()),
+        _ => None,
+    })
+}
+
+/// Returns the reasons that the events state for the end of the gather phase.
+fn gathering_ends(events: &[RunEvent]) -> Vec<GatheringEnd> {
+    picked(events, |kind| match kind {
+        RunEventKind::PhaseStarted {
+            gathering_ended, ..
+        } => *gathering_ended,
         _ => None,
     })
 }
@@ -89,7 +104,7 @@ async fn the_model_gathers_first_and_then_formats() {
         report.content,
         [
             AnswerItem::Text {
-                text: "Two things were found.".into()
+                content: "Two things were found.".into()
             },
             AnswerItem::Artifact {
                 artifact_type: "table".into(),
@@ -105,6 +120,7 @@ async fn the_model_gathers_first_and_then_formats() {
         json!({"type": "artifact", "artifactType": "table", "title": "Things", "content": "| a |"})
     );
     assert_eq!(phases(&events), [RunPhase::Gathering, RunPhase::Formatting]);
+    assert_eq!(gathering_ends(&events), [GatheringEnd::Stopped]);
     // Gathering: instructions first, the marker explained, no choice of tools forced.
     let first = model.request(0);
     let prompt = first.messages[0].text();
@@ -150,8 +166,61 @@ async fn gathering_has_at_most_five_steps() {
         form(text("ok")),
     ]);
     let tools = tools();
-    let (_, report) = ask(&agent_with(&model, &tools, gather_format()), "go").await;
+    let (events, report) = ask(&agent_with(&model, &tools, gather_format()), "go").await;
     assert_eq!((report.answer.as_str(), tools.called().len()), ("ok", 5));
+    assert_eq!(gathering_ends(&events), [GatheringEnd::ThinkingSteps]);
+}
+
+#[tokio::test]
+async fn a_limit_of_the_run_ends_gathering_and_is_the_stated_reason() {
+    let model = Scripted::new([find("NEED MORE DATA: all", "a", 1), form(text("ok"))]);
+    let mut options = gather_format();
+    options.limits.max_steps = 2;
+    let (events, report) = ask(&agent_with(&model, &tools(), options), "go").await;
+    assert_eq!(report.answer, "ok");
+    assert_eq!(gathering_ends(&events), [GatheringEnd::Limit]);
+}
+
+#[tokio::test]
+async fn notes_of_the_formatter_are_reasoning_and_stand_in_the_report() {
+    let notes = json!({"thinking": " One row is enough. ", "conversation": text("ok")});
+    let answer = calls(&[("f", formatter::TOOL, notes)]);
+    let (_, events, report) = formatted(ModelCapabilities::default(), [answer]).await;
+    assert_eq!(report.answer, "ok");
+    assert_eq!(report.thinking.as_deref(), Some("One row is enough."));
+    let reasoning = picked(&events, |kind| match kind {
+        RunEventKind::ReasoningDelta { text } => Some(text.clone()),
+        _ => None,
+    });
+    assert!(reasoning.contains(&"One row is enough.".to_owned()));
+    assert_eq!(streamed(&events), "ok");
+}
+
+#[tokio::test]
+async fn the_formatter_mode_can_be_chosen_and_less_strict_modes_follow() {
+    let strategy = Strategy::GatherFormat(GatherFormat {
+        formatter_mode: Some(FormatterMode::Required),
+        ..GatherFormat::default()
+    });
+    let options = RunOptions {
+        strategy,
+        ..RunOptions::default()
+    };
+    let refused = Answer::Fails(ModelErrorKind::InvalidRequest { field: None }, "not so");
+    let model = Scripted::new([Answer::Says("Nothing."), refused, form(text("ok"))]);
+    let (_, report) = ask(&agent_with(&model, &tools(), options), "go").await;
+    assert_eq!(report.answer, "ok");
+    assert_eq!(model.request(1).tool_choice, ToolChoice::Required);
+    assert_eq!(model.request(2).tool_choice, ToolChoice::Auto);
+}
+
+#[test]
+fn text_items_of_earlier_reports_can_be_read() {
+    let earlier = json!({"type": "text", "text": "ok"});
+    let item: AnswerItem = serde_json::from_value(earlier).unwrap();
+    assert_eq!(item.content(), "ok");
+    let written = serde_json::to_value(item).unwrap();
+    assert_eq!(written, json!({"type": "text", "content": "ok"}));
 }
 
 #[tokio::test]
@@ -189,7 +258,8 @@ async fn a_repeated_call_is_not_executed_and_the_second_repetition_ends_the_phas
     ]);
     let tools = tools();
     let agent = agent_with(&model, &tools, gather_format());
-    let (_, report) = ask(&agent, "go").await;
+    let (events, report) = ask(&agent, "go").await;
+    assert_eq!(gathering_ends(&events), [GatheringEnd::RepeatedCalls]);
     assert_eq!(tools.called().len(), 1);
     assert_eq!(report.tool_calls[1].failure, Some(ToolFailure::Repeated));
     assert!(!report.tool_calls[1].is_error);

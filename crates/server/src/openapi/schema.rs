@@ -25,6 +25,31 @@ pub(crate) enum ToolChoice {
     Only(Vec<String>),
 }
 
+/// The strategy of a run: a name, or `gather-format` with settings.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Strategy {
+    /// The name of the strategy.
+    Name(StrategyName),
+    /// The strategy `gather-format` with settings.
+    GatherFormat {
+        /// The settings, such as `max_thinking_steps`, `formatter_mode` and `schema`.
+        #[serde(rename = "gather-format")]
+        #[schema(value_type = Object)]
+        gather_format: Value,
+    },
+}
+
+/// The name of a strategy.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum StrategyName {
+    /// The model calls tools until it answers.
+    Loop,
+    /// The model gathers data with tools and then writes the answer as texts and artifacts.
+    GatherFormat,
+}
+
 /// The reasoning effort: how much the model reasons before it answers.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -125,7 +150,7 @@ pub(crate) enum Role {
 
 /// A part of a message or an item of an answer. Types of parts are `text`, `image`, `document`,
 /// `audio`, `reasoning`, `tool_use`, `tool_result` and `opaque` (data for its provider only). Items
-/// are `text` with `text`, or `artifact` with `artifactType`, `title`, `content` and `language`.
+/// are `text` with `content`, or `artifact` with `artifactType`, `title`, `content` and `language`.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Part {
     /// The type of the message part or answer item, such as `text`.
@@ -150,6 +175,9 @@ pub(crate) struct RunReport {
     answer: String,
     /// The items of the answer: texts and artifacts.
     content: Vec<Part>,
+    /// Notes of the model on how it reached a formatted answer.
+    #[schema(nullable = false)]
+    thinking: Option<String>,
     /// The outcome of the run.
     outcome: Outcome,
     /// The finish reason of the last model call: `stop`, `tool_use`, `length` and others, or an

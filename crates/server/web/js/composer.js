@@ -1,4 +1,4 @@
-// The message field, with the choice of model and recipe.
+// The message field, with the choice of model, recipe and strategy.
 import { Icon, html, useEffect, useModel, useRef, useState } from "./view.js";
 import { catalogue } from "./catalogue.js";
 import { messageText } from "./format.js";
@@ -43,13 +43,14 @@ export function Composer({ session, draft }) {
   }, [run?.id, outcome]);
   const model = choice.model ?? "";
   const recipe = catalogue.recipes.some((it) => it.name === choice.recipe) ? choice.recipe : "";
+  const strategy = choice.strategy ?? "";
 
   const send = async () => {
     const text = draft.text.trim();
     if (!text || busy) return;
     const { sessionId } = draft;
     draft.set("");
-    const accepted = await session.send(text, { model, recipe });
+    const accepted = await session.send(text, { model, recipe, strategy });
     if (!accepted && !(draft.sessionId === sessionId && draft.text)) draft.set(text, sessionId);
   };
   useEffect(() => {
@@ -57,7 +58,7 @@ export function Composer({ session, draft }) {
       draft.set(text);
       send();
     };
-    draft.retry = () => session.send(messageText(session.turns.at(-1).user), { model, recipe, replaceLast: true });
+    draft.retry = () => session.send(messageText(session.turns.at(-1).user), { model, recipe, strategy, replaceLast: true });
   });
   useEffect(() => {
     const textarea = field.current;
@@ -84,6 +85,12 @@ export function Composer({ session, draft }) {
           <select id="recipe" value=${recipe} onChange=${(event) => updateChoice({ recipe: event.target.value })}>
             <option value="">No recipe</option>
             ${catalogue.recipes.map((it) => html`<option value=${it.name}>${it.title || it.name}</option>`)}
+          </select></label>
+        <label class="choice"><span class="visually-hidden">Strategy</span>
+          <select id="strategy" value=${strategy} onChange=${(event) => updateChoice({ strategy: event.target.value })}>
+            <option value="">Default strategy</option>
+            <option value="loop">Call tools, then answer</option>
+            <option value="gather-format">Gather data, then format</option>
           </select></label>
         <span class="grow" />
         <span id="keys" class="keys muted">${busy ? html`<kbd>Esc</kbd> to stop` : html`<kbd>Enter</kbd> to send · <kbd>Shift</kbd>+<kbd>Enter</kbd> for a new line`}</span>

@@ -170,8 +170,10 @@ export class Run extends Model {
       const start = this.answerStart ?? this.items.findLastIndex((it) => it.kind === "tool") + 1;
       this.items = this.items.filter((it, index) => index < start || it.kind !== "text");
       for (const block of content) {
+        // Reports of earlier versions have the text in the field `text`.
+        const text = block.content ?? block.text;
         if (block.type === "artifact") this.append("artifact", { artifact: block });
-        else if (block.text) this.append("text", { text: block.text, open: false });
+        else if (text) this.append("text", { text, open: false });
       }
     } else {
       if (report.answer && !this.items.some((it) => it.kind === "text")) this.append("text", { text: report.answer, open: false });

@@ -215,7 +215,7 @@ export class Session extends Model {
    * Sends a user message, and creates the session if there is none. With `replaceLast`, it replaces
    * the last user message and its answer. Resolves to whether the server accepted the message.
    */
-  async send(message, { model, recipe, replaceLast = false } = {}) {
+  async send(message, { model, recipe, strategy, replaceLast = false } = {}) {
     // Sending the same text again replaces its failed turn.
     this.turns = this.turns.filter((it) => !it.failed || it.user.parts[0].text !== message);
     const replaced = replaceLast ? this.turns.pop() : null;
@@ -225,7 +225,7 @@ export class Session extends Model {
     announce("Message sent.");
     const isNew = this.id === null;
     try {
-      const body = { message, ...(isNew ? {} : { session_id: this.id }), ...(model ? { model } : {}), ...(recipe ? { recipe } : {}), ...(replaceLast ? { replace_last: true } : {}) };
+      const body = { message, ...(isNew ? {} : { session_id: this.id }), ...(model ? { model } : {}), ...(recipe ? { recipe } : {}), ...(strategy ? { parameters: { strategy } } : {}), ...(replaceLast ? { replace_last: true } : {}) };
       const { session_id, run_id } = await api.startRun(body);
       if (this.abortController.signal.aborted) return true;
       if (!turn.run) turn.run = this.runs.get(run_id) ?? this.#addRun(run_id);

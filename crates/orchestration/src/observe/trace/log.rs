@@ -103,6 +103,7 @@ impl RunLog {
             RunEventKind::ModelCallStarted { .. } => "model call started",
             RunEventKind::ToolPlanned { .. } => "tool call planned",
             RunEventKind::ToolDenied { .. } => "tool call denied",
+            RunEventKind::PhaseStarted { .. } => "phase of the strategy started",
             RunEventKind::HistoryTrimmed { .. } => "older messages omitted from the request",
             RunEventKind::ModelSwitched { .. } => "switched to another model",
             _ => "run event",

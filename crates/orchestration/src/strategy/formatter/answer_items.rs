@@ -9,6 +9,8 @@ use crate::AnswerItem;
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ParsedAnswer {
     pub(super) items: Vec<AnswerItem>,
+    /// The field `thinking`.
+    pub(super) thinking: Option<String>,
     pub(super) repairs: Vec<String>,
 }
 
@@ -40,7 +42,7 @@ impl ParsedAnswer {
         let text = text.trim();
         if !text.is_empty() {
             self.items.push(AnswerItem::Text {
-                text: text.to_owned(),
+                content: text.to_owned(),
             });
         }
     }
@@ -51,6 +53,12 @@ impl ParsedAnswer {
         match value {
             Value::Object(mut fields) => {
                 if let Some(conversation) = fields.shift_remove("conversation") {
+                    let thinking = fields
+                        .get("thinking")
+                        .and_then(Value::as_str)
+                        .map(str::trim);
+                    let thinking = thinking.filter(|text| !text.is_empty());
+                    self.thinking = thinking.map(str::to_owned).or(self.thinking.take());
                     self.add_conversation_items(conversation);
                 } else if is_answer_item(&fields) {
                     self.add_repair("a single item had no enclosing list");
@@ -186,7 +194,9 @@ mod tests {
     }
 
     fn text(text: &str) -> AnswerItem {
-        AnswerItem::Text { text: text.into() }
+        AnswerItem::Text {
+            content: text.into(),
+        }
     }
 
     fn artifact(kind: &str, title: &str, content: &str, language: Option<&str>) -> AnswerItem {

@@ -70,7 +70,12 @@ struct ResponseContent<'a> {
 impl FormatState {
     /// Creates the state for a model with these capabilities.
     pub fn new(settings: &GatherFormat, capabilities: &ModelCapabilities) -> Self {
-        let mut modes = FormatterMode::supported_modes(capabilities).into_iter();
+        let mut modes = FormatterMode::supported_modes(capabilities);
+        if let Some(mode) = settings.formatter_mode {
+            modes.retain(|other| *other > mode);
+            modes.insert(0, mode);
+        }
+        let mut modes = modes.into_iter();
         Self {
             mode: modes.next().unwrap_or(FormatterMode::Auto),
             left: modes.collect(),
@@ -218,9 +223,10 @@ impl FormatState {
             (vec![repair], None)
         };
         FormatDecision::Done(FormattedAnswer {
-            items: vec![AnswerItem::Text { text }],
+            items: vec![AnswerItem::Text { content: text }],
             repairs,
             fault,
+            ..FormattedAnswer::default()
         })
     }
 
@@ -300,6 +306,7 @@ impl<'a> ResponseContent<'a> {
         }
         Ok(FormattedAnswer {
             items: reading.items,
+            thinking: reading.thinking,
             repairs: reading.repairs,
             fault: None,
         })
@@ -330,19 +337,16 @@ impl<'a> ResponseContent<'a> {
             }
             return;
         }
-        let has_text = |item: &AnswerItem| match item {
-            AnswerItem::Text { text } => text.contains(&self.text),
-            AnswerItem::Artifact { content, .. } => content.contains(&self.text),
-        };
-        if reading.items.iter().any(has_text) {
+        let contains_text = |item: &AnswerItem| item.content().contains(&self.text);
+        if reading.items.iter().any(contains_text) {
             return;
         }
         reading.add_repair(match mode {
             FormatterMode::Native => "plain text became the answer",
             _ => "text outside the formatter became part of the answer",
         });
-        let text = self.text.clone();
-        reading.items.insert(0, AnswerItem::Text { text });
+        let content = self.text.clone();
+        reading.items.insert(0, AnswerItem::Text { content });
     }
 
     fn describe_answer_fault(&self) -> String {
@@ -405,9 +409,9 @@ fn format_custom_answer(
     repairs.extend(repair.map(str::to_owned));
     let text = answer_items::to_pretty_json(&value);
     Ok(FormattedAnswer {
-        items: vec![AnswerItem::Text { text }],
+        items: vec![AnswerItem::Text { content: text }],
         repairs,
-        fault: None,
+        ..FormattedAnswer::default()
     })
 }
 

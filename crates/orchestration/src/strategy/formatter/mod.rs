@@ -115,6 +115,8 @@ pub fn answer_schema() -> Value {
 pub struct FormattedAnswer {
     /// Texts and artifacts of the answer. The list is never empty.
     pub items: Vec<AnswerItem>,
+    /// Notes of the model on how it reached the answer, if it wrote any.
+    pub thinking: Option<String>,
     /// Descriptions of the repairs to the model's answer, for a person. Empty if there were none.
     pub repairs: Vec<String>,
     /// Description of the first faults if the answer does not match the custom schema; `None` if it

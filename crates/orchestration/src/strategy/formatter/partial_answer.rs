@@ -123,7 +123,7 @@ fn parse_incomplete_item(item: &Value) -> Option<AnswerItem> {
     }
     let content = text_of("content")?;
     match text_of("type")?.as_str() {
-        "text" => Some(AnswerItem::Text { text: content }),
+        "text" => Some(AnswerItem::Text { content }),
         "artifact" => {
             let artifact_type = text_of("artifactType")?;
             let language = text_of("language");

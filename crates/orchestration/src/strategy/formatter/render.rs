@@ -13,7 +13,7 @@ pub(super) const UNTITLED: &str = "Untitled";
 /// use switchboard_orchestration::{AnswerItem, strategy::formatter::render_markdown};
 ///
 /// let items = [
-///     AnswerItem::Text { text: "Two rows:".into() },
+///     AnswerItem::Text { content: "Two rows:".into() },
 ///     AnswerItem::Artifact {
 ///         artifact_type: "table".into(),
 ///         title: "Rows".into(),
@@ -56,7 +56,7 @@ pub(super) fn render_partial_answer(items: &[AnswerItem], open: Option<&AnswerIt
 
 fn trimmed_content(item: &AnswerItem) -> &str {
     match item {
-        AnswerItem::Text { text } => text.trim(),
+        AnswerItem::Text { content } => content.trim(),
         AnswerItem::Artifact { content, .. } => content.trim_start_matches(['\n', '\r']).trim_end(),
     }
 }
@@ -192,7 +192,9 @@ mod tests {
 
     #[test]
     fn items_are_separated_and_empty_items_are_omitted() {
-        let text = |text: &str| AnswerItem::Text { text: text.into() };
+        let text = |text: &str| AnswerItem::Text {
+            content: text.into(),
+        };
         let items = [
             text(" a\n"),
             text(" "),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use switchboard_domain::{Message, Principal, ToolHost};
 use switchboard_orchestration::{
-    strategy::formatter::AnswerSchema, tools::arguments::ClientContext,
+    strategy::{Strategy, formatter::AnswerSchema},
+    tools::arguments::ClientContext,
 };
 use utoipa::ToSchema;
 
@@ -20,6 +21,7 @@ use crate::{
         tools::client_tools::{ClientTools, DeclaredTool},
     },
     hub::{ConversationInput, RunStartRequest},
+    openapi::schema,
 };
 
 /// Fields that only Switchboard has, in a request of OpenAI's or Anthropic's API.
@@ -35,6 +37,9 @@ pub(crate) struct SwitchboardFields {
     max_steps: Option<u32>,
     /// Whether the model may use tools. The default is `true`.
     tools: Option<bool>,
+    /// The strategy of the run, instead of that of the recipe.
+    #[schema(value_type = Option<schema::Strategy>)]
+    strategy: Option<Strategy>,
     /// Named values that tools receive but the model does not, such as access tokens.
     #[schema(value_type = Option<Object>)]
     context: Option<ClientContext>,
@@ -46,6 +51,7 @@ impl SwitchboardFields {
             approve: self.approve,
             max_steps: self.max_steps,
             tools: self.tools,
+            strategy: self.strategy.clone(),
             ..Parameters::default()
         }
     }
