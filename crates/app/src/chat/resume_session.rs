@@ -187,6 +187,7 @@ impl Chat<'_> {
         );
         match self.build_resumed_run_agent(&taken) {
             Ok(agent) => {
+                let agent = self.conversations.share_call_rates(&agent);
                 let run = durable_runs.resume_run(&agent.with_approver(approver), taken);
                 Box::pin(self.follow_run(run)).await
             }

@@ -93,6 +93,7 @@ pub(crate) async fn execute(
         recording: recording.clone(),
         args: args.agent,
         questions,
+        call_rates: sessions.call_rates(),
         decisions: Arc::new(resources.decisions),
         audit: resources.audit,
     }));

@@ -11,20 +11,22 @@ use serde_json::Value;
 use switchboard_orchestration::{
     Limits,
     policy::approval::{ApprovalRule, ApprovalSettings, Rules},
-    tools::arguments::ContextTemplate,
+    policy::limits::ToolLimits,
+    tools::{arguments::ContextTemplate, name_pattern::NamePattern},
 };
 
 use super::field_parsing::{
     deserialize_converted, deserialize_non_negative_number, deserialize_seconds,
 };
 
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of limits")]
 #[allow(clippy::struct_field_names, reason = "the keys have this prefix")]
 pub(crate) struct LimitsConfig {
     max_tool_calls: Option<NonZeroU32>,
     max_calls_per_response: Option<NonZeroU32>,
     max_calls_per_minute: Option<NonZeroU32>,
+    tools: BTreeMap<NamePattern, ToolLimits>,
     max_input_tokens: Option<NonZeroU64>,
     max_output_tokens: Option<NonZeroU64>,
     max_total_tokens: Option<NonZeroU64>,
@@ -45,6 +47,7 @@ impl LimitsConfig {
         limits.max_tool_calls = self.max_tool_calls.map(NonZero::get);
         limits.max_calls_per_response = responses.or(limits.max_calls_per_response);
         limits.max_calls_per_minute = self.max_calls_per_minute.map(NonZero::get);
+        limits.tools.clone_from(&self.tools);
         limits.max_input_tokens = self.max_input_tokens.map(NonZero::get);
         limits.max_output_tokens = self.max_output_tokens.map(NonZero::get);
         limits.max_total_tokens = self.max_total_tokens.map(NonZero::get);

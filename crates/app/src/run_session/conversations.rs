@@ -99,8 +99,15 @@ impl SavedConversations {
     ) -> Result<PersistedRun, DurableRunError> {
         let messages = vec![Arc::new(Message::user(question))];
         let parameters = args.run_parameters(context, agent).into_stored_value();
+        let agent = self.share_call_rates(agent);
         let runs = &self.durable_runs;
-        runs.begin_run(agent, session, messages, parameters).await
+        runs.begin_run(&agent, session, messages, parameters).await
+    }
+
+    /// Makes the agent count tool calls together with the other processes of this store.
+    pub(crate) fn share_call_rates(&self, agent: &Agent) -> Agent {
+        let rates = self.sessions.call_rates();
+        agent.clone().with_shared_call_rates(rates)
     }
 
     /// Returns the newest run of a session if it is not finished: the run waits for a decision, was

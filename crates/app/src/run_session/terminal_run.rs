@@ -168,7 +168,8 @@ async fn start_run(
             return Ok(ActiveRun::Ephemeral(Box::new(agent.ask(question))));
         }
         RunSource::Resumed(conversations, taken) => {
-            conversations.durable_runs.resume_run(agent, *taken)
+            let agent = conversations.share_call_rates(agent);
+            conversations.durable_runs.resume_run(&agent, *taken)
         }
         RunSource::InSession(conversations, session, question, args) => {
             let begun = conversations.begin_run(agent, &session, question, &args, context);

@@ -14,7 +14,7 @@ use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use serde_json::Value;
 use switchboard_domain::{ModelCapabilities, ModelId, Principal, SessionId, ToolCatalog};
 use switchboard_mcp_client::McpHost;
-use switchboard_orchestration::{Agent, questions::Questions};
+use switchboard_orchestration::{Agent, policy::limits::SharedCallRates, questions::Questions};
 use switchboard_server::{
     Engine, ModelInfo, RecipeInfo, RunEventObserver, RunSettings, RunSettingsError, ToolPage,
 };
@@ -55,6 +55,7 @@ pub(crate) struct EngineParts {
     /// Tool host without MCP servers, for runs without tools.
     pub(crate) no_host: Arc<McpHost>,
     pub(crate) questions: Questions,
+    pub(crate) call_rates: SharedCallRates,
     pub(crate) decisions: Arc<SavedDecisions>,
     pub(crate) audit: AuditLog,
 }

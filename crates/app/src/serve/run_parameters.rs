@@ -50,6 +50,7 @@ impl AppEngine {
         }
         let agent = agent
             .with_options(options)
+            .with_shared_call_rates(self.parts.call_rates.clone())
             // Servers may redefine tools at any time, so a cached agent gets the current list.
             .with_redefined_tools(self.parts.host.redefined_tool_names());
         // Context values of a client are added after the cache lookup, so that the agents of other

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use secrecy::ExposeSecret as _;
 use switchboard_domain::{
-    Principal, RunStore, Session, SessionId, SessionStore, SessionStoreError,
+    CallRateCounter, Principal, RunStore, Session, SessionId, SessionStore, SessionStoreError,
 };
+use switchboard_orchestration::policy::limits::SharedCallRates;
 use switchboard_sessions::{Retention, Store, StoreOpenError, StoreOptions};
 
 use crate::config::{Config, SessionsConfig, StoreLocation, environment::Environment};
@@ -111,6 +112,11 @@ impl OpenSessionStore {
 
     pub(crate) fn session_store(&self) -> Arc<dyn SessionStore> {
         Arc::clone(&self.store) as Arc<dyn SessionStore>
+    }
+
+    /// Returns the counter of tool calls that all processes with this store share.
+    pub(crate) fn call_rates(&self) -> SharedCallRates {
+        SharedCallRates(Arc::clone(&self.store) as Arc<dyn CallRateCounter>)
     }
 
     pub(crate) fn run_store(&self) -> Arc<dyn RunStore> {

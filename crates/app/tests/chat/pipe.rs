@@ -1,5 +1,6 @@
 //! `chat` over pipes: for scripts.
 
+use serde_json::Value;
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::support::Place;
@@ -48,6 +49,20 @@ async fn answers_are_printed_as_json_or_event_lines() {
         .run_with_input(["chat", "-o", "json", "--session", "s1"], question)
         .await;
     assert_eq!(done.json()["outcome"], "completed", "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_chats_of_one_user_reach_a_limit_per_minute_together() {
+    let limits = "limits: {max_calls_per_minute: 1}\n";
+    let place = Place::new().with_file("switchboard.yaml", limits);
+    let question = "What is the account value of customer 42?\n";
+    let mut failures = Vec::new();
+    for session in ["s1", "s2"] {
+        let chat = ["chat", "-o", "json", "--session", session];
+        let report = place.run_with_input(chat, question).await.json();
+        failures.push(report["tool_calls"][0]["failure"].clone());
+    }
+    assert_eq!(failures, [Value::Null, "limit_reached".into()]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,6 +5,7 @@
 //! has a mockall mock.
 
 mod approver;
+mod call_rate_counter;
 mod chat_model;
 mod elicitor;
 mod run_store;
@@ -13,6 +14,7 @@ mod session_store;
 mod tool_host;
 
 pub use approver::*;
+pub use call_rate_counter::*;
 pub use chat_model::*;
 pub use elicitor::*;
 pub use run_store::*;

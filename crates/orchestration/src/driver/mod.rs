@@ -20,7 +20,7 @@ use self::checkpoint::CheckpointStore;
 use crate::{
     MonotonicClock, Run, RunOptions, SharedDecisions,
     observe::trace::AgentTrace,
-    policy::limits::Pricing,
+    policy::limits::{Pricing, SharedCallRates},
     questions::Questions,
     recipe::Recipe,
     strategy::{GatherFormat, Strategy, formatter::AnswerSchema},
@@ -50,6 +50,7 @@ struct AgentSettings {
     tools: Option<Arc<dyn ToolHost>>,
     approver: Option<Arc<dyn Approver>>,
     decisions: Option<SharedDecisions>,
+    call_rates: SharedCallRates,
     redefined: Arc<[String]>,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
     questions: Option<Questions>,
@@ -133,6 +134,13 @@ impl Agent {
     #[must_use]
     pub fn with_shared_decisions(self, decisions: SharedDecisions) -> Self {
         self.change_settings(|settings| settings.decisions = Some(decisions))
+    }
+
+    /// Sets the counter for limits of tool calls per minute. By default, the runs of this agent and
+    /// of its clones share one in memory.
+    #[must_use]
+    pub fn with_shared_call_rates(self, rates: SharedCallRates) -> Self {
+        self.change_settings(|settings| settings.call_rates = rates)
     }
 
     /// Sets the names of tools whose definition changed since a person last saw it. Approval checks

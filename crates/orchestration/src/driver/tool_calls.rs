@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt, stream};
 use switchboard_domain::{
-    Principal, ProgressSink, SharedObject, ToolCall, ToolCallError, ToolOutput,
+    Principal, ProgressSink, ReachedCallRate, SharedObject, ToolCall, ToolCallError, ToolOutput,
 };
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -22,7 +22,7 @@ use super::{
 use crate::{
     PlannedCall, Run, RunStep, ToolCallOutcome, UnexpectedInput,
     observe::trace::ToolTrace,
-    policy::duration_serde::to_milliseconds,
+    policy::{duration_serde::to_milliseconds, limits::tool_call_limit_error},
     tools::is_read_only,
     tools::results::{CacheKey, ResultCache},
 };
@@ -100,6 +100,11 @@ impl RunDriver {
                     self.store_and_publish_events(run, events).await;
                     continue;
                 }
+                if let Some(reason) = self.count_call_rate(run, &planned.name).await {
+                    let events = run.fail_call_on_rate_limit(&planned.id, &reason)?;
+                    self.store_and_publish_events(run, events).await;
+                    continue;
+                }
                 let events = run.record_tool_start(&planned.id)?;
                 starting.push((planned, input, key, events));
             }
@@ -166,6 +171,26 @@ impl RunDriver {
         let events = self.stop_run(run, stopped, None, &elapsed);
         self.store_and_publish_events(run, events).await;
         Ok(StepOutcome::Continue)
+    }
+
+    /// Counts a call for the limits per minute. Returns the reason if the call must not start.
+    async fn count_call_rate(&self, run: &Run, tool: &str) -> Option<String> {
+        let limits = run.run_options().limits.call_rates_of_tool(tool)?;
+        let rates = &self.agent.call_rates.0;
+        let now = self.agent.current_time();
+        let error = match rates.count_call(run.principal(), tool, limits, now).await {
+            Ok(None) => return None,
+            Ok(Some(ReachedCallRate::AllTools(max))) => {
+                tool_call_limit_error(max, " in a minute", "max_calls_per_minute")
+            }
+            Ok(Some(ReachedCallRate::ThisTool(max))) => {
+                tool_call_limit_error(max, &format!(" of `{tool}` in a minute"), "tools")
+            }
+            Err(error) => {
+                return Some(format!("the calls of the last minute are unknown: {error}"));
+            }
+        };
+        Some(error.message)
     }
 
     /// Returns the cache key of a call, or `None` if its result must not come from the cache.

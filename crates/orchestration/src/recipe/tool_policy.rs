@@ -18,7 +18,7 @@ pub struct ToolPolicy {
     /// Maximum number of tool calls in one model answer. Further calls are not executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tools_per_response: Option<u32>,
-    /// Maximum number of tool calls within 60 seconds.
+    /// Maximum number of tool calls within 60 seconds, in all runs of the user together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tools_per_minute: Option<u32>,
     /// Maximum number of tool calls in one run.

@@ -11,8 +11,10 @@ use switchboard_domain::{
 use crate::{
     ApprovalPolicy, RunOptions,
     policy::history::HistoryPolicy,
+    policy::limits::ToolLimits,
     policy::tool_guard::{GuardCondition, NamedGuardCondition, ToolGuard},
     strategy::{GatherFormat, Strategy as RunStrategy},
+    tools::name_pattern::NamePattern,
     tools::results::ResultLimit,
     tools::search::SearchPolicy,
 };
@@ -151,7 +153,13 @@ pub(super) fn options(knobs: &Knobs) -> RunOptions {
         1 => options.limits.max_steps = 2,
         2 => options.limits.max_tool_calls = Some(3),
         3 => options.limits.max_calls_per_response = Some(1),
-        4 => options.limits.max_calls_per_minute = Some(2),
+        4 => {
+            let limits = ToolLimits {
+                max_calls: Some(2),
+                ..ToolLimits::default()
+            };
+            options.limits.tools.insert(NamePattern::new("*"), limits);
+        }
         5 => options.limits.max_output_tokens = Some(3),
         6 => options.limits.max_cost_usd = Some(1.0),
         7 => options.limits.max_wall_time = Some(Duration::from_mins(1)),

@@ -9,8 +9,11 @@ use super::{
     state::{RequestedToolCall, ToolCallEnd, ToolCallState},
 };
 use crate::{
-    RunEventKind, ToolCallRecord, ToolFailure,
-    policy::approval::{self, ApprovalVerdict, DecisionStatus, ToolCallToCheck},
+    RunError, RunEventKind, ToolCallRecord, ToolFailure,
+    policy::{
+        approval::{self, ApprovalVerdict, DecisionStatus, ToolCallToCheck},
+        limits::tool_call_limit_error,
+    },
     tools::{
         arguments::{InputFault, ValidatedToolInput},
         results,
@@ -94,6 +97,26 @@ impl Run {
         events.extend(end.map(|end| self.store_call_result(position, end)));
     }
 
+    /// Returns an error if the run has made the maximum number of calls of this tool. The record of
+    /// the new call exists already.
+    fn check_tool_limit(&self, tool: &str) -> Result<(), RunError> {
+        let Some(max) = self.state.options.limits.limits_of_tool(tool).max_calls else {
+            return Ok(());
+        };
+        let is_counted = |record: &&ToolCallRecord| {
+            record.tool == tool && !record.failure.is_some_and(ToolFailure::did_not_run)
+        };
+        let calls = self.state.records.iter().filter(is_counted).count();
+        if u32::try_from(calls).is_ok_and(|calls| calls <= max) {
+            return Ok(());
+        }
+        Err(tool_call_limit_error(
+            max,
+            &format!(" of `{tool}`"),
+            "tools",
+        ))
+    }
+
     /// Plans the call of an existing tool: validates and repairs its input, then applies limits and
     /// approval rules.
     ///
@@ -130,10 +153,10 @@ impl Run {
         if let Some(of) = self.find_repeated_call(tool_use) {
             return Ok((ToolCallState::Repeats { of }, repaired));
         }
-        let admitted = self
-            .state
-            .ledger
-            .count_tool_call(&self.state.options.limits, self.state.now);
+        let admitted = self.check_tool_limit(&tool_use.name).and_then(|()| {
+            let (state, now) = (&mut self.state, self.state.now);
+            state.ledger.count_tool_call(&state.options.limits, now)
+        });
         admitted.map_err(|error| {
             let text = format!("Not executed: {}.", error.message);
             ToolCallEnd::from_failure(ToolFailure::LimitReached, text)

@@ -52,6 +52,21 @@ impl Run {
         Ok(events)
     }
 
+    /// Ends a tool call without sending it, because a limit of calls per minute is reached or could
+    /// not be checked.
+    pub(crate) fn fail_call_on_rate_limit(
+        &mut self,
+        id: &str,
+        reason: &str,
+    ) -> Result<Events, UnexpectedInput> {
+        let position = self.find_unfinished_call(id)?;
+        let text = format!("Not executed: {reason}.");
+        let end = ToolCallEnd::from_failure(ToolFailure::LimitReached, text);
+        let mut events = self.end_call(position, end);
+        events.extend(self.finish_batch_if_complete());
+        Ok(events)
+    }
+
     /// Records the outcome of a tool call. Returns an error if the call was not started, unless the
     /// outcome comes from the result cache.
     pub fn apply_tool_outcome(

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// assert!(reading.matches("get_customer"));
 /// assert!(!reading.matches("forget_customer"));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NamePattern(String);
 

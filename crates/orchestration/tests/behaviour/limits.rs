@@ -13,11 +13,12 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::json;
 use switchboard_domain::{
     ChatModel, ChatRequest, FinishReason, ModelCapabilities, ModelError, ModelEvent, ModelId,
-    ModelStream, PartStart, Usage, Warning, WarningKind,
+    ModelStream, PartStart, Principal, Usage, Warning, WarningKind,
 };
 use switchboard_orchestration::{
     Agent, Limits, Outcome, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
-    policy::limits::Pricing,
+    policy::limits::{Pricing, ToolLimits},
+    tools::name_pattern::NamePattern,
 };
 
 use crate::support::{
@@ -130,6 +131,65 @@ async fn calls_beyond_the_limit_per_answer_are_refused() {
         Some(ToolFailure::LimitReached)
     );
     assert_eq!(report.outcome, Outcome::Completed);
+}
+
+fn tool_limits(max_calls: Option<u32>, max_calls_per_minute: Option<u32>) -> ToolLimits {
+    ToolLimits {
+        max_calls,
+        max_calls_per_minute,
+    }
+}
+
+#[tokio::test]
+async fn a_limit_of_a_tool_stops_only_that_tool() {
+    for limits in [tool_limits(Some(1), None), tool_limits(None, Some(1))] {
+        let call = |id, tool| (id, tool, json!({"n": 1}));
+        let model = Scripted::new([
+            calls(&[call("a", "srv__do"), call("b", "srv__do")]),
+            calls(&[call("c", "srv__do"), call("d", "srv__other")]),
+            Answer::Says("ok"),
+        ]);
+        let tools = echoing(&["do", "other"]);
+        let options = limited(|all| {
+            all.tools.insert(NamePattern::new("*__do"), limits);
+        });
+        let (_, report) = ask(&agent_with(&model, &tools, options), "go").await;
+        assert_eq!(tools.called(), ["srv__do", "srv__other"]);
+        let failures = report.tool_calls.iter().map(|call| call.failure);
+        let reached = Some(ToolFailure::LimitReached);
+        assert_eq!(failures.collect::<Vec<_>>(), [None, reached, reached, None]);
+        assert_eq!(report.outcome, Outcome::Completed);
+    }
+}
+
+#[tokio::test]
+async fn runs_of_one_user_reach_a_limit_per_minute_together() {
+    let tools = tools();
+    let answers = [
+        one("a"),
+        one("b"),
+        Answer::Says("1"),
+        one("c"),
+        Answer::Says("2"),
+    ];
+    let model = Scripted::new(answers.into_iter().chain([one("d"), Answer::Says("3")]));
+    let options = limited(|limits| limits.max_calls_per_minute = Some(2));
+    let agent = agent_with(&model, &tools, options);
+    let (_, first) = ask(&agent, "go").await;
+    let (_, second) = ask(&agent, "go").await;
+    assert_eq!(first.tool_calls[1].failure, None);
+    assert_eq!(
+        second.tool_calls[0].failure,
+        Some(ToolFailure::LimitReached)
+    );
+    let another = Principal {
+        user: "another".to_owned(),
+        ..Principal::default()
+    };
+    let other = agent.with_principal(another, None);
+    let (_, third) = ask(&other, "go").await;
+    assert_eq!(third.tool_calls[0].failure, None);
+    assert_eq!(tools.called().len(), 3);
 }
 
 pub(crate) fn usage(input: u64, output: u64) -> Usage {

@@ -4,7 +4,10 @@ use super::{Connection, DatabaseError, DatabaseKind, values};
 use crate::error::StoreOpenError;
 
 /// Version of the tables in `schema/`. Databases before version 1 have no table `store_version`.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
+
+/// SQL that creates the tables that version 2 adds to version 1.
+const VERSION_2: &str = include_str!("../../schema/version_2.sql");
 
 /// SQL that creates the table with the version number of the other tables. Every database since
 /// version 1 has this table.
@@ -35,6 +38,7 @@ async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), S
         let found = row.map_or(Ok(0), |row| row.read_int(0))?;
         return match found {
             VERSION => Ok(()),
+            1 => Ok(update_version_1(connection).await?),
             _ => Err(StoreOpenError::UnknownVersion {
                 found,
                 known: VERSION,
@@ -47,6 +51,13 @@ async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), S
     Ok(create_tables(connection).await?)
 }
 
+async fn update_version_1(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
+    connection.execute_batch(VERSION_2).await?;
+    let update = "UPDATE store_version SET version = $1";
+    connection.execute(update, values![VERSION]).await?;
+    Ok(())
+}
+
 async fn create_tables(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
     let tables = match connection.database_kind() {
         DatabaseKind::Sqlite => include_str!("../../schema/sqlite.sql"),
@@ -54,6 +65,7 @@ async fn create_tables(connection: &mut dyn Connection) -> Result<(), DatabaseEr
         DatabaseKind::Postgres => include_str!("../../schema/postgres.sql"),
     };
     connection.execute_batch(tables).await?;
+    connection.execute_batch(VERSION_2).await?;
     connection.execute_batch(CREATE_VERSION).await?;
     let insert = "INSERT INTO store_version (version) VALUES ($1)";
     connection.execute(insert, values![VERSION]).await?;

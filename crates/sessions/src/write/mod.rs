@@ -1,4 +1,5 @@
 //! Write transactions, and the thread that performs them.
 
+mod call_rates;
 pub(crate) mod queue;
 pub(crate) mod transaction;

@@ -95,7 +95,8 @@ behaviours! {
         a_closed_store_lets_go_of_its_runs,
         a_session_at_work_is_not_forgotten;
     sharing:
-        instances_share_runs;
+        instances_share_runs,
+        instances_count_tool_calls_together;
     moving:
         an_export_comes_back_as_it_was,
         an_export_of_one_session_holds_no_other,

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use switchboard_domain::SessionStore as _;
+use jiff::Timestamp;
+use switchboard_domain::{CallRateCounter as _, CallRateLimits, SessionStore as _};
 use switchboard_domain::{Message, SessionStoreError as Error};
 use switchboard_domain::{Principal, RunSnapshot, RunState, RunStore as _, Session};
 use switchboard_sessions::{Retention, Store, StoreOpenError};
@@ -321,8 +322,11 @@ pub(crate) async fn a_store_of_an_earlier_form_is_refused_and_unchanged(place: P
 
 pub(crate) async fn a_store_of_version_1_is_read(place: Place) {
     place.open().await.close().await;
+    let version_1 = "DROP TABLE tool_calls; UPDATE store_version SET version = 1";
+    raw(&place, version_1).await;
     raw(&place, include_str!("../fixtures/version_1.sql")).await;
     let store = place.open().await;
+    ok(store.count_call(&me(), "t", CallRateLimits::default(), Timestamp::now())).await;
     let sessions = store.list_sessions(&me(), 9).await.unwrap();
     assert_eq!(sessions.len(), 1);
     assert_eq!((&*sessions[0].title, sessions[0].messages), ("A title", 2));

@@ -3,8 +3,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use switchboard_domain::{RunState, RunStore as _, SessionStore as _};
-use switchboard_domain::{SessionStoreError as Error, StoredEvent};
+use jiff::{SignedDuration, Timestamp};
+use switchboard_domain::{
+    CallRateCounter as _, CallRateLimits, Principal, ReachedCallRate, RunState, RunStore as _,
+    SessionStore as _, SessionStoreError as Error, StoredEvent,
+};
 
 use super::{Place, id, me, ok, record, says, session};
 
@@ -146,4 +149,51 @@ async fn work(number: usize, rounds: usize, place: &Place, drivers: &Drivers) ->
     }
     store.close().await;
     did
+}
+
+/// Several processes of one user reach a limit together. Another user has its own.
+pub(crate) async fn instances_count_tool_calls_together(place: Place) {
+    let limits = CallRateLimits {
+        all_tools: Some(12),
+        this_tool: Some(5),
+    };
+    let now = Timestamp::now();
+    let workers: Vec<_> = (0..3)
+        .map(|_| {
+            let place = place.clone();
+            tokio::spawn(async move {
+                let store = place.open().await;
+                let mut counted = 0;
+                for _ in 0..4 {
+                    let reached = ok(store.count_call(&me(), "find", limits, now)).await;
+                    counted += u32::from(reached.is_none());
+                }
+                store.close().await;
+                counted
+            })
+        })
+        .collect();
+    let mut counted = 0;
+    for worker in workers {
+        counted += worker.await.unwrap();
+    }
+    assert_eq!(counted, 5);
+    let store = place.open().await;
+    let count =
+        async |user: &Principal, tool, at| ok(store.count_call(user, tool, limits, at)).await;
+    let this_tool = Some(ReachedCallRate::ThisTool(5));
+    assert_eq!(count(&me(), "find", now).await, this_tool);
+    for _ in 0..7 {
+        assert_eq!(count(&me(), "other", now).await, None);
+    }
+    let all_tools = Some(ReachedCallRate::AllTools(12));
+    assert_eq!(count(&me(), "third", now).await, all_tools);
+    let other = Principal {
+        user: "another".to_owned(),
+        ..me()
+    };
+    assert_eq!(count(&other, "find", now).await, None);
+    let later = now + SignedDuration::from_secs(60);
+    assert_eq!(count(&me(), "find", later).await, None);
+    store.close().await;
 }

@@ -22,7 +22,7 @@ pub(super) fn step_limit_error(max: u32) -> RunError {
 /// Returns the error for a reached limit of tool calls. `part` names the part of the run that the
 /// limit applies to, such as ` in a minute`; it is empty for the whole run. `setting` is the name
 /// of the limit in the configuration.
-pub(super) fn tool_call_limit_error(max: u32, part: &str, setting: &str) -> RunError {
+pub(crate) fn tool_call_limit_error(max: u32, part: &str, setting: &str) -> RunError {
     let calls = if max == 1 { "call" } else { "calls" };
     let reached = format!("the model requested more than {max} tool {calls}{part}");
     limit_error(RunErrorKind::ToolCallLimit, &reached, setting)

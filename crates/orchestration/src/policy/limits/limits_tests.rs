@@ -1,6 +1,7 @@
+use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use proptest::prelude::*;
-use switchboard_domain::{ModelId, Usage};
+use switchboard_domain::{CallRateCounter as _, ModelId, Principal, Usage};
 
 use super::*;
 use crate::{RunError, RunErrorKind};
@@ -193,38 +194,57 @@ fn only_periods_of_work_count() {
 }
 
 proptest! {
-    /// No minute, no model answer and no run admits more calls than allowed, also if the ledger is
-    /// stored and restored at any time.
+    /// No model answer and no run admits more calls than allowed, also if the ledger is stored and
+    /// restored at any time.
     #[test]
     fn limits_of_calls_hold(
-        waits in prop::collection::vec((0_i64..40_000, any::<bool>()), 1..60),
-        per_minute in 1_u32..5, per_response in 1_u32..4, in_all in 1_u32..30,
+        new_answers in prop::collection::vec(any::<bool>(), 1..60),
+        per_response in 1_u32..4, in_all in 1_u32..30,
     ) {
         let limits = limits(|limits| {
             limits.max_tool_calls = Some(in_all);
             limits.max_calls_per_response = Some(per_response);
-            limits.max_calls_per_minute = Some(per_minute);
         });
         let mut ledger = UsageLedger::default();
-        let (mut now, mut calls_in_response) = (0, 0);
-        let mut admitted: Vec<i64> = Vec::new();
-        for (wait, new_answer) in waits {
-            now += wait;
+        let (mut calls_in_response, mut admitted) = (0, 0);
+        for new_answer in new_answers {
             if new_answer {
                 ledger.reset_response_call_count();
                 calls_in_response = 0;
             }
             let text = serde_json::to_string(&ledger).unwrap();
             ledger = serde_json::from_str(&text).unwrap();
-            let lately = admitted.iter().filter(|then| now - **then < 60_000).count();
-            let within = admitted.len() < in_all as usize
-                && calls_in_response < per_response
-                && lately < per_minute as usize;
-            let verdict = ledger.count_tool_call(&limits, at_ms(now));
+            let within = admitted < in_all && calls_in_response < per_response;
+            let verdict = ledger.count_tool_call(&limits, at(0));
             prop_assert_eq!(verdict.is_ok(), within, "{:?}", verdict);
             if within {
-                admitted.push(now);
+                admitted += 1;
                 calls_in_response += 1;
+            }
+        }
+    }
+    /// No minute admits more calls than allowed, in total and of one tool.
+    #[test]
+    fn limits_per_minute_hold(
+        calls in prop::collection::vec((0_i64..40_000, 0_usize..2), 1..60),
+        all_tools in 1_u32..6, this_tool in 1_u32..4,
+    ) {
+        let limits = CallRateLimits { all_tools: Some(all_tools), this_tool: Some(this_tool) };
+        let rates = InMemoryCallRates::default();
+        let mut now = 0;
+        let mut admitted: Vec<(i64, usize)> = Vec::new();
+        for (wait, tool) in calls {
+            now += wait;
+            let lately = admitted.iter().filter(|(then, _)| now - then < 60_000);
+            let same = lately.clone().filter(|(_, other)| *other == tool).count();
+            let within = lately.count() < all_tools as usize && same < this_tool as usize;
+            let name = ["a", "b"][tool];
+            let me = Principal::default();
+            let counted = rates.count_call(&me, name, limits, at_ms(now)).now_or_never();
+            let reached = counted.unwrap().unwrap();
+            prop_assert_eq!(reached.is_none(), within, "{:?}", reached);
+            if within {
+                admitted.push((now, tool));
             }
         }
     }

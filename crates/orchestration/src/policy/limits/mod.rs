@@ -7,18 +7,22 @@
 //! only afterwards, so a run can exceed a limit of tokens or cost by one answer.
 //! [`UsageLedger::remaining_output_tokens`] reduces that excess.
 
+mod call_rates;
 mod errors;
 mod pricing;
 mod usage_ledger;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use switchboard_domain::DEFAULT_MAX_ANSWER_BYTES;
+use switchboard_domain::{CallRateLimits, DEFAULT_MAX_ANSWER_BYTES};
 
-pub(crate) use errors::{answer_size_limit_error, time_limit_error};
+pub use call_rates::{InMemoryCallRates, SharedCallRates};
+pub(crate) use errors::{answer_size_limit_error, time_limit_error, tool_call_limit_error};
 pub use pricing::{AnswerCost, Pricing};
 pub use usage_ledger::UsageLedger;
+
+use crate::tools::name_pattern::NamePattern;
 
 /// Limits of a run. `None` is unlimited.
 ///
@@ -36,10 +40,14 @@ pub struct Limits {
     /// executed, and the run continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_calls_per_response: Option<u32>,
-    /// Maximum number of tool calls within 60 seconds. Further calls are not executed, and the run
-    /// continues.
+    /// Maximum number of tool calls within 60 seconds, in all runs of the principal together (see
+    /// [`SharedCallRates`]). Further calls are not executed, and the run continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_calls_per_minute: Option<u32>,
+    /// Limits of single tools, by a pattern of their names. Further calls of the tool are not
+    /// executed, and the run continues.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<NamePattern, ToolLimits>,
     /// Maximum number of input tokens of all model calls. Input that is sent again counts again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_input_tokens: Option<u64>,
@@ -74,6 +82,7 @@ impl Default for Limits {
             max_tool_calls: None,
             max_calls_per_response: Some(128),
             max_calls_per_minute: None,
+            tools: BTreeMap::new(),
             max_input_tokens: None,
             max_output_tokens: None,
             max_total_tokens: None,
@@ -84,7 +93,38 @@ impl Default for Limits {
     }
 }
 
+/// Limits of one tool. `None` is unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolLimits {
+    /// Maximum number of calls of the tool in a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_calls: Option<u32>,
+    /// Maximum number of calls of the tool within 60 seconds, in all runs of the principal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_calls_per_minute: Option<u32>,
+}
+
 impl Limits {
+    /// Returns the limits of a tool. If several patterns match its name, the lowest limits apply.
+    pub fn limits_of_tool(&self, name: &str) -> ToolLimits {
+        let lower = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
+        let matching = self.tools.iter().filter(|(it, _)| it.matches(name));
+        matching.fold(ToolLimits::default(), |found, (_, limits)| ToolLimits {
+            max_calls: lower(found.max_calls, limits.max_calls),
+            max_calls_per_minute: lower(found.max_calls_per_minute, limits.max_calls_per_minute),
+        })
+    }
+
+    /// Returns the limits per minute for a call of a tool, or `None` if there are none.
+    pub(crate) fn call_rates_of_tool(&self, name: &str) -> Option<CallRateLimits> {
+        let limits = CallRateLimits {
+            all_tools: self.max_calls_per_minute,
+            this_tool: self.limits_of_tool(name).max_calls_per_minute,
+        };
+        (limits != CallRateLimits::default()).then_some(limits)
+    }
+
     /// Returns the default limits, except for this maximum number of model calls.
     pub fn with_max_steps(max_steps: u32) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! The ledger of a run: its consumption of calls, tokens, money and time.
 
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ModelId, Usage};
 
@@ -14,8 +14,6 @@ use super::{
     },
 };
 use crate::{RunError, policy::duration_serde::to_milliseconds};
-
-const MINUTE: SignedDuration = SignedDuration::from_secs(60);
 
 /// Ledger of the consumption of a run. It has no clock; the caller passes the current time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -30,8 +28,6 @@ pub struct UsageLedger {
     /// Whether the model requested more tool calls than [`Limits::max_tool_calls`]. If so,
     /// [`UsageLedger::check_model_call_limits`] returns an error.
     is_exhausted: bool,
-    /// Times of the tool calls within the last minute. Empty if their rate is not limited.
-    recent_calls: VecDeque<Timestamp>,
     /// Number of input tokens of all model calls.
     pub input_tokens: u64,
     /// Number of output tokens of all model calls.
@@ -185,18 +181,6 @@ impl UsageLedger {
         {
             let setting = "max_calls_per_response";
             return Err(tool_call_limit_error(max, " in one answer", setting));
-        }
-        if let Some(max) = limits.max_calls_per_minute {
-            // Times after `now` are removed too, because the system clock may have been set back.
-            self.recent_calls.retain(|then| {
-                let age = now.duration_since(*then);
-                age < MINUTE && !age.is_negative()
-            });
-            if self.recent_calls.len() >= usize::try_from(max).unwrap_or(usize::MAX) {
-                let setting = "max_calls_per_minute";
-                return Err(tool_call_limit_error(max, " in a minute", setting));
-            }
-            self.recent_calls.push_back(now);
         }
         self.tool_calls = self.tool_calls.saturating_add(1);
         self.calls_in_response = self.calls_in_response.saturating_add(1);

@@ -1,0 +1,63 @@
+//! Limits of tool calls per minute, which all runs of a principal share.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use switchboard_domain::{
+    CallRateCounter, CallRateLimits, Principal, ReachedCallRate, SessionStoreError,
+};
+
+const MINUTE: SignedDuration = SignedDuration::from_secs(60);
+
+/// A counter of tool calls that several agents share. The default one is in memory.
+#[derive(Clone)]
+pub struct SharedCallRates(pub Arc<dyn CallRateCounter>);
+
+impl Default for SharedCallRates {
+    fn default() -> Self {
+        Self(Arc::new(InMemoryCallRates::default()))
+    }
+}
+
+impl fmt::Debug for SharedCallRates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedCallRates")
+    }
+}
+
+/// A counter of tool calls in this process.
+#[derive(Debug, Default)]
+pub struct InMemoryCallRates {
+    /// Tool names and times of the calls within the last minute.
+    calls: Mutex<HashMap<Principal, Vec<(String, Timestamp)>>>,
+}
+
+#[async_trait]
+impl CallRateCounter for InMemoryCallRates {
+    async fn count_call(
+        &self,
+        principal: &Principal,
+        tool: &str,
+        limits: CallRateLimits,
+        now: Timestamp,
+    ) -> Result<Option<ReachedCallRate>, SessionStoreError> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.retain(|_, calls| {
+            // Times after `now` are removed too, because the system clock may have been set back.
+            calls.retain(|(_, at)| *at <= now && now.duration_since(*at) < MINUTE);
+            !calls.is_empty()
+        });
+        let own = calls.entry(principal.clone()).or_default();
+        let same = own.iter().filter(|(name, _)| name == tool).count();
+        let reached = limits.find_reached_limit(own.len() as u64, same as u64);
+        if reached.is_none() {
+            own.push((tool.to_owned(), now));
+        }
+        Ok(reached)
+    }
+}

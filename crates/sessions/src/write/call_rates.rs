@@ -1,0 +1,59 @@
+//! Counting of tool calls for limits per minute.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use switchboard_domain::{
+    CallRateCounter, CallRateLimits, Principal, ReachedCallRate, SessionStoreError,
+};
+
+use crate::{
+    Store,
+    database::{DatabaseKind, values},
+};
+
+const MINUTE_US: i64 = 60_000_000;
+
+#[async_trait]
+impl CallRateCounter for Store {
+    async fn count_call(
+        &self,
+        principal: &Principal,
+        tool: &str,
+        limits: CallRateLimits,
+        now: Timestamp,
+    ) -> Result<Option<ReachedCallRate>, SessionStoreError> {
+        // Times after `now` are removed too, because the system clock may have been set back.
+        const REMOVE: &str = "DELETE FROM tool_calls WHERE at_us <= $1 OR at_us > $2";
+        const COUNT: &str = "SELECT COUNT(*), COUNT(CASE WHEN tool = $3 THEN 1 END)
+            FROM tool_calls WHERE tenant = $1 AND person = $2";
+        const INSERT: &str =
+            "INSERT INTO tool_calls (tenant, person, tool, at_us) VALUES ($1, $2, $3, $4)";
+        let (principal, tool) = (principal.clone(), tool.to_owned());
+        let now = now.as_microsecond();
+        self.perform_write("count a tool call", async move |tx| {
+            let connection = &mut *tx.connection;
+            #[cfg(feature = "postgres")]
+            if connection.database_kind() == DatabaseKind::Postgres {
+                // Other processes of the principal wait until this call is counted.
+                const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext($1 || '/' || $2))::text";
+                let of = values![&principal.tenant, &principal.user];
+                connection.query_rows(LOCK, of).await?;
+            }
+            connection
+                .execute(REMOVE, values![now - MINUTE_US, now])
+                .await?;
+            let of = values![&principal.tenant, &principal.user, &tool];
+            let row = connection.query_row(COUNT, of).await?;
+            let (all, same) = row.map_or(Ok((0, 0)), |row| {
+                Ok::<_, crate::database::DatabaseError>((row.read_int(0)?, row.read_int(1)?))
+            })?;
+            let reached = limits.find_reached_limit(all.unsigned_abs(), same.unsigned_abs());
+            if reached.is_none() {
+                let call = values![&principal.tenant, &principal.user, &tool, now];
+                connection.execute(INSERT, call).await?;
+            }
+            Ok(reached)
+        })
+        .await
+    }
+}
