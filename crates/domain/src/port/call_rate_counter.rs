@@ -1,7 +1,6 @@
 //! The port for limits of tool calls per minute.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 
 use super::{Principal, SessionStoreError};
 
@@ -11,13 +10,13 @@ use super::{Principal, SessionStoreError};
 #[async_trait]
 pub trait CallRateCounter: Send + Sync {
     /// Counts a call of `tool` by `principal`, unless it exceeds a limit. Returns the reached limit
-    /// of a call that was not counted.
+    /// of a call that was not counted. `now_us` is the current time in microseconds since 1970.
     async fn count_call(
         &self,
         principal: &Principal,
         tool: &str,
         limits: CallRateLimits,
-        now: Timestamp,
+        now_us: i64,
     ) -> Result<Option<ReachedCallRate>, SessionStoreError>;
 }
 

@@ -177,7 +177,7 @@ impl RunDriver {
     async fn count_call_rate(&self, run: &Run, tool: &str) -> Option<String> {
         let limits = run.run_options().limits.call_rates_of_tool(tool)?;
         let rates = &self.agent.call_rates.0;
-        let now = self.agent.current_time();
+        let now = self.agent.current_time().as_microsecond();
         let error = match rates.count_call(run.principal(), tool, limits, now).await {
             Ok(None) => return None,
             Ok(Some(ReachedCallRate::AllTools(max))) => {

@@ -154,8 +154,10 @@ impl Run {
             return Ok((ToolCallState::Repeats { of }, repaired));
         }
         let admitted = self.check_tool_limit(&tool_use.name).and_then(|()| {
-            let (state, now) = (&mut self.state, self.state.now);
-            state.ledger.count_tool_call(&state.options.limits, now)
+            let state = &mut self.state;
+            state
+                .ledger
+                .count_tool_call(&state.options.limits, state.now)
         });
         admitted.map_err(|error| {
             let text = format!("Not executed: {}.", error.message);

@@ -163,6 +163,7 @@ fn a_formatted_answer_that_is_asked_for_again_replaces_the_one_before() {
     let formatting = RunEventKind::PhaseStarted {
         phase: RunPhase::Formatting,
         mode: None,
+        gathering_ended: None,
     };
     let again = RunEventKind::AskedAgain {
         attempt: 1,

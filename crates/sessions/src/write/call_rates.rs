@@ -1,7 +1,6 @@
 //! Counting of tool calls for limits per minute.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use switchboard_domain::{
     CallRateCounter, CallRateLimits, Principal, ReachedCallRate, SessionStoreError,
 };
@@ -20,16 +19,15 @@ impl CallRateCounter for Store {
         principal: &Principal,
         tool: &str,
         limits: CallRateLimits,
-        now: Timestamp,
+        now_us: i64,
     ) -> Result<Option<ReachedCallRate>, SessionStoreError> {
-        // Times after `now` are removed too, because the system clock may have been set back.
+        // Times after `now_us` are removed too, because the system clock may have been set back.
         const REMOVE: &str = "DELETE FROM tool_calls WHERE at_us <= $1 OR at_us > $2";
         const COUNT: &str = "SELECT COUNT(*), COUNT(CASE WHEN tool = $3 THEN 1 END)
             FROM tool_calls WHERE tenant = $1 AND person = $2";
         const INSERT: &str =
             "INSERT INTO tool_calls (tenant, person, tool, at_us) VALUES ($1, $2, $3, $4)";
         let (principal, tool) = (principal.clone(), tool.to_owned());
-        let now = now.as_microsecond();
         self.perform_write("count a tool call", async move |tx| {
             let connection = &mut *tx.connection;
             #[cfg(feature = "postgres")]
@@ -40,7 +38,7 @@ impl CallRateCounter for Store {
                 connection.query_rows(LOCK, of).await?;
             }
             connection
-                .execute(REMOVE, values![now - MINUTE_US, now])
+                .execute(REMOVE, values![now_us - MINUTE_US, now_us])
                 .await?;
             let of = values![&principal.tenant, &principal.user, &tool];
             let row = connection.query_row(COUNT, of).await?;
@@ -49,7 +47,7 @@ impl CallRateCounter for Store {
             })?;
             let reached = limits.find_reached_limit(all.unsigned_abs(), same.unsigned_abs());
             if reached.is_none() {
-                let call = values![&principal.tenant, &principal.user, &tool, now];
+                let call = values![&principal.tenant, &principal.user, &tool, now_us];
                 connection.execute(INSERT, call).await?;
             }
             Ok(reached)

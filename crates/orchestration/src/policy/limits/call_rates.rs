@@ -7,12 +7,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use jiff::{SignedDuration, Timestamp};
 use switchboard_domain::{
     CallRateCounter, CallRateLimits, Principal, ReachedCallRate, SessionStoreError,
 };
 
-const MINUTE: SignedDuration = SignedDuration::from_secs(60);
+const MINUTE_US: i64 = 60_000_000;
 
 /// A counter of tool calls that several agents share. The default one is in memory.
 #[derive(Clone)]
@@ -33,8 +32,8 @@ impl fmt::Debug for SharedCallRates {
 /// A counter of tool calls in this process.
 #[derive(Debug, Default)]
 pub struct InMemoryCallRates {
-    /// Tool names and times of the calls within the last minute.
-    calls: Mutex<HashMap<Principal, Vec<(String, Timestamp)>>>,
+    /// Calls within the last minute: their tools, and their times in microseconds since 1970.
+    calls: Mutex<HashMap<Principal, Vec<(String, i64)>>>,
 }
 
 #[async_trait]
@@ -44,19 +43,19 @@ impl CallRateCounter for InMemoryCallRates {
         principal: &Principal,
         tool: &str,
         limits: CallRateLimits,
-        now: Timestamp,
+        now_us: i64,
     ) -> Result<Option<ReachedCallRate>, SessionStoreError> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.retain(|_, calls| {
-            // Times after `now` are removed too, because the system clock may have been set back.
-            calls.retain(|(_, at)| *at <= now && now.duration_since(*at) < MINUTE);
+            // Times after `now_us` are removed too, because the system clock may have been set back.
+            calls.retain(|(_, at)| *at <= now_us && now_us - at < MINUTE_US);
             !calls.is_empty()
         });
         let own = calls.entry(principal.clone()).or_default();
         let same = own.iter().filter(|(name, _)| name == tool).count();
         let reached = limits.find_reached_limit(own.len() as u64, same as u64);
         if reached.is_none() {
-            own.push((tool.to_owned(), now));
+            own.push((tool.to_owned(), now_us));
         }
         Ok(reached)
     }

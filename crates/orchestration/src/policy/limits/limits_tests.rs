@@ -240,7 +240,7 @@ proptest! {
             let within = lately.count() < all_tools as usize && same < this_tool as usize;
             let name = ["a", "b"][tool];
             let me = Principal::default();
-            let counted = rates.count_call(&me, name, limits, at_ms(now)).now_or_never();
+            let counted = rates.count_call(&me, name, limits, now * 1000).now_or_never();
             let reached = counted.unwrap().unwrap();
             prop_assert_eq!(reached.is_none(), within, "{:?}", reached);
             if within {

@@ -223,8 +223,12 @@ mod tests {
             artifact("code", "T", "x\n", Some("rust")),
             artifact("x-music", "T", "c d", None),
         ];
-        let repairs = vec![];
-        assert_eq!(reading, ParsedAnswer { items, repairs });
+        let expected = ParsedAnswer {
+            items,
+            thinking: Some("It is one row.".to_owned()),
+            repairs: Vec::new(),
+        };
+        assert_eq!(reading, expected);
     }
 
     #[test]

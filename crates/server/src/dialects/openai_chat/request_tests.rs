@@ -35,7 +35,7 @@ fn what_can_be_honoured_is() {
             reasoning: Some(ReasoningEffort::Low),
             parallel_tool_use: Some(false),
             approve: Some(Approve::Ask),
-            tools: None,
+            ..Parameters::default()
         }
     );
 }
