@@ -262,7 +262,8 @@ pub enum RunEventKind {
         id: String,
         /// Why the call was denied.
         reason: String,
-        /// Whether an earlier decision of a person denied the call, without a new question.
+        /// Whether the call was denied because a person had denied the tool earlier. The person was
+        /// not asked again.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         remembered: bool,
     },

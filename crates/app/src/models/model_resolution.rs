@@ -102,8 +102,8 @@ impl Providers {
             }
         }
         let candidates = if keys.is_empty() { addresses } else { keys };
-        // Providers that share an API key variable or an address are API formats of one vendor, so
-        // they count as one provider.
+        // Two configured providers with the same API key variable or address are the same vendor
+        // with two API formats. They count as one.
         let (access, provider) = candidates.first()?;
         let is_only = candidates.iter().all(|(other, _)| other == access);
         (is_only && !self.is_other_vendors_model(provider, name)).then_some(*provider)

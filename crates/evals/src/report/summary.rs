@@ -99,8 +99,8 @@ pub struct ModelSummary {
     pub runs: u64,
     /// Number of runs of this model that met all expectations.
     pub passed: u64,
-    /// Number of passed runs in a replay whose verdict is uncertain, because the arguments of some
-    /// calls were redacted. The original runs may have failed.
+    /// Number of runs that passed in a replay, although arguments of their calls were redacted in
+    /// the recording. The original runs may have failed because of these arguments.
     #[serde(skip_serializing_if = "is_zero")]
     pub passed_unknown: u64,
     /// Numbers of the model's tool calls by outcome and verdict.

@@ -110,7 +110,8 @@ pub struct Scenario {
     /// results by kind.
     #[serde(default)]
     pub kind: String,
-    /// Name of the recipe for this scenario. It replaces the recipe of the suite.
+    /// Name of the recipe (prompt, tools and strategy) for this scenario. It replaces the recipe of
+    /// the suite.
     pub recipe: Option<String>,
     /// Names of the MCP servers for this scenario. They replace the servers of the suite.
     pub servers: Option<Vec<String>>,

@@ -216,8 +216,8 @@ impl Run {
         (verdict, is_allowed)
     }
 
-    /// Returns the verdict of the approval rules and earlier decisions about a tool. Also returns
-    /// whether an earlier decision allowed the current definition.
+    /// Returns whether the approval rules and earlier decisions allow a call of the tool. Also
+    /// returns whether a person has already allowed the tool with its current definition.
     pub(super) fn find_approval_verdict(
         &self,
         definition: &ToolDefinition,

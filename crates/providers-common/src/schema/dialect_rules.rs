@@ -53,7 +53,8 @@ pub(super) enum AnyValueRule {
     Empty,
     /// A schema whose `type` lists all types allows any value.
     AllTypes,
-    /// A string with JSON text stands for any value, because the dialect cannot allow every type.
+    /// The provider cannot express a schema that allows every type, so any value is sent as a
+    /// string with its JSON text.
     JsonText,
 }
 

@@ -20,7 +20,7 @@ const PARAGRAPH: &str = "\n\n";
 /// this name, as a mark that the part came from the Ollama API.
 const THINKING: &str = "thinking";
 
-/// Returns the provider state of a reasoning part that the Ollama API created.
+/// Returns the provider state that marks a reasoning part as created by the Ollama API.
 pub(crate) fn thinking_part_state() -> Value {
     serde_json::json!({ "field": THINKING })
 }

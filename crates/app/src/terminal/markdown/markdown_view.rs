@@ -143,8 +143,8 @@ impl<W: Write> MarkdownView<W> {
         Ok(())
     }
 
-    /// Returns the escape sequence that erases the rows of the growing block after its first
-    /// `standing` rows. Returns an empty text if there are no such rows.
+    /// Returns the escape sequence that erases the rows of the last block on the screen, except for
+    /// its first `standing` rows. The text is empty if there are no such rows.
     fn erase_escape_sequence(&self, standing: usize, size: TerminalSize) -> String {
         let up = self.live.len().saturating_sub(standing);
         match up.min(size.rows.saturating_sub(1)) {

@@ -304,7 +304,7 @@ pub struct AuditedQuestion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionStage {
-    /// The user was asked the question.
+    /// A tool server asked the user a question.
     Asked,
     /// The question ended: the user answered, declined, or did not answer in time.
     Answered,

@@ -115,8 +115,8 @@ impl Metrics {
         self.count_audited_action(&record.run_id, &record.kind);
     }
 
-    /// Removes the state of a run that was dropped before it ended, so that it does not count as
-    /// unfinished. Counts in snapshots do not change.
+    /// Forgets a run that was dropped before it ended, so that it no longer counts as unfinished.
+    /// Its calls so far stay counted.
     pub fn forget_run(&mut self, run_id: &str) {
         self.runs.remove(run_id);
     }
