@@ -370,7 +370,7 @@ impl Run {
         } else {
             let text = self.last_response_text();
             let content = text.clone();
-            let item = (!text.is_empty()).then(|| AnswerItem::Text { content });
+            let item = (!text.is_empty()).then_some(AnswerItem::Text { content });
             (text, item.into_iter().collect())
         };
         let state = &self.state;
