@@ -148,11 +148,6 @@ impl EventPublisher {
         &self.cancellation
     }
 
-    /// Publishes one event at the current time.
-    pub(super) fn publish_event(&self, kind: RunEventKind) {
-        self.publish_events([kind]);
-    }
-
     /// Publishes several events with the same time. Returns whether there were any.
     pub(super) fn publish_events(&self, kinds: impl IntoIterator<Item = RunEventKind>) -> bool {
         let mut kinds = kinds.into_iter().peekable();

@@ -14,7 +14,7 @@ fn publisher() -> (EventPublisher, EventReader) {
     );
     let (publisher, reader) = EventPublisher::new(&run, Arc::new(|| Timestamp::UNIX_EPOCH));
     for id in ["a", "b"] {
-        publisher.publish_event(RunEventKind::ToolStarted { id: id.into() });
+        publisher.publish_events([RunEventKind::ToolStarted { id: id.into() }]);
     }
     (publisher, reader)
 }
@@ -83,7 +83,7 @@ async fn progress_is_rate_limited_and_the_latest_is_always_emitted() {
     for n in 0..50 {
         publisher.publish_progress("a", at(n));
     }
-    publisher.publish_event(finished("a"));
+    publisher.publish_events([finished("a")]);
     publisher.publish_progress("a", at(0));
     let second = told(&mut reader);
     assert_eq!(second[second.len() - 2..], ["a 49", "a ends"]);
@@ -107,7 +107,7 @@ fn a_dropped_reader_releases_its_task_and_the_unread_events() {
     );
     drop((waker, reader));
     assert_eq!(Arc::strong_count(&task), 1);
-    publisher.publish_event(finished("a"));
+    publisher.publish_events([finished("a")]);
     assert!(publisher.lock_state().unread.is_empty());
 }
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, pin::pin};
 use futures_util::StreamExt;
 use switchboard_domain::{
     AnswerSizeMeter, ChatModel, ChatRequest, ChatResponse, GrammarViolation, ModelError,
-    ModelErrorKind, ModelEvent, Part, PartStart, ResponseAccumulator, ServerProblem, ToolCatalog,
+    ModelErrorKind, ModelEvent, Part, PartStart, ResponseAccumulator, ToolCatalog,
 };
 use tracing::Instrument as _;
 
@@ -91,17 +91,19 @@ impl RunDriver {
 
     /// Lists the current tools and prepares the next model request with them.
     async fn prepare_model_call(&mut self, run: &mut Run) -> Result<ModelCall, RunStopReason> {
-        let catalog = match self.agent.tools.clone() {
+        let mut catalog = match self.agent.tools.clone() {
             None => ToolCatalog::default(),
             Some(host) => self.wait_unless_stopped(host.list_tools()).await?,
         };
-        let ToolCatalog { tools, problems } = catalog;
-        self.publish_events(self.report_unavailable_servers(problems, run))
+        for problem in &mut catalog.problems {
+            problem.message = self.context.redact_text(&problem.message).into_owned();
+        }
+        self.publish_events(run.report_unavailable_tools(&catalog.problems))
             .await;
         if let Some(reason) = self.stop_reason() {
             return Err(reason);
         }
-        let (tools, problems) = self.prepare_tools_for_model(run, tools);
+        let (tools, problems) = self.prepare_tools_for_model(run, catalog.tools);
         self.publish_events(run.report_missing_tools(problems))
             .await;
         if run.step_count() == 0
@@ -110,19 +112,6 @@ impl RunDriver {
             run.add_examples(recipe.example_messages(&tools));
         }
         Ok(run.begin_model_call(tools))
-    }
-
-    /// Reports unavailable servers to the run, with hidden input values redacted from their errors.
-    /// Returns the events to publish.
-    fn report_unavailable_servers(
-        &self,
-        mut problems: Vec<ServerProblem>,
-        run: &mut Run,
-    ) -> Vec<RunEventKind> {
-        for problem in &mut problems {
-            problem.message = self.context.redact_text(&problem.message).into_owned();
-        }
-        run.report_unavailable_tools(&problems)
     }
 
     async fn request_answer(

@@ -176,7 +176,7 @@ impl RunDriver {
             // `RunParked` is published before the checkpoint, because the checkpoint stores the
             // number of the event that follows `RunParked`.
             self.publisher
-                .publish_event(RunEventKind::RunParked { waiting });
+                .publish_events([RunEventKind::RunParked { waiting }]);
             run.set_next_event_number(self.publisher.next_event_number());
             self.store_checkpoint(&mut run, Checkpoint::Waiting).await;
         } else {
@@ -188,7 +188,7 @@ impl RunDriver {
             }
             let report: Box<RunReport> = Box::new(report);
             self.publisher
-                .publish_event(RunEventKind::RunFinished { report });
+                .publish_events([RunEventKind::RunFinished { report }]);
         }
         run.set_next_event_number(self.publisher.next_event_number());
         run
@@ -296,10 +296,8 @@ impl RunDriver {
     fn create_start_event(&self, run: &mut Run) -> RunEventKind {
         let id = run.model_id().clone();
         if let Some(model) = self.find_model(&id) {
-            run.set_model_info(
-                model.capabilities().clone(),
-                self.find_model_price(model.id()),
-            );
+            let price = self.find_model_price(model.id());
+            run.set_model_info(model.capabilities().clone(), price);
         }
         RunEventKind::RunStarted {
             model: id,

@@ -133,7 +133,7 @@ impl RunLease {
     /// Stores the last events of a run that waits or finished, and releases the run. The messages
     /// of a finished run are stored in its session too.
     pub(super) async fn finish_run(
-        mut self,
+        self,
         events: &[StoredEvent],
         state: RunState,
         outcome: Option<String>,
@@ -147,14 +147,13 @@ impl RunLease {
             runs.release_run_with_events(run, events, state, outcome.clone(), after, messages)
         });
         let released = released.await;
-        let leased = self.leased.take();
-        if released.is_err()
-            && let Some(leased) = leased
-        {
+        if released.is_ok() {
+            self.drop_without_release();
+        } else {
             // The run is released before the error is returned, so that the caller can acquire it
             // again. This release may succeed although the write above failed, because it stores
             // less data.
-            leased.release_run().await;
+            self.release_run().await;
         }
         released
     }

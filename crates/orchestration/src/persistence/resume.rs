@@ -43,21 +43,6 @@ struct RestoredRun {
     partial_text: String,
 }
 
-impl RestoredRun {
-    /// Returns a replacement for a run whose stored state cannot be read, so that the run can be
-    /// ended.
-    fn replace_unreadable_run(durable_runs: &DurableRuns, record: &RunRecord) -> Self {
-        let mut run = durable_runs.new_run_from_conversation(record, Vec::new());
-        run.resume_event_numbering(record.last_event, []);
-        Self {
-            run,
-            mark: SnapshotPosition::default(),
-            is_stateless: true,
-            partial_text: String::new(),
-        }
-    }
-}
-
 impl LeasedRun {
     /// Returns the stored record of the run.
     pub fn run_record(&self) -> &RunRecord {
@@ -149,7 +134,14 @@ impl DurableRuns {
                     error,
                     "abandoning a run whose stored form cannot be read"
                 );
-                RestoredRun::replace_unreadable_run(self, &record)
+                let mut run = self.new_run_from_conversation(&record, Vec::new());
+                run.resume_event_numbering(record.last_event, []);
+                RestoredRun {
+                    run,
+                    mark: SnapshotPosition::default(),
+                    is_stateless: true,
+                    partial_text: String::new(),
+                }
             }
             Err(error) => {
                 lease.release_run().await;
@@ -330,14 +322,9 @@ impl DurableRuns {
             .map(PersistedEvent::to_stored_event)
             .collect();
         let outcome = run.outcome().map(|outcome| serialized_name(&outcome));
-        lease
-            .finish_run(
-                &stored,
-                RunState::Finished,
-                outcome,
-                &run.session_messages(),
-            )
-            .await?;
+        let messages = run.session_messages();
+        let finished = lease.finish_run(&stored, RunState::Finished, outcome, &messages);
+        finished.await?;
         Ok(persisted)
     }
 }

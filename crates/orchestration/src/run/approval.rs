@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     RunEventKind, ToolFailure,
-    policy::approval::{ApprovalVerdict, Requester},
+    policy::approval::{self, ApprovalVerdict, Requester},
 };
 
 impl Run {
@@ -189,16 +189,10 @@ impl Run {
                     ),
                 }
             }
-            ApprovalDecision::Deny {
-                reason: Some(reason),
-                ..
-            } => (
+            ApprovalDecision::Deny { reason, .. } => (
                 ToolFailure::Denied,
-                format!("the user declined it: {reason}"),
+                approval::format_denial(reason.as_deref()),
             ),
-            ApprovalDecision::Deny { reason: None, .. } => {
-                (ToolFailure::Denied, "the user declined it".to_owned())
-            }
             ApprovalDecision::Expired => (
                 ToolFailure::NotApproved,
                 "it requires approval, and the approval request expired".to_owned(),

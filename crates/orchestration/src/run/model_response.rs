@@ -113,19 +113,14 @@ impl Run {
         for position in 0..self.state.batch_calls().len() {
             events.extend(self.skip_calls_after_denial_or_guard(position));
         }
-        let closed = self.finish_batch_if_complete();
+        let mut closed = self.finish_batch_if_complete();
         if withheld.is_some() {
             // `finish_batch_if_complete` may have started the formatting phase. The run ends here,
             // so the phase is never executed and its start event is omitted.
-            events.extend(
-                closed
-                    .into_iter()
-                    .filter(|event| !is_phase_start_event(event)),
-            );
+            closed.retain(|event| !is_phase_start_event(event));
             self.end_run_by_finish_reason(finish);
-        } else {
-            events.extend(closed);
         }
+        events.extend(closed);
         events
     }
 

@@ -96,23 +96,15 @@ impl Run {
     /// Compiles the JSON Schema of the formatted answer before the first model call. Returns an
     /// error if the schema is invalid.
     pub(super) fn check_answer_schema(&self) -> Result<(), RunError> {
-        let StrategyPhase::Gather(gathering) = &self.state.stage else {
-            return Ok(());
-        };
-        let Some(schema) = self
-            .gathering_settings()
-            .schema
-            .filter(|_| !gathering.has_begun)
-        else {
-            return Ok(());
-        };
-        let compiled = SchemaValidator::compile(&schema).map(drop);
-        compiled.map_err(|error| {
-            RunError::new(
-                RunErrorKind::InvalidSchema,
-                format!("the schema of the answer cannot be used: {error}"),
-            )
-        })
+        if let StrategyPhase::Gather(gathering) = &self.state.stage
+            && !gathering.has_begun
+            && let Some(schema) = self.gathering_settings().schema
+            && let Err(error) = SchemaValidator::compile(&schema)
+        {
+            let message = format!("the schema of the answer cannot be used: {error}");
+            return Err(RunError::new(RunErrorKind::InvalidSchema, message));
+        }
+        Ok(())
     }
 
     /// Marks the gathering phase as started. Returns `false` if it started before or if the run is
@@ -167,26 +159,22 @@ impl Run {
     /// Returns the formatting mode and a parser for the streamed text of a formatted answer. Each
     /// model call needs a new parser. Returns `None` outside the formatting phase.
     pub fn create_partial_formatter(&self) -> Option<(FormatterMode, PartialAnswerReader)> {
-        match &self.state.stage {
-            StrategyPhase::Format(formatting) => Some((
-                formatting.state.current_mode(),
-                formatting.state.new_partial_formatter(),
-            )),
-            _ => None,
-        }
+        let state = &self.formatting_phase()?.state;
+        Some((state.current_mode(), state.new_partial_formatter()))
     }
 
     /// Returns the model's notes on how it reached the formatted answer.
     pub(super) fn formatted_answer_notes(&self) -> Option<&str> {
-        match &self.state.stage {
-            StrategyPhase::Format(formatting) => formatting.thinking.as_deref(),
-            _ => None,
-        }
+        self.formatting_phase()?.thinking.as_deref()
     }
 
     pub(super) fn formatted_answer_items(&self) -> Option<&[AnswerItem]> {
+        self.formatting_phase()?.items.as_deref()
+    }
+
+    fn formatting_phase(&self) -> Option<&FormattingPhase> {
         match &self.state.stage {
-            StrategyPhase::Format(formatting) => formatting.items.as_deref(),
+            StrategyPhase::Format(formatting) => Some(formatting),
             _ => None,
         }
     }

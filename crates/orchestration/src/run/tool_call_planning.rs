@@ -31,17 +31,13 @@ impl Run {
         events: &mut Vec<RunEventKind>,
     ) {
         let definition = self.find_tool_definition(&tool_use.name).cloned();
+        let tools = &mut self.state.turn.tools;
         if let Some(definition) = &definition
-            && !self
-                .state
-                .turn
-                .tools
-                .iter()
-                .any(|tool| tool.name == definition.name)
+            && !tools.iter().any(|tool| tool.name == definition.name)
         {
             // The model called a tool that exists but was not offered. A later approval decision
             // needs the definition of the tool.
-            self.state.turn.tools.push(Arc::clone(definition));
+            tools.push(Arc::clone(definition));
         }
         let origin = definition.as_ref().and_then(|tool| tool.origin.clone());
         let (server, tool) = server_and_tool_name(origin.as_ref(), &tool_use.name);

@@ -66,10 +66,8 @@ impl RunEventReducer {
                 } else {
                     RunStage::Started
                 };
-                Some(AuditKind::Run(AuditedRun::new(
-                    moment,
-                    self.current_model(),
-                )))
+                let entry = AuditedRun::new(moment, self.current_model());
+                Some(AuditKind::Run(entry))
             }
             RunEventKind::RunParked { .. } => {
                 let entry = AuditedRun::new(RunStage::Parked, self.current_model());
@@ -239,11 +237,8 @@ impl RunEventReducer {
             }
             RunEventKind::ToolAwaitingApproval { id } => {
                 self.find_or_add_tool_call(id).approval_requested = true;
-                AuditKind::Approval(self.new_approval_entry(
-                    id,
-                    ApprovalStage::Asked,
-                    DecisionSource::Policy,
-                ))
+                let by = DecisionSource::Policy;
+                AuditKind::Approval(self.new_approval_entry(id, ApprovalStage::Asked, by))
             }
             RunEventKind::ToolApproved {
                 id,
@@ -267,7 +262,11 @@ impl RunEventReducer {
                 reason,
                 remembered,
             } => {
-                let decider = self.find_denier(id, *remembered);
+                let decider = match self.find_or_add_tool_call(id).approval_requested {
+                    _ if *remembered => DecisionSource::Remembered,
+                    true => DecisionSource::Approver,
+                    false => DecisionSource::Policy,
+                };
                 AuditKind::Approval(AuditedApproval {
                     reason: Some(reason.clone()),
                     ..self.new_approval_entry(id, ApprovalStage::Denied, decider)
@@ -318,14 +317,6 @@ impl RunEventReducer {
             }),
             _ => return None,
         })
-    }
-
-    fn find_denier(&mut self, id: &str, remembered: bool) -> DecisionSource {
-        match self.find_or_add_tool_call(id).approval_requested {
-            _ if remembered => DecisionSource::Remembered,
-            true => DecisionSource::Approver,
-            false => DecisionSource::Policy,
-        }
     }
 
     fn new_approval_entry(

@@ -339,7 +339,7 @@ fn add_duration(now: Timestamp, span: Duration) -> Timestamp {
 }
 
 /// Returns the text for the model about a tool call that a person denied.
-fn format_denial(reason: Option<&str>) -> String {
+pub(crate) fn format_denial(reason: Option<&str>) -> String {
     match reason {
         Some(reason) => format!("the user declined it: {reason}"),
         None => "the user declined it".to_owned(),

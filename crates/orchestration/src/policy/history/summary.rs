@@ -74,21 +74,13 @@ fn write_message_part(out: &mut String, role: Role, part: &Part) -> std::fmt::Re
                 }
                 ToolInput::Malformed { raw, .. } => raw.clone(),
             };
-            writeln!(
-                out,
-                "{who} calls {}: {}",
-                tool_use.name,
-                truncate_text(&input, TOOL)
-            )
+            let (name, input) = (&tool_use.name, truncate_text(&input, TOOL));
+            writeln!(out, "{who} calls {name}: {input}")
         }
         Part::ToolResult(result) => {
             let failed = if result.is_error { " (failed)" } else { "" };
-            writeln!(
-                out,
-                "{}{failed} answers: {}",
-                result.name,
-                truncate_text(&result.as_text(), TOOL)
-            )
+            let (name, text) = (&result.name, truncate_text(&result.as_text(), TOOL));
+            writeln!(out, "{name}{failed} answers: {text}")
         }
         Part::Opaque(opaque) => match &opaque.text {
             Some(text) => writeln!(out, "{who}: {}", truncate_text(text, TEXT)),

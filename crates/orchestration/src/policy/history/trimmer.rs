@@ -272,7 +272,8 @@ impl HistoryTrimmer {
         measured: &mut ConversationTokenCounts,
     ) {
         let has_result = |at: &usize| messages[*at].tool_results().next().is_some();
-        let turn = measured.current_turn_start()..messages.len();
+        let turn_start = measured.turns.last().copied();
+        let turn = turn_start.unwrap_or(measured.tokens.len())..messages.len();
         let Some(last) = turn.clone().rfind(has_result) else {
             return;
         };
@@ -324,10 +325,3 @@ impl HistoryTrimmer {
 /// Estimated number of tokens that a shortened tool result needs besides its remaining content: for
 /// the marker text, the type and the ids.
 const MARKER: u64 = 60;
-
-impl ConversationTokenCounts {
-    fn current_turn_start(&self) -> usize {
-        let last = self.turns.last().copied();
-        last.unwrap_or(self.tokens.len())
-    }
-}

@@ -34,17 +34,12 @@ const DESCRIPTION: &str = "Gives the answer to the user, as a list of texts and 
 /// Returns the definition of the formatter tool [`TOOL`]. Its input schema is `custom_schema`, or
 /// [`answer_schema`] without a custom schema.
 fn formatter_definition(custom_schema: Option<&Value>) -> ToolDefinition {
-    match custom_schema {
-        None => ToolDefinition::new(TOOL, DESCRIPTION, answer_schema()),
-        Some(custom) => {
-            let description = "Gives the answer to the user, as data in this form.";
-            ToolDefinition::new(
-                TOOL,
-                description,
-                custom_schema::wrap_in_object_schema(custom),
-            )
-        }
-    }
+    let description = match custom_schema {
+        None => DESCRIPTION,
+        Some(_) => "Gives the answer to the user, as data in this form.",
+    };
+    let schema = custom_schema.map_or_else(answer_schema, custom_schema::wrap_in_object_schema);
+    ToolDefinition::new(TOOL, description, schema)
 }
 
 /// Returns the JSON Schema of an answer that consists of texts and artifacts.

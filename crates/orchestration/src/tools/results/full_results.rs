@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_domain::{
-    JsonObject, Message, Part, Role, ToolContent, ToolDefinition, ToolOutput, ToolResult,
+    JsonObject, Message, Role, ToolContent, ToolDefinition, ToolOutput, ToolResult,
 };
 
 use super::ResultLimit;
@@ -47,20 +47,11 @@ impl FullResult {
     /// Creates the full result of the tool use `id` of the tool `tool`. `text` is the full text,
     /// including structured content as JSON.
     pub(super) fn new(id: &str, tool: &str, text: String) -> Self {
-        let result = ToolResult {
-            tool_use_id: id.to_owned(),
-            name: tool.to_owned(),
-            content: Arc::new([ToolContent::text(text)]),
-            structured: None,
-            is_error: false,
-        };
+        let message = Message::from_tool_results([ToolResult::text(id, tool, text)]);
         Self {
             id: id.to_owned(),
             position: 0,
-            message: Some(Arc::new(Message::new(
-                Role::Tool,
-                [Part::ToolResult(result)],
-            ))),
+            message: Some(Arc::new(message)),
         }
     }
 
