@@ -211,14 +211,8 @@ impl McpHost {
             input: input.into(),
             ..ToolCall::default()
         };
-        Box::pin(call_tool(
-            found,
-            &resolved,
-            call,
-            deadline,
-            self.options.retries,
-        ))
-        .await
+        let retries = self.options.retries;
+        Box::pin(call_tool(found, &resolved, call, deadline, retries)).await
     }
 
     /// Returns the tools whose current definition differs from their pinned definition. The pinned

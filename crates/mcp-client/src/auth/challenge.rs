@@ -18,10 +18,7 @@ impl BearerChallenge {
         let mut parameters = bearer_parameters(header);
         Self {
             error: parameters.remove("error"),
-            scopes: parameters
-                .remove("scope")
-                .map(|scope| parse_scopes(&scope))
-                .unwrap_or_default(),
+            scopes: parse_scopes(&parameters.remove("scope").unwrap_or_default()),
             resource_metadata: parameters.remove("resource_metadata"),
         }
     }

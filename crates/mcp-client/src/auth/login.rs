@@ -173,10 +173,8 @@ impl LoginContext<'_> {
         };
         let mut scopes = Vec::new();
         let mut add = |more: &[String]| more.iter().for_each(|scope| add_scope(&mut scopes, scope));
-        let before = self
-            .before
-            .map(|before| &before.scopes[..])
-            .unwrap_or_default();
+        let before = self.before.map(|before| &before.scopes[..]);
+        let before = before.unwrap_or_default();
         add(before);
         match &self.config.scopes {
             Some(configured) => add(configured),
@@ -304,11 +302,8 @@ impl LoginContext<'_> {
         }
         let text = |key: &str| answer.json.get(key).and_then(Value::as_str);
         let Some(id) = text("client_id").filter(|id| !id.is_empty()) else {
-            return Err(bad_response(
-                REGISTRATION,
-                &endpoint,
-                "`client_id` is missing",
-            ));
+            let reason = "`client_id` is missing";
+            return Err(bad_response(REGISTRATION, &endpoint, reason));
         };
         let secret = text("client_secret")
             .filter(|secret| !secret.is_empty())

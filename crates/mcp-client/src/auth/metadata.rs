@@ -66,10 +66,8 @@ impl AuthServerMetadata {
         endpoint: Option<&str>,
     ) -> Result<Url, AuthError> {
         let Some(endpoint) = endpoint else {
-            return Err(missing_metadata_error(format_args!(
-                "`{}` has no {what}",
-                shorten(&self.issuer)
-            )));
+            let issuer = shorten(&self.issuer);
+            return Err(missing_metadata_error(format!("`{issuer}` has no {what}")));
         };
         fetch.guard.parse_url(what, endpoint)
     }
@@ -136,10 +134,8 @@ pub(super) async fn discover_auth_server(
             ..AuthServerMetadata::default()
         };
     } else {
-        return Err(missing_metadata_error(format_args!(
-            "`{}` has no OAuth metadata",
-            shorten(&issuer)
-        )));
+        let reason = format!("`{}` has no OAuth metadata", shorten(&issuer));
+        return Err(missing_metadata_error(reason));
     }
     Ok(discovered)
 }

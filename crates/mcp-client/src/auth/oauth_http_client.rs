@@ -78,14 +78,9 @@ impl OAuthHttpClient {
         for _ in 0..=MAX_REDIRECTS {
             self.guard.check_url(what, &url)?;
             self.targets.add_host(&url);
-            let request = self
-                .client
-                .get(url.clone())
-                .header(ACCEPT, "application/json");
-            let response = request
-                .send()
-                .await
-                .map_err(|error| unreachable_error(what, &url, &error))?;
+            let request = self.client.get(url.clone());
+            let sent = request.header(ACCEPT, "application/json").send().await;
+            let response = sent.map_err(|error| unreachable_error(what, &url, &error))?;
             let status = response.status();
             if status.is_redirection() {
                 url = redirect_target(what, &url, &response)?;
@@ -99,17 +94,11 @@ impl OAuthHttpClient {
                 };
             }
             let answer = read_response(what, &url, response).await?;
-            return match answer.json {
-                Value::Object(_) => Ok(Some(answer.json)),
-                // Web servers often send an HTML page with status 200 if metadata do not exist.
-                _ => Ok(None),
-            };
+            // Web servers often send an HTML page with status 200 if metadata do not exist.
+            return Ok(Some(answer.json).filter(Value::is_object));
         }
-        Err(bad_response(
-            what,
-            &url,
-            format!("more than {MAX_REDIRECTS} redirects"),
-        ))
+        let reason = format!("more than {MAX_REDIRECTS} redirects");
+        Err(bad_response(what, &url, reason))
     }
 
     /// Sends a POST request. Rejects redirects, because only this URL may receive the credentials.
@@ -131,10 +120,8 @@ impl OAuthHttpClient {
         if let Some(authorization) = authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
-        let response = request
-            .send()
-            .await
-            .map_err(|error| unreachable_error(what, url, &error))?;
+        let sent = request.send().await;
+        let response = sent.map_err(|error| unreachable_error(what, url, &error))?;
         if response.status().is_redirection() {
             return Err(bad_response(what, url, "a redirect"));
         }
@@ -164,11 +151,8 @@ async fn read_response(
         .map_err(|error| unreachable_error(what, url, &error))?
     {
         if body.len() + chunk.len() > MAX_ANSWER {
-            return Err(bad_response(
-                what,
-                url,
-                format!("more than {MAX_ANSWER} bytes"),
-            ));
+            let reason = format!("more than {MAX_ANSWER} bytes");
+            return Err(bad_response(what, url, reason));
         }
         body.extend_from_slice(&chunk);
     }

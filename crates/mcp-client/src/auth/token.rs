@@ -121,11 +121,8 @@ fn basic_auth_header(id: &str, secret: &SecretString) -> Result<HeaderValue, Aut
 fn parse_tokens(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError> {
     let text = |key: &str| json.get(key).and_then(Value::as_str);
     let Some(access) = text("access_token").filter(|token| is_header_safe_token(token)) else {
-        return Err(bad_response(
-            TOKEN,
-            endpoint,
-            "`access_token` is missing or invalid",
-        ));
+        let reason = "`access_token` is missing or invalid";
+        return Err(bad_response(TOKEN, endpoint, reason));
     };
     match text("token_type") {
         Some(kind) if !kind.eq_ignore_ascii_case("bearer") => {

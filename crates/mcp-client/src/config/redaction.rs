@@ -18,11 +18,8 @@ pub(crate) fn redact_url(url: &str) -> String {
 /// Returns a command line with `…` in place of probable secrets, such as the value of `--token`.
 pub(crate) fn redact_command(command: &str, args: &[String]) -> String {
     let shown = separate_arg_secrets(args).map(|(shown, _)| shown);
-    [command.to_owned()]
-        .into_iter()
-        .chain(shown)
-        .collect::<Vec<_>>()
-        .join(" ")
+    let words: Vec<String> = std::iter::once(command.to_owned()).chain(shown).collect();
+    words.join(" ")
 }
 
 /// Returns the probable secrets that [`redact_command`] replaces in the arguments.

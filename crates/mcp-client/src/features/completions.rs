@@ -82,10 +82,8 @@ impl McpHost {
         let completion = Completion::deserialize(&result["completion"]);
         completion.map_err(|error| {
             let error = shorten(&error.to_string());
-            client.invalid_answer_error(
-                "completion/complete",
-                format!("is not a valid completion: {error}"),
-            )
+            let reason = format!("is not a valid completion: {error}");
+            client.invalid_answer_error("completion/complete", reason)
         })
     }
 }

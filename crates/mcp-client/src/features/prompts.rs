@@ -83,8 +83,7 @@ pub enum PromptRole {
 impl McpHost {
     /// Lists all prompts of a server. Requests as many pages of `prompts/list` as the server has.
     pub async fn list_prompts(&self, server: &str) -> Result<ItemList<Prompt>, FeatureError> {
-        let client = FeatureClient::new(self, server)?;
-        client
+        FeatureClient::new(self, server)?
             .list_items(Capability::PROMPTS, "prompts/list", "prompts")
             .await
     }
@@ -108,10 +107,7 @@ impl McpHost {
         let result = client.send_request(Capability::PROMPTS, request).await?;
         let messages = client.parse_items("prompts/get", &result, "messages", parse_messages)?;
         Ok(RenderedPrompt {
-            description: result
-                .get("description")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
+            description: result["description"].as_str().map(str::to_owned),
             messages: messages.items.into_iter().flatten().collect(),
             problems: messages.problems,
         })

@@ -117,8 +117,7 @@ impl McpHost {
     /// Lists all resources of a server. Requests as many pages of `resources/list` as the server
     /// has.
     pub async fn list_resources(&self, server: &str) -> Result<ItemList<Resource>, FeatureError> {
-        let client = FeatureClient::new(self, server)?;
-        client
+        FeatureClient::new(self, server)?
             .list_items(Capability::RESOURCES, "resources/list", "resources")
             .await
     }
@@ -129,9 +128,8 @@ impl McpHost {
         &self,
         server: &str,
     ) -> Result<ItemList<ResourceTemplate>, FeatureError> {
-        let client = FeatureClient::new(self, server)?;
         let method = "resources/templates/list";
-        client
+        FeatureClient::new(self, server)?
             .list_items(Capability::RESOURCES, method, "resourceTemplates")
             .await
     }

@@ -129,17 +129,11 @@ async fn connect_stdio(
     server.stderr.clear();
     // A slow server of version 2026-07-28 answers `server/discover` after rmcp's time limit, and
     // rejects the `initialize` that rmcp then sends. The second attempt waits for the answer.
-    let is_modern = matches!(
-        first,
+    let handshake = match first {
         StartError::Handshake {
-            is_modern: true,
-            ..
-        }
-    );
-    let handshake = if is_modern {
-        discover_handshake()
-    } else {
-        initialize_handshake()
+            is_modern: true, ..
+        } => discover_handshake(),
+        _ => initialize_handshake(),
     };
     try_connect_stdio(server, process, handshake).await
 }

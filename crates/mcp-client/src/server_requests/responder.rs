@@ -139,12 +139,10 @@ impl RequestResponder {
         }
         let mut responses = InputResponses::new();
         for (key, request) in requests.into_iter().flatten() {
-            let method = request.get("method").and_then(Value::as_str);
+            let method = request["method"].as_str().unwrap_or_default();
             let params = request.get("params").cloned().unwrap_or_default();
-            match self
-                .answer_input_request(method.unwrap_or_default(), params, context)
-                .await
-            {
+            let answer = self.answer_input_request(method, params, context);
+            match answer.await {
                 Ok(answer) => responses.insert(key.clone(), answer),
                 Err(error) => return Some(Err(error)),
             };

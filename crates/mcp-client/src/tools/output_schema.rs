@@ -69,10 +69,9 @@ impl OutputSchema {
             messages,
             "a structured result does not match its outputSchema"
         );
-        if output.content.is_empty() {
-            output
-                .content
-                .push(ToolContent::text(structured.to_string()));
+        let content = &mut output.content;
+        if content.is_empty() {
+            content.push(ToolContent::text(structured.to_string()));
         }
         output.content.push(ToolContent::text(format!(
             "[the structured result was removed because it does not match the tool's outputSchema: \

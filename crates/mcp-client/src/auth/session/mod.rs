@@ -109,11 +109,8 @@ impl StoredLogin {
     }
 
     fn has_expired(&self) -> bool {
-        let end = self
-            .grant
-            .tokens
-            .as_ref()
-            .and_then(|tokens| tokens.expires_at);
+        let tokens = self.grant.tokens.as_ref();
+        let end = tokens.and_then(|tokens| tokens.expires_at);
         end.is_some_and(|end| end <= unix_seconds_now())
     }
 
@@ -385,10 +382,8 @@ impl Session {
         challenge: &BearerChallenge,
         stored: &[StoredLogin],
     ) -> Result<DiscoveredAuthServer, AuthError> {
-        let known: Vec<String> = stored
-            .iter()
-            .map(|current| current.key.issuer.clone())
-            .collect();
+        let known = stored.iter().map(|current| current.key.issuer.clone());
+        let known: Vec<String> = known.collect();
         let fetch = self.auth_http_client().await?;
         discover_auth_server(fetch, &self.url, &self.config, challenge, &known).await
     }
@@ -485,9 +480,5 @@ impl Session {
 }
 
 fn is_same_token(one: Option<&SecretString>, other: Option<&SecretString>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => one.expose_secret() == other.expose_secret(),
-        (None, None) => true,
-        _ => false,
-    }
+    one.map(ExposeSecret::expose_secret) == other.map(ExposeSecret::expose_secret)
 }

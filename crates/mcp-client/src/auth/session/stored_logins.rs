@@ -23,10 +23,8 @@ impl Session {
         discovered: &DiscoveredAuthServer,
     ) -> Result<Option<StoredLogin>, AuthError> {
         let issuer = &discovered.server.issuer;
-        let others = stored
-            .iter()
-            .find(|current| current.key.issuer != *issuer)
-            .map(|current| current.key.issuer.clone());
+        let mut issuers = stored.iter().map(|current| &current.key.issuer);
+        let others = issuers.find(|other| *other != issuer).cloned();
         let before = stored.into_iter().find(|current| {
             current.key.issuer == *issuer && current.key.resource == discovered.resource
         });
@@ -59,11 +57,8 @@ impl Session {
     /// obtained them.
     pub(in crate::auth) async fn load_all_logins(&self) -> Result<Vec<StoredLogin>, AuthError> {
         let principal = self.config.token_principal();
-        let found = self
-            .options
-            .store
-            .find_grants(&self.address, principal)
-            .await?;
+        let store = &self.options.store;
+        let found = store.find_grants(&self.address, principal).await?;
         let current = |(key, grant)| StoredLogin { key, grant };
         Ok(found.into_iter().map(current).collect())
     }
