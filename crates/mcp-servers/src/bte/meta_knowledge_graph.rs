@@ -161,11 +161,8 @@ fn describe_relations(data: &Output) -> String {
     text.push_str("\nPrefixes of ids:");
     for category in &data.categories {
         let name = strip_biolink(&category.category);
-        let _ = write!(
-            text,
-            "\n- {name}: {}",
-            join_first_items(&category.id_prefixes, 8)
-        );
+        let prefixes = join_first_items(&category.id_prefixes, 8);
+        let _ = write!(text, "\n- {name}: {prefixes}");
     }
     text
 }

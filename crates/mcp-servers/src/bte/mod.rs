@@ -140,19 +140,13 @@ impl BteToolState {
                 Err(failure) => failures.push(failure),
             }
         }
-        if failures.len() == count
-            && let Some(first) = failures.first()
-        {
-            return Err(ToolError::Refused(first.to_string()));
-        }
         if let Some(first) = failures.first() {
-            findings.warnings.insert(
-                0,
-                format!(
-                    "{} of {count} parts of the query failed. {first}",
-                    failures.len()
-                ),
-            );
+            let failed = failures.len();
+            if failed == count {
+                return Err(ToolError::Refused(first.to_string()));
+            }
+            let warning = format!("{failed} of {count} parts of the query failed. {first}");
+            findings.warnings.insert(0, warning);
         }
         findings.rank_results();
         Ok(findings)

@@ -127,22 +127,13 @@ async fn run_tool(client: ServiceClient, input: Input) -> ToolResult<Output> {
 fn to_name_match(found: ResolverMatch) -> NameMatch {
     let label = found.label.as_deref().and_then(normalize_name);
     let others = found.synonyms.iter().filter_map(|it| normalize_name(it));
+    let synonyms = others.filter(|it| Some(it) != label.as_ref());
+    let kind = found.types.first().map(|it| strip_biolink(it));
+    let taxa = found.taxa.into_iter().filter(|it| is_curie(it));
     NameMatch {
-        synonyms: others
-            .filter(|it| Some(it) != label.as_ref())
-            .take(MAX_SYNONYMS)
-            .collect(),
-        kind: found
-            .types
-            .first()
-            .map(|it| strip_biolink(it))
-            .and_then(normalize_name),
-        taxa: found
-            .taxa
-            .into_iter()
-            .filter(|it| is_curie(it))
-            .take(5)
-            .collect(),
+        synonyms: synonyms.take(MAX_SYNONYMS).collect(),
+        kind: kind.and_then(normalize_name),
+        taxa: taxa.take(5).collect(),
         curie: found.curie,
         label,
     }

@@ -226,12 +226,8 @@ fn summarize_results(
         text.push_str("\nThe results, the best first:");
     }
     for (ranked, result) in data.results.iter().zip(findings.results.values()) {
-        let _ = write!(
-            text,
-            "\n{}. {}",
-            ranked.rank,
-            format_result(findings, ranked, result)
-        );
+        let described = format_result(findings, ranked, result);
+        let _ = write!(text, "\n{}. {described}", ranked.rank);
     }
     if !data.complete {
         let _ = write!(

@@ -189,15 +189,11 @@ fn describe_analysis(data: &Output) -> String {
         .map(|it| format!("{} ({} in, {} out)", it.label, it.incoming, it.outgoing))
         .collect();
     let _ = write!(text, "\nBy predicate: {}.", predicates.join(", "));
+    let types = describe_counts(&data.by_type, 20);
+    let sources = describe_counts(&data.by_source, 20);
     let _ = write!(
         text,
-        "\nNeighbours by type: {}.",
-        describe_counts(&data.by_type, 20)
-    );
-    let _ = write!(
-        text,
-        "\nEdges by source: {}.",
-        describe_counts(&data.by_source, 20)
+        "\nNeighbours by type: {types}.\nEdges by source: {sources}."
     );
     if !data.strongest.is_empty() {
         text.push_str("\nStrongest neighbours:");
@@ -211,11 +207,8 @@ fn describe_analysis(data: &Output) -> String {
             neighbour.labels.join(", ")
         );
         if neighbour.publications > 0 {
-            let _ = write!(
-                text,
-                ", {}",
-                format_quantity(neighbour.publications, "publication")
-            );
+            let publications = format_quantity(neighbour.publications, "publication");
+            let _ = write!(text, ", {publications}");
         }
     }
     text

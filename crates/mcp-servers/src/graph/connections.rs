@@ -156,29 +156,22 @@ impl ConnectionSearch<'_> {
             .network
             .find_paths(start, end, max_length, input.directed, input.limit);
         let (from, to) = (NodeRef::from(from), NodeRef::from(to));
-        let mut text = match found.paths.len() {
-            0 if found.complete => format!(
-                "No path of at most {} connects {} and {}{}.",
-                format_quantity(max_length, "edge"),
-                from.name_and_id(),
-                to.name_and_id(),
-                if input.directed {
+        let ends = format!("{} and {}", from.name_and_id(), to.name_and_id());
+        let mut text = match (found.paths.len(), found.complete) {
+            (0, true) => {
+                let length = format_quantity(max_length, "edge");
+                let direction = if input.directed {
                     " in this direction"
                 } else {
                     ""
-                }
-            ),
-            count => format!(
-                "{} between {} and {}{}:",
-                format_quantity(count, "path"),
-                from.name_and_id(),
-                to.name_and_id(),
-                if found.complete {
-                    ""
-                } else {
-                    ", and there are more"
-                }
-            ),
+                };
+                format!("No path of at most {length} connects {ends}{direction}.")
+            }
+            (count, true) => format!("{} between {ends}:", format_quantity(count, "path")),
+            (count, false) => {
+                let paths = format_quantity(count, "path");
+                format!("{paths} between {ends}, and there are more:")
+            }
         };
         let paths: Vec<Path> = found
             .paths
@@ -222,20 +215,13 @@ impl ConnectionSearch<'_> {
             .network
             .find_neighbours(start, max_distance, input.directed);
         let from = NodeRef::from(from);
+        let name = from.name_and_id();
         let mut text = match near.len() {
-            0 => format!("{} has no neighbours.", from.name_and_id()),
+            0 => format!("{name} has no neighbours."),
             count if count > input.limit => {
-                format!(
-                    "{} of {count} neighbours of {}:",
-                    input.limit,
-                    from.name_and_id()
-                )
+                format!("{} of {count} neighbours of {name}:", input.limit)
             }
-            count => format!(
-                "{} of {}:",
-                format_quantity(count, "neighbour"),
-                from.name_and_id()
-            ),
+            count => format!("{} of {name}:", format_quantity(count, "neighbour")),
         };
         let listed: Vec<Neighbour> = near
             .iter()
@@ -243,19 +229,11 @@ impl ConnectionSearch<'_> {
             .map(|(index, distance)| {
                 let node = self.node_ref(*index);
                 let edges = to_relations(self.network.edges_between(start, *index, input.directed));
+                let name = node.name_id_and_type();
                 let _ = if edges.is_empty() {
-                    write!(
-                        text,
-                        "\n- {}, {distance} edges away",
-                        node.name_id_and_type()
-                    )
+                    write!(text, "\n- {name}, {distance} edges away")
                 } else {
-                    write!(
-                        text,
-                        "\n- {} {}",
-                        format_arrow(&edges, &node),
-                        node.name_id_and_type()
-                    )
+                    write!(text, "\n- {} {name}", format_arrow(&edges, &node))
                 };
                 Neighbour {
                     node,

@@ -134,11 +134,8 @@ impl Node {
     pub(crate) fn validate_node(mut self) -> Result<Self, String> {
         check_node_id("id", &self.id)?;
         self.label = self.label.as_deref().and_then(normalize_name);
-        self.kind = self
-            .kind
-            .as_deref()
-            .map(strip_biolink)
-            .and_then(normalize_name);
+        let kind = self.kind.as_deref().map(strip_biolink);
+        self.kind = kind.and_then(normalize_name);
         check_data_size(&self.data)?;
         Ok(self)
     }
@@ -186,14 +183,9 @@ impl Edge {
     /// source, label, target and `name=value` for each qualifier, joined with `|`.
     pub(crate) fn default_edge_id(&self) -> String {
         let primary = self.data.primary_source.as_deref().unwrap_or("");
-        let mut id = [
-            primary,
-            &self.source,
-            strip_biolink(&self.label),
-            &self.target,
-        ]
-        .map(escape_id_part)
-        .join("|");
+        let label = strip_biolink(&self.label);
+        let parts = [primary, &self.source, label, &self.target];
+        let mut id = parts.map(escape_id_part).join("|");
         for (name, value) in &self.data.qualifiers {
             id.push('|');
             id.push_str(&escape_id_part(&format!("{name}={value}")));
@@ -255,9 +247,8 @@ fn check_node_id(field: &str, id: &str) -> Result<(), String> {
 }
 
 fn check_data_size(data: &impl Serialize) -> Result<(), String> {
-    let size = serde_json::to_vec(data)
-        .map_err(|error| error.to_string())?
-        .len();
+    let json = serde_json::to_vec(data).map_err(|error| error.to_string())?;
+    let size = json.len();
     if size > MAX_DATA {
         return Err(format!(
             "its data has {size} bytes as JSON; at most {MAX_DATA} are allowed"

@@ -101,12 +101,8 @@ impl GraphStore {
     ) -> Result<RemovalResult, ToolError> {
         let conversation = conversation.to_owned();
         let write = move |transaction: &Transaction<'_>| {
-            Ok(remove_in_transaction(
-                transaction,
-                &conversation,
-                node_ids,
-                edge_ids,
-            )?)
+            let removed = remove_in_transaction(transaction, &conversation, node_ids, edge_ids);
+            Ok(removed?)
         };
         self.database.write_in_transaction(write).await
     }

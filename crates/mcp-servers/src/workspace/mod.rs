@@ -75,10 +75,8 @@ fn build_server(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
         let command = Command::parse(entry, directory, &environment).map_err(setting_error)?;
         let same = |it: &&Command| it.name == command.name && it.purpose == command.purpose;
         if commands.iter().find(same).is_some() {
-            return Err(setting_error(format!(
-                "command `{}` is specified twice",
-                command.name
-            )));
+            let problem = format!("command `{}` is specified twice", command.name);
+            return Err(setting_error(problem));
         }
         commands.push(command);
     }
@@ -99,11 +97,8 @@ fn build_server(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
     ]);
     let runner = Runner::new(&root, environment, options.command_timeout);
     tools.extend(command_tools(runner, &commands));
-    Ok(ToolServer::new(
-        IDENTITY,
-        build_instructions(options, &commands),
-        tools,
-    ))
+    let instructions = build_instructions(options, &commands);
+    Ok(ToolServer::new(IDENTITY, instructions, tools))
 }
 
 fn build_instructions(options: &WorkspaceOptions, commands: &[Command]) -> String {

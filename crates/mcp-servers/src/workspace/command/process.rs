@@ -71,11 +71,8 @@ pub(super) async fn run(
         group.terminate();
         // The output is still read while the command handles SIGTERM, because a full pipe would
         // block the command.
-        let _ = timeout(
-            EXIT_TIMEOUT,
-            wait_for_exit(&mut child, &mut output, &mut tail),
-        )
-        .await;
+        let exit = wait_for_exit(&mut child, &mut output, &mut tail);
+        let _ = timeout(EXIT_TIMEOUT, exit).await;
         None
     };
     let duration = started.elapsed();

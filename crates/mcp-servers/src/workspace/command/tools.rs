@@ -122,23 +122,15 @@ fn command_names(commands: &[Command]) -> Vec<&str> {
 }
 
 fn describe_tool(purpose: &str, commands: &[Command], timeout: Duration) -> String {
-    let mut text = format!(
-        "{purpose} The commands are: {}. ",
-        command_names(commands).join("; ")
-    );
+    let names = command_names(commands).join("; ");
+    let mut text = format!("{purpose} The commands are: {names}. ");
     let open: Vec<Command> = commands.iter().filter(|it| it.open).cloned().collect();
     if !open.is_empty() && open.len() < commands.len() {
-        let _ = write!(
-            text,
-            "Only these take args: {}. ",
-            command_names(&open).join("; ")
-        );
+        let names = command_names(&open).join("; ");
+        let _ = write!(text, "Only these take args: {names}. ");
     }
-    let _ = write!(
-        text,
-        "A command is stopped after {} seconds.",
-        timeout.as_secs()
-    );
+    let seconds = timeout.as_secs();
+    let _ = write!(text, "A command is stopped after {seconds} seconds.");
     text
 }
 
@@ -191,14 +183,8 @@ async fn run_tool(
         .concat()
         .join(" ");
     tracing::debug!(command = name, "running a command");
-    let result = process::run(
-        command,
-        &args,
-        directory,
-        &runner.environment,
-        runner.timeout,
-    )
-    .await;
+    let (environment, limit) = (&runner.environment, runner.timeout);
+    let result = process::run(command, &args, directory, environment, limit).await;
     match result {
         Ok(result) => Ok(build_output(name, result, runner.timeout)),
         Err(error) => {

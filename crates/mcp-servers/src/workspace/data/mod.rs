@@ -179,11 +179,8 @@ fn shorten_value(value: &Value, bytes: usize) -> Value {
 
 fn shorten_text(text: &str, bytes: usize) -> String {
     if text.len() > bytes {
-        format!(
-            "{}… ({} bytes in total)",
-            truncate_bytes(text, bytes),
-            text.len()
-        )
+        let start = truncate_bytes(text, bytes);
+        format!("{start}… ({} bytes in total)", text.len())
     } else {
         text.to_owned()
     }

@@ -199,13 +199,10 @@ fn to_tool_error(error: QueryError, tables: &[QueryTable]) -> ToolError {
 }
 
 fn build_output(result: QueryResult, tables: Vec<QueryTable>) -> ToolOutput<Output> {
+    let columns = result.columns.join(", ");
     let mut text = match result.rows.len() {
-        0 => format!("No rows. Columns: {}.", result.columns.join(", ")),
-        number => format!(
-            "{}, as lists of {}:",
-            format_quantity(number, "row"),
-            result.columns.join(", ")
-        ),
+        0 => format!("No rows. Columns: {columns}."),
+        number => format!("{}, as lists of {columns}:", format_quantity(number, "row")),
     };
     for row in &result.rows {
         text.push('\n');

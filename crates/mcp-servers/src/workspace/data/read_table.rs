@@ -110,12 +110,11 @@ fn read(root: &Root, input: &Input) -> ToolResult<Output> {
         records.push(members.collect());
     }
     let columns = indexes.iter().filter_map(|&index| table.columns.get(index));
-    let columns: Vec<ReadColumn> = columns
-        .map(|column| ReadColumn {
-            name: column.name.clone(),
-            kind: column.kind.name(),
-        })
-        .collect();
+    let columns = columns.map(|column| ReadColumn {
+        name: column.name.clone(),
+        kind: column.kind.name(),
+    });
+    let columns: Vec<ReadColumn> = columns.collect();
     let next = input.offset + records.len();
     let next_offset = (next < total).then_some(next);
     let mut text = if records.is_empty() {

@@ -125,12 +125,8 @@ fn save_file(root: &Root, input: &Input) -> ToolResult<Output> {
             let edited = edit::replace_passage(&text, old, new)
                 .map_err(|fault| format!("{path} {fault}"))?;
             root.replace_file(&path, edited.text.as_bytes(), &now)?;
-            Ok(build_output(
-                &path,
-                Action::Edited,
-                &edited.text,
-                Some(&edited),
-            ))
+            let text = &edited.text;
+            Ok(build_output(&path, Action::Edited, text, Some(&edited)))
         }
         (None, None, Some(_), Some(_)) => {
             root.read_file(&path)?;
