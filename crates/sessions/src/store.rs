@@ -116,10 +116,8 @@ impl Store {
         operation: &'static str,
         write: impl AsyncFn(&mut Transaction<'_>) -> Result<T, WriteError> + Send + 'static,
     ) -> Result<T, SessionStoreError> {
-        self.inner
-            .queue
-            .perform_write(operation, false, write)
-            .await
+        let queue = &self.inner.queue;
+        queue.perform_write(operation, false, write).await
     }
 
     /// Performs a write like [`perform_write`](Self::perform_write), but without a savepoint.

@@ -44,10 +44,8 @@ impl DatabaseError {
     }
 
     pub(crate) fn timed_out() -> Self {
-        Self::new(
-            FailureKind::ConnectionLost,
-            "the database did not answer in time",
-        )
+        let cause = "the database did not answer in time";
+        Self::new(FailureKind::ConnectionLost, cause)
     }
 
     /// Converts the failure of a read to the error that callers of the store receive: `Unavailable`
