@@ -62,6 +62,7 @@ impl WireProtocol for GenerateContentApi {
         without_signatures: &mut OmitThoughtSignatures,
     ) -> Result<PreparedRequest<GenerateDecoder>, ModelError> {
         let (config, id) = (model.config(), model.id());
+        let (capabilities, schemas) = (model.capabilities(), model.tool_schemas());
         let mut options = model.options().clone();
         options.replay_thoughts &= !without_signatures.0;
         let WireRequest {
@@ -70,13 +71,7 @@ impl WireProtocol for GenerateContentApi {
             warnings,
             local_ids,
             tool_mapping,
-        } = to_wire_request(
-            request,
-            id,
-            model.capabilities(),
-            &options,
-            model.tool_schemas(),
-        )?;
+        } = to_wire_request(request, id, capabilities, &options, schemas)?;
         let streams = config.streaming && request.delivery != Delivery::Whole;
         let method = if streams {
             "streamGenerateContent?alt=sse"
@@ -129,12 +124,8 @@ impl WireProtocol for GenerateContentApi {
             continuation,
         };
         let events = continue_answer(source, answer);
-        Ok(decode_sse_with_context(
-            context,
-            model.provider(),
-            events,
-            decoder,
-        ))
+        let provider = model.provider();
+        Ok(decode_sse_with_context(context, provider, events, decoder))
     }
 }
 

@@ -89,7 +89,7 @@ impl WireProtocol for ChatApi {
         request: &ChatRequest,
         simplified: &mut RequestSimplification,
     ) -> Result<PreparedRequest<ChatDecoder>, ModelError> {
-        let id = model.id();
+        let (id, schemas) = (model.id(), model.tool_schemas());
         simplified.tools_in_prompt |= needs_tools_in_prompt(model);
         let (mapped, recovery) = if simplified.tools_in_prompt && has_tools_or_calls(request) {
             describe_tools_in_prompt(model, request)?
@@ -105,13 +105,7 @@ impl WireProtocol for ChatApi {
             tool_choice,
             warnings,
             form,
-        } = to_wire_request(
-            &mapped,
-            id,
-            model.capabilities(),
-            simplified.think,
-            model.tool_schemas(),
-        )?;
+        } = to_wire_request(&mapped, id, model.capabilities(), simplified.think, schemas)?;
         simplified.has_think = body.think.is_some();
         // The tool-use ids are taken from `request`, because calls may have become text in
         // `mapped`.

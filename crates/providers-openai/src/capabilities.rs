@@ -20,10 +20,8 @@ pub fn capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
         .then(|| catalog::find_model_entry(&profile.name, model))
         .flatten()
         .map(|entry| entry.capabilities);
-    catalog::join_capabilities(
-        &known.unwrap_or_default(),
-        &series_capabilities(model, profile),
-    )
+    let of_series = series_capabilities(model, profile);
+    catalog::join_capabilities(&known.unwrap_or_default(), &of_series)
 }
 
 fn series_capabilities(model: &str, profile: &Profile) -> ModelCapabilities {

@@ -123,15 +123,9 @@ fn prepare_chat(
     request: &ChatRequest,
     recovery: Option<CallRecoverySettings>,
 ) -> Result<PreparedRequest<ChatDecoder>, ModelError> {
-    let id = model.id();
+    let (id, schemas) = (model.id(), model.tool_schemas());
     let profile = model.options().apply_to_profile(&model.config().profile);
-    let wire = chat::to_wire_request(
-        request,
-        id,
-        model.capabilities(),
-        &profile,
-        model.tool_schemas(),
-    )?;
+    let wire = chat::to_wire_request(request, id, model.capabilities(), &profile, schemas)?;
     let path = "chat/completions";
     let sent = SentRequest::new(&id.provider, path, wire.body.stream, &wire.body)?;
     let warnings = merge_warnings(wire.warnings);
@@ -171,21 +165,16 @@ impl WireProtocol for ResponsesApi {
         request: &ChatRequest,
         adaptation: &mut OmitEarlierReasoning,
     ) -> Result<PreparedRequest<ResponsesDecoder>, ModelError> {
-        let id = model.id();
+        let (id, capabilities) = (model.id(), model.capabilities());
         let changed = remove_reasoning(request).filter(|_| adaptation.0);
         let (request, warning) = match &changed {
             Some((changed, warning)) => (changed, Some(warning.clone())),
             None => (request, None),
         };
         let (profile, options) = (&model.config().profile, model.options());
-        let wire = responses::to_wire_request(
-            request,
-            id,
-            model.capabilities(),
-            profile,
-            options,
-            model.tool_schemas(),
-        )?;
+        let schemas = model.tool_schemas();
+        let wire =
+            responses::to_wire_request(request, id, capabilities, profile, options, schemas)?;
         let path = "responses";
         let sent = SentRequest::new(&id.provider, path, wire.body.stream, &wire.body)?;
         let warnings = merge_warnings(wire.warnings.into_iter().chain(warning).collect());

@@ -89,10 +89,8 @@ pub(crate) fn map_tools<'a>(
             let outcome = emulated_tool_choice("no tools were sent to a model without tool use");
             return Ok(MappedTools::without_tools(outcome));
         }
-        return Err(unsupported_feature(
-            &model.provider,
-            "tool use for this model",
-        ));
+        let feature = "tool use for this model";
+        return Err(unsupported_feature(&model.provider, feature));
     }
     let mut builder = ToolBuilder {
         request,

@@ -81,10 +81,8 @@ impl ChatModel for TextCallModel {
         if self.forms.is_empty() {
             return Ok(stream);
         }
-        Ok(recover_tool_calls(
-            stream,
-            CallRecoverySettings::for_request(request, self.forms),
-        ))
+        let settings = CallRecoverySettings::for_request(request, self.forms);
+        Ok(recover_tool_calls(stream, settings))
     }
 }
 
