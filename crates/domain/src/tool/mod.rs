@@ -53,6 +53,17 @@ impl ToolDefinition {
             sequential: false,
         }
     }
+
+    /// Returns the configured name of the tool's server. `None` if the tool has no origin.
+    pub fn server_name(&self) -> Option<&str> {
+        self.origin.as_ref().map(|origin| origin.server.as_str())
+    }
+
+    /// Returns the tool's name on its server, or its name here if it has no origin.
+    pub fn original_name(&self) -> &str {
+        let origin = self.origin.as_ref();
+        origin.map_or(&self.name, |origin| &origin.tool)
+    }
 }
 
 /// The server that offers a tool and the tool's name there.

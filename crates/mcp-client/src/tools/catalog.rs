@@ -37,7 +37,7 @@ pub(crate) struct CatalogTool {
 impl CatalogTool {
     /// Returns the name of the tool on its server, which is not its catalog name.
     pub(crate) fn original_name(&self) -> &str {
-        original_name(&self.definition)
+        self.definition.original_name()
     }
 }
 
@@ -57,7 +57,7 @@ impl ServerTools {
             visibility,
         } in listed
         {
-            let name = original_name(&tool).to_owned();
+            let name = tool.original_name().to_owned();
             let allowed = config.allowed_tools.as_ref();
             let is_allowed = allowed.is_none_or(|allowed| allowed.contains(&name));
             if !is_allowed || config.exclude_tools.contains(&name) {
@@ -127,7 +127,7 @@ impl ServerTools {
 
 /// Adds a problem for each tool in the configured filters that the server does not list.
 fn check_tool_filters(config: &ServerConfig, listed: &[ListedTool], problems: &mut Vec<String>) {
-    let names: Vec<&str> = listed.iter().map(|it| original_name(&it.tool)).collect();
+    let names: Vec<&str> = listed.iter().map(|it| it.tool.original_name()).collect();
     let allowed = config.allowed_tools.as_deref().unwrap_or_default();
     for (key, configured) in [
         ("allowed_tools", allowed),
@@ -143,12 +143,6 @@ fn check_tool_filters(config: &ServerConfig, listed: &[ListedTool], problems: &m
             }
         }
     }
-}
-
-/// Returns the original name of a tool on its server, or the field `name` if `origin` is missing.
-pub(crate) fn original_name(tool: &ToolDefinition) -> &str {
-    let origin = tool.origin.as_ref();
-    origin.map_or(&tool.name, |origin| &origin.tool)
 }
 
 #[cfg(test)]

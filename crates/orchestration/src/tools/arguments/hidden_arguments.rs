@@ -312,10 +312,7 @@ impl ContextInjection {
         for argument in &self.find_hidden_arguments(original).arguments {
             input.shift_remove(&argument.name);
             let missing = |client: Vec<String>| MissingHiddenArgument {
-                tool: match &original.origin {
-                    Some(origin) => origin.tool.clone(),
-                    None => original.name.clone(),
-                },
+                tool: original.original_name().to_owned(),
                 argument: argument.name.clone(),
                 client,
             };
@@ -355,7 +352,8 @@ impl ContextInjection {
     }
 
     fn find_hidden_arguments(&self, original: &Arc<ToolDefinition>) -> Arc<HiddenArguments> {
-        if tool_server_name(original).is_some_and(|it| self.excluded.iter().any(|out| out == it)) {
+        let server = original.server_name();
+        if server.is_some_and(|it| self.excluded.iter().any(|out| out == it)) {
             return Arc::default();
         }
         self.arguments
@@ -391,7 +389,7 @@ impl ContextInjection {
         let schema = &original.input_schema;
         let mut arguments: Vec<HiddenArgument> = Vec::new();
         for name in self.hidden_argument_names() {
-            let value = self.find_argument_value(tool_server_name(original), name);
+            let value = self.find_argument_value(original.server_name(), name);
             if value.is_some() || self.declared.reserved.contains(name) {
                 arguments.extend(find_schema_argument(schema, name, value));
             }
@@ -405,10 +403,6 @@ impl ContextInjection {
         });
         HiddenArguments { visible, arguments }
     }
-}
-
-fn tool_server_name(tool: &ToolDefinition) -> Option<&str> {
-    tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
 
 /// Returns the hidden argument `name` if the top level of the tool's schema declares or requires

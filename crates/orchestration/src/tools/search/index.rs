@@ -145,7 +145,7 @@ impl ToolIndex {
     /// Returns the name of each tool server once, in the order of the catalog.
     pub fn server_names(&self) -> Vec<&str> {
         let mut servers: Vec<&str> = Vec::new();
-        for server in self.tools.iter().filter_map(|tool| tool_server_name(tool)) {
+        for server in self.tools.iter().filter_map(|tool| tool.server_name()) {
             if !servers.contains(&server) {
                 servers.push(server);
             }
@@ -179,7 +179,7 @@ impl ToolIndex {
         let embedded = search.embedder.embed(&terms.join(" "));
         let candidates = tools.iter().enumerate();
         let candidates =
-            candidates.filter(|(_, tool)| server.is_none() || tool_server_name(tool) == server);
+            candidates.filter(|(_, tool)| server.is_none() || tool.server_name() == server);
         let mut found: Vec<(bool, f32, usize)> = candidates
             .map(|(position, tool)| {
                 let mut score = search.scorer.score(&position, &embedded).unwrap_or(0.0);
@@ -199,10 +199,6 @@ impl ToolIndex {
     }
 }
 
-pub(super) fn tool_server_name(tool: &ToolDefinition) -> Option<&str> {
-    tool.origin.as_ref().map(|origin| origin.server.as_str())
-}
-
 /// Returns whether `names`, the words of a query, contain the exact name of the tool. A name that
 /// consists only of letters, such as `status`, does not count, because it may be an ordinary word.
 fn is_named_in_query(tool: &ToolDefinition, names: &HashSet<&str>) -> bool {
@@ -217,13 +213,9 @@ fn is_named_in_query(tool: &ToolDefinition, names: &HashSet<&str>) -> bool {
 /// name occur three times, and stems of the title and the description twice, so that they have a
 /// larger weight.
 fn build_index_text(tool: &ToolDefinition, words: &StemSplitter) -> String {
-    let own = tool
-        .origin
-        .as_ref()
-        .map_or(&tool.name, |origin| &origin.tool);
     let mut stems = Vec::new();
     for _ in 0..3 {
-        words.append_stems(own, &mut stems);
+        words.append_stems(tool.original_name(), &mut stems);
     }
     for _ in 0..2 {
         words.append_stems(tool.title.as_deref().unwrap_or_default(), &mut stems);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolDefinition, ToolOutput};
 
-use super::{SearchPolicy, ToolIndex, index::tool_server_name};
+use super::{SearchPolicy, ToolIndex};
 use crate::tools::{annotations::BUILTIN_TOOL, create_error_output, shorten_text};
 
 /// Name of the search tool. A number is appended if another tool has the same name.
@@ -226,7 +226,7 @@ fn find_server<'i>(index: &'i ToolIndex, name: &str) -> Result<Option<&'i str>, 
 /// Lists the names of at most [`MAX_LISTED`] tools of a server, as text for the model.
 fn list_tools(index: &ToolIndex, server: &str) -> String {
     let tools = index.catalog_tools().iter();
-    let tools = tools.filter(|tool| tool_server_name(tool) == Some(server));
+    let tools = tools.filter(|tool| tool.server_name() == Some(server));
     let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
     let listed = names.len().min(MAX_LISTED);
     let mut text = format!(
