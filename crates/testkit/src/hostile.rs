@@ -64,11 +64,8 @@ pub fn schemas() -> impl Strategy<Value = Value> {
         ]
     });
     (node.clone(), proptest::collection::vec(node, 6)).prop_map(|(root, all)| {
-        let definitions: Map<String, Value> = all
-            .into_iter()
-            .enumerate()
-            .map(|(n, it)| (format!("d{n}"), it))
-            .collect();
+        let all = all.into_iter().enumerate();
+        let definitions: Map<String, Value> = all.map(|(n, it)| (format!("d{n}"), it)).collect();
         json!({"allOf": [root], "$defs": definitions})
     })
 }

@@ -57,10 +57,8 @@ pub fn held_after(path: &str, frames: usize, gate: &Gate) -> io::Result<Answer> 
     let held: usize = text.split_inclusive(end).take(frames).map(str::len).sum();
     let (before, after) = text.split_at(held);
     let answer = Answer::new(200).header("content-type", transcript.form.media_type());
-    Ok(answer
-        .piece(before.to_owned())
-        .gate(gate)
-        .piece(after.to_owned()))
+    let answer = answer.piece(before.to_owned()).gate(gate);
+    Ok(answer.piece(after.to_owned()))
 }
 
 /// Returns the error of a question.
@@ -94,10 +92,8 @@ pub async fn lets_go(
     fake.answer(held_after(path, frames, &gate)?);
     let question = question();
     let mut stream = model.stream(&question).await?;
-    stream
-        .next()
-        .await
-        .ok_or("the stream ended without an event")??;
+    let first = stream.next().await;
+    first.ok_or("the stream ended without an event")??;
     gate.reached().await;
     let request = fake.request(asked).await;
     if request.is_client_gone() {

@@ -133,21 +133,20 @@ pub fn replay(
     transcript: &[u8],
     decode: impl Fn(Body) -> ModelStream,
 ) -> Result<Replayed, ReplayError> {
-    let bytes = Bytes::copy_from_slice(transcript);
     // Byte by byte, no text is joined.
     let single = Delivery {
         cutting: Cutting::Bytes,
         arrival: Arrival::AtOnce,
     };
-    let expected = play_bytes(&bytes, single, &decode)?;
-    let cut = (1..bytes.len()).map(Cutting::InTwo);
+    let expected = play(transcript, single, &decode)?;
+    let cut = (1..transcript.len()).map(Cutting::InTwo);
     // If pieces are available immediately, the byte-by-byte delivery covers every split in two.
     let waited_for = [Cutting::Whole, Cutting::Bytes].into_iter().chain(cut);
     let later = waited_for.map(|cutting| (cutting, Arrival::Later));
     let at_once = [Cutting::Whole, Cutting::BytesAndNothing].map(|it| (it, Arrival::AtOnce));
     for (cutting, arrival) in at_once.into_iter().chain(later) {
         let delivery = Delivery { cutting, arrival };
-        let found = play_bytes(&bytes, delivery, &decode)?;
+        let found = play(transcript, delivery, &decode)?;
         same(delivery, &found, &expected)?;
     }
     Ok(expected)
@@ -165,14 +164,13 @@ pub fn break_off(
     transcript: &[u8],
     decode: impl Fn(Body) -> ModelStream,
 ) -> Result<(), ReplayError> {
-    let bytes = Bytes::copy_from_slice(transcript);
     let arrival = Arrival::AtOnce;
     let cutting = Cutting::Whole;
-    let whole = play_bytes(&bytes, Delivery { cutting, arrival }, &decode)?;
-    let ends = (0..bytes.len()).flat_map(|at| [Cutting::EndAfter(at), Cutting::ErrorAfter(at)]);
-    for cutting in ends {
+    let whole = play(transcript, Delivery { cutting, arrival }, &decode)?;
+    let lengths = 0..transcript.len();
+    for cutting in lengths.flat_map(|at| [Cutting::EndAfter(at), Cutting::ErrorAfter(at)]) {
         let delivery = Delivery { cutting, arrival };
-        let found = play_bytes(&bytes, delivery, &decode)?;
+        let found = play(transcript, delivery, &decode)?;
         let fair = match (&found.failure, &whole.failure) {
             (Some(failure), _) if failure.kind == ModelErrorKind::Interrupted.as_str() => true,
             (None, None) => {
@@ -209,15 +207,7 @@ pub fn play(
     delivery: Delivery,
     decode: impl Fn(Body) -> ModelStream,
 ) -> Result<Replayed, ReplayError> {
-    play_bytes(&Bytes::copy_from_slice(transcript), delivery, decode)
-}
-
-fn play_bytes(
-    bytes: &Bytes,
-    delivery: Delivery,
-    decode: impl Fn(Body) -> ModelStream,
-) -> Result<Replayed, ReplayError> {
-    let body = Pieces::of(bytes, delivery);
+    let body = Pieces::of(&Bytes::copy_from_slice(transcript), delivery);
     let mut stream = decode(Box::pin(body));
     let alarm = Arc::new(Alarm::default());
     let waker = Waker::from(Arc::clone(&alarm));

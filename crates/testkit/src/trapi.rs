@@ -166,10 +166,8 @@ async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byte
         return bad("the query is not valid JSON");
     };
     if let Err(error) = query_validator().validate(&body) {
-        return bad(&format!(
-            "invalid query at {}: {error}",
-            error.instance_path()
-        ));
+        let path = error.instance_path();
+        return bad(&format!("invalid query at {path}: {error}"));
     }
     let graph = &body["message"]["query_graph"];
     for edge in graph["edges"].as_object().unwrap().values() {
@@ -437,9 +435,8 @@ fn answer(graph: &Value) -> Value {
         }
         let place = bound.iter().position(|other| *other == of_result);
         let place = place.unwrap_or_else(|| {
-            let bindings = of_result
-                .iter()
-                .map(|(key, id)| (key.clone(), json!([binding(id)])));
+            let bindings = of_result.iter();
+            let bindings = bindings.map(|(key, id)| (key.clone(), json!([binding(id)])));
             results.push(json!({
                 "node_bindings": bindings.collect::<Map<_, _>>(),
                 "analyses": [{

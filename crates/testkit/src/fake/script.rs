@@ -48,11 +48,8 @@ impl Answer {
     /// separate chunk (20 input tokens, 10 output tokens), `[DONE]` at the end.
     pub fn openai_chat(said: impl IntoIterator<Item = Say>) -> Self {
         let said: Vec<Say> = said.into_iter().collect();
-        let finish = if said.iter().any(Say::is_call) {
-            "tool_calls"
-        } else {
-            "stop"
-        };
+        let has_calls = said.iter().any(Say::is_call);
+        let finish = if has_calls { "tool_calls" } else { "stop" };
         let chunk = |choices: Value, usage: Value| {
             json!({
                 "id": "chatcmpl-fake", "object": "chat.completion.chunk", "created": 1_790_000_000,
@@ -180,11 +177,8 @@ impl Answer {
     /// output tokens.
     pub fn anthropic(said: impl IntoIterator<Item = Say>) -> Self {
         let said: Vec<Say> = said.into_iter().collect();
-        let stop_reason = if said.iter().any(Say::is_call) {
-            "tool_use"
-        } else {
-            "end_turn"
-        };
+        let has_calls = said.iter().any(Say::is_call);
+        let stop_reason = if has_calls { "tool_use" } else { "end_turn" };
         let (input_tokens, output_tokens) = TOKENS;
         let mut events = vec![json!({"type": "message_start", "message": {
             "id": "msg_fake", "type": "message", "role": "assistant", "model": "fake-model",
