@@ -75,14 +75,11 @@ const BENCHES: [Bench; 3] = [
                 the model",
         prepare: |build, runs| {
             // The features of the examples' dependencies must not change the program.
-            // The features of the examples' dependencies must not change the program.
             build.build_programs("--bin switchboard")?;
             build.build_programs("--example load --example turn")?;
             let mut measure = process::command(build.program("examples/load"));
-            measure
-                .arg(build.program("switchboard"))
-                .arg(build.program("examples/turn"))
-                .arg(runs.div_ceil(RUNS_PER_ROUND).to_string());
+            measure.args(["switchboard", "examples/turn"].map(|name| build.program(name)));
+            measure.arg(runs.div_ceil(RUNS_PER_ROUND).to_string());
             Ok(measure)
         },
         columns: &[

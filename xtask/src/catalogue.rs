@@ -171,20 +171,10 @@ fn install_source() -> Result<PathBuf> {
         install
             .args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"])
             .args(["--disable-pip-version-check", "--require-hashes"])
-            .args([
-                "--only-binary",
-                ":all:",
-                "--platform",
-                "manylinux_2_28_x86_64",
-            ])
-            .args([
-                "--python-version",
-                "3.10",
-                "--implementation",
-                "cp",
-                "--abi",
-                "abi3",
-            ])
+            .args(["--only-binary", ":all:"])
+            .args(["--platform", "manylinux_2_28_x86_64"])
+            .args(["--python-version", "3.10"])
+            .args(["--implementation", "cp", "--abi", "abi3"])
             .arg("--target")
             .arg(&folder)
             .arg("--requirement")
@@ -223,11 +213,8 @@ fn generate(models: &Value, overlay: &str) -> Result<String> {
     for (name, entry) in distinct {
         let cells = cells(entry).with_context(|| format!("model `{name}`"))?;
         let rank = name.split_once('/').and_then(|(provider, name)| {
-            let position = overlay
-                .featured
-                .get(provider)?
-                .iter()
-                .position(|it| it == name)?;
+            let mut featured = overlay.featured.get(provider)?.iter();
+            let position = featured.position(|it| it == name)?;
             Some((position + 1).to_string())
         });
         let cells = cells.into_iter().chain([rank]);

@@ -67,10 +67,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for (step, took) in &times {
         println!("| {step:?} | {} |", seconds(*took));
     }
-    println!(
-        "| all | {} |",
-        seconds(times.iter().map(|(_, took)| *took).sum())
-    );
+    let total = times.iter().map(|(_, took)| *took).sum();
+    println!("| all | {} |", seconds(total));
     Ok(())
 }
 

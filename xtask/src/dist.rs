@@ -60,12 +60,8 @@ impl OptimizedBuild {
         let tool = PathBuf::from(rustc_setting("sysroot")?).join(tool);
         let tool = env::var_os("LLVM_PROFDATA").unwrap_or(tool.into());
         let mut merge = process::command(tool);
-        process::run(
-            merge
-                .args(["merge", "-o"])
-                .args([&build.records, &counters]),
-        )
-        .context(
+        merge.args(["merge", "-o"]);
+        process::run(merge.args([&build.records, &counters])).context(
             "run `rustup component add llvm-tools`, or set `LLVM_PROFDATA` to the path of an \
              installed `llvm-profdata`",
         )?;

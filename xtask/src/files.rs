@@ -12,14 +12,10 @@ use crate::process;
 /// # Errors
 /// When this is not a git checkout: generated files could not be distinguished from sources.
 pub(crate) fn ours() -> Result<Vec<String>> {
-    let list = process::stdout_of(process::command("git").args([
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ]))
-    .context("failed to list the files with git; this requires a git checkout")?;
+    let mut git = process::command("git");
+    git.args(["ls-files", "-z", "--cached"]);
+    let list = process::stdout_of(git.args(["--others", "--exclude-standard"]))
+        .context("failed to list the files with git; this requires a git checkout")?;
     let root = process::root();
     let mut files: Vec<String> = list
         .split('\0')

@@ -86,12 +86,9 @@ pub(crate) fn stdout_of(command: &mut Command) -> Result<String> {
 
 /// Returns whether the command starts and exits with 0. Discards its output.
 pub(crate) fn works(command: &mut Command) -> bool {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let status = command.stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
 }
 
 /// The command as a person would type it.

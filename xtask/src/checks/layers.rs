@@ -64,9 +64,7 @@ fn folder(metadata: &Metadata, package: &Package) -> String {
     let manifest = &package.manifest_path;
     let inside = manifest.strip_prefix(&metadata.workspace_root);
     let folder = inside.unwrap_or(manifest).parent();
-    let folder = folder
-        .map_or("", |folder| folder.as_str())
-        .replace('\\', "/");
+    let folder = folder.map_or("", |it| it.as_str()).replace('\\', "/");
     folder.strip_prefix("crates/").unwrap_or(&folder).to_owned()
 }
 
@@ -102,13 +100,9 @@ fn check_dependency(from: &Row, package: &str, is_dev: bool) -> Option<String> {
             (package, rule, way_out)
         }
     };
-    let kind = if is_dev {
-        "dev-dependency"
-    } else {
-        "dependency"
-    };
+    let dev = if is_dev { "dev-" } else { "" };
     Some(format!(
-        "{folder} -> {to} ({kind})\n  rule: {rule}\n  fix: {way_out}"
+        "{folder} -> {to} ({dev}dependency)\n  rule: {rule}\n  fix: {way_out}"
     ))
 }
 

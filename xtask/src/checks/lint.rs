@@ -22,13 +22,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     process::run(&mut process::cargo(["fmt", "--all", "--check"]))?;
-    process::run(&mut process::cargo([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--all-features",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    let mut clippy = process::cargo(["clippy", "--workspace", "--all-targets"]);
+    process::run(clippy.args(["--all-features", "--", "-D", "warnings"]))
 }

@@ -91,11 +91,8 @@ fn canonical(path: impl AsRef<Path>) -> Option<PathBuf> {
 }
 
 fn relative(path: &Path) -> String {
-    let root = process::root();
-    path.strip_prefix(root)
-        .unwrap_or(path)
-        .display()
-        .to_string()
+    let inside = path.strip_prefix(process::root()).unwrap_or(path);
+    inside.display().to_string()
 }
 
 #[cfg(test)]

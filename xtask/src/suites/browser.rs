@@ -95,7 +95,7 @@ pub(crate) fn vendor() -> Result<()> {
 /// Node.js with everything that the scripts need: the program, the packages, the browser.
 fn script() -> Result<std::process::Command> {
     let chromium = chromium()?;
-    let folder = folder();
+    let folder = process::target_dir().join("browser");
     install_npm(&folder, PACKAGES, Scripts::Ignore)?;
     let program = Server::program()?;
     let mut node = process::command("node");
@@ -103,10 +103,6 @@ fn script() -> Result<std::process::Command> {
         .env("SWITCHBOARD_BROWSER_PACKAGES", folder)
         .env("SWITCHBOARD_CHROMIUM", chromium);
     Ok(node)
-}
-
-fn folder() -> PathBuf {
-    process::target_dir().join("browser")
 }
 
 fn chromium() -> Result<PathBuf> {

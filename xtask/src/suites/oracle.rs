@@ -84,20 +84,18 @@ fn golden_requests(folder: &Path) -> Result<Vec<Golden>> {
 
 /// Parses `<anything>__request__<wire>__<fixture>`.
 fn wire_and_fixture(stem: &str) -> Option<(&'static str, &str)> {
-    let mut wires = WIRES.iter().filter_map(|wire| {
+    WIRES.iter().find_map(|wire| {
         let (before, fixture) = stem.split_once(&format!("request__{wire}__"))?;
         let is_marked = before.is_empty() || before.ends_with("__");
         (is_marked && !fixture.is_empty()).then_some((*wire, fixture))
-    });
-    wires.next()
+    })
 }
 
 /// The JSON below insta's header, which stands between two lines of `---`.
 fn body_of(snapshot: &str) -> Result<Value> {
     let header = snapshot.strip_prefix("---\n").context("no header")?;
-    let (_, body) = header
-        .split_once("\n---\n")
-        .context("the header has no end")?;
+    let parts = header.split_once("\n---\n");
+    let (_, body) = parts.context("the header has no end")?;
     Ok(serde_json::from_str(body)?)
 }
 

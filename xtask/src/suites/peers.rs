@@ -4,8 +4,6 @@
 //! its name. It finds the software in the folder named by `SWITCHBOARD_PEERS`: npm packages in
 //! `node_modules`, pip packages in the virtual environments `python` and `older-python`.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 
 use super::test::Runner;
@@ -54,15 +52,11 @@ pub(crate) fn run(runner: Runner) -> Result<()> {
         println!("No test needs peers (`{MARK} …\"]`): nothing to install or run.");
         return Ok(());
     }
-    let folder = folder();
+    let folder = process::target_dir().join("peers");
     install_npm(&folder, NPM_PACKAGES, Scripts::Run)?;
     install_python(&folder.join("python"), PYTHON_PACKAGES)?;
     install_python(&folder.join("older-python"), OLDER_PYTHON_PACKAGES)?;
     process::run(runner.ignored(NAME_PART).env("SWITCHBOARD_PEERS", folder))
-}
-
-fn folder() -> PathBuf {
-    process::target_dir().join("peers")
 }
 
 fn a_test_needs_peers() -> Result<bool> {

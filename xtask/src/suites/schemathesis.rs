@@ -35,12 +35,8 @@ pub(crate) fn run() -> Result<()> {
     tests.args(["--checks", CHECKS, "--exclude-path-regex", STREAMS]);
     tests.args(["--phases", "examples,coverage,fuzzing,stateful"]);
     tests.args(["--max-examples", "25", "--seed", SEED]);
-    tests.args([
-        "--request-timeout",
-        "30",
-        "--continue-on-failure",
-        "--no-color",
-    ]);
+    tests.args(["--request-timeout", "30"]);
+    tests.args(["--continue-on-failure", "--no-color"]);
     tests.arg(format!("--header=Authorization: Bearer {TOKEN}"));
     process::run(tests.current_dir(&folder))
 }

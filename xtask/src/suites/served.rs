@@ -70,10 +70,8 @@ impl Server {
         fs::write(&config, format!("{model}\n{serve}\n"))?;
         let mut command = process::command(program);
         for (name, _) in env::vars_os() {
-            if name
-                .to_str()
-                .is_some_and(|name| name.starts_with("SWITCHBOARD_"))
-            {
+            let text = name.to_str();
+            if text.is_some_and(|name| name.starts_with("SWITCHBOARD_")) {
                 command.env_remove(name);
             }
         }
@@ -90,14 +88,10 @@ impl Server {
         command.args(["serve", "--bind", "127.0.0.1:0", "--approve", approve]);
         command.arg("--config").arg(&config).current_dir(folder);
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        let mut child = command
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("failed to start the server")?;
-        let stderr = child
-            .stderr
-            .take()
-            .context("the server has no standard error")?;
+        let child = command.stderr(Stdio::piped()).spawn();
+        let mut child = child.context("failed to start the server")?;
+        let stderr = child.stderr.take();
+        let stderr = stderr.context("the server has no standard error")?;
         let (sender, receiver) = mpsc::channel();
         let kind = approve.to_owned();
         thread::spawn(move || {

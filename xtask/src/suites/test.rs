@@ -41,13 +41,7 @@ fn everything(runner: Runner) -> Result<()> {
     let mut tests = runner.all();
     record_snapshot_references(&mut tests)?;
     process::run(&mut tests)?;
-    process::run(&mut process::cargo([
-        "test",
-        "--workspace",
-        "--features",
-        FEATURES,
-        "--doc",
-    ]))?;
+    process::run(Runner::Cargo.all().arg("--doc"))?;
     postgres::note();
     Ok(())
 }

@@ -237,18 +237,13 @@ impl<'ast> Visit<'ast> for Collector<'_> {
 
 /// Returns the strongly connected components with more than one file, each sorted.
 fn components(arrows: &Arrows) -> Vec<Vec<String>> {
-    let reachable = arrows
-        .keys()
-        .map(|file| (file, reachable_from(file, arrows)));
-    let reachable: BTreeMap<&String, BTreeSet<&String>> = reachable.collect();
+    let targets_of = |file| (file, reachable_from(file, arrows));
+    let reachable: BTreeMap<&String, BTreeSet<&String>> = arrows.keys().map(targets_of).collect();
     let components = reachable.iter().map(|(file, targets)| {
         let is_back =
             |target: &&&String| reachable.get(*target).is_some_and(|it| it.contains(file));
-        targets
-            .iter()
-            .filter(is_back)
-            .map(|it| (*it).clone())
-            .collect()
+        let mutual = targets.iter().filter(is_back);
+        mutual.map(|it| (*it).clone()).collect()
     });
     let components: BTreeSet<Vec<String>> = components.filter(|it: &Vec<_>| it.len() > 1).collect();
     components.into_iter().collect()

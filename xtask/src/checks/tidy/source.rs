@@ -21,9 +21,8 @@ pub(super) struct Prose {
 
 /// Returns whether a whole file is test code, judged by its path.
 pub(super) fn is_test_file(file: &str) -> bool {
-    let in_test_folder = ["/tests/", "/benches/", "/snapshots/"]
-        .iter()
-        .any(|folder| file.contains(folder));
+    let mut test_folders = ["/tests/", "/benches/", "/snapshots/"].iter();
+    let in_test_folder = test_folders.any(|folder| file.contains(folder));
     let name = file.rsplit('/').next().unwrap_or(file);
     let stem = name.strip_suffix(".rs").unwrap_or(name);
     in_test_folder || stem == "tests" || stem.ends_with("_tests") || stem.ends_with("_test")
@@ -32,10 +31,8 @@ pub(super) fn is_test_file(file: &str) -> bool {
 /// Returns the comment lines of a file, without its test items.
 pub(super) fn comments(text: &str, file: &syn::File) -> Vec<Prose> {
     let tests = visit_items(file).tests;
-    let lines = text
-        .lines()
-        .zip(1..)
-        .filter(|(line, _)| line.trim().starts_with("//"));
+    let lines = text.lines().zip(1..);
+    let lines = lines.filter(|(line, _)| line.trim().starts_with("//"));
     let lines = lines.filter(|(_, number)| !tests.iter().any(|range| range.contains(number)));
     let comment = |(text, line): (&str, usize)| Prose {
         line,
