@@ -163,9 +163,8 @@ impl RecordingWriter {
         let mut text = serde_json::to_string(line).map_err(RecordingError::Serialize)?;
         text.push('\n');
         let written = self.output.write_all(text.as_bytes());
-        written
-            .and_then(|()| self.output.flush())
-            .map_err(RecordingError::Write)
+        let written = written.and_then(|()| self.output.flush());
+        written.map_err(RecordingError::Write)
     }
 
     /// Returns the number of a message or tool list in the recording. Writes the item first if the

@@ -107,11 +107,8 @@ impl CanonicalRequest {
         });
         let messages = messages.collect::<Result<_, serde_json::Error>>()?;
         let tools = Arc::new(redaction.redact_to_json(&request.tools)?);
-        Ok(Self::new(
-            messages,
-            tools,
-            redaction.redact_request_settings(request)?,
-        ))
+        let settings = redaction.redact_request_settings(request)?;
+        Ok(Self::new(messages, tools, settings))
     }
 
     /// Compares this recorded request with a new one. Returns `None` if the requests differ.
@@ -169,10 +166,8 @@ impl CanonicalRequest {
     /// Returns the beginning of the text or tool result with which the request ends, for error
     /// messages.
     pub(super) fn last_text_excerpt(&self) -> String {
-        let part = self
-            .messages
-            .last()
-            .and_then(|(message, _)| message_parts(&message.message).last());
+        let last = self.messages.last();
+        let part = last.and_then(|(message, _)| message_parts(&message.message).last());
         let text = part.and_then(|part| {
             let result = || part.pointer("/content/0/text");
             part.get("text").or_else(result).or(Some(part))
@@ -187,10 +182,8 @@ fn message_parts(message: &Value) -> &[Value] {
 }
 
 fn has_redacted_input(message: &Value) -> bool {
-    let mut inputs = message_parts(message)
-        .iter()
-        .filter_map(|part| part.get("input"));
-    inputs.any(is_redacted)
+    let parts = message_parts(message).iter();
+    parts.filter_map(|part| part.get("input")).any(is_redacted)
 }
 
 fn format_difference(path: &str, recorded: &Value, new: &Value) -> Option<String> {

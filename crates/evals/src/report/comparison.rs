@@ -135,10 +135,8 @@ impl ReportComparison {
 
     /// Returns whether no model has a scenario in both reports, so that nothing can be compared.
     pub fn is_empty(&self) -> bool {
-        !self
-            .models
-            .iter()
-            .any(ModelComparison::has_common_scenarios)
+        let mut models = self.models.iter();
+        !models.any(ModelComparison::has_common_scenarios)
     }
 
     /// Returns one sentence for each result that is worse in the later report. These are scenarios

@@ -168,11 +168,8 @@ pub(crate) fn format_milliseconds(ms: f64) -> String {
         format!("{:.2} s", ms / 1_000.0)
     } else {
         let seconds = (ms / 1_000.0).round();
-        format!(
-            "{:.0} min {:.0} s",
-            (seconds / 60.0).floor(),
-            seconds % 60.0
-        )
+        let (minutes, seconds) = ((seconds / 60.0).floor(), seconds % 60.0);
+        format!("{minutes:.0} min {seconds:.0} s")
     }
 }
 

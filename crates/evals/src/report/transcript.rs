@@ -140,11 +140,8 @@ impl<'a> TranscriptBuilder<'a> {
         let Some(pending) = self.text.take().filter(|it| !it.text.is_empty()) else {
             return;
         };
-        let kind = if pending.is_reasoning {
-            "reasoning"
-        } else {
-            "text"
-        };
+        let is_reasoning = pending.is_reasoning;
+        let kind = if is_reasoning { "reasoning" } else { "text" };
         let text = self.redacted_text_excerpt(&pending.text, MAX_TEXT_BYTES);
         self.push_entry(kind, pending.at_ms, text);
     }

@@ -41,10 +41,9 @@ pub(crate) fn score_turn(
             is_unknown[position] = possible.map(|place| left.remove(place)).is_some();
         }
     }
-    let missing = left
-        .iter()
-        .map(|one| describe_expected_call(&expected[*one]))
-        .collect();
+    let missing = left.iter();
+    let missing = missing.map(|one| describe_expected_call(&expected[*one]));
+    let missing = missing.collect();
     let mut attempted = 0;
     let scored = calls.iter().enumerate().map(|(position, call)| {
         let outcome = redacted_call_outcome(call, is_redacted(call));

@@ -86,18 +86,10 @@ impl Matcher {
 
     fn parse_matcher_operator(name: &str, value: &Value) -> Result<Self, String> {
         let wrong_type = |expected: &str| format!("`{name}` needs {expected}");
-        let text = || {
-            value
-                .as_str()
-                .map(str::to_owned)
-                .ok_or_else(|| wrong_type("a string"))
-        };
+        let text = || value.as_str().ok_or_else(|| wrong_type("a string"));
         let items = || value.as_array().ok_or_else(|| wrong_type("a list"));
-        let yes = || {
-            (*value == Value::Bool(true))
-                .then_some(())
-                .ok_or_else(|| wrong_type("`true`"))
-        };
+        let is_true = (*value == Value::Bool(true)).then_some(());
+        let yes = || is_true.ok_or_else(|| wrong_type("`true`"));
         Ok(match name {
             "$any" => yes().map(|()| Self::Any)?,
             "$absent" => yes().map(|()| Self::Absent)?,
@@ -106,7 +98,7 @@ impl Matcher {
                 several => Self::OneOf(Self::parse_matcher_list(several)?),
             },
             "$matches" => {
-                Self::Matches(Regex::new(&text()?).map_err(|error| format!("`$matches`: {error}"))?)
+                Self::Matches(Regex::new(text()?).map_err(|error| format!("`$matches`: {error}"))?)
             }
             "$contains" => Self::Contains(value.clone()),
             "$ignoring_case" => Self::IgnoringCase(text()?.trim().to_lowercase()),
@@ -178,9 +170,8 @@ impl Matcher {
 /// item.
 fn matches_in_any_order(expected: &[Matcher], items: &[Value]) -> bool {
     let matches = |one: usize, item: usize| expected[one].matches(Some(&items[item]));
-    find_maximum_matching(expected.len(), items.len(), matches)
-        .iter()
-        .all(Option::is_some)
+    let found = find_maximum_matching(expected.len(), items.len(), matches);
+    found.iter().all(Option::is_some)
 }
 
 fn contains_value(argument: &Value, expected: &Value) -> bool {

@@ -124,7 +124,9 @@ fn match_value_type(
     expected: PythonType,
     items: Option<PythonType>,
 ) -> Option<TypeMatch> {
-    let answered = accepted_value_type(allowed);
+    // An empty string among the accepted values only allows a missing argument.
+    let answered = allowed.iter().find(|answer| !is_empty_text(answer));
+    let answered = answered.map(PythonType::from_json_value);
     let is_other = answered.is_some_and(|it| it != expected);
     let declared = || {
         Some(if is_other {
@@ -151,15 +153,6 @@ fn match_value_type(
     (answered == Some(PythonType::from_json_value(value))).then_some(TypeMatch::Answered)
 }
 
-/// Returns the Python type of the first accepted value that is not an empty string. Returns `None`
-/// if there is no such value.
-fn accepted_value_type(allowed: &[Value]) -> Option<PythonType> {
-    allowed
-        .iter()
-        .find(|answer| !is_empty_text(answer))
-        .map(PythonType::from_json_value)
-}
-
 fn is_accepted_text(text: &str, allowed: &[Value]) -> bool {
     let text = normalize_text(text);
     let mut texts = allowed.iter().filter_map(Value::as_str);
@@ -168,20 +161,11 @@ fn is_accepted_text(text: &str, allowed: &[Value]) -> bool {
 
 fn is_accepted_list(list: &[Value], allowed: &[Value]) -> bool {
     let list: Vec<Value> = list.iter().map(normalize_value).collect();
-    let Some(answers) = allowed
-        .iter()
-        .map(python_sequence_items)
-        .collect::<Option<Vec<_>>>()
-    else {
-        return false;
-    };
-    answers.iter().any(|answer| {
-        answer.len() == list.len()
-            && answer
-                .iter()
-                .zip(&list)
-                .all(|(answer, item)| python_equal(&normalize_value(answer), item))
-    })
+    let answers: Option<Vec<_>> = allowed.iter().map(python_sequence_items).collect();
+    let is_equal = |(answer, item): (&Value, &Value)| python_equal(&normalize_value(answer), item);
+    let is_right =
+        |answer: &Vec<Value>| answer.len() == list.len() && answer.iter().zip(&list).all(is_equal);
+    answers.is_some_and(|answers| answers.iter().any(is_right))
 }
 
 /// Returns the items over which Python iterates: the items of a list, or the characters of a
@@ -217,9 +201,8 @@ fn is_accepted_dict(fields: &Map<String, Value>, allowed: &[Value]) -> bool {
 fn is_accepted_field(value: &Value, allowed: &Value) -> bool {
     let value = normalize_value(value);
     let allowed = python_sequence_items(allowed).unwrap_or_default();
-    allowed
-        .iter()
-        .any(|answer| python_equal(&normalize_value(answer), &value))
+    let mut allowed = allowed.iter();
+    allowed.any(|answer| python_equal(&normalize_value(answer), &value))
 }
 
 fn is_optional_field(allowed: &Value) -> bool {

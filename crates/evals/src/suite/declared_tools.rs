@@ -26,11 +26,8 @@ pub(super) fn check_declared_tools(scenario: &Scenario, place: &str) -> Result<(
     }
     // Turns with `ScoringRules::Bfcl` are not checked, because the benchmark data may expect calls
     // of functions that it does not declare.
-    let turns = scenario
-        .turns
-        .iter()
-        .enumerate()
-        .filter(|_| !names.is_empty());
+    let turns = scenario.turns.iter().enumerate();
+    let turns = turns.filter(|_| !names.is_empty());
     for (at, turn) in turns.filter(|(_, turn)| turn.scoring == ScoringRules::Switchboard) {
         if let Some((field, problem)) = turn.find_missing_tools(&names).into_iter().next() {
             let names: Vec<&str> = names.iter().map(|(_, tool)| tool.as_str()).collect();
