@@ -293,10 +293,8 @@ impl From<SessionStoreError> for Problem {
                 }
             }
             _ => {
-                tracing::error!(
-                    error = &error as &dyn std::error::Error,
-                    "the session store failed"
-                );
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "the session store failed");
                 Self::internal_error()
             }
         }

@@ -93,13 +93,11 @@ async fn route_not_found(OriginalUri(uri): OriginalUri) -> Problem {
 }
 
 async fn method_not_allowed(method: Method, OriginalUri(uri): OriginalUri) -> Problem {
-    Problem::new(
-        ProblemKind::NoMethod,
-        format!(
-            "{} does not support {method}: the header Allow lists the supported methods",
-            uri.path()
-        ),
-    )
+    let detail = format!(
+        "{} does not support {method}: the header Allow lists the supported methods",
+        uri.path()
+    );
+    Problem::new(ProblemKind::NoMethod, detail)
 }
 
 fn panic_response(_: Box<dyn std::any::Any + Send>) -> Response {

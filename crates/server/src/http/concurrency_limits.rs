@@ -143,14 +143,11 @@ pub(crate) async fn limit_principal_requests(
     }
     let limit = limits.principal_limit(class);
     let Some(slot) = limit.acquire_slot(principal) else {
-        return Problem::new(
-            ProblemKind::TooMany,
-            format!(
-                "you have {} open requests (streams count), which is the maximum: close one",
-                limit.max
-            ),
-        )
-        .into_response();
+        let detail = format!(
+            "you have {} open requests (streams count), which is the maximum: close one",
+            limit.max
+        );
+        return Problem::new(ProblemKind::TooMany, detail).into_response();
     };
     hold_until_response_sent(next.run(request).await, slot)
 }

@@ -29,13 +29,11 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
         let options = app.options();
         let read = read_body(body, options.max_body);
         let Ok(bytes) = tokio::time::timeout(options.body_time, read).await else {
-            return Err(Problem::new(
-                ProblemKind::TooSlow,
-                format!(
-                    "the body was not received within {} s: send the request again",
-                    options.body_time.as_secs_f64()
-                ),
-            ));
+            let detail = format!(
+                "the body was not received within {} s: send the request again",
+                options.body_time.as_secs_f64()
+            );
+            return Err(Problem::new(ProblemKind::TooSlow, detail));
         };
         parse_json(&bytes?).map(Self)
     }
@@ -49,10 +47,9 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalJsonBody<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let headers = request.headers();
+        let length = headers.get(header::CONTENT_LENGTH);
         let is_empty = !headers.contains_key(header::TRANSFER_ENCODING)
-            && headers
-                .get(header::CONTENT_LENGTH)
-                .is_none_or(|length| length == "0");
+            && length.is_none_or(|length| length == "0");
         if is_empty {
             return Ok(Self(T::default()));
         }
@@ -72,12 +69,10 @@ fn has_json_content_type(headers: &HeaderMap) -> bool {
 
 async fn read_body(body: Body, max_bytes: usize) -> Result<Bytes, Problem> {
     let too_large = || {
-        Problem::new(
-            ProblemKind::BodyTooLarge,
-            format!(
-                "the body is larger than {max_bytes} bytes: send less, or increase `serve.max_body`"
-            ),
-        )
+        let detail = format!(
+            "the body is larger than {max_bytes} bytes: send less, or increase `serve.max_body`"
+        );
+        Problem::new(ProblemKind::BodyTooLarge, detail)
     };
     // The header Content-Length reveals a too large body before any of it is read.
     if body.size_hint().lower() > max_bytes as u64 {

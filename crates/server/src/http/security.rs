@@ -89,24 +89,20 @@ fn check_size_host_and_origin(
     // hyper compares the size with its own limit only before it reads more data, so larger headers
     // may arrive here.
     if request_head_length(request) > max_bytes {
-        return Err(Problem::new(
-            ProblemKind::HeadersTooLarge,
-            format!(
-                "the request line and headers are larger than {max_bytes} bytes: send fewer or \
-                 shorter headers"
-            ),
-        ));
+        let detail = format!(
+            "the request line and headers are larger than {max_bytes} bytes: send fewer or \
+             shorter headers"
+        );
+        return Err(Problem::new(ProblemKind::HeadersTooLarge, detail));
     }
     let target = request_host_port(headers, uri)?;
     if !names.contains(target.host) {
-        return Err(Problem::new(
-            ProblemKind::ForeignHost,
-            format!(
-                "`{}` is not a host name of this server: use its address, or add the name to \
-                 `serve.hosts`",
-                target.host
-            ),
-        ));
+        let detail = format!(
+            "`{}` is not a host name of this server: use its address, or add the name to \
+             `serve.hosts`",
+            target.host
+        );
+        return Err(Problem::new(ProblemKind::ForeignHost, detail));
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let (origin, more) = (origins.next(), origins.next());

@@ -200,11 +200,8 @@ impl RunHub {
         let catalogue = Arc::clone(&engine);
         let is_known = Arc::new(move |model: &_| catalogue.is_model_available(model));
         let metrics = Metrics::default().with_known_models(is_known);
-        let durable_runs = DurableRuns::new(
-            Arc::clone(&sessions),
-            Arc::clone(&runs),
-            Principal::default(),
-        );
+        let (session_store, run_store) = (Arc::clone(&sessions), Arc::clone(&runs));
+        let durable_runs = DurableRuns::new(session_store, run_store, Principal::default());
         let shared = SharedHubState {
             engine,
             durable_runs,

@@ -50,11 +50,8 @@ impl ServerMetrics {
             registry.register(name, help, gauge.clone());
             gauge
         });
-        registry.register(
-            "http_response_seconds",
-            "Time until a response started",
-            responses.clone(),
-        );
+        let about = "Time until a response started";
+        registry.register("http_response_seconds", about, responses.clone());
         Self {
             registry,
             responses,

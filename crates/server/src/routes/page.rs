@@ -107,10 +107,8 @@ fn file_response(path: &str, request: &HeaderMap) -> Response {
     if has_current_version(request, &tag) {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static(media_type(path)),
-    );
+    let content_type = HeaderValue::from_static(media_type(path));
+    headers.insert(header::CONTENT_TYPE, content_type);
     if is_compressed {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }

@@ -117,11 +117,8 @@ impl AiSdkRequest {
         let Some(message) = named.or(last).filter(|it| it.role == UiRole::Assistant) else {
             return Ok(None);
         };
-        let calls: Vec<_> = message
-            .parts
-            .iter()
-            .filter_map(UiPart::parse_decision)
-            .collect();
+        let parts = message.parts.iter();
+        let calls: Vec<_> = parts.filter_map(UiPart::parse_decision).collect();
         if calls.is_empty() {
             return Ok(None);
         }
@@ -164,12 +161,10 @@ impl ClientConversation for AiSdkRequest {
             let mut single = Conversation::default();
             match message.add_to_conversation(&mut single) {
                 // Messages without parts are skipped, because the session does not store them.
-                Ok(()) => before.extend(
-                    single
-                        .into_messages()
-                        .ok()
-                        .map(|all| all.into_iter().next()),
-                ),
+                Ok(()) => {
+                    let all = single.into_messages().ok();
+                    before.extend(all.map(|all| all.into_iter().next()));
+                }
                 Err(_) => before.push(None),
             }
         }
@@ -233,10 +228,8 @@ impl UiPart {
         match self.kind.as_str() {
             "text" => Ok(self.text.as_deref().and_then(conversation::text_part)),
             "file" => {
-                let url = self
-                    .url
-                    .as_deref()
-                    .ok_or("a part of the type `file` needs a `url`")?;
+                let url = self.url.as_deref();
+                let url = url.ok_or("a part of the type `file` needs a `url`")?;
                 let (media_type, name) = (self.media_type.as_deref(), self.filename.as_deref());
                 conversation::file_part(url, media_type, name).map(Some)
             }
@@ -263,23 +256,19 @@ impl UiPart {
     /// not executed and gets an error as its result.
     fn to_tool_result(&self) -> Option<ToolResult> {
         let (id, name) = self.call_id_and_tool_name()?;
-        Some(
-            match (self.state.as_deref(), &self.output, &self.error_text) {
-                (Some("output-available"), Some(Value::String(text)), _) => {
-                    ToolResult::text(id, name, text)
-                }
-                (Some("output-available"), Some(output), _) => {
-                    ToolResult::text(id, name, output.to_string())
-                }
-                (Some("output-error"), _, Some(why)) => {
-                    ToolResult::from_error_message(id, name, why)
-                }
-                (Some("output-denied"), ..) => {
-                    ToolResult::from_error_message(id, name, "Not executed: declined.")
-                }
-                _ => ToolResult::from_error_message(id, name, "Not executed."),
-            },
-        )
+        let error = |message: &str| ToolResult::from_error_message(id, name, message);
+        let state = (self.state.as_deref(), &self.output, &self.error_text);
+        Some(match state {
+            (Some("output-available"), Some(Value::String(text)), _) => {
+                ToolResult::text(id, name, text)
+            }
+            (Some("output-available"), Some(output), _) => {
+                ToolResult::text(id, name, output.to_string())
+            }
+            (Some("output-error"), _, Some(why)) => error(why),
+            (Some("output-denied"), ..) => error("Not executed: declined."),
+            _ => error("Not executed."),
+        })
     }
 
     fn parse_decision(&self) -> Option<(String, ApprovalDecision)> {

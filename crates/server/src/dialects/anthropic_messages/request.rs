@@ -195,10 +195,8 @@ impl AnthropicMessagesRequest {
                     return Ok(tool.clone());
                 }
                 let reason = "only tools with an `input_schema` are supported";
-                Err(unsupported_field(
-                    "tools",
-                    &format!("tools[{index}]: {reason}"),
-                ))
+                let detail = format!("tools[{index}]: {reason}");
+                Err(unsupported_field("tools", &detail))
             })
             .collect()
     }

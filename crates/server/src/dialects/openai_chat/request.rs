@@ -289,10 +289,8 @@ impl ChatMessage {
                 conversation.push(Role::Assistant, parts)
             }
             "tool" => {
-                let id = self
-                    .tool_call_id
-                    .as_deref()
-                    .ok_or("a tool message needs `tool_call_id`")?;
+                let id = self.tool_call_id.as_deref();
+                let id = id.ok_or("a tool message needs `tool_call_id`")?;
                 let message = Message::new(Role::Tool, self.to_parts()?);
                 conversation.push_tool_result(ToolResult::text(id, "", message.text()))
             }

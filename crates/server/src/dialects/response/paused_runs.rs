@@ -87,17 +87,11 @@ impl PausedRun {
                 input: None,
                 scope: ApprovalScope::Once,
             };
-            self.hub
-                .decide_any_tool_call(&self.owner, &self.run, call, allowed)
-                .await
-                .map_err(to_no_waiting_run_error)?;
+            let (owner, run) = (&self.owner, &self.run);
+            let decided = self.hub.decide_any_tool_call(owner, run, call, allowed);
+            decided.await.map_err(to_no_waiting_run_error)?;
         }
         Ok(())
-    }
-
-    /// Returns whether the run is durable and waits only for approvals, not for client tools.
-    fn waits_only_for_approval(&self) -> bool {
-        self.guard.is_none() && self.calls.is_empty()
     }
 
     /// Cancels a run whose client did not send the results in time. An ephemeral run is cancelled
@@ -180,7 +174,8 @@ impl PausedRuns {
     fn find_run_awaiting_approval(&self, run: &str, since: Instant) -> Option<(RunHub, Principal)> {
         let runs = lock_mutex(&self.runs);
         let (inserted, paused) = runs.get(run)?;
-        (*inserted == since && paused.waits_only_for_approval())
+        let waits_only_for_approval = paused.guard.is_none() && paused.calls.is_empty();
+        (*inserted == since && waits_only_for_approval)
             .then(|| (paused.hub.clone(), paused.owner.clone()))
     }
 
@@ -194,9 +189,8 @@ impl PausedRuns {
         let paused = self.take_paused_run(principal, &results)?;
         // The reader is created before the delivery, because the run may finish and be removed
         // immediately after it.
-        let reader = paused
-            .hub
-            .event_reader(principal, &paused.run, paused.last_seen);
+        let (hub, run) = (&paused.hub, &paused.run);
+        let reader = hub.event_reader(principal, run, paused.last_seen);
         let reader = reader.await.map_err(to_no_waiting_run_error)?;
         paused.deliver_results(results).await?;
         Ok((paused, reader))

@@ -129,9 +129,8 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
         };
         let started = hub.start_run(start).await?;
         let response = RunResponse::from_started_run(app, principal, &started);
-        Ok(response
-            .end_when_run_waits()
-            .with_client_tools(tools, paused_runs))
+        let response = response.end_when_run_waits();
+        Ok(response.with_client_tools(tools, paused_runs))
     }
 }
 
@@ -170,9 +169,8 @@ impl RegenerationRequest {
                 }
             }
         };
-        found
-            .map(|(count, _)| *count)
-            .ok_or_else(ambiguous_question_error)
+        let count = found.map(|(count, _)| *count);
+        count.ok_or_else(ambiguous_question_error)
     }
 
     /// Returns whether the stored user messages in `window` equal the client's earlier user
@@ -235,21 +233,15 @@ async fn resume_waiting_run(
     };
     // The delivery runs in a task, so that it continues if the client disconnects. After a partial
     // delivery, the run would continue to wait.
-    let input = deliver_results_and_decisions(
-        hub.clone(),
-        principal.clone(),
-        paused_runs.clone(),
-        results,
-        decisions,
-    );
-    let (paused_at, decided) = spawn_and_await(input).await?;
+    let (hub_copy, owner, paused) = (hub.clone(), principal.clone(), paused_runs.clone());
+    let delivery = deliver_results_and_decisions(hub_copy, owner, paused, results, decisions);
+    let (paused_at, decided) = spawn_and_await(delivery).await?;
     let reader = hub.event_reader(&principal, &run, 0).await?;
     let mut response = RunResponse::new(app, principal, run.as_str().into(), Some(session), reader);
     response.last_seen = paused_at.unwrap_or(last_seen);
     response.decided = decided;
-    Ok(response
-        .end_when_run_waits()
-        .with_client_tools(tools, paused_runs))
+    let response = response.end_when_run_waits();
+    Ok(response.with_client_tools(tools, paused_runs))
 }
 
 /// Delivers the client's tool results and then its approval decisions to a run. Returns the number

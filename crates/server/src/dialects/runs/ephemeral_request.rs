@@ -82,12 +82,8 @@ impl EphemeralRequest<'_> {
             ClientToolResults::from_tool_results(last.into_iter().flat_map(|it| it.tool_results()))
         {
             let (paused, reader) = paused_runs.resume_run(&principal, results).await?;
-            return Ok(RunResponse::from_paused_run(
-                app,
-                paused,
-                reader,
-                paused_runs,
-            ));
+            let resumed = RunResponse::from_paused_run(app, paused, reader, paused_runs);
+            return Ok(resumed);
         }
         let tools = ClientTools::new(&app, self.tools).await?;
         let answer_form = self.answer_form.map(Arc::new);
@@ -107,11 +103,8 @@ impl EphemeralRequest<'_> {
             client_tools: tools.clone().map(|tools| tools as Arc<dyn ToolHost>),
             answer_form: answer_form.clone(),
         };
-        let started = app
-            .hub()
-            .start_run(start)
-            .await
-            .map_err(convert_unknown_model_error)?;
+        let started = app.hub().start_run(start).await;
+        let started = started.map_err(convert_unknown_model_error)?;
         let mut response = RunResponse::from_started_run(app, principal, &started);
         response.guard = Some(started.cancel_guard());
         response.answer_form = answer_form;
