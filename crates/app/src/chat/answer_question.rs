@@ -28,11 +28,9 @@ impl Chat<'_> {
             session.id.clone()
         } else {
             let wished = self.requested_id.take();
-            match self
-                .conversations
-                .create_session(wished.as_deref(), &question)
-                .await
-            {
+            let conversations = &self.conversations;
+            let created = conversations.create_session(wished.as_deref(), &question);
+            match created.await {
                 Ok(session) => self.session.insert(session).id.clone(),
                 Err(error) => return Ok(self.report_error(&error.into())),
             }
@@ -85,10 +83,8 @@ impl Chat<'_> {
                 self.code = Code::Failed;
             }
             Some(PersistedRunEnd::Waiting(waiting)) => {
-                let tools: Vec<&str> = waiting
-                    .iter()
-                    .map(|request| request.tool_use.name.as_str())
-                    .collect();
+                let tools = waiting.iter().map(|it| it.tool_use.name.as_str());
+                let tools: Vec<&str> = tools.collect();
                 print_note(&format!(
                     "the run waits for your approval of {}: /continue resumes it, /abandon \
                      discards it",
@@ -110,10 +106,8 @@ impl Chat<'_> {
     async fn show_run_events(&mut self, run: &mut ActiveRun) -> Result<ChatFlow, Failure> {
         let session = self.session.as_ref().map(|session| session.id.0.clone());
         let owner = self.conversations.owner.clone();
-        let mut recorder = self
-            .resources
-            .audit
-            .create_run_recorder(session, Some(owner));
+        let audit = &self.resources.audit;
+        let mut recorder = audit.create_run_recorder(session, Some(owner));
         let presses = self.editor.as_ref().map(|editor| editor.presses.clone());
         let (output, screen) = (&mut self.output, &self.screen);
         let show = |event: &RunEvent| output.show_event(event, screen);

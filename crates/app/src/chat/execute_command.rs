@@ -116,23 +116,17 @@ impl Chat<'_> {
             models = recorded.iter().map(|(id, _)| id.to_string()).collect();
         }
         let entries = recipes::list_recipes(&self.context.environment).unwrap_or_default();
-        let sessions = self
-            .conversations
-            .list_sessions(100)
-            .await
-            .unwrap_or_default();
+        let sessions = self.conversations.list_sessions(100).await;
+        let sessions = sessions.unwrap_or_default().into_iter();
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         names.models = models;
         names.tools = catalog.tools.iter().map(|it| it.name.clone()).collect();
         names.servers = self.server_names().collect();
         names.recipes = entries.into_iter().map(|it| it.name).collect();
-        names.sessions = sessions
-            .into_iter()
-            .map(|it| (it.id.0, to_one_line(&it.title, 60)))
-            .collect();
-        names
-            .folder
-            .clone_from(&self.context.environment.working_dir);
+        let sessions = sessions.map(|it| (it.id.0, to_one_line(&it.title, 60)));
+        names.sessions = sessions.collect();
+        let environment = &self.context.environment;
+        names.folder.clone_from(&environment.working_dir);
     }
 
     fn server_names(&self) -> impl Iterator<Item = String> {
@@ -324,13 +318,10 @@ impl Chat<'_> {
             transcript::format_as_markdown(session, &messages)
         };
         let mut options = private_file::owner_only_open_options();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .with_context(|| {
-                format!("cannot write {name} (choose another file with /save FILE)")
-            })?;
+        let created = options.write(true).create_new(true).open(&path);
+        let mut file = created.with_context(|| {
+            format!("cannot write {name} (choose another file with /save FILE)")
+        })?;
         file.write_all(text.as_bytes())
             .with_context(|| format!("cannot write {name}"))?;
         Ok(format!("written to {name}"))

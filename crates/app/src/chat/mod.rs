@@ -118,15 +118,8 @@ pub(crate) async fn run_chat(
     let result = async {
         begun?;
         let session = args.session;
-        let output = args.output;
-        let chat = start_chat(
-            args.agent,
-            output,
-            plan,
-            conversations.clone(),
-            context,
-            interrupts,
-        );
+        let (agent, output, saved) = (args.agent, args.output, conversations.clone());
+        let chat = start_chat(agent, output, plan, saved, context, interrupts);
         let mut chat = chat.await?;
         let result = Box::pin(chat.run_input_loop(session.as_deref(), resume)).await;
         interrupts.release_ctrl_c();

@@ -247,15 +247,11 @@ impl Chat<'_> {
         let Some(named) = named else {
             return self.list_sessions().await;
         };
-        let by_number = named
-            .parse::<usize>()
-            .ok()
-            .and_then(|number| self.listed.get(number.checked_sub(1)?).cloned());
+        let number = named.parse::<usize>().ok();
+        let by_number = number.and_then(|it| self.listed.get(it.checked_sub(1)?).cloned());
         let id = by_number.map_or(named, |id| id.0);
-        let sessions = &self.conversations.sessions;
-        let session = sessions
-            .find_session(&self.conversations.owner, &id)
-            .await?;
+        let (sessions, owner) = (&self.conversations.sessions, &self.conversations.owner);
+        let session = sessions.find_session(owner, &id).await?;
         self.continue_session(session).await
     }
 

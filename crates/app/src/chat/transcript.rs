@@ -8,12 +8,9 @@ use switchboard_domain::{Message, Part, Role, Session};
 pub(crate) fn format_as_markdown(session: &Session, messages: &[Arc<Message>]) -> String {
     let title = session.title.trim();
     let title = if title.is_empty() { "Session" } else { title };
-    let mut text = format!(
-        "# {}\n\n*Session {}, started {}*\n",
-        title.replace('\n', " "),
-        session.id,
-        session.created_at
-    );
+    let title = title.replace('\n', " ");
+    let (id, created_at) = (&session.id, &session.created_at);
+    let mut text = format!("# {title}\n\n*Session {id}, started {created_at}*\n");
     let mut names: HashMap<&str, &str> = HashMap::new();
     let mut speaker = None;
     for message in messages {
@@ -67,17 +64,10 @@ fn write_message_part(text: &mut String, part: &Part, names: &HashMap<&str, &str
 
 /// Writes a code block. Its fence is a sequence of backticks that the content does not contain.
 fn write_code_block(text: &mut String, language: &str, content: &str) {
-    let longest = content
-        .split(|c| c != '`')
-        .map(str::len)
-        .max()
-        .unwrap_or_default();
-    let fence = "`".repeat(longest.max(2) + 1);
-    let _ = write!(
-        text,
-        "\n{fence}{language}\n{}\n{fence}\n",
-        content.trim_end()
-    );
+    let sequences = content.split(|c| c != '`').map(str::len);
+    let fence = "`".repeat(sequences.max().unwrap_or_default().max(2) + 1);
+    let content = content.trim_end();
+    let _ = write!(text, "\n{fence}{language}\n{content}\n{fence}\n");
 }
 
 /// Returns the index in `messages` of the first of the last `most` questions. Returns 0 if there

@@ -67,12 +67,8 @@ async fn answer_question(
     let result =
         match find_or_create_session(&conversations, args.session.as_deref(), &question).await {
             Ok(session) => {
-                let start = RunSource::InSession(
-                    conversations.clone(),
-                    session.id,
-                    question,
-                    Box::new(args.agent),
-                );
+                let (saved, agent) = (conversations.clone(), Box::new(args.agent));
+                let start = RunSource::InSession(saved, session.id, question, agent);
                 execute_run(plan, args.output, context, interrupts, start).await
             }
             Err(failure) => Err(failure),

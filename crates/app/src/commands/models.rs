@@ -130,13 +130,9 @@ fn format_model_row(row: &ModelRow) -> [String; 5] {
     if let Some(day) = row.deprecated_on {
         abilities = format!("until {day}; {abilities}");
     }
-    [
-        to_one_line(&row.model.to_string(), 100),
-        state,
-        window.unwrap_or_default(),
-        price.unwrap_or_default(),
-        abilities,
-    ]
+    let model = to_one_line(&row.model.to_string(), 100);
+    let (window, price) = (window.unwrap_or_default(), price.unwrap_or_default());
+    [model, state, window, price, abilities]
 }
 
 /// Returns the capabilities that the model is known to have as text, such as `tools, images`.

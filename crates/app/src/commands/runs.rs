@@ -291,12 +291,10 @@ async fn list_runs(
             RunState::Waiting => tools.collect::<Vec<_>>().join(", "),
             _ => "(interrupted)".to_owned(),
         };
-        [
-            row.run_id.clone(),
-            to_one_line(&about, 30),
-            to_one_line(&row.session_id, 40),
-            to_one_line(&row.question, 60),
-        ]
+        let session = to_one_line(&row.session_id, 40);
+        let question = to_one_line(&row.question, 60);
+        let about = to_one_line(&about, 30);
+        [row.run_id.clone(), about, session, question]
     })
 }
 

@@ -79,12 +79,10 @@ pub(crate) async fn execute(
     let recording = recording.unwrap_or_else(|| context.recording.clone());
     let sessions = OpenSessionStore::open_and_prune(&context.config, &context.environment).await?;
     let questions = Questions::default();
-    let resources = RunResources::start_resources(
-        &context,
-        plan.no_tools,
-        Some(Arc::new(questions.clone())),
-        CurrentModelSampler::new(Arc::clone(&plan.sampled)),
-    )?;
+    let sampler = CurrentModelSampler::new(Arc::clone(&plan.sampled));
+    let elicitor = Arc::new(questions.clone());
+    let resources =
+        RunResources::start_resources(&context, plan.no_tools, Some(elicitor), sampler)?;
     warn_of_changed_tools(&resources.host);
     let engine = Arc::new(AppEngine::new(EngineParts {
         no_host: Arc::new(context::start_servers(Servers::default())?),
@@ -98,12 +96,8 @@ pub(crate) async fn execute(
         audit: resources.audit,
     }));
     let shutdown_time = options.shutdown_time();
-    let server = Server::new(
-        Arc::clone(&engine) as Arc<_>,
-        sessions.session_store(),
-        sessions.run_store(),
-        options,
-    );
+    let (store, runs) = (sessions.session_store(), sessions.run_store());
+    let server = Server::new(Arc::clone(&engine) as Arc<_>, store, runs, options);
     if let RecordingMode::Replay(player) = &recording {
         terminal::print_note(&format!(
             "replaying {} recorded responses of models and tools, each once; no model or server \

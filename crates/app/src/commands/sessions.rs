@@ -109,10 +109,8 @@ async fn run_sessions_command(
     let owner = &Principal::default();
     let store = &sessions.store;
     let find = async |id: &str| {
-        sessions
-            .find_session(owner, id)
-            .await
-            .map_err(Failure::usage_error)
+        let found = sessions.find_session(owner, id).await;
+        found.map_err(Failure::usage_error)
     };
     match command {
         SessionsCommand::List(args) => {

@@ -57,10 +57,8 @@ impl Environment {
 
     /// Returns the value of a variable. An empty or blank value counts as unset.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.variables
-            .get(name)
-            .map(String::as_str)
-            .filter(|value| !value.trim().is_empty())
+        let value = self.variables.get(name).map(String::as_str);
+        value.filter(|value| !value.trim().is_empty())
     }
 
     pub(crate) fn variable_names(&self) -> impl Iterator<Item = &str> {

@@ -38,17 +38,12 @@ impl SessionsConfig {
         let Some(StoreLocation::Postgres(address)) = &self.store else {
             return Vec::new();
         };
-        let text = address.expose_secret();
-        let login = text
-            .split_once("://")
-            .and_then(|(_, rest)| rest.rsplit_once('@'))
-            .map(|(login, _)| login);
-        let password = login.and_then(|login| login.split_once(':'));
+        let parts = address.expose_secret().split_once("://");
+        let login = parts.and_then(|(_, rest)| rest.rsplit_once('@'));
+        let password = login.and_then(|(login, _)| login.split_once(':'));
         let password = password.map(|(_, password)| SecretString::from(password));
-        [Some(address.clone()), password]
-            .into_iter()
-            .flatten()
-            .collect()
+        let secrets = [Some(address.clone()), password];
+        secrets.into_iter().flatten().collect()
     }
 
     /// Returns the time after which an unused session is deleted. `None` means never.

@@ -103,10 +103,8 @@ pub(super) fn expand_mcp_json_servers(
         }
         server
     };
-    other_host_servers_mut(document)
-        .into_iter()
-        .map(take)
-        .collect()
+    let servers = other_host_servers_mut(document).into_iter();
+    servers.map(take).collect()
 }
 
 /// Inserts the servers that [`expand_mcp_json_servers`] returned at their places in the document.

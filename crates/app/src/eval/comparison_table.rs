@@ -14,11 +14,8 @@ const MAX_SCENARIOS: usize = 40;
 pub(crate) fn format_comparison(comparison: &ReportComparison) -> String {
     let mut text = String::new();
     for model in &comparison.models {
-        let _ = writeln!(
-            text,
-            "\n{STRONG}{} before and now{STRONG:#}",
-            printable_model_name(&model.model)
-        );
+        let name = printable_model_name(&model.model);
+        let _ = writeln!(text, "\n{STRONG}{name} before and now{STRONG:#}");
         if model.partial {
             text.push_str("of the scenarios that both reports have\n");
         }
@@ -41,11 +38,8 @@ pub(crate) fn format_comparison(comparison: &ReportComparison) -> String {
 }
 
 fn format_metric_changes(model: &ModelComparison) -> String {
-    let mut rows = vec![
-        ["", "before", "now", "difference", ""]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
+    let header = ["", "before", "now", "difference", ""];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
     for it in &model.metrics {
         let word = match it.change {
             Change::Better | Change::Worse => it.change.as_str(),

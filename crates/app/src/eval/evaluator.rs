@@ -139,8 +139,8 @@ impl Evaluator<'_> {
     /// Starts the MCP servers of the suite again, for one conversation only.
     async fn start_fresh_servers(&self) -> Result<StartedServers, String> {
         let started = self.blueprint.start_servers(self.context);
-        let started = started.map_err(|failure| format!("{:#}", failure.error))?;
-        let started = started.close_on_drop(&self.background.closing);
+        let mut started = started.map_err(|failure| format!("{:#}", failure.error))?;
+        started.closing = Some(Arc::clone(&self.background.closing));
         let ready = started.host.wait_until_ready().await;
         ready.map_err(|error| error.to_string())?;
         Ok(started)

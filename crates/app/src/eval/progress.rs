@@ -28,11 +28,10 @@ impl Progress {
         let model = printable_model_name(&run.model);
         let end = if run.passed { "passed" } else { "failed" };
         let number = (run.repetition > 1).then(|| format!(", repetition {}", run.repetition));
+        let number = number.unwrap_or_default();
+        let (done, total) = (self.done, self.total);
         print_line(format_args!(
-            "[{}/{}] {end}: {name} ({model}{})",
-            self.done,
-            self.total,
-            number.unwrap_or_default()
+            "[{done}/{total}] {end}: {name} ({model}{number})"
         ));
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct StartedServers {
     files: Option<SuiteFolder>,
     /// Background tasks of the evaluation. Dropping this value adds a task that closes its servers.
     /// `None` for servers that several conversations share.
-    closing: Option<Closing>,
+    pub(super) closing: Option<Closing>,
 }
 
 /// Tasks that close the servers of finished conversations in the background.
@@ -63,12 +63,6 @@ impl StartedServers {
             files: None,
             closing: None,
         })
-    }
-
-    /// Enables the closing of the servers in a background task when this value is dropped.
-    pub(super) fn close_on_drop(mut self, closing: &Closing) -> Self {
-        self.closing = Some(Arc::clone(closing));
-        self
     }
 
     /// Returns the path of the temporary folder with the suite's files. `None` without files.

@@ -22,11 +22,8 @@ pub(crate) fn format_report(report: &Report) -> String {
     let summary = report.summarize_models();
     let mut text = String::new();
     if !report.title.is_empty() {
-        let _ = writeln!(
-            text,
-            "{STRONG}{}{STRONG:#}\n",
-            to_one_line(&report.title, 100)
-        );
+        let title = to_one_line(&report.title, 100);
+        let _ = writeln!(text, "{STRONG}{title}{STRONG:#}\n");
     }
     text.push_str(&format_model_table(&summary));
     text.push_str(&format_tool_tables(&summary));
@@ -69,10 +66,8 @@ fn build_table_header(first: &[&str], last: &[&str]) -> Vec<String> {
 }
 
 fn format_model_table(summary: &[ModelSummary]) -> String {
-    let mut rows = vec![build_table_header(
-        &["model", "runs", "passed"],
-        &["tokens", "cost"],
-    )];
+    let header = build_table_header(&["model", "runs", "passed"], &["tokens", "cost"]);
+    let mut rows = vec![header];
     for it in summary {
         let passed = match it.passed_unknown {
             0 => it.passed.to_string(),
@@ -156,12 +151,8 @@ fn format_failed_runs(report: &Report) -> String {
         if run.repetition > 1 {
             let _ = write!(about, ", repetition {}", run.repetition);
         }
-        let _ = writeln!(
-            text,
-            "{BAD}×{BAD:#} {} {FAINT}({}){FAINT:#}",
-            to_one_line(&run.scenario, 80),
-            about
-        );
+        let scenario = to_one_line(&run.scenario, 80);
+        let _ = writeln!(text, "{BAD}×{BAD:#} {scenario} {FAINT}({about}){FAINT:#}");
         for fault in list_run_faults(run) {
             let _ = writeln!(text, "    {}", to_one_line(&fault, MAX_FAULT_WIDTH));
         }
@@ -205,15 +196,14 @@ fn list_run_faults(run: &RunResult) -> Vec<String> {
 
 /// Returns the table cells for counts of calls and their accuracy, in the order of [`COLUMNS`].
 fn format_call_counts(counts: &CallCounts) -> [String; 6] {
+    let accuracy = counts.accuracy();
     [
         counts.calls.to_string(),
         counts.successful.to_string(),
         counts.failed.to_string(),
         counts.hallucinated.to_string(),
         counts.unnecessary.to_string(),
-        counts
-            .accuracy()
-            .map_or_else(unknown_value_cell, format_percent),
+        accuracy.map_or_else(unknown_value_cell, format_percent),
     ]
 }
 

@@ -125,10 +125,8 @@ impl Providers {
         provider: &Provider,
         name: &str,
     ) -> Result<Arc<dyn ChatModel>, ModelError> {
-        let model = self
-            .get_or_create_client(provider)?
-            .create_model(name)
-            .await?;
+        let client = self.get_or_create_client(provider)?;
+        let model = client.create_model(name).await?;
         let Some(entry) = &provider.entry else {
             return Ok(model);
         };

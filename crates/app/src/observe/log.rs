@@ -109,10 +109,8 @@ impl io::Write for RedactingWriter {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.to
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .flush()
+        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        to.flush()
     }
 }
 

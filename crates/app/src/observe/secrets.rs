@@ -26,13 +26,10 @@ fn collect_known_secrets(config: &Config, environment: &Environment) -> Vec<Stri
     // The API key of a provider may be in a variable whose name does not look secret.
     let key_variables = config.providers.iter();
     let key_variables = key_variables.filter_map(|it| it.api_key_env.as_deref());
-    let variables = environment
-        .variable_names()
-        .filter(is_secret)
-        .chain(key_variables);
-    variables
-        .filter_map(|name| environment.get(name))
-        .for_each(&mut add);
+    let names = environment.variable_names().filter(is_secret);
+    let names = names.chain(key_variables);
+    let values = names.filter_map(|name| environment.get(name));
+    values.for_each(&mut add);
     let servers = || config.servers.iter().flatten();
     let server_secrets = servers().flat_map(|server| &server.secrets);
     let collector_headers = config.otlp_headers.iter().flatten();

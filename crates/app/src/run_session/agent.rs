@@ -166,10 +166,8 @@ impl ResumedRunArgs {
         run: &mut Run,
         context: &Context,
     ) -> Result<AgentPlan, Failure> {
-        let model = self
-            .model
-            .clone()
-            .unwrap_or_else(|| run.model_id().to_string());
+        let model = self.model.clone();
+        let model = model.unwrap_or_else(|| run.model_id().to_string());
         let (chosen, fallbacks) = choose_models(context, Some(&model), &self.fallback).await?;
         if let Some(steps) = self.max_steps {
             run.set_max_steps(steps);

@@ -296,11 +296,8 @@ fn find_recorded_model(player: &Player, name: &str) -> Option<ModelId> {
 
 /// Returns the error for a model that the replayed recording does not contain.
 fn missing_model_error(player: &Player, name: Option<&str>) -> anyhow::Error {
-    let models: Vec<String> = player
-        .recorded_models()
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let models = player.recorded_models();
+    let models: Vec<String> = models.iter().map(ToString::to_string).collect();
     match (name, models.as_slice()) {
         (_, []) => {
             anyhow!("the recording contains no model responses: record it again with --record")

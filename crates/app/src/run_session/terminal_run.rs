@@ -117,15 +117,8 @@ pub(crate) async fn execute_run(
             let agent = plan.build_terminal_agent(context, &resources, &screen, &lines);
             match start_run(&agent, start, context).await {
                 Ok(run) => {
-                    print_run_events(
-                        run,
-                        session,
-                        &screen,
-                        &mut answer,
-                        &mut recorder,
-                        interrupts,
-                    )
-                    .await
+                    let (answer, recorder) = (&mut answer, &mut recorder);
+                    print_run_events(run, session, &screen, answer, recorder, interrupts).await
                 }
                 Err(failure) => Err(failure),
             }

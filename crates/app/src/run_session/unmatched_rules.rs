@@ -48,11 +48,8 @@ pub(crate) async fn find_unknown_rule_targets(config: &Config, host: &McpHost) -
     let known = KnownServersAndTools { servers, tools };
     let mut messages = Vec::new();
     if let Some(approvals) = &config.approvals {
-        messages.extend(
-            approvals
-                .approval_rules()
-                .flat_map(|rule| known.describe_unknown_targets(rule)),
-        );
+        let rules = approvals.approval_rules();
+        messages.extend(rules.flat_map(|rule| known.describe_unknown_targets(rule)));
     }
     messages.extend(guards.iter().filter_map(|guard| {
         let problem = known.describe_unknown_tool(&guard.tool, None, false)?;

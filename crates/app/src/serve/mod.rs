@@ -84,11 +84,8 @@ impl AppEngine {
 
     /// Returns the model for requests that name no model. `None` if no model is available.
     async fn default_model(&self) -> Option<ModelId> {
-        let chosen = self
-            .parts
-            .context
-            .choose_model(self.parts.args.model.as_deref())
-            .await;
+        let model = self.parts.args.model.as_deref();
+        let chosen = self.parts.context.choose_model(model).await;
         Some(chosen.ok()?.model.id().clone())
     }
 
@@ -259,10 +256,8 @@ impl Engine for AppEngine {
         principal: &Principal,
         session: Option<&str>,
     ) -> Option<Box<dyn RunEventObserver>> {
-        let recorder = self
-            .parts
-            .audit
-            .create_run_recorder(session.map(str::to_owned), Some(principal.clone()));
+        let (session, owner) = (session.map(str::to_owned), Some(principal.clone()));
+        let recorder = self.parts.audit.create_run_recorder(session, owner);
         Some(Box::new(RunObserver {
             recorder,
             decisions: Arc::clone(&self.parts.decisions),

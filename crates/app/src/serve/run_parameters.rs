@@ -15,7 +15,7 @@ use super::{
     AppEngine,
     agent_cache::{AgentKey, CachedAgent},
 };
-use crate::{run_session::agent::AgentArgs, storage::recipes};
+use crate::storage::recipes;
 
 impl AppEngine {
     pub(super) async fn find_or_create_agent(
@@ -65,22 +65,14 @@ impl AppEngine {
             agent
         };
         let number = self.started_runs.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(self
-            .parts
-            .recording
-            .select_run_recording(number)
-            .wrap_agent(agent, has_tools))
+        let recording = self.parts.recording.select_run_recording(number);
+        Ok(recording.wrap_agent(agent, has_tools))
     }
 
     async fn create_agent(&self, key: &AgentKey) -> Result<CachedAgent, RunSettingsError> {
-        let args = AgentArgs {
-            model: key.model.clone().or_else(|| self.parts.args.model.clone()),
-            recipe: key
-                .recipe
-                .clone()
-                .or_else(|| self.parts.args.recipe.clone()),
-            ..self.parts.args.clone()
-        };
+        let mut args = self.parts.args.clone();
+        args.model = key.model.clone().or(args.model);
+        args.recipe = key.recipe.clone().or(args.recipe);
         let plan = args.plan_agent(&self.parts.context).await;
         let mut plan = plan.map_err(|failure| {
             let message = format!("{:#}", failure.error);
@@ -166,11 +158,7 @@ impl AppEngine {
 
     async fn check_tool_names(&self, names: &[String]) -> Result<(), RunSettingsError> {
         let catalog = self.parts.recording.list_tools(&self.parts.host).await;
-        let known: Vec<&str> = catalog
-            .tools
-            .iter()
-            .map(|tool| tool.name.as_str())
-            .collect();
+        let known: Vec<&str> = catalog.tools.iter().map(|it| it.name.as_str()).collect();
         match names.iter().find(|name| !known.contains(&name.as_str())) {
             None => Ok(()),
             Some(unknown) => Err(RunSettingsError::Unknown {
@@ -187,10 +175,8 @@ impl AppEngine {
 /// Adds the context values that a client sent for one run. Returns an error for a value whose name
 /// the server does not accept.
 fn add_client_context(agent: Agent, values: &ClientContext) -> Result<Agent, RunSettingsError> {
-    let context = agent
-        .context_injection()
-        .clone()
-        .with_client(values.clone());
+    let context = agent.context_injection().clone();
+    let context = context.with_client(values.clone());
     let context = context.map_err(|error| {
         let message = error.to_string();
         let field = format!("context.{}", error.value_name());

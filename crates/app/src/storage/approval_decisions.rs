@@ -26,10 +26,8 @@ pub(crate) struct SavedDecisions {
 impl SavedDecisions {
     /// Reads the saved decisions. Without a data folder, decisions are never saved to a file.
     pub(crate) fn load_decisions(environment: &Environment) -> anyhow::Result<Self> {
-        let path = environment
-            .data_dir
-            .as_ref()
-            .map(|folder| folder.join("approvals.json"));
+        let folder = environment.data_dir.as_ref();
+        let path = folder.map(|folder| folder.join("approvals.json"));
         let mut before = match &path {
             None => RememberedDecisions::default(),
             Some(path) => read_decisions(path)?,
@@ -68,10 +66,8 @@ impl SavedDecisions {
         let new = new.filter(|it| !known.contains(it) && !stored.contains(it));
         let text = serde_json::to_vec_pretty(&unchanged.chain(new).collect::<Vec<_>>())?;
         private_file::write_atomically(path, &text).map_err(failed)?;
-        for removed in own
-            .iter()
-            .filter(|it| known.contains(it) && !stored.contains(it))
-        {
+        let own = own.iter();
+        for removed in own.filter(|it| known.contains(it) && !stored.contains(it)) {
             snapshot.remove_decision(removed);
             self.shared
                 .change_decisions(|decisions| decisions.remove_decision(removed));

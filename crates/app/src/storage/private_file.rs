@@ -16,10 +16,8 @@ pub(crate) fn write_atomically(path: &Path, text: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     create_private_folder(folder)?;
     let temporary = folder.join(format!(".{}", Uuid::now_v7()));
-    let created = owner_only_open_options()
-        .write(true)
-        .create_new(true)
-        .open(&temporary);
+    let mut options = owner_only_open_options();
+    let created = options.write(true).create_new(true).open(&temporary);
     let written = created
         .and_then(|mut file| {
             file.write_all(text)?;

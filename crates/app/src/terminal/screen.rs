@@ -248,10 +248,8 @@ fn format_model_retry(reason: &str, delay_ms: u64, attempt: u32) -> String {
 
 /// Prints the reason why a run ended without a complete answer.
 fn print_run_failure(report: &RunReport) {
-    let message = report
-        .error
-        .as_ref()
-        .map_or("no answer", |error| error.message.as_str());
+    let error = report.error.as_ref();
+    let message = error.map_or("no answer", |error| error.message.as_str());
     match report.outcome {
         Outcome::Completed => {}
         Outcome::Limited => print_warning(&format!("stopped at a limit: {message}")),

@@ -82,10 +82,8 @@ impl ToolCard {
 
 /// Formats a tool call that the model provider ran itself, such as a web search.
 pub(super) fn format_provider_tool_call(kind: &str, text: Option<&str>) -> String {
-    let mut line = format!(
-        "{FAINT}◇{FAINT:#} {STRONG}{}{STRONG:#}",
-        to_one_line(kind, 80)
-    );
+    let kind = to_one_line(kind, 80);
+    let mut line = format!("{FAINT}◇{FAINT:#} {STRONG}{kind}{STRONG:#}");
     let text = to_one_line(text.unwrap_or_default(), RESULT_WIDTH);
     if !text.is_empty() {
         let _ = write!(line, "\n  {FAINT}{text}{FAINT:#}");

@@ -71,14 +71,9 @@ impl LineEditor {
         interrupts.detect_closed_terminal();
         let stop = Arc::new(AtomicBool::new(false));
         let mut keys = default_emacs_keybindings();
-        keys.add_binding(
-            KeyModifiers::NONE,
-            KeyCode::Tab,
-            ReedlineEvent::UntilFound(vec![
-                ReedlineEvent::Menu(MENU.to_owned()),
-                ReedlineEvent::MenuNext,
-            ]),
-        );
+        let open_menu = ReedlineEvent::Menu(MENU.to_owned());
+        let complete = ReedlineEvent::UntilFound(vec![open_menu, ReedlineEvent::MenuNext]);
+        keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, complete);
         let hint = if colours {
             Color::Default.dimmed()
         } else {

@@ -65,12 +65,8 @@ pub(crate) async fn execute(
         .recording
         .open_replay(&context.config, &context.environment)?;
     let (models, asked) = args.choose_models(&suite, &context, &replay).await?;
-    let recipes = read_recipes(
-        &suite,
-        args.run.recipe.as_deref(),
-        &blueprint.origin,
-        &context,
-    )?;
+    let recipe = args.run.recipe.as_deref();
+    let recipes = read_recipes(&suite, recipe, &blueprint.origin, &context)?;
     let injected = if replay.is_replay() {
         context_values::configured_context_values(&context.config)
     } else {
@@ -87,11 +83,8 @@ pub(crate) async fn execute(
     let recording = recording.unwrap_or(replay);
     // The output files first get an empty report. If the evaluation then fails, they do not contain
     // the results of an earlier evaluation.
-    let nothing = build_report(
-        &suite,
-        &recording,
-        empty_suite_runs(suite.count_planned_runs(models.len())),
-    );
+    let no_runs = empty_suite_runs(suite.count_planned_runs(models.len()));
+    let nothing = build_report(&suite, &recording, no_runs);
     args.write_report_files(&nothing, earlier.as_ref(), &context.environment)?;
     let uses_shared = |suite: &Suite| {
         let mut scenarios = suite.scenarios.iter();
@@ -149,11 +142,8 @@ async fn evaluate_suite(
     screen.remove_spinner();
     let planned = suite.count_planned_runs(models.len());
     let Some(ready) = ready else {
-        return Ok(build_report(
-            suite,
-            &evaluator.recording,
-            empty_suite_runs(planned),
-        ));
+        let no_runs = empty_suite_runs(planned);
+        return Ok(build_report(suite, &evaluator.recording, no_runs));
     };
     ready?;
     for status in host.server_statuses() {
@@ -163,17 +153,10 @@ async fn evaluate_suite(
     }
     let mut progress = Progress::new(planned, args.results.quiet);
     let done = |run: &_| progress.show_run_result(run);
-    let at_once = args
-        .run
-        .at_once
-        .map_or_else(default_concurrency, NonZeroUsize::get);
-    let ran = suite.run_scenarios(
-        evaluator,
-        models,
-        at_once,
-        interrupts.wait_for_first_interruption(),
-        done,
-    );
+    let at_once = args.run.at_once;
+    let at_once = at_once.map_or_else(default_concurrency, NonZeroUsize::get);
+    let stop = interrupts.wait_for_first_interruption();
+    let ran = suite.run_scenarios(evaluator, models, at_once, stop, done);
     let ran = ran.await;
     Ok(build_report(suite, &evaluator.recording, ran))
 }

@@ -179,10 +179,7 @@ pub(crate) fn list_suites(form: ListFormat) -> Result<Code, Failure> {
         });
     }
     print_table(form, &listed, "", |it| {
-        [
-            it.name.to_owned(),
-            format!("{} scenarios", it.scenarios),
-            to_one_line(&it.title, 120),
-        ]
+        let scenarios = format!("{} scenarios", it.scenarios);
+        [it.name.to_owned(), scenarios, to_one_line(&it.title, 120)]
     })
 }

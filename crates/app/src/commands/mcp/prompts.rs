@@ -106,16 +106,10 @@ async fn list_prompts(host: &McpHost, is_named: bool, form: ListFormat) -> Resul
     let read = async |server: &str| host.list_prompts(server).await;
     let none = "no prompts";
     print_server_features(host, is_named, form, none, read, |server, prompt| {
+        let (name, parameters) = (to_one_line(&prompt.name, 64), format_parameters(prompt));
         let about = prompt.description.as_ref().or(prompt.title.as_ref());
-        [
-            server,
-            format!(
-                "{}({})",
-                to_one_line(&prompt.name, 64),
-                format_parameters(prompt)
-            ),
-            to_one_line(about.map_or("", String::as_str), 100),
-        ]
+        let about = to_one_line(about.map_or("", String::as_str), 100);
+        [server, format!("{name}({parameters})"), about]
     })
     .await
 }

@@ -112,12 +112,8 @@ fn format_resource_row(
     if let Some(description) = description {
         about = format!("{about}: {}", to_one_line(description, 80));
     }
-    [
-        server,
-        to_one_line(uri, 200),
-        to_one_line(media_type.unwrap_or("-"), 40),
-        about,
-    ]
+    let media_type = to_one_line(media_type.unwrap_or("-"), 40);
+    [server, to_one_line(uri, 200), media_type, about]
 }
 
 async fn read_resource(

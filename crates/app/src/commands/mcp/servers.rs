@@ -121,11 +121,9 @@ async fn log_out(servers: &Servers, name: &str) -> Result<String, AuthError> {
 }
 
 fn describe_login(info: &LoginInfo) -> String {
-    let mut text = format!(
-        "logged in at {} as {}",
-        to_one_line(&info.issuer, 200),
-        to_one_line(&info.client_id, 200)
-    );
+    let issuer = to_one_line(&info.issuer, 200);
+    let client_id = to_one_line(&info.client_id, 200);
+    let mut text = format!("logged in at {issuer} as {client_id}");
     if !info.scopes.is_empty() {
         let _ = write!(text, ", for {}", to_one_line(&info.scopes.join(" "), 400));
     }

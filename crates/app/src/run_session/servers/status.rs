@@ -52,12 +52,8 @@ pub(crate) fn format_server_statuses(statuses: &[ServerStatus]) -> String {
             ServerState::Starting | ServerState::Degraded | ServerState::Stopped => DOUBTFUL,
             _ => BAD,
         };
-        let _ = write!(
-            text,
-            "{STRONG}{}{STRONG:#}  {style}{}{style:#}",
-            to_one_line(&status.name, 64),
-            status.state.as_str()
-        );
+        let (name, state) = (to_one_line(&status.name, 64), status.state.as_str());
+        let _ = write!(text, "{STRONG}{name}{STRONG:#}  {style}{state}{style:#}");
         if status.state.takes_calls() {
             let _ = write!(text, "  {} tools", status.tools);
             if status.app_tools > 0 {
@@ -71,27 +67,18 @@ pub(crate) fn format_server_statuses(statuses: &[ServerStatus]) -> String {
                 let _ = write!(text, "  {}", to_one_line(&info, 60));
             }
         }
-        let _ = writeln!(
-            text,
-            "\n  {FAINT}{}{FAINT:#}",
-            to_one_line(&status.transport, 200)
-        );
+        let transport = to_one_line(&status.transport, 200);
+        let _ = writeln!(text, "\n  {FAINT}{transport}{FAINT:#}");
         if let Some(reason) = &status.reason {
             let _ = writeln!(text, "  {}", to_one_line(reason, 400));
         }
         for warning in &status.warnings {
-            let _ = writeln!(
-                text,
-                "  {DOUBTFUL}!{DOUBTFUL:#} {}",
-                to_one_line(warning, 200)
-            );
+            let warning = to_one_line(warning, 200);
+            let _ = writeln!(text, "  {DOUBTFUL}!{DOUBTFUL:#} {warning}");
         }
         if let Some(changed) = changed_tools_warning(&status.name, &status.changed_tools) {
-            let _ = writeln!(
-                text,
-                "  {DOUBTFUL}!{DOUBTFUL:#} {}",
-                to_one_line(&changed, 400)
-            );
+            let changed = to_one_line(&changed, 400);
+            let _ = writeln!(text, "  {DOUBTFUL}!{DOUBTFUL:#} {changed}");
         }
         if !status.state.takes_calls() {
             for line in &status.stderr_tail {

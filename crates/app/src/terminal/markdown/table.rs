@@ -20,11 +20,8 @@ impl MarkdownTable {
         let lines = || std::iter::once(&self.head).chain(&self.body);
         let widest = (0..self.head.len()).map(|column| {
             let cells = lines().filter_map(|cells| cells.get(column));
-            cells
-                .map(|cell| glyphs_width(cell))
-                .max()
-                .unwrap_or(0)
-                .max(1)
+            let widest = cells.map(|cell| glyphs_width(cell)).max();
+            widest.unwrap_or(0).max(1)
         });
         let mut widths: Vec<usize> = widest.collect();
         let room = most.saturating_sub(3 * widths.len().saturating_sub(1));
@@ -38,11 +35,8 @@ impl MarkdownTable {
         let mut rows = render_table_line(&self.head, &widths, faint);
         let rule: Vec<String> = widths.iter().map(|&width| "─".repeat(width)).collect();
         rows.push(text_to_glyphs(&rule.join("─┼─"), faint));
-        rows.extend(
-            self.body
-                .iter()
-                .flat_map(|cells| render_table_line(cells, &widths, faint)),
-        );
+        let lines = self.body.iter();
+        rows.extend(lines.flat_map(|cells| render_table_line(cells, &widths, faint)));
         rows
     }
 
@@ -64,11 +58,8 @@ impl MarkdownTable {
 
 /// Renders one line of the table. Long cells are wrapped, so that the line takes several rows.
 fn render_table_line(cells: &[Row], widths: &[usize], faint: Style) -> Vec<Row> {
-    let columns = cells
-        .iter()
-        .zip(widths)
-        .map(|(cell, &width)| wrap_line(cell, width, false));
-    let columns: Vec<Vec<Row>> = columns.collect();
+    let wrap = |(cell, &width): (&Row, &usize)| wrap_line(cell, width, false);
+    let columns: Vec<Vec<Row>> = cells.iter().zip(widths).map(wrap).collect();
     let height = columns.iter().map(Vec::len).max().unwrap_or(1);
     let mut rows = Vec::new();
     for index in 0..height {
