@@ -36,7 +36,7 @@ fn parameters_match_their_schema() {
     let given = json!({
         "temperature": 0.5, "top_p": 1.0, "stop": ["x"], "seed": 1, "max_steps": 2,
         "max_output_tokens": 3, "tool_choice": {"only": ["t"]}, "reasoning": "low",
-        "parallel_tool_use": true, "approve": "ask", "tools": true,
+        "parallel_tool_use": true, "approve": "ask", "tools": true, "strategy": "loop",
     });
     let read: Parameters = serde_json::from_value(given.clone()).unwrap();
     read.validate_parameters().unwrap();

@@ -109,7 +109,7 @@ async fn the_json_report_has_the_documented_form() {
     assert_eq!(report["model"], "offline/planner");
     assert_eq!(report["outcome"], "completed");
     assert_eq!(report["error"], Value::Null);
-    assert_eq!(report["content"][0]["text"], report["answer"]);
+    assert_eq!(report["content"][0]["content"], report["answer"]);
     for count in [
         "input_tokens",
         "output_tokens",

@@ -93,17 +93,20 @@ impl Run {
         events.extend(end.map(|end| self.store_call_result(position, end)));
     }
 
-    /// Returns an error if the run has made the maximum number of calls of this tool. The record of
-    /// the new call exists already.
-    fn check_tool_limit(&self, tool: &str) -> Result<(), RunError> {
+    /// Returns an error if the run has made the maximum number of calls of this tool. `record` is the
+    /// index of the new call in the records.
+    fn check_tool_limit(&self, tool: &str, record: usize) -> Result<(), RunError> {
         let Some(max) = self.state.options.limits.limits_of_tool(tool).max_calls else {
             return Ok(());
         };
-        let is_counted = |record: &&ToolCallRecord| {
-            record.tool == tool && !record.failure.is_some_and(ToolFailure::did_not_run)
+        let records = &self.state.records;
+        let new = records.get(record);
+        let is_counted = |other: &&ToolCallRecord| {
+            new.is_some_and(|new| new.server == other.server && new.tool == other.tool)
+                && !other.failure.is_some_and(ToolFailure::did_not_run)
         };
-        let calls = self.state.records.iter().filter(is_counted).count();
-        if u32::try_from(calls).is_ok_and(|calls| calls <= max) {
+        let calls = records.iter().take(record).filter(is_counted).count();
+        if u32::try_from(calls).is_ok_and(|calls| calls < max) {
             return Ok(());
         }
         Err(tool_call_limit_error(
@@ -149,12 +152,14 @@ impl Run {
         if let Some(of) = self.find_repeated_call(tool_use) {
             return Ok((ToolCallState::Repeats { of }, repaired));
         }
-        let admitted = self.check_tool_limit(&tool_use.name).and_then(|()| {
-            let state = &mut self.state;
-            state
-                .ledger
-                .count_tool_call(&state.options.limits, state.now)
-        });
+        let admitted = self
+            .check_tool_limit(&tool_use.name, record)
+            .and_then(|()| {
+                let state = &mut self.state;
+                state
+                    .ledger
+                    .count_tool_call(&state.options.limits, state.now)
+            });
         admitted.map_err(|error| {
             let text = format!("Not executed: {}.", error.message);
             ToolCallEnd::from_failure(ToolFailure::LimitReached, text)
