@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail, ensure};
 
-use crate::dist::OptimizedBuild;
+use crate::dist::{OptimizedBuild, PROGRAMS};
 use crate::process;
 
 /// Runs per round of `load`. A round has 512 requests for each kind and side.
@@ -60,7 +60,7 @@ const BENCHES: [Bench; 3] = [
         name: "turn",
         about: "a turn with a tool call over stdio, compared with reqwest, serde_json and rmcp",
         prepare: |build, runs| {
-            build.build_programs("--example turn")?;
+            build.build_programs(PROGRAMS[1])?;
             let mut measure = process::command(build.program("examples/turn"));
             measure.arg(runs.to_string());
             Ok(measure)
@@ -74,9 +74,9 @@ const BENCHES: [Bench; 3] = [
         about: "requests per second through `switchboard serve`, compared with direct requests to \
                 the model",
         prepare: |build, runs| {
-            // The features of the examples' dependencies must not change the program.
-            build.build_programs("--bin switchboard")?;
-            build.build_programs("--example load --example turn")?;
+            for programs in PROGRAMS {
+                build.build_programs(programs)?;
+            }
             let mut measure = process::command(build.program("examples/load"));
             measure.args(["switchboard", "examples/turn"].map(|name| build.program(name)));
             measure.arg(runs.div_ceil(RUNS_PER_ROUND).to_string());

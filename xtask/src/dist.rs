@@ -11,6 +11,12 @@ use anyhow::{Context as _, Result};
 
 use crate::{bench, process};
 
+/// Arguments of cargo that build the program, and the benchmarks of the app.
+pub(crate) const PROGRAMS: [&str; 2] = [
+    "--package switchboard-app --bin switchboard",
+    "--package switchboard-app --example turn --example load",
+];
+
 /// Builds programs of this machine for publication.
 pub(crate) struct OptimizedBuild {
     /// Target triple of this machine. If a target is given, cargo applies `RUSTFLAGS` only to the
@@ -22,7 +28,7 @@ pub(crate) struct OptimizedBuild {
 
 pub(crate) fn run() -> Result<()> {
     let build = OptimizedBuild::prepare()?;
-    build.build_programs("--bin switchboard")?;
+    build.build_programs(PROGRAMS[0])?;
     println!("built {}", build.program("switchboard").display());
     Ok(())
 }
@@ -43,12 +49,13 @@ impl OptimizedBuild {
             let flags = format!("-Cprofile-generate={}", counters.display());
             let mut cargo = build.cargo(command, arguments, &flags);
             cargo.env("CARGO_TARGET_DIR", &folder);
-            // Counters are inserted before link-time optimization, so it is not needed here.
-            cargo.env("CARGO_PROFILE_DIST_LTO", "off");
             cargo
         };
-        let programs = "--package switchboard-app --bin switchboard --example turn --example load";
-        process::run(&mut with_counters("build", programs))?;
+        // The symbols that the records name depend on the profile and on the features of packages.
+        // Both builds must have the same ones, so the program and the examples are built apart.
+        for programs in PROGRAMS {
+            process::run(&mut with_counters("build", programs))?;
+        }
         let programs = folder.join(&build.target).join("dist");
         let turn = programs.join("examples/turn");
         process::stdout_of(process::command(&turn).arg("3"))?;
@@ -68,10 +75,9 @@ impl OptimizedBuild {
         Ok(build)
     }
 
-    /// Builds these programs of the app, optimized for the records.
+    /// Builds programs, optimized for the records. `programs` is one of [`PROGRAMS`].
     pub(crate) fn build_programs(&self, programs: &str) -> Result<()> {
-        let arguments = format!("--package switchboard-app {programs}");
-        process::run(&mut self.optimized_cargo("build", &arguments))
+        process::run(&mut self.optimized_cargo("build", programs))
     }
 
     /// Returns a cargo command whose build is optimized for the records.
