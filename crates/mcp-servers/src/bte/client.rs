@@ -2,6 +2,7 @@
 
 use std::{
     error::Error as _,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -10,7 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::trapi::{QueryGraph, Response};
+use super::{
+    sample::Sample,
+    trapi::{QueryGraph, Response},
+};
 use crate::{
     options::BteOptions,
     text::{format_quantity, to_single_line, truncate},
@@ -38,6 +42,8 @@ pub(super) struct ServiceClient {
     base: Url,
     timeout: Duration,
     max_answer_bytes: usize,
+    /// The data that replace the service if it cannot be reached. `None` disables this.
+    sample: Option<Arc<Sample>>,
 }
 
 /// An error of a request to a service, with a message for the model.
@@ -49,6 +55,9 @@ pub(super) struct BteError {
     /// side effects.
     is_retryable: bool,
     retry_after: Option<Duration>,
+    /// Whether no connection to the service was possible, for example because its name does not
+    /// resolve.
+    pub(super) is_unreachable: bool,
 }
 
 impl From<BteError> for ToolError {
@@ -58,11 +67,12 @@ impl From<BteError> for ToolError {
 }
 
 impl BteError {
-    fn permanent_failure(message: String) -> Self {
+    pub(super) fn permanent_failure(message: String) -> Self {
         Self {
             message,
             is_retryable: false,
             retry_after: None,
+            is_unreachable: false,
         }
     }
 }
@@ -70,7 +80,11 @@ impl BteError {
 impl ServiceClient {
     /// Creates a client for the service with the base URL `url`, without connecting. The error
     /// describes why the URL is invalid.
-    pub(super) fn new(url: &str, options: &BteOptions) -> Result<Self, String> {
+    pub(super) fn new(
+        url: &str,
+        options: &BteOptions,
+        sample: Option<&Arc<Sample>>,
+    ) -> Result<Self, String> {
         let base = parse_base_url(url)?;
         let mut builder = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -87,7 +101,21 @@ impl ServiceClient {
             base,
             timeout: options.timeout,
             max_answer_bytes: options.max_answer_bytes,
+            sample: sample.cloned(),
         })
+    }
+
+    /// Returns the sample data, with a notice for the tool result, if the service cannot be reached
+    /// and the sample is enabled. Otherwise returns `failure`.
+    pub(super) fn sample_for(&self, failure: BteError) -> Result<(&Sample, String), BteError> {
+        match &self.sample {
+            Some(sample) if failure.is_unreachable => {
+                let notice =
+                    format!("These are bundled sample data, not results of the service. {failure}");
+                Ok((sample, notice))
+            }
+            _ => Err(failure),
+        }
     }
 
     pub(super) async fn query(&self, query: &QueryGraph) -> Result<Response, BteError> {
@@ -149,8 +177,9 @@ impl ServiceClient {
                 Err(failure) => failure,
             };
             let interval = failure.retry_after.unwrap_or(RETRY_INTERVAL * number);
+            let has_sample = failure.is_unreachable && self.sample.is_some();
             let is_too_late = started.elapsed().saturating_add(interval) >= self.timeout;
-            if !failure.is_retryable || number == MAX_ATTEMPTS || is_too_late {
+            if !failure.is_retryable || has_sample || number == MAX_ATTEMPTS || is_too_late {
                 return Err(failure);
             }
             tracing::debug!(?interval, %failure, "retrying a request");
@@ -160,7 +189,10 @@ impl ServiceClient {
     }
 
     async fn send_once(&self, request: RequestBuilder, number: u32) -> Result<Vec<u8>, BteError> {
-        let connection_failed = |error| self.unreachable_error(&root_cause(&error));
+        let connection_failed = |error: reqwest::Error| BteError {
+            is_unreachable: error.is_connect(),
+            ..self.unreachable_error(&root_cause(&error))
+        };
         let answer = request.send().await.map_err(connection_failed)?;
         let status = answer.status();
         if status.is_success() {
@@ -184,6 +216,7 @@ impl ServiceClient {
             message: format!("The service {description}"),
             is_retryable: matches!(status, 408 | 429 | 502..=504),
             retry_after,
+            is_unreachable: false,
         })
     }
 
@@ -194,6 +227,7 @@ impl ServiceClient {
             message: format!("The service at {url} cannot be reached: {reason}."),
             is_retryable: true,
             retry_after: None,
+            is_unreachable: false,
         }
     }
 }

@@ -10,7 +10,7 @@ fn invalid_addresses_are_refused_without_their_text() {
         "https://user:hunter2@bte.transltr.io/v1",
         "https://bte.transltr.io/v1?key=hunter2",
     ] {
-        let problem = ServiceClient::new(given, &BteOptions::new(given)).unwrap_err();
+        let problem = ServiceClient::new(given, &BteOptions::new(given), None).unwrap_err();
         assert!(!problem.contains("hunter2"), "{problem}");
     }
 }
@@ -29,7 +29,7 @@ fn base_urls_are_normalized() {
         ),
         ("http://127.0.0.1:3000", "http://127.0.0.1:3000"),
     ] {
-        let client = ServiceClient::new(given, &BteOptions::new(given)).unwrap();
+        let client = ServiceClient::new(given, &BteOptions::new(given), None).unwrap();
         let query = client.build_url("query", &[]);
         assert_eq!(query.as_str(), format!("{url}/query"));
     }

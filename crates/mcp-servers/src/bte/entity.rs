@@ -41,8 +41,7 @@ pub(super) struct Input {
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     /// Adds all results to the knowledge graph of this conversation.
-    #[serde(default)]
-    add_to_graph: bool,
+    add_to_graph: Option<bool>,
     /// Added by the host, not by the model: the conversation to which this call belongs.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,

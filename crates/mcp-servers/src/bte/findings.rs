@@ -53,6 +53,8 @@ pub(super) struct QueryFindings {
     pub(super) unreadable: usize,
     /// Warnings and errors that the service logged.
     pub(super) warnings: Vec<String>,
+    /// Notice that the responses are bundled sample data.
+    pub(super) notice: Option<String>,
 }
 
 /// A query result: the nodes and edges that match the query graph.

@@ -8,6 +8,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     client::ServiceClient,
+    query_output::prepend_notice,
     trapi::{MetaKnowledgeGraph, Relation},
 };
 use crate::{
@@ -29,18 +30,27 @@ struct CachedMetaKnowledgeGraph {
 }
 
 impl CachedMetaKnowledgeGraph {
-    async fn get_or_fetch_graph(&self) -> Result<Arc<MetaKnowledgeGraph>, ToolError> {
+    /// Returns the list of relations. If it belongs to the sample data, also returns a notice.
+    async fn get_or_fetch_graph(
+        &self,
+    ) -> Result<(Arc<MetaKnowledgeGraph>, Option<String>), ToolError> {
         // The lock is held during the request, so that concurrent calls send only one request.
         let mut cache = self.cache.lock().await;
         if let Some((since, graph)) = cache.as_ref()
             && since.elapsed() < CACHE_TIME
         {
-            return Ok(Arc::clone(graph));
+            return Ok((Arc::clone(graph), None));
         }
         let graph: Arc<MetaKnowledgeGraph> =
-            Arc::new(self.client.get_json("meta_knowledge_graph", &[]).await?);
+            match self.client.get_json("meta_knowledge_graph", &[]).await {
+                Ok(graph) => Arc::new(graph),
+                Err(failure) => {
+                    let (sample, notice) = self.client.sample_for(failure)?;
+                    return Ok((Arc::new(sample.meta_knowledge_graph()), Some(notice)));
+                }
+            };
         *cache = Some((Instant::now(), Arc::clone(&graph)));
-        Ok(graph)
+        Ok((graph, None))
     }
 }
 
@@ -70,6 +80,9 @@ pub(super) struct Output {
     predicates: Vec<NameCount>,
     /// The categories of the listed relations with their id prefixes.
     categories: Vec<CategoryIdPrefixes>,
+    /// States that these are bundled sample data, because the service cannot be reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -99,7 +112,7 @@ pub(super) fn meta_knowledge_graph_tool(client: &ServiceClient) -> BundledTool {
 }
 
 async fn run_tool(meta: Arc<CachedMetaKnowledgeGraph>, input: Input) -> ToolResult<Output> {
-    let graph = meta.get_or_fetch_graph().await?;
+    let (graph, notice) = meta.get_or_fetch_graph().await?;
     let matches = |filter: &Option<String>, value: &str| {
         let filter = filter.as_deref().map(strip_biolink);
         filter.is_none_or(|filter| filter.eq_ignore_ascii_case(strip_biolink(value)))
@@ -126,9 +139,10 @@ async fn run_tool(meta: Arc<CachedMetaKnowledgeGraph>, input: Input) -> ToolResu
         relations: relations.iter().copied().cloned().collect(),
         predicates,
         categories: categories.collect(),
+        notice,
     };
     Ok(ToolOutput {
-        text: describe_relations(&data),
+        text: prepend_notice(data.notice.as_deref(), describe_relations(&data)),
         data,
     })
 }

@@ -9,7 +9,10 @@ mod meta_knowledge_graph;
 mod name_lookup;
 mod query;
 mod query_output;
+mod sample;
 mod trapi;
+
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use schemars::JsonSchema;
@@ -28,7 +31,8 @@ use findings::QueryFindings;
 use meta_knowledge_graph::meta_knowledge_graph_tool;
 use name_lookup::lookup_name_tool;
 use query::query_bte_tool;
-use query_output::Output;
+use query_output::{Output, prepend_notice};
+use sample::Sample;
 use trapi::QueryGraph;
 
 pub(crate) const IDENTITY: BundledServer = BundledServer {
@@ -49,8 +53,11 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
                 .to_owned(),
         )
     })?;
+    let invalid_sample = |error| setting(format!("the bundled sample is invalid: {error}"));
+    let sample = bte.sample_if_offline.then(Sample::load).transpose();
+    let sample = sample.map_err(invalid_sample)?.map(Arc::new);
     let client = |url: &str, what: &str| {
-        ServiceClient::new(url, bte)
+        ServiceClient::new(url, bte, sample.as_ref())
             .map_err(|problem| setting(format!("the address of the {what} is invalid: {problem}")))
     };
     let resolver = match &bte.name_resolver {
@@ -62,7 +69,14 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
         Some(file) => Some(GraphStore::open(Some(file)).await?),
         None => None,
     };
-    let storage = if graph.is_some() {
+    if bte.add_to_graph && graph.is_none() {
+        let problem = "`--add-to-graph` requires the file of the graph; set it with --data";
+        return Err(setting(problem.to_owned()));
+    }
+    let storage = if bte.add_to_graph {
+        "All results are added to the knowledge graph of the conversation, unless addToGraph is \
+         false."
+    } else if graph.is_some() {
         "addToGraph adds the results to the knowledge graph of the conversation."
     } else {
         "To store results, give their nodes and edges unchanged to the tools add_nodes and \
@@ -80,7 +94,11 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
          only things of some categories, query_bte supports any other query, and \
          get_meta_knowledge_graph lists the supported relations. {storage}"
     );
-    let bte = BteToolState { client, graph };
+    let bte = BteToolState {
+        client,
+        graph,
+        adds_to_graph: bte.add_to_graph,
+    };
     let mut tools = vec![
         query_bte_getall_tool(&bte),
         query_by_categories_tool(&bte),
@@ -97,6 +115,8 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
 struct BteToolState {
     client: ServiceClient,
     graph: Option<GraphStore>,
+    /// Default of the argument `addToGraph`.
+    adds_to_graph: bool,
 }
 
 impl BteToolState {
@@ -117,16 +137,35 @@ impl BteToolState {
         let tool = BundledTool::new(name, title, description, self.clone(), function)
             .map_annotations(|it| it.read_only(read_only).open_world(true));
         if read_only {
-            tool.without_argument("addToGraph")
-        } else {
-            tool
+            return tool.without_argument("addToGraph");
         }
+        tool.map_input_schema(|schema| {
+            let properties = schema.get_mut("properties");
+            if let Some(argument) = properties.and_then(|it| it.get_mut("addToGraph")) {
+                argument["default"] = self.adds_to_graph.into();
+            }
+        })
     }
 
     async fn run_queries(&self, queries: Vec<QueryGraph>) -> Result<QueryFindings, ToolError> {
-        let responses = join_all(queries.iter().map(|query| self.client.query(query))).await;
+        let mut responses = join_all(queries.iter().map(|query| self.client.query(query))).await;
         let count = responses.len();
         let mut findings = QueryFindings::default();
+        // The sample replaces all responses or none, so that it is never mixed with results of the
+        // service.
+        if responses
+            .iter()
+            .all(|it| matches!(it, Err(failure) if failure.is_unreachable))
+            && let Some(Err(failure)) = responses.pop()
+        {
+            match self.client.sample_for(failure) {
+                Ok((sample, notice)) => {
+                    findings.notice = Some(notice);
+                    responses = queries.iter().map(|query| sample.query(query)).collect();
+                }
+                Err(failure) => responses.push(Err(failure)),
+            }
+        }
         let mut failures: Vec<BteError> = Vec::new();
         for (query, response) in queries.iter().zip(responses) {
             match response {
@@ -143,7 +182,8 @@ impl BteToolState {
         if let Some(first) = failures.first() {
             let failed = failures.len();
             if failed == count {
-                return Err(ToolError::Refused(first.to_string()));
+                let notice = findings.notice.as_deref();
+                return Err(prepend_notice(notice, first.to_string()).into());
             }
             let warning = format!("{failed} of {count} parts of the query failed. {first}");
             findings.warnings.insert(0, warning);

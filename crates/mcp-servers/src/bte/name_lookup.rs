@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{
     biolink::{is_curie, normalize_category},
     client::ServiceClient,
+    query_output::prepend_notice,
     trapi::parse_response_part,
 };
 use crate::{
@@ -41,6 +42,9 @@ pub(super) struct Input {
 pub(super) struct Output {
     /// The matches, the best first.
     matches: Vec<NameMatch>,
+    /// States that these are bundled sample data, because the service cannot be reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -60,16 +64,16 @@ struct NameMatch {
 }
 
 /// A match as the name resolver returns it.
-#[derive(Deserialize)]
-struct ResolverMatch {
-    curie: String,
-    label: Option<String>,
+#[derive(Debug, Deserialize)]
+pub(super) struct ResolverMatch {
+    pub(super) curie: String,
+    pub(super) label: Option<String>,
     #[serde(default)]
-    types: Vec<String>,
+    pub(super) types: Vec<String>,
     #[serde(default)]
-    taxa: Vec<String>,
+    pub(super) taxa: Vec<String>,
     #[serde(default)]
-    synonyms: Vec<String>,
+    pub(super) synonyms: Vec<String>,
 }
 
 pub(super) fn lookup_name_tool(client: ServiceClient) -> BundledTool {
@@ -114,13 +118,31 @@ async fn run_tool(client: ServiceClient, input: Input) -> ToolResult<Output> {
         }
         parameters.push(("only_taxa", taxon));
     }
-    let found: Vec<Value> = client.get_json("lookup", &parameters).await?;
-    let found = found.into_iter().filter_map(parse_response_part);
-    let found = found.filter(|found: &ResolverMatch| is_curie(&found.curie));
+    let (found, notice) = match client.get_json::<Vec<Value>>("lookup", &parameters).await {
+        Ok(found) => {
+            let found = found.into_iter().filter_map(parse_response_part);
+            (found.collect::<Vec<ResolverMatch>>(), None)
+        }
+        Err(failure) => {
+            let (sample, notice) = client.sample_for(failure)?;
+            let taxon = input.taxon.as_deref();
+            let found = sample
+                .find_names(&input.name, category.as_deref(), taxon)
+                .map_err(|error| prepend_notice(Some(&notice), error.to_string()))?;
+            (found, Some(notice))
+        }
+    };
+    let found = found.into_iter().filter(|found| is_curie(&found.curie));
     let matches: Vec<NameMatch> = found.take(input.limit).map(to_name_match).collect();
+    let notice_line = notice.as_deref();
+    if matches.is_empty() {
+        let name = to_single_line(&input.name);
+        let text = format!("No match for {name}. Try another name, or omit category and taxon.");
+        return Err(prepend_notice(notice_line, text).into());
+    }
     Ok(ToolOutput {
-        text: describe_matches(&input.name, &matches),
-        data: Output { matches },
+        text: prepend_notice(notice_line, describe_matches(&input.name, &matches)),
+        data: Output { matches, notice },
     })
 }
 
@@ -140,11 +162,7 @@ fn to_name_match(found: ResolverMatch) -> NameMatch {
 }
 
 fn describe_matches(name: &str, matches: &[NameMatch]) -> String {
-    let name = to_single_line(name);
-    if matches.is_empty() {
-        return format!("No match for {name}. Try another name, or omit category and taxon.");
-    }
-    let mut text = format!("Matches for {name}, the best first:");
+    let mut text = format!("Matches for {}, the best first:", to_single_line(name));
     for it in matches {
         let _ = write!(text, "\n- {}", it.curie);
         if let Some(label) = &it.label {

@@ -35,8 +35,8 @@ pub(super) struct Input {
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     /// Adds all results to the knowledge graph of this conversation.
-    #[serde(default, rename = "addToGraph")]
-    add_to_graph: bool,
+    #[serde(rename = "addToGraph")]
+    add_to_graph: Option<bool>,
     /// Added by the host, not by the model: the conversation to which this call belongs.
     #[serde(rename = "databaseContext")]
     #[schemars(extend("writeOnly" = true))]

@@ -63,6 +63,9 @@ pub(super) struct Output {
     added: Option<GraphAdditions>,
     /// Problems that did not prevent a result.
     warnings: Vec<String>,
+    /// States that these are bundled sample data, because the service cannot be reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -102,7 +105,8 @@ pub(super) struct OutputOptions<'a> {
     pub(super) advice: &'static str,
     /// Maximum number of results that the output lists.
     pub(super) limit: usize,
-    pub(super) add_to_graph: bool,
+    /// Whether to add the results to the graph. `None` uses the default of the server.
+    pub(super) add_to_graph: Option<bool>,
     pub(super) context: Option<&'a DatabaseContext>,
 }
 
@@ -114,7 +118,7 @@ pub(super) async fn build_output(
     options: OutputOptions<'_>,
 ) -> Result<ToolOutput<Output>, ToolError> {
     let mut added = None;
-    if options.add_to_graph && !findings.graph.edges.is_empty() {
+    if options.add_to_graph.unwrap_or(bte.adds_to_graph) && !findings.graph.edges.is_empty() {
         match add_results_to_graph(bte, &findings, options.context).await {
             Ok(done) => added = Some(done),
             // If the graph store refuses the nodes and edges, the results are returned with a
@@ -152,13 +156,23 @@ pub(super) async fn build_output(
         edges,
         added,
         warnings: Vec::new(),
+        notice: findings.notice.clone(),
     };
-    let mut text = summarize_results(&findings, &data, &options);
+    let text = summarize_results(&findings, &data, &options);
+    let mut text = prepend_notice(data.notice.as_deref(), text);
     data.warnings = findings.warnings;
     for warning in &data.warnings {
         let _ = write!(text, "\nNote: {warning}");
     }
     Ok(ToolOutput { text, data })
+}
+
+/// Returns the text with the notice as its first line.
+pub(super) fn prepend_notice(notice: Option<&str>, text: String) -> String {
+    match notice {
+        Some(notice) => format!("{notice}\n{text}"),
+        None => text,
+    }
 }
 
 async fn add_results_to_graph(

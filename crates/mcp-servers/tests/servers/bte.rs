@@ -231,11 +231,11 @@ const FOUND_NAMES: &str = r#"
 lookup_name {"name": "mpo", "category": "biolink:Gene", "taxon": "NCBITaxon:9606"}
 lookup_name {"name": "M"}
 lookup_name {"name": "M", "limit": 1}
-lookup_name {"name": "a & b = c / ß # ?"}
 "#;
 
 const WRONG_NAMES: &str = r#"
 lookup_name {"name": ""}
+lookup_name {"name": "a & b = c / ß # ?"}
 lookup_name {"name": "MPO", "category": "genes"}
 lookup_name {"name": "MPO", "taxon": "human"}
 "#;
@@ -532,12 +532,118 @@ async fn long_results_are_shortened_but_added_completely() {
     assert_eq!(content["added"]["edges"]["added"], 1199);
 }
 
+/// A loopback address on which nothing listens.
+const UNREACHABLE: &str = "http://127.0.0.1:1";
+
+fn offline_options() -> BteOptions {
+    BteOptions {
+        name_resolver: Some(UNREACHABLE.to_owned()),
+        sample_if_offline: true,
+        ..BteOptions::new(UNREACHABLE)
+    }
+}
+
+const SAMPLE_CALLS: &str = r#"
+lookup_name {"name": "MPO"}
+query_bte_getall {"entityId": "NCBIGene:4353", "limit": 2}
+query_bte_by_categories {"entityId": "NCBIGene:4353", "categories": ["biolink:Gene"]}
+query_bte {"query_graph": {"nodes": {"n0": {"ids": ["MONDO:0012105"]},
+    "n1": {"categories": ["Gene"]}}, "edges": {"e0": {"subject": "n1", "object": "n0"}}}}
+get_meta_knowledge_graph {"predicate": "affects"}
+"#;
+
+const WRONG_SAMPLE_CALLS: &str = r#"
+lookup_name {"name": "Qwertz"}
+lookup_name {"name": "MPO", "category": "Toy"}
+query_bte_getall {"entityId": "NCBIGene:1"}
+query_bte {"query_graph": {"nodes": {"n0": {"ids": ["NCBIGene:4353"]},
+    "n1": {"categories": ["Gene"]}}, "edges": {"e0": {"subject": "n0", "object": "n1",
+    "predicates": ["likes"]}}}}
+"#;
+
+#[tokio::test]
+async fn the_texts_of_the_sample() {
+    let client = client_of("bte", ServerOptions::new().with_bte(offline_options())).await;
+    let mut seen = texts(&client, calls(SAMPLE_CALLS), false).await;
+    seen += &texts(&client, calls(WRONG_SAMPLE_CALLS), true).await;
+    // The notice ends with an error of the operating system, which differs between systems.
+    let notice = format!(
+        "These are bundled sample data, not results of the service. The service at {UNREACHABLE} \
+         cannot be reached: "
+    );
+    let lines = seen.lines().map(|line| match line.strip_prefix(&notice) {
+        Some(_) => "NOTICE",
+        None => line,
+    });
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"));
+    for (tool, arguments) in calls(SAMPLE_CALLS) {
+        let result = call(&client, &tool, arguments).await;
+        let first = text(&result).lines().next().unwrap().to_owned();
+        assert!(
+            first.starts_with("These are bundled sample data"),
+            "{first}"
+        );
+        assert!(first.contains("cannot be reached"), "{first}");
+        assert_eq!(data(result)["notice"], first);
+    }
+}
+
+#[tokio::test]
+async fn the_sample_does_not_hide_errors() {
+    // It is not used unless it is enabled.
+    let bte = BteOptions {
+        sample_if_offline: false,
+        ..offline_options()
+    };
+    let bte = ServerOptions::new().with_bte(bte);
+    let result = getall(&client_of("bte", bte).await).await;
+    assert!(refusal(&result).contains("cannot be reached"));
+    // A service that can be reached and fails is not replaced, not even in part.
+    let service = Service::scripted(|_, _| Reply::text(500, "")).await;
+    let bte = BteOptions {
+        sample_if_offline: true,
+        ..BteOptions::new(&service.url)
+    };
+    let result = getall(&client_of("bte", ServerOptions::new().with_bte(bte)).await).await;
+    assert!(refusal(&result).contains("failed (500)"));
+}
+
+#[tokio::test]
+async fn results_are_added_by_default_if_configured() {
+    let folder = tempfile::tempdir().unwrap();
+    let bte = BteOptions {
+        add_to_graph: true,
+        ..offline_options()
+    };
+    let options = ServerOptions::new().with_data_file(folder.path().join("graph.db"));
+    let client = client_of("bte", options.with_bte(bte)).await;
+    let tools = client.list_all_tools().await.unwrap();
+    let tool = tools.iter().find(|it| it.name == "query_bte").unwrap();
+    let argument = &tool.input_schema["properties"]["addToGraph"];
+    assert_eq!(
+        (&argument["type"], &argument["default"]),
+        (&json!("boolean"), &json!(true))
+    );
+    let ask = json!({"entityId": MPO, "addToGraph": false});
+    let without = data(call(&client, "query_bte_getall", ask).await);
+    assert_eq!(without.get("added"), None);
+    let with = data(getall(&client).await);
+    assert_eq!(with["added"]["nodes"]["added"], with["nodeCount"]);
+}
+
 #[tokio::test]
 async fn the_server_does_not_start_without_a_valid_service() {
     for (options, expected) in [
         (
             ServerOptions::new(),
             "the address of a TRAPI service is required",
+        ),
+        (
+            ServerOptions::new().with_bte(BteOptions {
+                add_to_graph: true,
+                ..BteOptions::new(BteOptions::PUBLIC_SERVICE)
+            }),
+            "`--add-to-graph` requires the file of the graph",
         ),
         (
             ServerOptions::new().with_bte(BteOptions::new("bte.transltr.io")),
