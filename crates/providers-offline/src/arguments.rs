@@ -8,7 +8,7 @@ use switchboard_domain::{JsonObject, ToolDefinition, json_schema::SchemaValidato
 use crate::{
     question_values::{QuestionValues, ValueGroup},
     tool_parameters::{Parameter, read_parameters},
-    word_stems::{identifier_to_label, split_words},
+    word_stems::{identifier_to_label, split_words, stem_word},
 };
 
 /// Maximum number of tool calls for one list of values in a question, such as "customers 42, 43 and
@@ -156,7 +156,10 @@ impl ArgumentFiller<'_> {
         match parameter.json_type() {
             "integer" | "number" => self.find_number_values(parameter, only_clear),
             "boolean" => self.find_boolean_value(parameter).into_iter().collect(),
-            "array" => self.find_array(parameter, only_clear).into_iter().collect(),
+            "array" => match parameter.schema["items"]["enum"].as_array() {
+                Some(options) => self.find_enum_items(options).into_iter().collect(),
+                None => self.find_array(parameter, only_clear).into_iter().collect(),
+            },
             "string" => self.find_text_values(parameter, only_clear),
             _ => Vec::new(),
         }
@@ -177,6 +180,32 @@ impl ArgumentFiller<'_> {
             })
         };
         parameter.enum_values().iter().find(is_named).cloned()
+    }
+
+    /// Returns the options that the question names: all words of an option, without a prefix such
+    /// as `biolink:`. If it names none of them, returns those whose first word it contains.
+    fn find_enum_items(&self, options: &[Value]) -> Option<Value> {
+        let asked: Vec<&str> = self
+            .values
+            .tokens
+            .iter()
+            .map(|it| it.stem.as_str())
+            .collect();
+        let named = |max_words: usize| -> Vec<Value> {
+            let is_named = |option: &&Value| {
+                let name = option.as_str().unwrap_or_default();
+                let name = name.rsplit(':').next().unwrap_or_default();
+                let words = split_words(name).into_iter().take(max_words);
+                let words: Vec<String> = words.map(|word| stem_word(&word)).collect();
+                !words.is_empty() && asked.windows(words.len()).any(|window| window == words)
+            };
+            options.iter().filter(is_named).cloned().collect()
+        };
+        let mut found = named(usize::MAX);
+        if found.is_empty() {
+            found = named(1);
+        }
+        (!found.is_empty()).then_some(Value::Array(found))
     }
 
     /// Returns `true` if the question contains every word of the parameter's name, otherwise

@@ -1,5 +1,7 @@
 //! The current turn of a conversation: the last user question, and the tool calls after it.
 
+pub(crate) mod name_lookup;
+
 use std::{collections::HashSet, sync::Arc};
 
 use serde_json::Value;

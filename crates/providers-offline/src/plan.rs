@@ -7,7 +7,11 @@ use switchboard_domain::{ChatRequest, JsonObject, ToolChoice, ToolDefinition};
 
 use crate::{
     arguments::{ToolArguments, fill_arguments, find_schema_violation, remove_json_object},
-    conversation_turn::{ASK_PREFIX, ConversationTurn, unused_call_ids},
+    conversation_turn::{
+        ASK_PREFIX, ConversationTurn,
+        name_lookup::{NameLookup, look_up_name, serves_others},
+        unused_call_ids,
+    },
     question_values::QuestionValues,
     response_formatter,
     result_text::format_results,
@@ -96,6 +100,13 @@ impl Plan {
         if ranked.is_empty() && is_forced {
             ranked.extend(&tools);
         }
+        // A lookup of names serves other tools, unless the question asks for it.
+        let other = ranked.iter().position(|tool| !serves_others(tool, &words));
+        if let Some(at) = other
+            && tool_matches_question(ranked[at], &words)
+        {
+            ranked[..=at].rotate_right(1);
+        }
         let first = ranked.first();
         let Some(tool) = first.filter(|tool| is_forced || tool_matches_question(tool, &words))
         else {
@@ -105,6 +116,7 @@ impl Plan {
             request,
             values: QuestionValues::from_text(&turn.question, today),
             turn: &turn,
+            tools: &tools,
             others: &ranked[1..],
         }
         .plan_step(tool)
@@ -165,6 +177,8 @@ struct StepPlanner<'a> {
     request: &'a ChatRequest,
     turn: &'a ConversationTurn<'a>,
     values: QuestionValues,
+    /// The tools that the request allows.
+    tools: &'a [Arc<ToolDefinition>],
     /// The other tools that match the question, in descending order of how well they match.
     others: &'a [&'a Arc<ToolDefinition>],
 }
@@ -179,6 +193,21 @@ impl StepPlanner<'_> {
                 .iter()
                 .filter(|parameter| arguments.missing.contains(&parameter.name));
             arguments = self.fill_tool_arguments(tool, &self.turn.find_values_in_results(missing));
+        }
+        if made == 0
+            && let Some(lookup) = look_up_name(self.turn, self.tools, tool, &arguments)
+        {
+            match lookup {
+                NameLookup::Call(name, input) => {
+                    return Plan::from_call_inputs(self.request, &name, [input]);
+                }
+                NameLookup::Found(id) => arguments = self.fill_tool_arguments(tool, &id),
+                NameLookup::Failed(name) => {
+                    let calls = self.turn.calls_of_tool(&name);
+                    let text = format_results(&self.turn.topic, &calls);
+                    return Plan::Answer { text };
+                }
+            }
         }
         if made > 0 && made >= arguments.inputs.len() {
             let text = format_results(&self.turn.topic, &self.turn.calls_of_tool(&tool.name));

@@ -198,14 +198,16 @@ fn parse_number(token: &QuestionToken) -> Option<f64> {
 }
 
 fn parse_id(token: &QuestionToken) -> Option<String> {
-    let has = |test: fn(char) -> bool| token.text.contains(test);
-    let is_id = has(|c| c.is_ascii_digit())
-        && has(char::is_alphabetic)
-        && token
-            .text
+    looks_like_id(&token.text).then(|| token.text.clone())
+}
+
+/// Returns whether a text has the form of an id, such as `AB-1234`.
+pub(crate) fn looks_like_id(text: &str) -> bool {
+    text.contains(|c: char| c.is_ascii_digit())
+        && text.contains(char::is_alphabetic)
+        && text
             .chars()
-            .all(|c| c.is_alphanumeric() || "-_:.".contains(c));
-    is_id.then(|| token.text.clone())
+            .all(|c| c.is_alphanumeric() || "-_:.".contains(c))
 }
 
 /// Returns the date that a word stands for, in ISO 8601 format. The word is a date such as

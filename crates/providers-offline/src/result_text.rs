@@ -38,10 +38,19 @@ pub(crate) fn format_results(question: &str, calls: &[TurnToolCall<'_>]) -> Stri
         if several && let Some(input) = call.tool_use.input.as_object() {
             let _ = writeln!(answer, "{}:", format_scalars(input).join(", "));
         }
-        match parse_result_data(result) {
-            Some(data) => answer.push_str(&format_result_data(&data, &asked)),
-            None => answer.push_str(&truncate_text(&result.as_text())),
-        }
+        let text = result.as_text();
+        let data = parse_result_data(result);
+        // An answer omits nested values of list items, so the text of the tool is better.
+        let is_prose = data.as_ref().is_some_and(has_nested_items)
+            && serde_json::from_str::<Value>(&text).is_err();
+        let named = data
+            .as_ref()
+            .and_then(|data| format_asked_fields(data, &asked));
+        answer.push_str(&match (named, data) {
+            (Some(named), _) => named,
+            (None, Some(data)) if !is_prose || text.is_empty() => format_result_data(&data),
+            _ => truncate_text(&text),
+        });
     }
     if answer.is_empty() {
         "The call has no result.".to_owned()
@@ -50,29 +59,29 @@ pub(crate) fn format_results(question: &str, calls: &[TurnToolCall<'_>]) -> Stri
     }
 }
 
-/// Formats the fields of a JSON result that the question names, or the whole result if the question
-/// names no field. `asked` contains the word stems of the question.
-fn format_result_data(data: &Value, asked: &[String]) -> String {
-    if let Some(object) = data.as_object() {
-        let is_asked = |key: &str| {
-            let key = split_words(key);
-            key.len() > 1 && key.iter().all(|word| asked.contains(&stem_word(word)))
-        };
-        let named: Vec<String> = object
-            .iter()
-            .filter(|(key, value)| is_asked(key) && is_scalar(value))
-            .map(|(key, value)| {
-                format!(
-                    "The {} is {}.",
-                    identifier_to_label(key),
-                    format_with_unit(value, object)
-                )
-            })
-            .collect();
-        if !named.is_empty() {
-            return named.join(" ");
-        }
-    }
+/// Formats the fields of a JSON result that the question names. Returns `None` if it names no
+/// field. `asked` contains the word stems of the question.
+fn format_asked_fields(data: &Value, asked: &[String]) -> Option<String> {
+    let object = data.as_object()?;
+    let is_asked = |key: &str| {
+        let key = split_words(key);
+        key.len() > 1 && key.iter().all(|word| asked.contains(&stem_word(word)))
+    };
+    let named: Vec<String> = object
+        .iter()
+        .filter(|(key, value)| is_asked(key) && is_scalar(value))
+        .map(|(key, value)| {
+            format!(
+                "The {} is {}.",
+                identifier_to_label(key),
+                format_with_unit(value, object)
+            )
+        })
+        .collect();
+    (!named.is_empty()).then(|| named.join(" "))
+}
+
+fn format_result_data(data: &Value) -> String {
     let mut text = String::new();
     append_indented_lines(data, 0, &mut text);
     truncate_text(text.trim_end())
@@ -136,6 +145,19 @@ fn format_scalars(object: &Map<String, Value>) -> Vec<String> {
     scalars
         .map(|(key, value)| format!("{} {}", identifier_to_label(key), format_scalar(value)))
         .collect()
+}
+
+/// Returns whether data contain a list of objects with objects or lists in them.
+fn has_nested_items(data: &Value) -> bool {
+    let is_nested = |item: &Value| {
+        let fields = item.as_object();
+        fields.is_some_and(|fields| !fields.values().all(is_scalar))
+    };
+    match data {
+        Value::Object(fields) => fields.values().any(has_nested_items),
+        Value::Array(items) => items.iter().any(is_nested),
+        _ => false,
+    }
 }
 
 fn is_scalar(value: &Value) -> bool {

@@ -73,6 +73,45 @@ fn questions_without_a_matching_tool_are_declined() {
 }
 
 #[test]
+fn the_id_of_a_name_is_looked_up_and_list_values_are_recognized() {
+    let tool = |name: &str, description: &str, schema: Value| {
+        let mut tool = ToolDefinition::new(name, description, schema);
+        tool.annotations = ToolAnnotations {
+            read_only: Some(true),
+            ..ToolAnnotations::default()
+        };
+        Arc::new(tool)
+    };
+    let text = json!({"type": "string"});
+    let lookup = json!({"type": "object", "properties": {"name": text}, "required": ["name"]});
+    let kinds = json!({"type": "array", "items": {"enum": ["x:River", "x:LakeOrPond"]}});
+    let query = json!({
+        "type": "object", "properties": {"placeId": text, "kinds": kinds}, "required": ["placeId"],
+    });
+    let tools = [
+        tool("resolve", "Finds the codes of a name.", lookup),
+        tool(
+            "places_near",
+            "Finds rivers, lakes and ponds near a place.",
+            query,
+        ),
+    ];
+    let host = |name: &str, input: &Value| match name {
+        "resolve" if input["name"] == "Bern" => Ok(json!({"matches": [{"code": "P:7"}]})),
+        "resolve" => Err("No match.".to_owned()),
+        _ => Ok(json!({"places": [{"label": "Aare"}]})),
+    };
+    let questions = [
+        &["Find rivers near Bern"][..],
+        &["Find lakes near Bern"],
+        &["Find lakes near P:7"],
+        &["Find rivers near Atlantis"],
+    ];
+    let played = questions.map(|questions| play(questions, &tools, &host));
+    insta::assert_snapshot!(played.join("\n"));
+}
+
+#[test]
 fn arguments_of_unknown_servers_follow_their_schemas() {
     let tool = |name: &str, description: &str, properties: Value, required: Value| {
         let schema = json!({"type": "object", "properties": properties, "required": required});
