@@ -110,6 +110,7 @@ pub(crate) async fn run_chat(
         conversations::check_session_id(id).map_err(Failure::usage_error)?;
     }
     let mut plan = args.agent.plan_agent(&context).await?;
+    context.add_recipe_servers(plan.recipe.as_deref())?;
     terminal_run::print_chosen_model(&plan.chosen);
     let opened = SavedConversations::open_conversations(&context).await;
     let conversations = opened.map_err(Failure::usage_error)?;
@@ -299,6 +300,9 @@ impl Chat<'_> {
     /// the previous agent and options stay in use.
     async fn rebuild_agent(&mut self, args: AgentArgs) -> Result<(), Failure> {
         let mut plan = args.plan_agent(&self.context).await?;
+        self.context
+            .check_recipe_servers(&plan)
+            .map_err(Failure::usage_error)?;
         if plan.no_tools && !self.args.no_tools && !self.resources.host.server_statuses().is_empty()
         {
             print_note(

@@ -41,6 +41,7 @@ pub(crate) async fn execute(
     let mut context =
         Context::load_context_with_replay(&args.global, &args.recording, environment)?;
     let mut plan = args.agent.plan_agent(&context).await?;
+    context.add_recipe_servers(plan.recipe.as_deref())?;
     let question = read_question(&text, interrupts).await?;
     print_chosen_model(&plan.chosen);
     plan.start_recording(&args.recording, &mut context)?;

@@ -131,7 +131,7 @@ pub(crate) async fn execute(
             output: args.output,
         },
     };
-    let context = Context::load_context(&args.global, environment)?;
+    let mut context = Context::load_context(&args.global, environment)?;
     let opened = OpenSessionStore::open_if_exists(&context.config, &context.environment).await;
     let conversations = opened
         .map_err(Failure::usage_error)?
@@ -146,7 +146,7 @@ pub(crate) async fn execute(
             }
             StoredRunCommand::Resume(args) => {
                 let (conversations, record) = find_run(conversations, &args.id).await?;
-                resume_run(args, conversations, &record, &context, interrupts).await
+                resume_run(args, conversations, &record, &mut context, interrupts).await
             }
         }
     };
@@ -205,7 +205,7 @@ async fn resume_run(
     args: &ResumeArgs,
     conversations: &SavedConversations,
     record: &RunRecord,
-    context: &Context,
+    context: &mut Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let taken = conversations.durable_runs.acquire_run(&record.id).await;
@@ -217,7 +217,9 @@ async fn resume_run(
             record.session
         )))
     } else {
-        args.check_resume_options(taken.restored_run(), &context.environment)
+        let run = taken.restored_run();
+        args.check_resume_options(run, &context.environment)
+            .and_then(|()| context.add_recipe_servers(run.recipe().map(AsRef::as_ref)))
     };
     if let Err(failure) = checked {
         taken.release_run().await;

@@ -58,13 +58,15 @@ pub(crate) async fn execute(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load_context_with_replay(&args.global, &args.recording, environment)?;
+    let mut context =
+        Context::load_context_with_replay(&args.global, &args.recording, environment)?;
     let config = &context.config.serve;
     let options = config.server_options();
     let bind = args.bind.or(config.bind).unwrap_or(DEFAULT_BIND);
     Server::check_listen_address(&options, bind).map_err(Failure::usage_error)?;
     // Plans the agent before any MCP server starts, so that configuration errors appear early.
     let plan = args.agent.plan_agent(&context).await?;
+    context.add_recipe_servers(plan.recipe.as_deref())?;
     let listener = TcpListener::bind(bind).await.map_err(|error| {
         Failure::runtime_error(anyhow!(
             "cannot listen on {bind}: {error}. Choose another address with --bind"

@@ -1,5 +1,6 @@
 //! Selects the MCP servers that a command starts.
 
+pub(crate) mod recipe_servers;
 pub(crate) mod status;
 
 use std::{

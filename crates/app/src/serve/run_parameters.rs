@@ -88,6 +88,11 @@ impl AppEngine {
             }
         })?;
         plan.no_tools |= key.without_tools;
+        let servers = self.parts.context.check_recipe_servers(&plan);
+        servers.map_err(|error| RunSettingsError::Invalid {
+            field: "recipe".to_owned(),
+            message: error.to_string(),
+        })?;
         let has_tools = !plan.no_tools;
         let host = if has_tools {
             &self.parts.host

@@ -99,7 +99,8 @@ fn the_first_recipe_of_a_name_counts() {
             "file",
             "general-chat",
             "customer-service",
-            "code-discussion"
+            "code-discussion",
+            "graph-chat"
         ]
     );
 }

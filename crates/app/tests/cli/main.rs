@@ -14,6 +14,7 @@ mod earlier_data;
 mod eval_files;
 mod evals;
 mod evaluations;
+mod graph_chat;
 mod library;
 mod logins;
 mod observability;

@@ -239,10 +239,9 @@ async fn unknown_options_of_a_bundled_server_are_refused() {
     assert_eq!(done.code, 2, "{done}");
     assert!(done.stderr.contains("--url"), "{done}");
     let place = Place::new();
-    let args = ["mcp-server", "bte", "--resolver-url", "http://127.0.0.1:9"];
-    let done = place.run(args).await;
+    let done = place.run(["mcp-server", "bte", "--add-to-graph"]).await;
     assert_eq!(done.code, 2, "{done}");
-    assert!(done.stderr.contains("--url"), "{done}");
+    assert!(done.stderr.contains("--data"), "{done}");
     // Servers ignore variables of other servers. Standard input ends immediately, and so does the
     // server.
     let place = place.with_variable("SWITCHBOARD_BTE_URL", "http://127.0.0.1:9");

@@ -269,6 +269,8 @@ async fn parameters_are_checked_and_reach_the_model() {
         ("model", json!({"message": "Hi", "model": "offline/other"})),
         ("model", json!({"message": "Hi", "model": ""})),
         ("recipe", json!({"message": "Hi", "recipe": "nothing"})),
+        // Its servers are not running.
+        ("recipe", json!({"message": "Hi", "recipe": "graph-chat"})),
         (
             "recipe",
             json!({"message": "Hi", "recipe": "switchboard.json"}),

@@ -36,7 +36,7 @@ pub use tool_policy::{ApprovalRequirement, RecipeLimits, ToolPolicy};
 pub use tools::{RecipeTools, SelectedTools, ToolRules, matches_tool};
 
 /// Names and YAML texts of the built-in recipes.
-pub const SHIPPED: [(&str, &str); 3] = [
+pub const SHIPPED: [(&str, &str); 4] = [
     (
         "general-chat",
         include_str!("../../recipes/general-chat.yaml"),
@@ -49,6 +49,7 @@ pub const SHIPPED: [(&str, &str); 3] = [
         "code-discussion",
         include_str!("../../recipes/code-discussion.yaml"),
     ),
+    ("graph-chat", include_str!("../../recipes/graph-chat.yaml")),
 ];
 
 /// Settings of an agent for one kind of task, usually read from a file.
@@ -76,6 +77,10 @@ pub struct Recipe {
     /// prompt.
     #[serde(alias = "system_prompt", skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// Names of the servers that the recipe needs. A program can start a bundled server if no
+    /// server with this name is configured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
     /// Rules that select tools and replace their descriptions.
     #[serde(alias = "mcp_tools")]
     pub tools: ToolRules,

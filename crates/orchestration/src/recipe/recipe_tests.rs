@@ -22,6 +22,7 @@ fn complete_recipe() -> Value {
         "description": "About orders.",
         "model": "anthropic/claude",
         "instructions": "You help with orders.",
+        "servers": ["shop"],
         "tools": {
             "enabled": true,
             "allow": ["shop__*"],
@@ -53,6 +54,14 @@ fn complete_recipe() -> Value {
         "stream": false,
         "limits": {"max_steps": 9, "max_total_tokens": 1000, "max_cost_usd": 0.5, "max_wall_time": 60},
     })
+}
+
+#[test]
+fn servers_are_a_list_of_names() {
+    let recipe = Recipe::from_value(&json!({"name": "a", "servers": ["graph", "bte"]})).unwrap();
+    assert_eq!(recipe.servers, ["graph", "bte"]);
+    let error = Recipe::from_value(&json!({"name": "a", "servers": [1]})).unwrap_err();
+    assert_eq!(error.path, "servers[0]");
 }
 
 #[test]

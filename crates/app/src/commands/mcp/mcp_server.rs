@@ -13,6 +13,7 @@ use switchboard_mcp_servers::{
 use crate::run_session::{
     failure::{Code, Failure},
     interrupts::Interrupts,
+    servers::recipe_servers::{BTE_URL, NAME_RESOLVER_URL},
 };
 use crate::{config::environment::Environment, terminal};
 
@@ -56,12 +57,20 @@ struct DataFileArgs {
 
 #[derive(Debug, Args)]
 struct BteServerArgs {
-    /// Base URL of the TRAPI service, such as `https://bte.transltr.io/v1`
-    #[arg(long, value_name = "URL", env = "SWITCHBOARD_BTE_URL")]
-    url: String,
-    /// URL of the name resolver, such as `https://name-lookup.transltr.io`
-    #[arg(long, value_name = "URL", env = "SWITCHBOARD_NAME_RESOLVER_URL")]
+    /// Base URL of the TRAPI service; default: `https://bte.transltr.io/v1`
+    #[arg(long, value_name = "URL", env = BTE_URL)]
+    url: Option<String>,
+    /// URL of the name resolver; default, unless another service is set:
+    /// `https://name-resolution-sri.renci.org`
+    #[arg(long, value_name = "URL", env = NAME_RESOLVER_URL)]
     resolver_url: Option<String>,
+    /// Answer from a small bundled data set if the service cannot be reached, and state this in
+    /// the results
+    #[arg(long)]
+    sample_if_offline: bool,
+    /// Add results to the graph by default
+    #[arg(long, requires = "data")]
+    add_to_graph: bool,
     /// Time limit of a tool call
     #[arg(
         long, value_name = "SECONDS", default_value_t = 50,
@@ -125,8 +134,17 @@ impl BteServerArgs {
     fn into_server_options(self) -> BteOptions {
         BteOptions {
             timeout: Duration::from_secs(self.call_timeout),
-            name_resolver: self.resolver_url,
-            ..BteOptions::new(self.url)
+            // The names of a private service are not sent to the public resolver.
+            name_resolver: self.resolver_url.or_else(|| {
+                let is_public = self.url.is_none();
+                is_public.then(|| BteOptions::PUBLIC_NAME_RESOLVER.to_owned())
+            }),
+            sample_if_offline: self.sample_if_offline,
+            add_to_graph: self.add_to_graph,
+            ..BteOptions::new(
+                self.url
+                    .unwrap_or_else(|| BteOptions::PUBLIC_SERVICE.to_owned()),
+            )
         }
     }
 }
