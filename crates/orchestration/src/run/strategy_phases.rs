@@ -273,8 +273,8 @@ impl Run {
         }
     }
 
-    /// Ends the gathering phase and starts the formatting phase. The reason for the end is `reason`,
-    /// or else the reason of the last response.
+    /// Ends the gathering phase and starts the formatting phase. `reason` is the reason for the
+    /// end; `None` stands for the decision about the last response.
     pub(super) fn begin_formatting(&mut self, reason: Option<GatheringEnd>) -> Events {
         let reason = match &self.state.stage {
             StrategyPhase::Gather(gathering) => reason.or(Some(gathering.state.end_reason())),

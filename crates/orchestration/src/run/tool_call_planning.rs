@@ -93,8 +93,8 @@ impl Run {
         events.extend(end.map(|end| self.store_call_result(position, end)));
     }
 
-    /// Returns an error if the run has made the maximum number of calls of this tool. `record` is the
-    /// index of the new call in the records.
+    /// Returns an error if the run has made the maximum number of calls of this tool. `record` is
+    /// the index of the new call in the records.
     fn check_tool_limit(&self, tool: &str, record: usize) -> Result<(), RunError> {
         let Some(max) = self.state.options.limits.limits_of_tool(tool).max_calls else {
             return Ok(());

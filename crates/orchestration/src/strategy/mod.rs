@@ -140,7 +140,7 @@ pub struct GatherFormat {
     /// a response ends the gather phase. Useful for models that write no text beside a tool call.
     pub review: bool,
     /// How the model is made to write the answer in the required format. If the provider refuses
-    /// this mode, less strict ones follow. `None` selects the strictest mode that the model supports.
+    /// this mode, less strict ones follow. `None` selects the strictest supported mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub formatter_mode: Option<FormatterMode>,
     /// JSON Schema of the final answer. `None` requires a list of texts and artifacts.

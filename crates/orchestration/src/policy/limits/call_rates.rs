@@ -47,7 +47,7 @@ impl CallRateCounter for InMemoryCallRates {
     ) -> Result<Option<ReachedCallRate>, SessionStoreError> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.retain(|_, calls| {
-            // Times after `now_us` are removed too, because the system clock may have been set back.
+            // Later times are removed too, because the system clock may have been set back.
             calls.retain(|(_, at)| *at <= now_us && now_us - at < MINUTE_US);
             !calls.is_empty()
         });
