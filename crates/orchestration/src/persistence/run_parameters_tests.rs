@@ -65,10 +65,8 @@ fn options_that_are_too_large_are_omitted() {
         without_tools: true,
         ..RunParameters::from_agent(&agent(options))
     };
-    assert_eq!(
-        begun.into_stored_value(),
-        Some(json!({"without_tools": true}))
-    );
+    let expected = Some(json!({"without_tools": true}));
+    assert_eq!(begun.into_stored_value(), expected);
     let deep = (0..MAX_JSON_DEPTH).fold(json!({}), |inner, _| json!([inner]));
     let begun = RunParameters {
         parameters: Some(deep),

@@ -97,15 +97,11 @@ fn keys_can_be_snake_case_camel_case_or_kebab_case() {
     assert_eq!(camel.tools.exclude, ["c"]);
     assert_eq!(camel.tools.descriptions, [("a".into(), "b".into())]);
     assert_eq!(camel.policy.max_tools_per_response, Some(3));
-    assert_eq!(
-        camel.policy.requires_approval,
-        Some(ApprovalRequirement::EveryCall(false))
-    );
+    let expected = Some(ApprovalRequirement::EveryCall(false));
+    assert_eq!(camel.policy.requires_approval, expected);
     assert_eq!(camel.reasoning.style, ReasoningStyle::Brief);
-    assert_eq!(
-        camel.strategy,
-        Some(Strategy::GatherFormat(GatherFormat::default()))
-    );
+    let expected = Some(Strategy::GatherFormat(GatherFormat::default()));
+    assert_eq!(camel.strategy, expected);
 }
 
 /// The form of the best-practice document, with further keys of its program.
@@ -137,19 +133,13 @@ fn a_recipe_of_another_program_is_converted() {
         &ToolDefinition::new("data_read", "", json!({}))
     ));
     assert_eq!(recipe.policy.max_tools_per_minute, Some(10));
-    assert_eq!(
-        recipe.policy.requires_approval,
-        Some(ApprovalRequirement::EveryCall(true))
-    );
-    assert_eq!(
-        recipe.instructions.as_deref(),
-        Some("Rules for your answers:\n- One answers.\n- Cite the file.")
-    );
+    let expected = Some(ApprovalRequirement::EveryCall(true));
+    assert_eq!(recipe.policy.requires_approval, expected);
+    let expected = Some("Rules for your answers:\n- One answers.\n- Cite the file.");
+    assert_eq!(recipe.instructions.as_deref(), expected);
     assert_eq!(recipe.strategy, None);
-    assert_eq!(
-        recipe.ignored,
-        ["pipeline", "isPublic", "strategy.conversationPattern"]
-    );
+    let expected = ["pipeline", "isPublic", "strategy.conversationPattern"];
+    assert_eq!(recipe.ignored, expected);
 }
 
 #[test]
@@ -286,10 +276,8 @@ fn examples_become_messages_with_a_result_for_every_tool_use() {
             .collect();
         assert_eq!(uses, results);
     }
-    assert_eq!(
-        messages[1].tool_uses().next().unwrap().name,
-        "shop__find_order"
-    );
+    let expected = "shop__find_order";
+    assert_eq!(messages[1].tool_uses().next().unwrap().name, expected);
     let data = messages[2].tool_results().next().unwrap();
     assert_eq!(data.structured, Some(json!({"state": "sent"}).into()));
     assert!(messages[4].tool_results().nth(1).unwrap().is_error);

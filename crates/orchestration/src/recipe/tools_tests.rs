@@ -99,10 +99,8 @@ fn a_description_replaces_the_description_of_the_tool() {
     let tools = tools();
     let first = rules.select_tools(&tools).tools;
     let described: Vec<_> = first.iter().map(|tool| tool.description.as_str()).collect();
-    assert_eq!(
-        described,
-        ["Finds one.", "About a customer.", "Own file_load."]
-    );
+    let expected = ["Finds one.", "About a customer.", "Own file_load."];
+    assert_eq!(described, expected);
     // Tools without a new description are not copied.
     assert!(Arc::ptr_eq(&first[2], &tools[2]));
     let second = rules.select_tools(&tools).tools;

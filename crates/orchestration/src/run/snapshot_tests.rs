@@ -151,10 +151,8 @@ fn an_inconsistent_snapshot_is_refused() {
     let mut torn = whole(&run);
     torn.messages.pop();
     let error = Run::from_snapshot(torn).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the state of the run has 3 messages, and 2 are stored"
-    );
+    let expected = "the state of the run has 3 messages, and 2 are stored";
+    assert_eq!(error.to_string(), expected);
     let unknown = RunSnapshot {
         state: r#"{"format":1,"message_count":0,"state":7}"#.into(),
         from: 0,
@@ -297,10 +295,8 @@ fn a_stored_run_of_format_1_is_read() {
         assert!(part.shift_remove(field).is_some());
     }
     assert_eq!(stored, fixture);
-    assert_eq!(
-        run.pending_approvals()[0].tool_use.name,
-        "customer-service__create_support_ticket"
-    );
+    let expected = "customer-service__create_support_ticket";
+    assert_eq!(run.pending_approvals()[0].tool_use.name, expected);
 }
 
 #[test]

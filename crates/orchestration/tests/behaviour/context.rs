@@ -98,10 +98,8 @@ async fn a_resumed_run_gets_the_values_of_its_session() {
     let other = agent(vec![Answer::Says("ok")], "bob", "b1", allow_once());
     let (events, _) = played(other.resume_run(run)).await;
     assert_eq!(streamed(&events), "ok");
-    assert_eq!(
-        received(&tools),
-        [json!({"conversationId": "a1", "owner": "acme/ann"})]
-    );
+    let expected = [json!({"conversationId": "a1", "owner": "acme/ann"})];
+    assert_eq!(received(&tools), expected);
 }
 
 #[tokio::test]

@@ -139,11 +139,8 @@ async fn an_early_decision_survives_the_end_of_the_process() {
         panic!("{end:?}");
     };
     assert_eq!(waiting[0].tool_use.id, "c");
-    assert_eq!(
-        tools.called(),
-        ["srv__do"],
-        "the approval is requested once"
-    );
+    let expected = ["srv__do"];
+    assert_eq!(tools.called(), expected, "the approval is requested once");
     assert_eq!(disk.record().state, RunState::Waiting);
 }
 

@@ -113,10 +113,8 @@ async fn a_guarded_call_without_a_result_stops_later_calls() {
     let (_, report) = ask(&agent_with(&model, &tools, options), "go").await;
     assert!(tools.called().is_empty());
     let failures = failures(&report);
-    assert_eq!(
-        failures,
-        [Some(ToolFailure::InvalidInput), Some(ToolFailure::Skipped)]
-    );
+    let expected = [Some(ToolFailure::InvalidInput), Some(ToolFailure::Skipped)];
+    assert_eq!(failures, expected);
 }
 
 /// Words and a call that the model then takes back.

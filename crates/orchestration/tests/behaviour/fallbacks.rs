@@ -34,10 +34,8 @@ async fn a_fallback_model_continues_after_a_failure_without_output() {
     let (events, report) = ask(&agent, "go").await;
     assert_eq!(report.answer, "From the second.");
     assert_eq!(&*report.model.name, "second");
-    assert_eq!(
-        report.steps, 2,
-        "the failed call brought nothing and does not count"
-    );
+    let reason = "the failed call brought nothing and does not count";
+    assert_eq!(report.steps, 2, "{reason}");
     assert_eq!(tools.called().len(), 1, "no call is repeated");
     assert_eq!(
         second.request(0).messages.len(),
@@ -57,10 +55,8 @@ async fn no_call_is_repeated_after_visible_output() {
     let second = second([]);
     let agent = Agent::new(first).with_fallback(second.clone());
     let (events, report) = ask(&agent, "go").await;
-    assert_eq!(
-        (report.outcome, report.answer.as_str()),
-        (Outcome::Failed, "Half an ans")
-    );
+    let expected = (Outcome::Failed, "Half an ans");
+    assert_eq!((report.outcome, report.answer.as_str()), expected);
     assert_eq!(streamed(&events), "Half an ans");
     assert_eq!(second.asked(), 0);
     assert_eq!(report.finish_reason, Some(FinishReason::Interrupted));
@@ -132,10 +128,8 @@ async fn the_delay_before_another_attempt_is_emitted_at_its_start() {
             break (delay_ms, reason);
         }
     };
-    assert_eq!(
-        shown,
-        (30_000, "test: the answer was interrupted".to_owned())
-    );
+    let expected = (30_000, "test: the answer was interrupted".to_owned());
+    assert_eq!(shown, expected);
     events.cancel_handle().cancel_run();
     let last = events.map(|event| event.kind).collect::<Vec<_>>().await;
     let Some(RunEventKind::RunFinished { report }) = last.last() else {

@@ -126,10 +126,8 @@ async fn calls_beyond_the_limit_per_answer_are_refused() {
     )
     .await;
     assert_eq!(tools.called().len(), 2);
-    assert_eq!(
-        report.tool_calls[2].failure,
-        Some(ToolFailure::LimitReached)
-    );
+    let expected = Some(ToolFailure::LimitReached);
+    assert_eq!(report.tool_calls[2].failure, expected);
     assert_eq!(report.outcome, Outcome::Completed);
 }
 
@@ -178,10 +176,8 @@ async fn runs_of_one_user_reach_a_limit_per_minute_together() {
     let (_, first) = ask(&agent, "go").await;
     let (_, second) = ask(&agent, "go").await;
     assert_eq!(first.tool_calls[1].failure, None);
-    assert_eq!(
-        second.tool_calls[0].failure,
-        Some(ToolFailure::LimitReached)
-    );
+    let expected = Some(ToolFailure::LimitReached);
+    assert_eq!(second.tool_calls[0].failure, expected);
     let another = Principal {
         user: "another".to_owned(),
         ..Principal::default()

@@ -186,10 +186,8 @@ async fn questions_of_concurrent_calls_are_answered_in_any_order() {
         .answer_question(&id, &first, ElicitationAnswer::Cancel)
         .unwrap();
     let events = rest(run, events).await;
-    assert_eq!(
-        actions(&events),
-        [QuestionAction::Accept, QuestionAction::Cancel]
-    );
+    let expected = [QuestionAction::Accept, QuestionAction::Cancel];
+    assert_eq!(actions(&events), expected);
     assert_eq!(result(&events, "a"), json!({"action": "cancel"}));
 }
 

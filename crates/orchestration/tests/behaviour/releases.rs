@@ -129,10 +129,8 @@ async fn a_dropped_run_can_be_resumed() {
         kept.event.kind,
         RunEventKind::RunStarted { resumed: true, .. }
     )));
-    assert_eq!(
-        roles(&disk).last(),
-        Some(&said(Role::Assistant, "So be it."))
-    );
+    let last = said(Role::Assistant, "So be it.");
+    assert_eq!(roles(&disk).last(), Some(&last));
 }
 
 #[tokio::test]
@@ -151,11 +149,8 @@ async fn a_waiting_run_can_be_acquired_by_any_process() {
     let last = &shown.last().unwrap().event.kind;
     assert!(matches!(last, RunEventKind::RunParked { .. }));
     assert_eq!(disk.record().state, RunState::Waiting);
-    assert_eq!(
-        roles(&disk),
-        [said(Role::User, "go")],
-        "no call is without its result"
-    );
+    let expected = [said(Role::User, "go")];
+    assert_eq!(roles(&disk), expected, "no call is without its result");
 
     let second = durable_runs(&disk.process(None));
     let id = disk.record().id;

@@ -205,10 +205,8 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
         events.push(event);
     }
     let (calls, counted) = recorded(&events);
-    assert_eq!(
-        (calls[0].purpose, calls[0].end),
-        (ModelCallPurpose::Summary, ModelCallResult::Cancelled)
-    );
+    let expected = (ModelCallPurpose::Summary, ModelCallResult::Cancelled);
+    assert_eq!((calls[0].purpose, calls[0].end), expected);
     assert_eq!(counted.models[0].requests.cancelled, 1);
 }
 
@@ -276,11 +274,8 @@ async fn of_many_tools_the_model_gets_the_found_ones() {
     assert_eq!(offered(&model, 0), ["search_tools"]);
     assert!(results(&model, 1)[0].contains("srv__refund"));
     assert_eq!(offered(&model, 1), ["search_tools", "srv__refund"]);
-    assert_eq!(
-        tools.called(),
-        ["srv__refund"],
-        "the search itself asks no host"
-    );
+    let expected = ["srv__refund"];
+    assert_eq!(tools.called(), expected, "the search itself asks no host");
     assert!(report.tool_calls.iter().all(|call| !call.is_error));
 }
 
@@ -296,10 +291,8 @@ async fn a_call_of_an_unoffered_tool_runs_if_its_input_is_valid() {
     let tools = many();
     let (_, report) = ask(&agent_with(&model, &tools, searching()), "go").await;
     assert_eq!(tools.called(), ["srv__weather"]);
-    assert_eq!(
-        report.tool_calls[1].failure,
-        Some(ToolFailure::InvalidInput)
-    );
+    let expected = Some(ToolFailure::InvalidInput);
+    assert_eq!(report.tool_calls[1].failure, expected);
     assert_eq!(offered(&model, 1), ["search_tools", "srv__weather"]);
 }
 
@@ -384,11 +377,8 @@ async fn a_recipe_provides_prompt_tools_descriptions_and_examples() {
         .with_tools(tools.clone())
         .with_recipe(recipe());
     let (_, report) = ask(&agent, "Pay order 2 back.").await;
-    assert_eq!(
-        tools.called(),
-        ["srv__refund"],
-        "the list does not select tools"
-    );
+    let expected = ["srv__refund"];
+    assert_eq!(tools.called(), expected, "the list does not select tools");
     assert_eq!(report.tool_calls[1].failure, Some(ToolFailure::UnknownTool));
     let request = model.request(0);
     assert_eq!(offered(&model, 0), ["srv__refund", "srv__weather"]);

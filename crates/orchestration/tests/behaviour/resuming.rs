@@ -68,10 +68,8 @@ async fn a_call_of_a_removed_tool_can_be_denied() {
     assert_grammar(&events);
     assert_whole(run.messages());
     assert_eq!(run.outcome(), Some(Outcome::Completed));
-    assert_eq!(
-        failures(&run.build_report().unwrap()),
-        [Some(ToolFailure::Denied)]
-    );
+    let expected = [Some(ToolFailure::Denied)];
+    assert_eq!(failures(&run.build_report().unwrap()), expected);
     assert!(results(&model, 0)[0].contains("it is gone"));
 }
 
@@ -210,10 +208,8 @@ async fn a_guarded_call_with_an_invalid_input_stops_later_calls() {
     tools.define(other);
     let model = Scripted::new([Answer::Says("ok")]);
     let (_, run) = goes_on(&shelf, &model, &tools, &Person::who_says([])).await;
-    assert_eq!(
-        failures(&run.build_report().unwrap()),
-        [Some(ToolFailure::InvalidInput), Some(ToolFailure::Skipped)]
-    );
+    let expected = [Some(ToolFailure::InvalidInput), Some(ToolFailure::Skipped)];
+    assert_eq!(failures(&run.build_report().unwrap()), expected);
     assert!(tools.called().is_empty());
 }
 
@@ -243,10 +239,8 @@ async fn a_call_whose_intent_cannot_be_stored_does_not_start() {
     assert_grammar(&events);
     assert_whole(run.messages());
     assert_eq!(tools.called(), ["srv__look", "srv__again"]);
-    assert_eq!(
-        failures(&run.build_report().unwrap()),
-        [Some(ToolFailure::NotStored), None, None]
-    );
+    let expected = [Some(ToolFailure::NotStored), None, None];
+    assert_eq!(failures(&run.build_report().unwrap()), expected);
     assert!(results(&model, 1)[0].contains("could not be stored"));
     let started = has(
         &events,

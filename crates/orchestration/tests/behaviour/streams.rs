@@ -211,10 +211,8 @@ async fn an_endless_answer_without_output_can_be_stopped() {
     options.limits.max_answer_bytes = None;
     options.limits.max_wall_time = Some(Duration::from_millis(20));
     let agent = Agent::new(model()).with_options(options.clone());
-    assert_eq!(
-        agent.ask("go").run_to_end().await.outcome(),
-        Some(Outcome::Limited)
-    );
+    let expected = Some(Outcome::Limited);
+    assert_eq!(agent.ask("go").run_to_end().await.outcome(), expected);
 
     options.limits.max_wall_time = None;
     let run = Agent::new(model()).with_options(options).ask("go");

@@ -150,10 +150,8 @@ async fn each_call_has_its_own_deadline() {
     let (events, report) = ask(&agent_with(&model, &Arc::new(tools), options), "go").await;
     let call = &report.tool_calls[0];
     // A call with an unknown effect is not repeated.
-    assert_eq!(
-        (call.failure, call.attempts),
-        (Some(ToolFailure::Timeout), 1)
-    );
+    let expected = (Some(ToolFailure::Timeout), 1);
+    assert_eq!((call.failure, call.attempts), expected);
     let ended: Vec<_> = picked(&events, |kind| match kind {
         RunEventKind::ToolFinished { id, .. } => Some(id.as_str()),
         _ => None,
@@ -422,10 +420,8 @@ async fn a_failed_result_and_a_failed_call_are_both_errors() {
     ]);
     let (_, report) = ask(&Agent::new(model.clone()).with_tools(Arc::new(tools)), "go").await;
     let failures = failures(&report);
-    assert_eq!(
-        failures,
-        [Some(ToolFailure::ToolError), Some(ToolFailure::Unavailable)]
-    );
+    let expected = [Some(ToolFailure::ToolError), Some(ToolFailure::Unavailable)];
+    assert_eq!(failures, expected);
     let request = model.request(1);
     assert!(
         request.messages[2]

@@ -187,14 +187,10 @@ fn failures_have_an_error_type() {
     let (_, chat) = captured.span("chat flash");
     assert_eq!(chat["error.type"], "rate_limited");
     assert_eq!(chat["http.response.status_code"], "429");
-    assert_eq!(
-        captured.span("execute_tool late").1["error.type"],
-        "timeout"
-    );
-    assert_eq!(
-        captured.span("execute_tool bad").1["error.type"],
-        "tool_error"
-    );
+    let expected = "timeout";
+    assert_eq!(captured.span("execute_tool late").1["error.type"], expected);
+    let expected = "tool_error";
+    assert_eq!(captured.span("execute_tool bad").1["error.type"], expected);
     assert!(!format!("{captured:?}").contains("abc"));
 }
 

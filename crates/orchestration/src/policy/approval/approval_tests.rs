@@ -296,10 +296,8 @@ fn rules_are_deserialized_and_unknown_keys_are_errors() {
     }))
     .unwrap();
     assert_eq!(approvals.expire_after, Some(Duration::from_secs(90)));
-    assert_eq!(
-        approvals.rules[0],
-        ApprovalRule::deny_all_calls("not today").with_server("prod")
-    );
+    let expected = ApprovalRule::deny_all_calls("not today").with_server("prod");
+    assert_eq!(approvals.rules[0], expected);
     assert_eq!(approvals.rules[2].tool.len(), 2);
     let stored = serde_json::to_value(&approvals).unwrap();
     assert_eq!(stored["expire_after"], json!(90));
@@ -326,10 +324,8 @@ fn the_fingerprint_equals_that_of_the_mcp_host() {
     let mut tool = tool("s", "read");
     tool.annotations.read_only = Some(true);
     let one = tool_fingerprint(&tool);
-    assert_eq!(
-        one,
-        "774d78d94bafff04bde600b092b54c3ef015da05e53e5fee7a75c5186e77dab7"
-    );
+    let expected = "774d78d94bafff04bde600b092b54c3ef015da05e53e5fee7a75c5186e77dab7";
+    assert_eq!(one, expected);
     tool.name = "another_alias".to_owned();
     assert_eq!(tool_fingerprint(&tool), one, "the alias does not count");
     tool.input_schema = json!({"properties": {"id": {"type": "string"}}, "type": "object"});
@@ -505,10 +501,8 @@ fn a_call_that_requires_approval_runs_only_if_a_person_approved() {
         assert_eq!(fresh(&approvals, &writing), ASK);
         assert_eq!(fresh(&approvals, &reading), ApprovalVerdict::Run);
         let approved = remembered(&writes, &allow(ApprovalScope::Session));
-        assert_eq!(
-            verdict(&approvals, &writing, &approved),
-            ApprovalVerdict::Run
-        );
+        let expected = ApprovalVerdict::Run;
+        assert_eq!(verdict(&approvals, &writing, &approved), expected);
         approvals.approved_in_advance = true;
         assert_eq!(fresh(&approvals, &writing), ApprovalVerdict::Run);
     }

@@ -193,10 +193,8 @@ fn short_values_are_not_redacted_and_schemes_are_ignored() {
         .with_template("branch", template(&json!("main")))
         .with_template("authorization", template(&json!("Bearer abc1")))
         .with_template("pin_key", template(&json!("123")));
-    assert_eq!(
-        context.redact_text("main: token abc1 of 123"),
-        "main: token [redacted] of 123"
-    );
+    let expected = "main: token [redacted] of 123";
+    assert_eq!(context.redact_text("main: token abc1 of 123"), expected);
 }
 
 proptest! {
@@ -324,10 +322,8 @@ fn a_reserved_argument_is_hidden_and_required() {
         json!({"properties": {"databaseContext": {}, "a": {}}, "required": ["databaseContext"]});
     let context = ContextInjection::new().with_hidden_argument("databaseContext");
     let required = tool(schema.clone());
-    assert_eq!(
-        context.hide_arguments(&required).input_schema,
-        json!({"properties": {"a": {}}})
-    );
+    let expected = json!({"properties": {"a": {}}});
+    assert_eq!(context.hide_arguments(&required).input_schema, expected);
     let missing = context
         .inject_values(&required, JsonObject::new())
         .unwrap_err();
@@ -342,10 +338,8 @@ fn a_reserved_argument_is_hidden_and_required() {
         .with_template("databaseContext", template(&json!({"conversationId": "c"})))
         .with_allowed_servers(["graph".to_owned()]);
     let other = of_server("other", schema.clone());
-    assert_eq!(
-        context.hide_arguments(&other).input_schema,
-        json!({"properties": {"a": {}}})
-    );
+    let expected = json!({"properties": {"a": {}}});
+    assert_eq!(context.hide_arguments(&other).input_schema, expected);
     context
         .inject_values(&other, JsonObject::new())
         .unwrap_err();

@@ -90,10 +90,8 @@ async fn tools_are_in_the_order_of_hosts_and_calls_reach_their_host() {
         .with_host(Fake::of("a", &["two", "one"]))
         .with_host(Fake::of("b", &["three", "one"]))
         .with_host(Fake::of("", &["one"]));
-    assert_eq!(
-        names(&set).await,
-        ["two", "one", "three", "b__one", "host3__one"]
-    );
+    let expected = ["two", "one", "three", "b__one", "host3__one"];
+    assert_eq!(names(&set).await, expected);
     assert_eq!(call(&set, "one").await.unwrap(), "one of a");
     assert_eq!(call(&set, "b__one").await.unwrap(), "one of b");
     assert_eq!(call(&set, "host3__one").await.unwrap(), "one of ");

@@ -105,10 +105,8 @@ async fn a_result_is_text_and_structured_content() {
 async fn errors_and_invalid_input_are_error_results() {
     let tools = FunctionTools::new().with_function(order());
     let refused = ask(&tools, "order", json!({"item": "tea", "count": 0})).await;
-    assert_eq!(
-        (words(&refused).as_str(), refused.is_error),
-        ("no tea at all?", true)
-    );
+    let expected = ("no tea at all?", true);
+    assert_eq!((words(&refused).as_str(), refused.is_error), expected);
     let unreadable = ask(&tools, "order", json!({"count": 2})).await;
     assert_eq!(words(&unreadable), "invalid input: missing field `item`");
     assert!(unreadable.is_error && unreadable.structured.is_none());
@@ -127,20 +125,16 @@ async fn results_of_any_type_and_functions_without_arguments_work() {
         .with_handler("not_json", "", |(): ()| async {
             Ok::<_, String>(HashMap::from([((1, 2), 3)]))
         });
-    assert_eq!(
-        words(&ask(&tools, "text", json!({})).await),
-        "plain \"text\""
-    );
+    let expected = "plain \"text\"";
+    assert_eq!(words(&ask(&tools, "text", json!({})).await), expected);
     let nothing = ask(&tools, "nothing", json!({"a": 1})).await;
     assert_eq!(
         (words(&nothing).as_str(), &nothing.structured),
         ("null", &None)
     );
     let list = ask(&tools, "list", json!({})).await;
-    assert_eq!(
-        (words(&list).as_str(), list.structured),
-        ("[1,2]", Some(json!([1, 2])))
-    );
+    let expected = ("[1,2]", Some(json!([1, 2])));
+    assert_eq!((words(&list).as_str(), list.structured), expected);
     let not_json = ask(&tools, "not_json", json!({})).await;
     assert!(not_json.is_error && words(&not_json).contains("cannot be serialized as JSON"));
     let schemas: Vec<_> = tools
@@ -241,10 +235,8 @@ async fn a_raw_function_gets_the_whole_call() {
     assert_eq!(words(&output), "[image image/png]");
     assert_eq!(*told.lock().unwrap(), [Some("key".to_owned())]);
     let failed = ask(&tools, "draw", json!({"fail": true})).await;
-    assert_eq!(
-        (words(&failed).as_str(), failed.is_error),
-        ("no pencil", true)
-    );
+    let expected = ("no pencil", true);
+    assert_eq!((words(&failed).as_str(), failed.is_error), expected);
 }
 
 #[tokio::test]

@@ -126,16 +126,12 @@ fn the_index_follows_the_catalog_and_corrects_typing_errors() {
         names(&index.search_tools("chnaged flies", 1, None)),
         ["git__status"]
     );
-    assert_eq!(
-        names(&index.search_tools("remvoe", 1, None)),
-        ["crm__delete_customer"]
-    );
+    let expected = ["crm__delete_customer"];
+    assert_eq!(names(&index.search_tools("remvoe", 1, None)), expected);
     tools[3] = tool("git__status", "Counts otters.");
     assert!(index.set_catalog(&tools));
-    assert_eq!(
-        names(&index.search_tools("otters", 4, None)),
-        ["git__status"]
-    );
+    let expected = ["git__status"];
+    assert_eq!(names(&index.search_tools("otters", 4, None)), expected);
     assert!(index.search_tools("changed files", 4, None).is_empty());
 }
 
@@ -219,10 +215,8 @@ fn a_host_may_have_a_tool_named_like_the_search() {
     selection.select_tools(&small(), &index);
     index.set_catalog(&tools);
     selection.offer_tool("search_tools");
-    assert_eq!(
-        names(&selection.select_tools(&small(), &index)),
-        ["search_tools"]
-    );
+    let expected = ["search_tools"];
+    assert_eq!(names(&selection.select_tools(&small(), &index)), expected);
 }
 
 #[test]
