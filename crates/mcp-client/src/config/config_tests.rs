@@ -418,10 +418,8 @@ fn debug_text_and_description_show_no_secrets() {
         .iter()
         .map(|s| s.transport.describe_transport())
         .collect();
-    assert_eq!(
-        described,
-        ["stdio: x --token …", "streamable-http: https://h/mcp"]
-    );
+    let expected = ["stdio: x --token …", "streamable-http: https://h/mcp"];
+    assert_eq!(described, expected);
 }
 
 #[test]
@@ -464,10 +462,8 @@ fn what_a_server_may_ask_is_said_per_server() {
     let folder = root_from_path(std::path::Path::new("/srv/data"));
     assert_eq!(configs[0].roots, folder.map(|folder| vec![folder]));
     assert_eq!(configs[0].log_level, LogLevel::Warning);
-    assert_eq!(
-        configs[1].sampling,
-        Some(SamplingLimits { calls: 3, ..usual })
-    );
+    let expected = Some(SamplingLimits { calls: 3, ..usual });
+    assert_eq!(configs[1].sampling, expected);
     assert_eq!((configs[2].sampling, &configs[2].roots), (None, &None));
 
     for (wrong, named) in [
@@ -494,10 +490,8 @@ fn secrets_of_headers_and_urls_are_hidden() {
         headers.push(("Authorization".into(), "Bearer tok-12345678".into()));
     }
     let text = "got tok-12345678, long-password and query-secret on 8080";
-    assert_eq!(
-        http.server_redactor().redact_known(text),
-        "got [redacted], [redacted] and [redacted] on 8080"
-    );
+    let expected = "got [redacted], [redacted] and [redacted] on 8080";
+    assert_eq!(http.server_redactor().redact_known(text), expected);
 }
 
 #[test]

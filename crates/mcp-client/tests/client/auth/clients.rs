@@ -95,10 +95,8 @@ async fn a_client_that_logs_itself_in_asks_nobody() {
 
     config.authorization.client_secret = Some("wrong-secret".into());
     let error = login(&config, &unattended()).await.unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "the token request was refused: invalid_client (because[31m)"
-    );
+    let expected = "the token request was refused: invalid_client (because[31m)";
+    assert_eq!(error, expected);
 }
 
 #[tokio::test]

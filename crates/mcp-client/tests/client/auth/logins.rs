@@ -58,10 +58,8 @@ async fn a_server_that_needs_a_login_says_so_and_works_after_it() {
     let (config, options) = (server(&world), unattended());
     let host = host(&config, &options).await;
     assert_eq!(status(&host).state, ServerState::Blocked);
-    assert_eq!(
-        reason(&host),
-        "login required: run `switchboard servers login s`"
-    );
+    let expected = "login required: run `switchboard servers login s`";
+    assert_eq!(reason(&host), expected);
     assert_eq!(world.count("POST /register"), 0);
 
     login(&config, &options).await.unwrap();
@@ -187,10 +185,8 @@ async fn a_person_who_declines_is_understood() {
     let world = World::new().await;
     world.manners().denies = Some("access_denied");
     let error = login(&server(&world), &unattended()).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the login request was refused: access_denied"
-    );
+    let expected = "the login request was refused: access_denied";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[tokio::test]

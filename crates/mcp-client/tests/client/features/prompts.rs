@@ -50,10 +50,8 @@ async fn prompts_are_listed_and_filled_in() {
             ]
         );
         let refused = soon(stage.host.render_prompt("s", "greet", &BTreeMap::new())).await;
-        assert_eq!(
-            refused.unwrap_err().to_string(),
-            "server `s` refused `prompts/get`: `name` is missing (code -32602)"
-        );
+        let expected = "server `s` refused `prompts/get`: `name` is missing (code -32602)";
+        assert_eq!(refused.unwrap_err().to_string(), expected);
         soon(stage.host.close()).await;
     }
 }

@@ -43,10 +43,8 @@ async fn a_task_that_fails_is_an_error_as_the_call_would_be() {
     for stage in both(NEWER).await {
         let error = call(&stage.host, "fail", json!({})).await.unwrap_err();
         assert!(error.did_not_run());
-        assert_eq!(
-            error.to_string(),
-            "server `s` refused `fail`: no paper for [redacted] (code -32001)"
-        );
+        let expected = "server `s` refused `fail`: no paper for [redacted] (code -32001)";
+        assert_eq!(error.to_string(), expected);
         let lost = call(&stage.host, "lost", json!({})).await.unwrap_err();
         let ToolCallError::Broken { reason, .. } = &lost else {
             panic!("{lost}");

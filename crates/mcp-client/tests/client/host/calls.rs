@@ -29,10 +29,8 @@ async fn input_goes_in_and_content_data_and_failure_come_out() {
         assert_eq!(all_text(&failed), "no such customer");
 
         let refused = call(&host, "s__refuse", json!({})).await.unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            "server `s` refused `refuse`: `id` is missing (code -32602)"
-        );
+        let expected = "server `s` refused `refuse`: `id` is missing (code -32602)";
+        assert_eq!(refused.to_string(), expected);
         assert!(refused.did_not_run());
     }
 }
@@ -71,10 +69,8 @@ async fn a_tool_or_server_that_is_not_there_is_named_with_what_is() {
     config.allowed_tools = Some(vec!["echo".to_owned()]);
     let host = host([config, program("dead", "dead")]).await;
     let error = call(&host, "s__ecko", json!({})).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "unknown tool `s__ecko`. Available: s__echo"
-    );
+    let expected = "unknown tool `s__ecko`. Available: s__echo";
+    assert_eq!(error.to_string(), expected);
 
     // Not "no such tool": it may well be one of this server.
     let error = call(&host, "dead__anything", json!({})).await.unwrap_err();
@@ -160,10 +156,8 @@ async fn a_call_that_takes_too_long_is_cancelled() {
     config.call_timeout = Some(Duration::from_millis(200));
     let host = host([config]).await;
     let error = call(&host, "s__endless", json!({})).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "`endless` of server `s` did not respond within 200ms"
-    );
+    let expected = "`endless` of server `s` did not respond within 200ms";
+    assert_eq!(error.to_string(), expected);
     assert!(!error.did_not_run());
 
     // A call may bring a deadline of its own.
@@ -266,8 +260,6 @@ async fn a_sequential_server_gets_one_call_at_a_time() {
 async fn a_server_that_asks_the_person_is_declined() {
     let host = host([program("s", "asks back")]).await;
     assert_ready(&host, "s");
-    assert_eq!(
-        text(&host, "s__work").await,
-        r#"{"name":{"action":"decline"}}"#
-    );
+    let expected = r#"{"name":{"action":"decline"}}"#;
+    assert_eq!(text(&host, "s__work").await, expected);
 }

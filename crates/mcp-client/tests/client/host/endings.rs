@@ -93,10 +93,8 @@ async fn a_server_leaves_when_its_input_ends() {
         assert_eq!((status.state, status.pid), (ServerState::Stopped, None));
     }
     let error = call(&host, "old__echo", json!({})).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "server `old` is not available: the server was stopped"
-    );
+    let expected = "server `old` is not available: the server was stopped";
+    assert_eq!(error.to_string(), expected);
     assert!(host.list_tools().await.tools.is_empty());
     // Twice is no error.
     soon(host.close()).await;

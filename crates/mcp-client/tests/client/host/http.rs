@@ -269,10 +269,8 @@ async fn configured_headers_are_sent_and_a_server_that_wants_them_is_said_to() {
     assert_eq!(text(&host, "knows__echo").await, "{}");
     let advice = "authorization required (Bearer realm=\"crm\"): set `authorization` or `headers` \
                   in the server's configuration";
-    assert_eq!(
-        problems(&host).await,
-        [format!("wrong: {advice}"), format!("without: {advice}")]
-    );
+    let expected = [format!("wrong: {advice}"), format!("without: {advice}")];
+    assert_eq!(problems(&host).await, expected);
     let everything = format!("{host:?}");
     assert!(!everything.contains("tok-"), "{everything}");
 }

@@ -9,10 +9,8 @@ use crate::host::stage::*;
 async fn all_pages_are_listed_and_one_bad_tool_is_left_out_alone() {
     let host = host([program("s", "lists pages")]).await;
     assert_ready(&host, "s");
-    assert_eq!(
-        tool_names(&host).await,
-        ["s__a", "s__b", "s__c", "s__d", "s__e"]
-    );
+    let expected = ["s__a", "s__b", "s__c", "s__d", "s__e"];
+    assert_eq!(tool_names(&host).await, expected);
     let problem = "the inputSchema of tool `bad` is not a JSON object (skipped)";
     assert_eq!(problems(&host).await, [format!("s: {problem}")]);
     assert_eq!(status(&host, "s").warnings, [problem]);
@@ -35,10 +33,8 @@ async fn a_list_without_end_is_ended() {
 async fn what_came_of_a_list_that_breaks_off_is_used() {
     let host = host([program("s", "breaks off its list")]).await;
     assert_eq!(tool_names(&host).await, ["s__work"]);
-    assert_eq!(
-        problems(&host).await,
-        ["s: the list of tools is incomplete: unknown cursor (code -32602)"]
-    );
+    let expected = ["s: the list of tools is incomplete: unknown cursor (code -32602)"];
+    assert_eq!(problems(&host).await, expected);
     assert_eq!(text(&host, "s__work").await, "did \"work\"");
 }
 
@@ -50,10 +46,8 @@ async fn a_list_that_fails_hides_no_other_server() {
     ])
     .await;
     assert!(tool_names(&host).await.contains(&"good__echo".to_owned()));
-    assert_eq!(
-        problems(&host).await,
-        ["bad: listing the tools failed: table `tools` is locked (code -32603)"]
-    );
+    let expected = ["bad: listing the tools failed: table `tools` is locked (code -32603)"];
+    assert_eq!(problems(&host).await, expected);
 }
 
 #[tokio::test]

@@ -19,10 +19,8 @@ async fn configured_secrets_reach_no_status_error_or_debug_text() {
     let status = status(&host, "s");
     assert_eq!(status.stderr_tail, ["connecting with [redacted]"]);
     let error = call(&host, "s__work", json!({})).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "server `s` refused `work`: [redacted] is not accepted (code -32603)"
-    );
+    let expected = "server `s` refused `work`: [redacted] is not accepted (code -32603)";
+    assert_eq!(error.to_string(), expected);
     let everything = format!(
         "{host:?} {error:?} {status:?} {:?}",
         host.list_tools().await
@@ -40,14 +38,10 @@ async fn secrets_of_arguments_and_addresses_are_not_shown_either() {
     by_path.secrets.push("5f0c1a77d2".into());
     let shown = format!("{config:?} {by_path:?}");
     let host = host([config, by_path]).await;
-    assert_eq!(
-        status(&host, "s").stderr_tail,
-        ["connecting with none", "asked for [redacted]"]
-    );
-    assert_eq!(
-        status(&host, "by_path").transport,
-        "streamable-http: http://127.0.0.1:1/s/[redacted]/mcp"
-    );
+    let expected = ["connecting with none", "asked for [redacted]"];
+    assert_eq!(status(&host, "s").stderr_tail, expected);
+    let expected = "streamable-http: http://127.0.0.1:1/s/[redacted]/mcp";
+    assert_eq!(status(&host, "by_path").transport, expected);
     assert!(status(&host, "s").transport.contains("ARGUMENT=[redacted]"));
     let everything = format!("{shown} {host:?} {:?}", host.list_tools().await);
     for secret in ["plain-but-secret", "5f0c1a77d2"] {

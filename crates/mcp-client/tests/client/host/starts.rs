@@ -23,26 +23,19 @@ async fn servers_of_either_era_are_ready_with_their_newest_version() {
         config.protocol_version = configured.map(str::to_owned);
         let host = host([config]).await;
         let status = status(&host, "s");
-        assert_eq!(
-            status.state,
-            ServerState::Ready,
-            "{kind} {configured:?} {status:#?}"
-        );
+        let expected = ServerState::Ready;
+        assert_eq!(status.state, expected, "{kind} {configured:?} {status:#?}");
         assert_eq!(status.protocol_version.as_deref(), Some(spoken), "{kind}");
         let info = status.server_info.unwrap();
-        assert_eq!(
-            (info.name.as_str(), info.version.as_str()),
-            ("good", "1.2.3")
-        );
+        let expected = ("good", "1.2.3");
+        assert_eq!((info.name.as_str(), info.version.as_str()), expected);
         assert_eq!(status.instructions.as_deref(), Some("Be good."));
         assert_eq!(status.tools, tool_names(&host).await.len());
         assert!(status.tools > 5);
         assert_eq!(text(&host, "s__echo").await, "{}");
         host.close().await;
-        assert_eq!(
-            crate::host::stage::status(&host, "s").state,
-            ServerState::Stopped
-        );
+        let expected = ServerState::Stopped;
+        assert_eq!(crate::host::stage::status(&host, "s").state, expected);
     }
 }
 
@@ -71,11 +64,8 @@ async fn servers_that_are_surprised_by_discovery_are_ready_all_the_same() {
         let host = host([config]).await;
         let status = status(&host, "s");
         assert_eq!(status.state, ServerState::Ready, "{kind}: {status:#?}");
-        assert_eq!(
-            status.protocol_version.as_deref(),
-            Some("2025-11-25"),
-            "{kind}"
-        );
+        let expected = Some("2025-11-25");
+        assert_eq!(status.protocol_version.as_deref(), expected, "{kind}");
         assert_eq!(text(&host, "s__work").await, "did \"work\"", "{kind}");
     }
 }

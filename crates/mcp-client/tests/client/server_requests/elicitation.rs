@@ -42,10 +42,8 @@ async fn refusals_reach_the_server_and_nobody_is_a_refusal() {
         let user = User::with_answers([ElicitationAnswer::Decline, ElicitationAnswer::Cancel]);
         let host = support.host(user.handlers()).await;
         assert_eq!(call(&host, "form").await.unwrap(), declined());
-        assert_eq!(
-            call(&host, "visit").await.unwrap(),
-            json!({"action": "cancel"})
-        );
+        let expected = json!({"action": "cancel"});
+        assert_eq!(call(&host, "visit").await.unwrap(), expected);
         soon(host.close()).await;
 
         let host = support.host(ClientHandlers::default()).await;
@@ -61,14 +59,10 @@ async fn a_person_is_sent_to_an_address_only_after_they_agreed() {
     with_each(every_variant().await, |support| async move {
         let user = User::with_answers([accept(json!({"ignored": true}))]);
         let host = support.host(user.handlers()).await;
-        assert_eq!(
-            call(&host, "offered").await.unwrap(),
-            json!({"elicitation": {"form": {}, "url": {}}})
-        );
-        assert_eq!(
-            call(&host, "visit").await.unwrap(),
-            json!({"action": "accept"})
-        );
+        let expected = json!({"elicitation": {"form": {}, "url": {}}});
+        assert_eq!(call(&host, "offered").await.unwrap(), expected);
+        let expected = json!({"action": "accept"});
+        assert_eq!(call(&host, "visit").await.unwrap(), expected);
         let asked = user.elicitations.lock().unwrap().clone();
         let id = "matter-1".to_owned();
         let url = "https://example.org/login".to_owned();
@@ -95,10 +89,8 @@ async fn a_call_that_needs_a_visit_is_made_again_after_it() {
             panic!("{error:?}");
         };
         assert_eq!(code, -32042);
-        assert_eq!(
-            message,
-            "log in first (no user is available to open the URL)"
-        );
+        let expected = "log in first (no user is available to open the URL)";
+        assert_eq!(message, expected);
         soon(host.close()).await;
     })
     .await;
@@ -200,10 +192,8 @@ async fn nobody_is_asked_outside_a_call() {
     with_each(eager().await, |support| async move {
         let user = User::with_answers([accept(json!({"name": "Ada"}))]);
         let host = support.host(user.handlers()).await;
-        assert_eq!(
-            call(&host, "last_answer").await.unwrap(),
-            json!({"action": "cancel"})
-        );
+        let expected = json!({"action": "cancel"});
+        assert_eq!(call(&host, "last_answer").await.unwrap(), expected);
         assert!(user.elicitations.lock().unwrap().is_empty());
         soon(host.close()).await;
     })

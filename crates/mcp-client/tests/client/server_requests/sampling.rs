@@ -82,10 +82,8 @@ async fn a_server_that_may_ask_gets_answers_within_its_limits() {
         });
         let model = Arc::new(Model::default());
         let host = support.host(handlers(&model)).await;
-        assert_eq!(
-            call(&host, "offered").await.unwrap(),
-            json!({"sampling": {"tools": {}}})
-        );
+        let expected = json!({"sampling": {"tools": {}}});
+        assert_eq!(call(&host, "offered").await.unwrap(), expected);
         assert_eq!(
             sample(&host).await.unwrap(),
             json!({

@@ -100,10 +100,8 @@ async fn a_server_is_ready_only_when_its_questions_can_reach_us() {
     let host = McpHost::start(vec![ServerConfig::http("s", url)], options).unwrap();
     soon(host.wait_for_startup()).await;
     let output = soon(host.call_tool(tool("ask"))).await.unwrap();
-    assert_eq!(
-        output.content[0].as_text(),
-        r#"{"action":"accept","content":{"name":"Ada"}}"#
-    );
+    let expected = r#"{"action":"accept","content":{"name":"Ada"}}"#;
+    assert_eq!(output.content[0].as_text(), expected);
     soon(host.close()).await;
     serving.abort();
 }
