@@ -174,8 +174,6 @@ fn a_selection_has_the_best_edges_with_both_ends() {
     assert_eq!((nodes.len(), edges.len()), (2, 1));
     let (nodes, edges) = findings.best_nodes_and_edges(10, 10);
     assert_eq!((nodes.len(), edges.len()), (3, 3));
-    assert_eq!(
-        findings.best_nodes_and_edges(1, 10),
-        (Vec::new(), Vec::new())
-    );
+    let expected = (Vec::new(), Vec::new());
+    assert_eq!(findings.best_nodes_and_edges(1, 10), expected);
 }

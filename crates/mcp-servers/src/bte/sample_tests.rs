@@ -138,14 +138,10 @@ fn names_are_found_by_category_and_organism() {
     };
     // The whole name comes before a part of a name.
     assert_eq!(curies("mpo", None, None), [MPO, "MONDO:0009694"]);
-    assert_eq!(
-        curies("MPO", Some("biolink:Disease"), None),
-        ["MONDO:0009694"]
-    );
-    assert_eq!(
-        curies("MPO", None, Some("NCBITaxon:10090")),
-        ["MONDO:0009694"]
-    );
+    let expected = ["MONDO:0009694"];
+    assert_eq!(curies("MPO", Some("biolink:Disease"), None), expected);
+    let expected = ["MONDO:0009694"];
+    assert_eq!(curies("MPO", None, Some("NCBITaxon:10090")), expected);
     assert!(curies("nothing of this name", None, None).is_empty());
     assert!(sample().find_names("MPO", Some("Toy"), None).is_err());
 }

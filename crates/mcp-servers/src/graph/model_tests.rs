@@ -58,10 +58,8 @@ fn different_statements_never_get_the_same_id() {
             "qualifiers": {"object_direction_qualifier": "increased"},
         },
     });
-    assert_eq!(
-        id(increased),
-        "infores:ctd|a|affects|b|object_direction_qualifier=increased"
-    );
+    let expected = "infores:ctd|a|affects|b|object_direction_qualifier=increased";
+    assert_eq!(id(increased), expected);
 }
 
 #[test]

@@ -38,14 +38,10 @@ fn the_shortest_paths_come_first_and_the_length_is_bounded() {
     let network = network(&graph);
     let found = network.find_paths(0, 3, 3, false, 10);
     assert!(found.complete);
-    assert_eq!(
-        found.paths,
-        [vec![0, 2, 3], vec![0, 4, 3], vec![0, 1, 2, 3]]
-    );
-    assert_eq!(
-        network.find_paths(0, 3, 2, false, 10).paths,
-        [vec![0, 2, 3], vec![0, 4, 3]]
-    );
+    let expected = [vec![0, 2, 3], vec![0, 4, 3], vec![0, 1, 2, 3]];
+    assert_eq!(found.paths, expected);
+    let expected = [vec![0, 2, 3], vec![0, 4, 3]];
+    assert_eq!(network.find_paths(0, 3, 2, false, 10).paths, expected);
     assert_eq!(network.find_paths(0, 3, 1, false, 10).paths.len(), 0);
 }
 
@@ -68,10 +64,8 @@ fn a_limit_that_omits_paths_makes_the_result_incomplete() {
 fn directed_paths_follow_the_edges_only() {
     let graph = graph(3, &[(0, 1), (2, 1), (0, 0)]);
     let network = network(&graph);
-    assert_eq!(
-        network.find_paths(0, 2, 4, false, 10).paths,
-        [vec![0, 1, 2]]
-    );
+    let expected = [vec![0, 1, 2]];
+    assert_eq!(network.find_paths(0, 2, 4, false, 10).paths, expected);
     assert_eq!(network.find_paths(0, 2, 4, true, 10).paths.len(), 0);
     assert_eq!(network.find_neighbours(0, 4, false), [(1, 1), (2, 2)]);
     assert_eq!(network.find_neighbours(0, 4, true), [(1, 1)]);

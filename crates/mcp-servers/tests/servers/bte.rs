@@ -189,10 +189,8 @@ async fn results_are_added_to_the_graph_of_the_conversation() {
     );
     let first = data(first);
     let again = data(call(&bte, "query_bte_getall", ask).await);
-    assert_eq!(
-        again["added"]["edges"],
-        json!({"added": 0, "updated": 0, "unchanged": 6})
-    );
+    let expected = json!({"added": 0, "updated": 0, "unchanged": 6});
+    assert_eq!(again["added"]["edges"], expected);
     let state = json!({"details": true, "databaseContext": context});
     let state = data(call(&graph, "get_graph_state", state).await);
     assert_eq!(state["edges"], first["edges"]);

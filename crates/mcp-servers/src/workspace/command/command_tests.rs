@@ -12,14 +12,10 @@ fn parse(entry: &str) -> Result<Command, String> {
 #[test]
 fn entries_are_split_into_words_without_a_shell() {
     assert_eq!(split_words("  a  b\tc ").unwrap(), ["a", "b", "c"]);
-    assert_eq!(
-        split_words("a 'b c' \"d 'e\" '' f'g'h").unwrap(),
-        ["a", "b c", "d 'e", "", "fgh"]
-    );
-    assert_eq!(
-        split_words("a; b && $(c) `d` > e").unwrap(),
-        ["a;", "b", "&&", "$(c)", "`d`", ">", "e"]
-    );
+    let expected = ["a", "b c", "d 'e", "", "fgh"];
+    assert_eq!(split_words("a 'b c' \"d 'e\" '' f'g'h").unwrap(), expected);
+    let expected = ["a;", "b", "&&", "$(c)", "`d`", ">", "e"];
+    assert_eq!(split_words("a; b && $(c) `d` > e").unwrap(), expected);
     assert_eq!(split_words("a 'b"), Err("has an unclosed quote"));
 }
 
@@ -30,10 +26,8 @@ fn the_purpose_is_told_or_guessed() {
     assert_eq!(purpose("cargo test"), CommandPurpose::Test);
     assert_eq!(purpose("cargo nextest run"), CommandPurpose::Test);
     assert_eq!(purpose("test: cargo check"), CommandPurpose::Test);
-    assert_eq!(
-        purpose("compile:cargo test --no-run"),
-        CommandPurpose::Compile
-    );
+    let expected = CommandPurpose::Compile;
+    assert_eq!(purpose("compile:cargo test --no-run"), expected);
 }
 
 #[test]

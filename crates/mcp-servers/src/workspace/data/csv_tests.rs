@@ -68,10 +68,8 @@ fn semicolons_separate_values_if_the_header_has_no_comma() {
 #[test]
 fn errors_contain_the_line() {
     let fault = |text: &str| parse_csv(text, b',').unwrap_err().to_string();
-    assert_eq!(
-        fault("a,b\n1,2\n1,2,3\n"),
-        "line 3: found 3 values, but the first line has 2 column names"
-    );
+    let expected = "line 3: found 3 values, but the first line has 2 column names";
+    assert_eq!(fault("a,b\n1,2\n1,2,3\n"), expected);
     assert_eq!(parse_csv("", b',').unwrap().rows.len(), 0);
     assert_eq!(parse_csv("\n\n", b',').unwrap().columns.len(), 0);
 }

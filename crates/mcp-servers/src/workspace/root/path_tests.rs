@@ -29,10 +29,8 @@ fn spellings_of_one_path_are_one() {
 #[test]
 fn the_length_of_a_path_is_limited_in_bytes() {
     assert!(parse(&"é".repeat(2048)).is_ok());
-    assert_eq!(
-        parse(&"é".repeat(2049)).unwrap_err(),
-        "The path is longer than 4096 bytes."
-    );
+    let expected = "The path is longer than 4096 bytes.";
+    assert_eq!(parse(&"é".repeat(2049)).unwrap_err(), expected);
 }
 
 #[test]

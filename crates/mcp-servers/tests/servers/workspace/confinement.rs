@@ -417,10 +417,8 @@ mod unix {
         for device in ["null", "zero", "tty"] {
             let load = json!({"path": device});
             let result = crate::client::call(&client, "file_load", load).await;
-            assert_eq!(
-                text(&result),
-                format!("{device} is neither a file nor a folder.")
-            );
+            let expected = format!("{device} is neither a file nor a folder.");
+            assert_eq!(text(&result), expected);
         }
     }
 

@@ -166,10 +166,8 @@ async fn files_with_equal_names_have_separate_tables() {
     assert_eq!(answer["rows"], json!([[1, 2, 3, 4]]));
     workspace.write("empty.csv", "");
     let empty = json!({"sql": "SELECT COUNT(*) FROM empty", "files": ["empty.csv"]});
-    assert_eq!(
-        workspace.data("data_query", empty).await["rows"],
-        json!([[0]])
-    );
+    let expected = json!([[0]]);
+    assert_eq!(workspace.data("data_query", empty).await["rows"], expected);
 }
 
 #[tokio::test]
@@ -316,10 +314,8 @@ async fn queries_need_too_much_memory() {
         );
     }
     let after = json!({"sql": "SELECT 1", "files": ["data/points.tsv"]});
-    assert_eq!(
-        workspace.data("data_query", after).await["rows"],
-        json!([[1]])
-    );
+    let expected = json!([[1]]);
+    assert_eq!(workspace.data("data_query", after).await["rows"], expected);
 }
 
 #[tokio::test]
@@ -349,9 +345,7 @@ async fn small_files_with_huge_tables_are_refused() {
     small.data("data_query", two).await;
     let three = json!({"sql": "SELECT 1", "files": ["a.csv", "b.csv", "c.csv"]});
     let refused = small.refused("data_query", three).await;
-    assert_eq!(
-        refused,
-        "c.csv is too large: 900 bytes, at most 200 are allowed."
-    );
+    let expected = "c.csv is too large: 900 bytes, at most 200 are allowed.";
+    assert_eq!(refused, expected);
     assert_eq!(fs::read_dir(small.root()).unwrap().count(), 3);
 }

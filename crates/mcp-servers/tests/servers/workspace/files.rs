@@ -90,10 +90,8 @@ async fn a_file_is_created_with_its_folders() {
         .await;
     assert_eq!(loaded["hash"], saved["hash"]);
     // Saying the same again is no harm and no change.
-    assert_eq!(
-        workspace.data("file_save", new).await["action"],
-        "unchanged"
-    );
+    let expected = "unchanged";
+    assert_eq!(workspace.data("file_save", new).await["action"], expected);
     assert_eq!(leftovers(&workspace), 0);
 }
 
@@ -249,10 +247,8 @@ async fn binary_and_too_large_files_are_refused() {
     let empty = workspace
         .call("file_load", json!({"path": "folder/a.txt"}))
         .await;
-    assert_eq!(
-        text(&empty),
-        "folder/a.txt is empty (hash e3b0c44298fc1c14)."
-    );
+    let expected = "folder/a.txt is empty (hash e3b0c44298fc1c14).";
+    assert_eq!(text(&empty), expected);
 }
 
 #[cfg(unix)]
