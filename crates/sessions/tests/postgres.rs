@@ -215,10 +215,8 @@ async fn a_silent_server_is_given_up(place: Place) {
     // What was not begun, or not finished, is done when there is an answer again.
     appending.await.unwrap().unwrap();
     until(&store, "r", RunState::Running).await;
-    assert_eq!(
-        store.load_events(&me(), "r", 0, 9).await.unwrap(),
-        events(1..=1)
-    );
+    let expected = events(1..=1);
+    assert_eq!(store.load_events(&me(), "r", 0, 9).await.unwrap(), expected);
     store.close().await;
 }
 
@@ -385,10 +383,8 @@ async fn who_was_taken_for_dead_finds_out(place: Place) {
     suite::at_work(&store, "t", "q").await;
     fails!(second.acquire_run(&me(), "q").await, Error::Busy { .. });
     second.append_events("r", &events(1..=1)).await.unwrap();
-    assert_eq!(
-        store.load_events(&me(), "r", 0, 9).await.unwrap(),
-        events(1..=1)
-    );
+    let expected = events(1..=1);
+    assert_eq!(store.load_events(&me(), "r", 0, 9).await.unwrap(), expected);
 }
 
 async fn two_schemas_of_one_database_are_two_stores(place: Place) {

@@ -139,10 +139,8 @@ pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Plac
     let stored = store.find_session(&me(), &id("s")).await.unwrap().unwrap();
     assert_eq!(stored.messages, 1);
     // The first answer stays as what happened.
-    assert_eq!(
-        store.load_events(&me(), "r", 0, 9).await.unwrap(),
-        events(1..=2)
-    );
+    let expected = events(1..=2);
+    assert_eq!(store.load_events(&me(), "r", 0, 9).await.unwrap(), expected);
     assert_eq!(state(&store, "r").await, RunState::Finished);
     let answer = says(&["second answer"]);
     let over = store.release_run("q", RunState::Finished, None, 1, &answer);
@@ -157,24 +155,18 @@ pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
     let stored = |run: Option<RunRecord>| run.unwrap().parameters.unwrap();
-    assert_eq!(
-        stored(store.find_run(&me(), "r").await.unwrap()),
-        parameters()
-    );
+    let expected = parameters();
+    assert_eq!(stored(store.find_run(&me(), "r").await.unwrap()), expected);
     let listed = store.list_runs(&me(), None, 9).await.unwrap();
     assert_eq!(stored(listed.into_iter().next()), parameters());
     // Another process goes on with it, and ends it.
     store.close().await;
     let second = place.open().await;
-    assert_eq!(
-        stored(second.acquire_run(&me(), "r").await.ok()),
-        parameters()
-    );
+    let expected = parameters();
+    assert_eq!(stored(second.acquire_run(&me(), "r").await.ok()), expected);
     release(&second, "r", RunState::Finished, 1, &[]).await;
-    assert_eq!(
-        stored(second.find_run(&me(), "r").await.unwrap()),
-        parameters()
-    );
+    let expected = parameters();
+    assert_eq!(stored(second.find_run(&me(), "r").await.unwrap()), expected);
     // Nothing, and what says nothing.
     for (run, none) in [("q", None), ("p", Some(serde_json::Value::Null))] {
         let plain = RunRecord {
@@ -593,10 +585,8 @@ pub(crate) async fn a_run_is_let_go_of(place: Place) {
     store.acquire_run(&me(), "r").await.unwrap();
     ok(store.release_run("r", RunState::Finished, outcome, 2, &says(&["b"]))).await;
     let run = store.find_run(&me(), "r").await.unwrap().unwrap();
-    assert_eq!(
-        (run.state, run.outcome.as_deref()),
-        (RunState::Finished, Some("completed"))
-    );
+    let expected = (RunState::Finished, Some("completed"));
+    assert_eq!((run.state, run.outcome.as_deref()), expected);
     fails!(
         store.acquire_run(&me(), "r").await,
         Error::RunConflict { .. }

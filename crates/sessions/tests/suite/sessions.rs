@@ -208,10 +208,8 @@ pub(crate) async fn what_is_old_is_forgotten(place: Place) {
     assert_eq!(store.prune_sessions(&retention).await.unwrap(), 3);
     let left = store.list_sessions(&me(), 9).await.unwrap();
     assert_eq!(left.len(), 1);
-    assert_eq!(
-        store.load_events(&me(), "r", 0, 9).await.unwrap(),
-        events(1..=1)
-    );
+    let expected = events(1..=1);
+    assert_eq!(store.load_events(&me(), "r", 0, 9).await.unwrap(), expected);
 }
 
 pub(crate) async fn any_text_but_nul_is_kept(place: Place) {
@@ -334,14 +332,10 @@ pub(crate) async fn a_store_of_version_1_is_read(place: Place) {
     assert_eq!(messages[1].text(), "Hi.");
     let runs = store.list_runs(&me(), Some(&id("s")), 9).await.unwrap();
     let states: Vec<_> = runs.iter().map(|run| (&*run.id, run.state)).collect();
-    assert_eq!(
-        states,
-        [("second", RunState::Waiting), ("first", RunState::Finished)]
-    );
-    assert_eq!(
-        runs[0].parameters,
-        Some(serde_json::json!({"recipe": "careful"}))
-    );
+    let expected = [("second", RunState::Waiting), ("first", RunState::Finished)];
+    assert_eq!(states, expected);
+    let expected = Some(serde_json::json!({"recipe": "careful"}));
+    assert_eq!(runs[0].parameters, expected);
     let events = store.load_events(&me(), "first", 0, 9).await.unwrap();
     assert_eq!((events.len(), &*events[1].json), (2, r#"{"seq":2}"#));
     let snapshot = store.load_snapshot(&me(), "second").await.unwrap().unwrap();
