@@ -37,11 +37,8 @@ fn no_row_hides_a_later_row() {
         }
     }
     let last = TABLE.last().unwrap();
-    assert_eq!(
-        (last.family, last.since),
-        (None, (0, 0)),
-        "every name is in it"
-    );
+    let expected = (None, (0, 0));
+    assert_eq!((last.family, last.since), expected, "every name is in it");
 }
 
 #[test]
@@ -79,11 +76,8 @@ fn the_newest_models_refuse_some_features() {
         "claude-fable-5-2",
         "claude-mythos-5-1",
     ] {
-        assert_eq!(
-            told(model),
-            (Some(false), SamplingSupport::Refused),
-            "{model}"
-        );
+        let expected = (Some(false), SamplingSupport::Refused);
+        assert_eq!(told(model), expected, "{model}");
     }
     for (model, forced, sampling) in [
         ("claude-haiku-5-5", Some(true), SamplingSupport::Refused),

@@ -19,10 +19,8 @@ fn web_search_uses_the_version_of_the_model_unless_one_is_configured() {
         version: Some("20250305".into()),
         ..WebSearch::default()
     });
-    assert_eq!(
-        declared(&old, "claude-haiku-5-5")["type"],
-        "web_search_20250305"
-    );
+    let expected = "web_search_20250305";
+    assert_eq!(declared(&old, "claude-haiku-5-5")["type"], expected);
 }
 
 #[test]

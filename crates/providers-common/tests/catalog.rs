@@ -155,10 +155,8 @@ fn a_provider_has_its_models_by_name() {
 #[test]
 fn the_default_comes_first() {
     let featured = |provider| names(catalog::featured_models(provider));
-    assert_eq!(
-        featured("anthropic"),
-        ["claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"]
-    );
+    let expected = ["claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"];
+    assert_eq!(featured("anthropic"), expected);
     assert_eq!(featured("openai"), ["gpt-6.1-sol", "gpt-6-luna"]);
     assert_eq!(featured("gemini"), ["gemini-3.8-flash", "gemini-4-argon"]);
     assert!(featured("groq").is_empty());

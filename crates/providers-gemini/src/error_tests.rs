@@ -140,10 +140,8 @@ fn a_quota_of_the_minute_passes_and_one_of_the_day_does_not() {
     };
     let minute = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier";
     assert_eq!(exhausted(minute, "5", json!("34.5s")), limited(34_500));
-    assert_eq!(
-        exhausted(minute, "5", json!({"seconds": "7"})),
-        limited(7_000)
-    );
+    let expected = limited(7_000);
+    assert_eq!(exhausted(minute, "5", json!({"seconds": "7"})), expected);
     assert_eq!(
         exhausted(minute, "5", json!({"seconds": 7, "nanos": 1})),
         limited(7_000)
@@ -187,10 +185,8 @@ fn the_header_wins_over_the_body_about_when_to_come_back() {
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     let busy = |retry_after| Overloaded { retry_after };
     assert_eq!(ERRORS.error_kind(&error, Some(503), None), busy(seconds(9)));
-    assert_eq!(
-        ERRORS.error_kind(&error, Some(503), seconds(2)),
-        busy(seconds(2))
-    );
+    let expected = busy(seconds(2));
+    assert_eq!(ERRORS.error_kind(&error, Some(503), seconds(2)), expected);
 }
 
 #[test]

@@ -73,10 +73,8 @@ async fn the_request_says_who_asks_and_for_what() {
     let tuned = GeminiModel::new(proxy, "tunedModels/mine").unwrap();
     tuned.complete(&question()).await.unwrap();
     let sent = fake.request(1).await;
-    assert_eq!(
-        sent.path(),
-        "/gemini/v1/tunedModels/mine:streamGenerateContent"
-    );
+    let expected = "/gemini/v1/tunedModels/mine:streamGenerateContent";
+    assert_eq!(sent.path(), expected);
     assert_eq!(sent.header("x-goog-api-key"), None);
 
     let astray = GeminiModel::new(config(&fake), "../files").unwrap();
@@ -98,10 +96,8 @@ async fn a_server_that_does_not_stream_is_asked_for_whole_answers() {
     let answer = model.complete(&question()).await.unwrap();
     assert_eq!(answer.finish, FinishReason::ToolUse);
     let sent = fake.request(0).await;
-    assert_eq!(
-        (sent.path(), sent.query()),
-        ("/v1beta/models/gemini-3.8-flash:generateContent", None)
-    );
+    let expected = ("/v1beta/models/gemini-3.8-flash:generateContent", None);
+    assert_eq!((sent.path(), sent.query()), expected);
     assert_eq!(sent.header("accept"), Some("application/json"));
 }
 

@@ -99,10 +99,8 @@ fn formatted(schema: serde_json::Value, messages: Vec<Message>) -> serde_json::V
         .with_tools([formatter])
         .with_tool_choice(ToolChoice::Only(vec!["response_formatter".to_owned()]));
     let calls = calls(&answer(&request));
-    assert_eq!(
-        (calls.len(), calls[0].0.as_str()),
-        (1, "response_formatter")
-    );
+    let expected = (1, "response_formatter");
+    assert_eq!((calls.len(), calls[0].0.as_str()), expected);
     calls[0].1.clone()
 }
 

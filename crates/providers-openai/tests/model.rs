@@ -44,10 +44,8 @@ async fn the_request_has_the_key_and_the_headers() {
     assert_eq!(answer.message.text(), "Hi.");
 
     let sent = fake.request(0).await;
-    assert_eq!(
-        (sent.method(), sent.path()),
-        ("POST", "/v1/chat/completions")
-    );
+    let expected = ("POST", "/v1/chat/completions");
+    assert_eq!((sent.method(), sent.path()), expected);
     for (name, value) in [
         ("authorization", "Bearer sk-secret-1"),
         ("openai-organization", "org-1"),

@@ -175,10 +175,8 @@ async fn items_of_a_mixed_turn_are_sent_back_unchanged() {
                 .iter()
                 .map(|it| it["type"].as_str().unwrap())
                 .collect();
-            assert_eq!(
-                kinds,
-                ["function", "web_search", "code_interpreter", "file_search"]
-            );
+            let expected = ["function", "web_search", "code_interpreter", "file_search"];
+            assert_eq!(kinds, expected);
             assert_eq!(
                 body["include"],
                 json!([
@@ -328,10 +326,8 @@ async fn strict_tools_are_set_once_for_each_wire() {
     chatting.complete(&question()).await.unwrap();
     let relaxed = chatting.with_options(ChatOptions::default());
     relaxed.complete(&question()).await.unwrap();
-    assert_eq!(
-        fake.request(0).await.json()["tools"][0]["strict"],
-        json!(true)
-    );
+    let expected = json!(true);
+    assert_eq!(fake.request(0).await.json()["tools"][0]["strict"], expected);
     let strict = |body: &Value| body["tools"][0]["function"]["strict"] == json!(true);
     assert!(strict(fake.request(1).await.json()));
     assert!(!strict(fake.request(2).await.json()));

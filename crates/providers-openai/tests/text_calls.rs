@@ -65,17 +65,13 @@ async fn a_call_in_text_becomes_a_tool_use_if_the_profile_allows_it() {
         let calls: Vec<_> = answer.message.tool_uses().collect();
         assert_eq!(calls.len(), 1);
         assert_eq!(calls[0].name, "get_weather");
-        assert_eq!(
-            calls[0].input.as_object().unwrap(),
-            json!({"city": "Bonn"}).as_object().unwrap()
-        );
+        let expected = json!({"city": "Bonn"});
+        assert_eq!(calls[0].input.as_object(), expected.as_object());
     }
     // The tools were declared anyway.
     let sent = fake.request(0).await;
-    assert_eq!(
-        sent.json()["tools"][0]["function"]["name"],
-        json!("get_weather")
-    );
+    let expected = json!("get_weather");
+    assert_eq!(sent.json()["tools"][0]["function"]["name"], expected);
 }
 
 #[tokio::test]
@@ -136,10 +132,8 @@ async fn prompted_tools_work_over_a_whole_round() {
             .extend([answer.message.into(), results.into()]);
         fake.answer(Answer::openai_chat([Say::text("It is 12 degrees.")]));
         let last = model.complete(&request).await.unwrap();
-        assert_eq!(
-            (last.message.text().as_str(), last.finish),
-            ("It is 12 degrees.", FinishReason::Stop)
-        );
+        let expected = ("It is 12 degrees.", FinishReason::Stop);
+        assert_eq!((last.message.text().as_str(), last.finish), expected);
 
         // Without tools, the history is text too.
         request.tools.clear();

@@ -192,14 +192,10 @@ fn every_policy_sets_its_breakpoints() {
     assert_eq!(places(PREFIX), ["tools", "system"]);
     assert_eq!(places(TURNS), ["tools", "system", "0 user", "2 user"]);
     let body = sent(&request, "claude-opus-5-5", &with(PREFIX));
-    assert_eq!(
-        body["tools"][1]["cache_control"],
-        json!({"type": "ephemeral"})
-    );
-    assert_eq!(
-        body["system"][1]["cache_control"],
-        json!({"type": "ephemeral"})
-    );
+    let expected = json!({"type": "ephemeral"});
+    assert_eq!(body["tools"][1]["cache_control"], expected);
+    let expected = json!({"type": "ephemeral"});
+    assert_eq!(body["system"][1]["cache_control"], expected);
     // Without tools and instructions only the conversation has breakpoints.
     let bare = ChatRequest::new([Message::user("hi")]);
     let bare = |cache| sent(&bare, "claude-opus-5-5", &with(cache));

@@ -92,10 +92,8 @@ fn cache_writes_for_one_hour_are_counted_separately() {
     };
     assert_eq!(written(split(100, 200)), (Some(300), Some(200)));
     assert_eq!(written(split(100, 0)), (Some(100), Some(0)));
-    assert_eq!(
-        written(json!({"cache_creation_input_tokens": 9})),
-        (Some(9), None)
-    );
+    let expected = (Some(9), None);
+    assert_eq!(written(json!({"cache_creation_input_tokens": 9})), expected);
     // The counts by lifetime alone.
     let only = json!({"cache_creation": {"ephemeral_5m_input_tokens": 500,
                                          "ephemeral_1h_input_tokens": 200}});

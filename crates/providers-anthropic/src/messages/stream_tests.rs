@@ -81,10 +81,8 @@ fn deviations_of_compatible_servers_are_accepted() {
     end.unwrap();
     let response = assemble(&events).finish().unwrap();
     assert_eq!(response.message.text(), "Hi.");
-    assert_eq!(
-        (response.finish, response.finish_raw),
-        (FinishReason::Stop, None)
-    );
+    let expected = (FinishReason::Stop, None);
+    assert_eq!((response.finish, response.finish_raw), expected);
     assert_eq!(response.warnings.len(), 1);
     // The input as text in `content_block_start`, a blank id, and an index that is used twice.
     let call = |input: Value| {
@@ -95,10 +93,8 @@ fn deviations_of_compatible_servers_are_accepted() {
     end.unwrap();
     let response = assemble(&events).finish().unwrap();
     assert_eq!(response.finish, FinishReason::ToolUse);
-    assert_eq!(
-        inputs(&response),
-        [Some(json!({"a": 1})), Some(json!({"a": 2}))]
-    );
+    let expected = [Some(json!({"a": 1})), Some(json!({"a": 2}))];
+    assert_eq!(inputs(&response), expected);
     let ids: Vec<_> = response.message.tool_uses().map(|it| &*it.id).collect();
     assert_eq!(ids, ["call_local_1", "call_local_2"]);
 }

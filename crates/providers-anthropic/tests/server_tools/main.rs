@@ -184,10 +184,8 @@ fn a_tool_choice_may_name_a_server_tool() {
         (Value::Array(names), body["tool_choice"].clone())
     };
     let (all, one) = sent(&["web_search"]);
-    assert_eq!(
-        all,
-        json!(["web_search", "web_fetch", "code_execution", "get_weather"])
-    );
+    let expected = json!(["web_search", "web_fetch", "code_execution", "get_weather"]);
+    assert_eq!(all, expected);
     assert_eq!(one, json!({"type": "tool", "name": "web_search"}));
     let (two, any) = sent(&["get_weather", "web_fetch"]);
     assert_eq!(two, json!(["web_fetch", "get_weather"]));

@@ -48,11 +48,8 @@ fn a_body_may_be_cut_at_any_byte() {
 #[test]
 fn an_empty_body_has_no_lines() {
     for empty in ["", "\n", "\r\n\r\n", " \n\t", "\u{feff}", "\r"] {
-        assert_eq!(
-            kinds(read(body([empty]), ROOMY)),
-            (vec![], None),
-            "{empty:?}"
-        );
+        let expected = (vec![], None);
+        assert_eq!(kinds(read(body([empty]), ROOMY)), expected, "{empty:?}");
     }
 }
 

@@ -200,16 +200,12 @@ async fn an_early_end_is_always_an_error() {
 
     let careless = Words::default();
     let all = decoded(pieces(&["+", "a"]), careless).await;
-    assert_eq!(
-        all,
-        ["+", "a", "interrupted: the stream ended without `finished`"]
-    );
+    let expected = ["+", "a", "interrupted: the stream ended without `finished`"];
+    assert_eq!(all, expected);
 
     let nothing = decoded(vec![], Words::default()).await;
-    assert_eq!(
-        nothing,
-        ["interrupted: the stream ended without `finished`"]
-    );
+    let expected = ["interrupted: the stream ended without `finished`"];
+    assert_eq!(nothing, expected);
 }
 
 #[tokio::test]
@@ -255,10 +251,8 @@ async fn errors_after_the_finish_are_ignored() {
         at_end: Some("object"),
         ..Words::default()
     };
-    assert_eq!(
-        decoded(pieces(&["+", "finish"]), objecting).await,
-        ["+", "finished"]
-    );
+    let expected = ["+", "finished"];
+    assert_eq!(decoded(pieces(&["+", "finish"]), objecting).await, expected);
 }
 
 #[tokio::test]
@@ -268,10 +262,8 @@ async fn an_invalid_event_of_the_adapter_ends_the_stream() {
     assert_eq!(all, ["+", "good", fault]);
 
     let all = decoded(pieces(&["+", "finish", "more"]), Words::default()).await;
-    assert_eq!(
-        all,
-        ["+", "finished", "protocol: `text_delta` after `finished`"]
-    );
+    let expected = ["+", "finished", "protocol: `text_delta` after `finished`"];
+    assert_eq!(all, expected);
 
     let at_the_end = Words {
         at_end: Some("left"),

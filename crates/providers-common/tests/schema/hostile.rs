@@ -129,10 +129,8 @@ fn what_is_wide_is_cut_off() {
     let within = json!({"type": "object", "properties": {"a": schema, "b": {"type": "string"}}});
     survives(&within);
     let compiled = compile(&within, Dialect::OpenAiStrict);
-    assert_eq!(
-        compiled.schema["properties"]["b"]["type"],
-        json!(["string", "null"])
-    );
+    let expected = json!(["string", "null"]);
+    assert_eq!(compiled.schema["properties"]["b"]["type"], expected);
 }
 
 #[test]
@@ -149,10 +147,8 @@ fn openais_limits_are_kept() {
         "{said}"
     );
     assert!(said.ends_with("more."), "{said}");
-    assert_eq!(
-        compiled.schema["properties"]["b"]["enum"],
-        json!(["x", null])
-    );
+    let expected = json!(["x", null]);
+    assert_eq!(compiled.schema["properties"]["b"]["enum"], expected);
 
     let mut deep = json!({"type": "object", "properties": {"z": {"type": "string"}}});
     for _ in 0..14 {

@@ -102,10 +102,8 @@ async fn user_and_password_of_the_address_become_a_header() {
         .unwrap();
     let seen = server.seen().remove(0);
     // `printf 'me:open sesame' | base64`
-    assert_eq!(
-        seen.header("authorization"),
-        Some("Basic bWU6b3BlbiBzZXNhbWU=")
-    );
+    let expected = Some("Basic bWU6b3BlbiBzZXNhbWU=");
+    assert_eq!(seen.header("authorization"), expected);
 }
 
 #[tokio::test]

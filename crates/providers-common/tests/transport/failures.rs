@@ -128,10 +128,8 @@ async fn an_error_with_a_successful_status_is_classified_and_retried() {
     .await;
     let request = request(&server).expect_media_types(&["text/event-stream"]);
     let answer = transport(&config()).post(&request, &InBodyClassifier).await;
-    assert_eq!(
-        answer.unwrap().media_type().as_deref(),
-        Some("text/event-stream")
-    );
+    let expected = Some("text/event-stream");
+    assert_eq!(answer.unwrap().media_type().as_deref(), expected);
     assert_eq!(server.seen().len(), 2);
 }
 

@@ -88,10 +88,8 @@ async fn a_connection_that_fails_is_tried_again() {
         vec![answer(200, "", "at last")],
     ])
     .await;
-    assert_eq!(
-        ask_for_text(&server, &attempts(5)).await.unwrap(),
-        "at last"
-    );
+    let expected = "at last";
+    assert_eq!(ask_for_text(&server, &attempts(5)).await.unwrap(), expected);
     assert_eq!(server.seen().len(), 5);
 }
 
@@ -123,10 +121,8 @@ async fn a_started_answer_is_not_retried() {
     assert_eq!(items[0].as_ref().unwrap(), "a");
     let error = items[1].as_ref().unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Interrupted);
-    assert_eq!(
-        (error.http_status(), error.request_id()),
-        (Some(200), Some("req_1"))
-    );
+    let expected = (Some(200), Some("req_1"));
+    assert_eq!((error.http_status(), error.request_id()), expected);
     assert_eq!(server.seen().len(), 1);
 }
 
@@ -150,10 +146,8 @@ async fn the_pause_that_the_provider_requests_is_used() {
             vec![answer(200, "", "at last")],
         ])
         .await;
-        assert_eq!(
-            ask_for_text(&server, &attempts(3)).await.unwrap(),
-            "at last"
-        );
+        let expected = "at last";
+        assert_eq!(ask_for_text(&server, &attempts(3)).await.unwrap(), expected);
         for pair in server.seen().windows(2) {
             let pause = pair[1].at - pair[0].at;
             assert!(pause >= 150 * MS, "{headers}: {pause:?}");
@@ -178,10 +172,8 @@ async fn the_provider_can_override_the_status() {
         vec![answer(200, "", "at last")],
     ])
     .await;
-    assert_eq!(
-        ask_for_text(&server, &attempts(3)).await.unwrap(),
-        "at last"
-    );
+    let expected = "at last";
+    assert_eq!(ask_for_text(&server, &attempts(3)).await.unwrap(), expected);
 
     // Its headers counts for any status then.
     let headers = "x-should-retry: true\r\nretry-after-ms: 150\r\n";
@@ -190,10 +182,8 @@ async fn the_provider_can_override_the_status() {
         vec![answer(200, "", "at last")],
     ])
     .await;
-    assert_eq!(
-        ask_for_text(&server, &attempts(3)).await.unwrap(),
-        "at last"
-    );
+    let expected = "at last";
+    assert_eq!(ask_for_text(&server, &attempts(3)).await.unwrap(), expected);
     let seen = server.seen();
     assert!(seen[1].at - seen[0].at >= 150 * MS);
 

@@ -202,10 +202,8 @@ async fn a_key_in_an_error_of_a_successful_answer_is_redacted() {
 
     let error = applied(protocol(&format!("wrong key {KEY}")));
     assert_eq!(error.message(), "wrong key [redacted]");
-    assert_eq!(
-        (error.http_status(), error.request_id()),
-        (Some(200), Some("req-1"))
-    );
+    let expected = (Some(200), Some("req-1"));
+    assert_eq!((error.http_status(), error.request_id()), expected);
     let error = applied(protocol("unreadable: sk-hidden-01…"));
     assert_eq!(error.message(), "unreadable: [redacted]…");
     let error = applied(protocol("unreadable").with_source(format!("unknown field `{KEY}`")));
@@ -215,10 +213,8 @@ async fn a_key_in_an_error_of_a_successful_answer_is_redacted() {
     // What an error knows itself stays.
     let own = protocol("x").with_request_id(Some("own".to_owned()));
     let error = applied(own);
-    assert_eq!(
-        (error.http_status(), error.request_id()),
-        (Some(200), Some("own"))
-    );
+    let expected = (Some(200), Some("own"));
+    assert_eq!((error.http_status(), error.request_id()), expected);
     let error = applied(protocol("x").with_status(503));
     assert_eq!((error.http_status(), error.request_id()), (Some(503), None));
     assert!(!format!("{context:?}").contains("hidden"));

@@ -142,23 +142,15 @@ fn every_call_has_one_result_and_every_result_a_call() {
         ],
         OLD,
     );
-    assert_eq!(
-        contents[0]["parts"][0]["text"],
-        "[The conversation begins with the assistant.]"
-    );
+    let expected = "[The conversation begins with the assistant.]";
+    assert_eq!(contents[0]["parts"][0]["text"], expected);
     let answers = &contents[2]["parts"];
-    assert_eq!(
-        answers[0]["functionResponse"]["response"],
-        json!({"error": NO_RESULT})
-    );
-    assert_eq!(
-        answers[1]["functionResponse"]["response"],
-        json!({"output": "two"})
-    );
-    assert_eq!(
-        contents[3]["parts"],
-        json!([{"text": "[Result of an earlier call of tool `old`:]\nstray"}])
-    );
+    let expected = json!({"error": NO_RESULT});
+    assert_eq!(answers[0]["functionResponse"]["response"], expected);
+    let expected = json!({"output": "two"});
+    assert_eq!(answers[1]["functionResponse"]["response"], expected);
+    let expected = json!([{"text": "[Result of an earlier call of tool `old`:]\nstray"}]);
+    assert_eq!(contents[3]["parts"], expected);
     assert_eq!(contents[5]["parts"].as_array().unwrap().len(), 1);
     assert_eq!(contents.as_array().unwrap().len(), 6);
     assert_eq!(warnings, vec![PartDowngraded; 4]);
@@ -190,10 +182,8 @@ fn instructions_go_where_the_model_takes_them() {
         &ChatRequest::new([Message::system("Go.")]),
         "gemma-3-27b-it",
     );
-    assert_eq!(
-        body["contents"],
-        json!([{"role": "user", "parts": [{"text": "Go."}]}])
-    );
+    let expected = json!([{"role": "user", "parts": [{"text": "Go."}]}]);
+    assert_eq!(body["contents"], expected);
 }
 
 #[test]
@@ -261,10 +251,8 @@ fn a_model_that_takes_no_media_gets_their_names() {
         body["contents"][0]["parts"],
         json!([{"text": "[image image/png]"}, {"text": "[audio audio/wav]"}, {"text": "[document application/pdf]"}])
     );
-    assert_eq!(
-        response(&body["contents"][2]),
-        json!({"output": "ok\n[image image/png]"})
-    );
+    let expected = json!({"output": "ok\n[image image/png]"});
+    assert_eq!(response(&body["contents"][2]), expected);
     assert_eq!(wire.warnings.len(), 4);
 }
 
@@ -342,9 +330,7 @@ fn a_part_that_no_message_of_its_role_can_hold_is_left_out() {
         ],
         NEW,
     );
-    assert_eq!(
-        contents,
-        json!([{"role": "user", "parts": [{"text": "Hi."}]}])
-    );
+    let expected = json!([{"role": "user", "parts": [{"text": "Hi."}]}]);
+    assert_eq!(contents, expected);
     assert_eq!(warnings, [PartDropped; 3]);
 }

@@ -88,10 +88,8 @@ fn every_option() -> ChatRequest {
 #[test]
 fn what_says_nothing_is_not_sent() {
     let (body, _, _) = map(&ChatRequest::new([Message::user("Hi.")]), NEW);
-    assert_eq!(
-        body,
-        json!({"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]})
-    );
+    let expected = json!({"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]});
+    assert_eq!(body, expected);
 }
 
 #[test]
@@ -133,10 +131,8 @@ fn tools_and_a_schema_at_once_only_where_the_model_takes_both() {
     request.response_format = structured();
     let (body, _, _) = map(&request, NEW);
     assert!(body.get("tools").is_some());
-    assert_eq!(
-        body["generationConfig"]["responseMimeType"],
-        "application/json"
-    );
+    let expected = "application/json";
+    assert_eq!(body["generationConfig"]["responseMimeType"], expected);
     assert!(matches!(
         refused(&request, OLD),
         ModelErrorKind::Unsupported { .. }

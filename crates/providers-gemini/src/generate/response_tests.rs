@@ -21,10 +21,8 @@ fn read(body: &str) -> Result<ChatResponse, ModelError> {
 fn a_whole_answer_needs_no_reason() {
     let body = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}"#;
     let answer = read(body).unwrap();
-    assert_eq!(
-        (answer.finish, answer.finish_raw),
-        (FinishReason::ToolUse, None)
-    );
+    let expected = (FinishReason::ToolUse, None);
+    assert_eq!((answer.finish, answer.finish_raw), expected);
 }
 
 #[test]

@@ -66,10 +66,8 @@ fn case_08_an_answer_at_the_request_limit_goes_on_and_its_usage_is_summed() {
             .decode_frame("", &frame.to_string(), &mut events)
             .unwrap();
     }
-    assert_eq!(
-        continuation.take_continuation_token().as_deref(),
-        Some("dG9rZW4tMQ==")
-    );
+    let expected = Some("dG9rZW4tMQ==");
+    assert_eq!(continuation.take_continuation_token().as_deref(), expected);
     for (text, finish) in [(" two", json!(null)), (".", json!("STOP"))] {
         let rest = json!({
             "candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": finish}],
@@ -154,10 +152,8 @@ fn what_stands_beside_the_content_is_kept_as_it_was_last_said() {
         panic!("{:?}", answer.message.parts);
     };
     assert_eq!(grounding.kind, "groundingMetadata");
-    assert_eq!(
-        grounding.provider_state.data,
-        json!({"groundingMetadata": queries})
-    );
+    let expected = json!({"groundingMetadata": queries});
+    assert_eq!(grounding.provider_state.data, expected);
     assert_eq!(read.kind, "urlContextMetadata");
     assert_eq!(read.text, Some(pages(&["a", "b"]).to_string()));
     let kept = json!({"urlContextMetadata": pages(&["a", "b"])});

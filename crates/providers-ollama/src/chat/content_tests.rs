@@ -34,15 +34,11 @@ fn added_instructions_follow_those_of_the_host() {
         json!(sent)
     };
     let with = ChatRequest::new([Message::system("Be brief."), Message::user("Hi")]);
-    assert_eq!(
-        instructed(&with)[0],
-        json!({"role": "system", "content": "Be brief.\n\nCall a tool."})
-    );
+    let expected = json!({"role": "system", "content": "Be brief.\n\nCall a tool."});
+    assert_eq!(instructed(&with)[0], expected);
     let without = instructed(&ChatRequest::new([Message::user("Hi")]));
-    assert_eq!(
-        without[0],
-        json!({"role": "system", "content": "Call a tool."})
-    );
+    let expected = json!({"role": "system", "content": "Call a tool."});
+    assert_eq!(without[0], expected);
     assert_eq!(without[1]["content"], "Hi");
 }
 
@@ -79,10 +75,8 @@ fn unsupported_content_is_described_with_a_warning() {
         ]
     };
     let (messages, warnings) = sent_to(&blind, [Message::new(Role::User, media())]);
-    assert_eq!(
-        messages[0]["content"],
-        "[image image/png]\n\n[audio audio/wav]"
-    );
+    let expected = "[image image/png]\n\n[audio audio/wav]";
+    assert_eq!(messages[0]["content"], expected);
     assert_eq!(warnings, [WarningKind::PartDowngraded; 2]);
     // Audio is sent in the field of images.
     let (messages, _) = sent([Message::new(Role::User, media())]);
@@ -140,10 +134,8 @@ fn binary_resources_of_a_result_are_sent_or_described() {
         assert_eq!(kinds, [], "{media}");
     }
     let (content, images, kinds) = sent_of(&any, Some("text/plain"), "YWJj");
-    assert_eq!(
-        (content, images, kinds),
-        (json!("abc"), Value::Null, vec![])
-    );
+    let expected = (json!("abc"), Value::Null, vec![]);
+    assert_eq!((content, images, kinds), expected);
     let blind = ModelCapabilities {
         images: Some(false),
         audio: Some(false),

@@ -128,10 +128,8 @@ async fn a_forced_choice_is_sent_as_format_and_its_answer_is_a_call() {
     let sent = fake.request(0).await;
     let body = sent.json();
     assert_eq!(body.get("tools"), None);
-    assert_eq!(
-        body["format"]["properties"]["name"]["enum"],
-        json!(["get_weather"])
-    );
+    let expected = json!(["get_weather"]);
+    assert_eq!(body["format"]["properties"]["name"]["enum"], expected);
     assert_eq!(body["messages"][0]["role"], "system");
     assert_eq!(body["think"], false);
 

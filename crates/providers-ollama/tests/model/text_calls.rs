@@ -110,10 +110,8 @@ async fn a_call_in_text_becomes_a_tool_use() {
     }
     // The tools were declared anyway.
     let sent = fake.request(0).await;
-    assert_eq!(
-        sent.json()["tools"][0]["function"]["name"],
-        json!("get_weather")
-    );
+    let expected = json!("get_weather");
+    assert_eq!(sent.json()["tools"][0]["function"]["name"], expected);
     // The same for a whole answer.
     let body = json!({"message": {"content": format!("I look. {CALL}")}, "done": true});
     fake.answer(Answer::json(200, &body));

@@ -64,16 +64,12 @@ fn parts_without_a_form_are_dropped_with_a_warning() {
         ),
         Message::new(Role::User, []),
     ]);
-    assert_eq!(
-        body(&request)["messages"],
-        json!([{"role": "assistant", "content": "Found:\n\na page\n\nIt rains."}])
-    );
+    let expected = json!([{"role": "assistant", "content": "Found:\n\na page\n\nIt rains."}]);
+    assert_eq!(body(&request)["messages"], expected);
     let kinds: Vec<_> = warnings(&request).into_iter().map(|it| it.0).collect();
     // All reasoning parts have one warning.
-    assert_eq!(
-        kinds,
-        [PartDropped, PartDropped, PartDowngraded, PartDropped]
-    );
+    let expected = [PartDropped, PartDropped, PartDowngraded, PartDropped];
+    assert_eq!(kinds, expected);
 }
 
 #[test]

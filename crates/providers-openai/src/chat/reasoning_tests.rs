@@ -38,10 +38,8 @@ fn anthropic_blocks_are_joined_from_the_pieces_of_litellm() {
         redacted,
         redacted
     ]);
-    assert_eq!(
-        details(&pieces),
-        json!([piece("I think.", "sig"), redacted, redacted])
-    );
+    let expected = json!([piece("I think.", "sig"), redacted, redacted]);
+    assert_eq!(details(&pieces), expected);
 }
 
 #[test]

@@ -170,10 +170,8 @@ fn sampling_options_are_dropped_only_if_the_model_refuses_them() {
     };
     let none = Some(ReasoningEffort::None);
     assert_eq!(temperature("openai/gpt-4o", 0.0, None), (json!(0.0), 0));
-    assert_eq!(
-        temperature("openai/gpt-6-luna", 0.0, None),
-        (Value::Null, 1)
-    );
+    let expected = (Value::Null, 1);
+    assert_eq!(temperature("openai/gpt-6-luna", 0.0, None), expected);
     assert_eq!(temperature("openai/gpt-6-luna", 0.0, none), (json!(0.0), 0));
     assert_eq!(temperature("openai/gpt-5.1", 0.0, None), (json!(0.0), 0));
     // 1 is the default and is dropped without a warning.
@@ -272,10 +270,8 @@ fn reasoning_is_disabled_by_the_switch_of_deepseek() {
         )
     );
     request.reasoning = Some(ReasoningEffort::High);
-    assert_eq!(
-        sent(&request),
-        (json!("high"), Value::Null, json!("auto"), json!("relaxed"))
-    );
+    let expected = (json!("high"), Value::Null, json!("auto"), json!("relaxed"));
+    assert_eq!(sent(&request), expected);
     request.reasoning = Some(ReasoningEffort::None);
     assert_eq!(
         sent(&request),
@@ -283,10 +279,8 @@ fn reasoning_is_disabled_by_the_switch_of_deepseek() {
     );
     request.reasoning = None;
     request.tool_choice = ToolChoice::Auto;
-    assert_eq!(
-        sent(&request),
-        (Value::Null, Value::Null, json!("auto"), json!("native"))
-    );
+    let expected = (Value::Null, Value::Null, json!("auto"), json!("native"));
+    assert_eq!(sent(&request), expected);
 }
 
 #[test]

@@ -29,10 +29,8 @@ fn message(message: &Value, finish_reason: &Value) -> Value {
 fn a_body_needs_no_finish_reason() {
     let said = message(&json!({"content": "hi"}), &Value::Null);
     let response = read(&said).unwrap();
-    assert_eq!(
-        (response.finish, response.finish_raw),
-        (FinishReason::Stop, None)
-    );
+    let expected = (FinishReason::Stop, None);
+    assert_eq!((response.finish, response.finish_raw), expected);
     let calls = json!([{"id": "a", "function": {"name": "f", "arguments": "{}"}}]);
     let called = message(&json!({"content": null, "tool_calls": calls}), &Value::Null);
     assert_eq!(read(&called).unwrap().finish, FinishReason::ToolUse);

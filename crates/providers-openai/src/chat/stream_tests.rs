@@ -233,10 +233,8 @@ fn reasoning_is_read_once_from_any_of_its_fields() {
     let [Part::Reasoning(reasoning), Part::Text(text)] = response.message.parts.as_slice() else {
         panic!("{:?}", response.message);
     };
-    assert_eq!(
-        (reasoning.text.as_str(), text.text.as_str()),
-        ("think", "said")
-    );
+    let expected = ("think", "said");
+    assert_eq!((reasoning.text.as_str(), text.text.as_str()), expected);
     let state = reasoning.provider_state.as_ref().unwrap();
     assert_eq!(state.data, json!({"field": "reasoning_content"}));
 }
@@ -274,10 +272,8 @@ fn openrouter_details_belong_to_the_reasoning_before_them() {
             {"type": "reasoning.text", "text": "think", "index": 0, "signature": "sig"},
         ]})
     );
-    assert_eq!(
-        second.provider_state.as_ref().unwrap().data,
-        json!({"field": "reasoning", "details": [encrypted]})
-    );
+    let expected = json!({"field": "reasoning", "details": [encrypted]});
+    assert_eq!(second.provider_state.as_ref().unwrap().data, expected);
     // A server that sends only the details.
     let detail = json!({"type": "reasoning.summary", "summary": "In short."});
     let response = answer(&[

@@ -226,10 +226,8 @@ fn images_of_results_follow_in_a_message_if_results_are_text() {
 
     let options = ResponsesOptions::default();
     let (body, warnings) = sent_by(&request, &luna(), &Profile::vllm(), &options);
-    assert_eq!(
-        body["input"][3]["output"],
-        "Error: Look:\n[image image/png]"
-    );
+    let expected = "Error: Look:\n[image image/png]";
+    assert_eq!(body["input"][3]["output"], expected);
     assert_eq!(body["input"][4]["output"], "12");
     assert_eq!(body["input"][5]["content"][1], image);
     assert_eq!(warnings[0].kind, WarningKind::PartDowngraded);
@@ -316,10 +314,8 @@ fn an_answer_schema_has_its_older_field_name_for_servers_that_ignore_the_newer()
     let options = ResponsesOptions::default();
     let (body, _) = sent_by(&request, &luna(), &Profile::llamacpp(), &options);
     let form = json!({"name": "n", "schema": schema, "strict": true});
-    assert_eq!(
-        body["response_format"],
-        json!({"type": "json_schema", "json_schema": form})
-    );
+    let expected = json!({"type": "json_schema", "json_schema": form});
+    assert_eq!(body["response_format"], expected);
     assert!(body.get("text").is_none());
     let (body, _) = sent(&request);
     assert!(body.get("response_format").is_none());
@@ -369,10 +365,8 @@ fn fields_of_the_caller_are_merged_over_the_mapped_fields() {
     );
     assert_eq!(body["text"]["verbosity"], "low");
     assert_eq!(body["text"]["format"]["strict"], true);
-    assert_eq!(
-        body["reasoning"],
-        json!({"effort": "low", "summary": "auto"})
-    );
+    let expected = json!({"effort": "low", "summary": "auto"});
+    assert_eq!(body["reasoning"], expected);
     assert_eq!(
         (&body["store"], &body["stream"]),
         (&json!(true), &json!(true))

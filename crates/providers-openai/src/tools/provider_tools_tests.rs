@@ -156,10 +156,8 @@ fn a_name_selects_the_function_before_the_provider_tool() {
     let mapped = responses(&question(&own, &["web_search", "f"], choice()));
     let function = |name: &str| json!({"type": "function", "name": name});
     // Not `required`, which would allow the provider's search too.
-    assert_eq!(
-        mapped.body["tool_choice"]["tools"],
-        json!([function("web_search"), function("f")])
-    );
+    let expected = json!([function("web_search"), function("f")]);
+    assert_eq!(mapped.body["tool_choice"]["tools"], expected);
     assert_eq!(mapped.outcome, ToolChoiceOutcome::Native);
     let request = question(&own, &["web_search", "f", "g"], choice());
     let unknown = ModelCapabilities::default();
@@ -249,10 +247,8 @@ fn fields_of_the_caller_override_tools_and_choice() {
     let mapped = responses(&question(&own, &["f", "g"], only(&["f"])));
     assert_eq!(mapped.tools(), ["g", "f"]);
     assert_eq!(mapped.body["tools"][1], own[0]);
-    assert_eq!(
-        mapped.body["tool_choice"],
-        json!({"type": "function", "name": "f"})
-    );
+    let expected = json!({"type": "function", "name": "f"});
+    assert_eq!(mapped.body["tool_choice"], expected);
     // A value that is not a list is sent unchanged.
     let odd = responses(&question(&json!("all"), &["f"], ToolChoice::Auto));
     assert_eq!(odd.body["tools"], "all");
@@ -351,10 +347,8 @@ fn functions_are_sent_first_and_tools_of_the_request_last() {
     // A value in place of the list replaces all tools.
     let mapped = configured(&question(&json!("all"), &[], ToolChoice::Auto), &tools).unwrap();
     assert_eq!(mapped.body["tools"], "all");
-    assert_eq!(
-        mapped.body["include"],
-        json!(["reasoning.encrypted_content"])
-    );
+    let expected = json!(["reasoning.encrypted_content"]);
+    assert_eq!(mapped.body["include"], expected);
 }
 
 #[test]

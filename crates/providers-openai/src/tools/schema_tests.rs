@@ -34,10 +34,8 @@ fn either() -> Value {
 #[test]
 fn alternatives_at_the_root_are_one_object_and_the_warning_names_tool_and_place() {
     let (sent, strict, _, warnings) = declared(&either(), &Profile::openai());
-    assert_eq!(
-        sent["properties"],
-        json!({"city": {"type": "string"}, "zip": {"type": "string"}})
-    );
+    let expected = json!({"city": {"type": "string"}, "zip": {"type": "string"}});
+    assert_eq!(sent["properties"], expected);
     assert_eq!((sent.get("oneOf"), strict), (None, false));
     assert_eq!(warnings.len(), 1);
     assert!(
@@ -80,10 +78,8 @@ fn tools_are_strict_if_configured_and_faithful() {
     let (sent, strict, reshapes, warnings) = declared(&schema, &strict_profile());
     assert!(strict && reshapes && warnings.is_empty(), "{warnings:?}");
     assert_eq!(sent["required"], json!(["city", "days"]));
-    assert_eq!(
-        sent["properties"]["days"]["type"],
-        json!(["integer", "null"])
-    );
+    let expected = json!(["integer", "null"]);
+    assert_eq!(sent["properties"]["days"]["type"], expected);
     assert_eq!(sent["additionalProperties"], false);
     // All properties are required, so the shape does not change.
     let mut whole = schema.clone();

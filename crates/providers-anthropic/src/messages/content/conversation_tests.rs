@@ -125,10 +125,8 @@ fn later_instructions_stay_in_place_if_the_model_supports_it() {
     assert!(new.warnings.is_empty());
     // Other models get them in `system`.
     let old = map(conversation(), OLD);
-    assert_eq!(
-        old.system,
-        json!([text("a"), text("b"), text("c"), text("d")])
-    );
+    let expected = json!([text("a"), text("b"), text("c"), text("d")]);
+    assert_eq!(old.system, expected);
     assert_eq!(kinds(&old), [WarningKind::PartDowngraded]);
     assert!(old.warnings[0].1.starts_with("3 later instruction(s)"));
     assert_eq!(outline(&old).len(), 3);
@@ -145,14 +143,10 @@ fn instructions_after_the_last_assistant_message_become_system() {
         "claude-sonnet-5",
     );
     assert_eq!(mapped.system, json!([text("a")]));
-    assert_eq!(
-        outline(&mapped),
-        ["user: 1", "assistant: 2", "user: Continue."]
-    );
-    assert_eq!(
-        kinds(&mapped),
-        [WarningKind::PartDowngraded, WarningKind::PartDowngraded]
-    );
+    let expected = ["user: 1", "assistant: 2", "user: Continue."];
+    assert_eq!(outline(&mapped), expected);
+    let expected = [WarningKind::PartDowngraded, WarningKind::PartDowngraded];
+    assert_eq!(kinds(&mapped), expected);
 }
 
 #[test]
@@ -185,10 +179,8 @@ fn unmatched_calls_and_results_are_repaired_with_warnings() {
 #[test]
 fn a_conversation_starts_with_the_user() {
     let mapped = map([Message::assistant("hi"), Message::user("1")], OLD);
-    assert_eq!(
-        outline(&mapped)[0],
-        "user: [The conversation begins with the assistant.]"
-    );
+    let expected = "user: [The conversation begins with the assistant.]";
+    assert_eq!(outline(&mapped)[0], expected);
     assert_eq!(kinds(&mapped), [WarningKind::PartDowngraded]);
 }
 
@@ -262,10 +254,8 @@ fn further_fields_of_a_call_are_sent_back_but_cannot_override_it() {
     );
     assert_eq!(messages[2]["content"][0]["tool_use_id"], id);
     let odd = carrying(json!({"input": {"evil": true}}));
-    assert_eq!(
-        odd[1]["content"][0]["input"],
-        json!({"malformed_input": "[1]"})
-    );
+    let expected = json!({"malformed_input": "[1]"});
+    assert_eq!(odd[1]["content"][0]["input"], expected);
 }
 
 #[test]

@@ -151,10 +151,8 @@ fn beside_functions_the_model_is_told_to_show_what_they_did() {
     // None: functions are forbidden, and the others cannot be but by not sending them.
     let none = send(&mixed(ToolChoice::None), NEW, all()).unwrap();
     assert_eq!(none.tools, ["get_weather", "list_cities"]);
-    assert_eq!(
-        none.config,
-        json!({"functionCallingConfig": {"mode": "NONE"}})
-    );
+    let expected = json!({"functionCallingConfig": {"mode": "NONE"}});
+    assert_eq!(none.config, expected);
     assert!(matches!(none.outcome, ToolChoiceOutcome::Emulated { .. }));
 }
 
@@ -183,10 +181,8 @@ fn older_models_take_functions_or_them() {
     for model in [OLD, "gemini-2.5-pro", "gemini-2.0-flash"] {
         let sent = send(&mixed(ToolChoice::Auto), model, all()).unwrap();
         assert_eq!(sent.tools, ["get_weather", "list_cities"], "{model}");
-        assert_eq!(
-            sent.config,
-            json!({"functionCallingConfig": {"mode": "AUTO"}})
-        );
+        let expected = json!({"functionCallingConfig": {"mode": "AUTO"}});
+        assert_eq!(sent.config, expected);
         assert_eq!(sent.warnings, [WarningKind::ToolUnavailable; 3]);
         // Named, they are what is wanted.
         let sent = send(&mixed(only(&["google_search"])), model, all()).unwrap();
