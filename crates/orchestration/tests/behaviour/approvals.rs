@@ -39,14 +39,11 @@ fn tools() -> Arc<Tools> {
 
 #[tokio::test]
 async fn after_a_denial_later_calls_are_not_executed() {
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__look", json!({"n": 1})),
-            ("b", "srv__write", json!({"n": 2})),
-            ("c", "srv__look", json!({"n": 3})),
-            ("d", "srv__write", json!({"n": 4})),
-        ]),
-        Answer::Says("ok"),
+    let model = Scripted::calling(&[
+        ("a", "srv__look", json!({"n": 1})),
+        ("b", "srv__write", json!({"n": 2})),
+        ("c", "srv__look", json!({"n": 3})),
+        ("d", "srv__write", json!({"n": 4})),
     ]);
     let person = Person::who_says([deny("not on a Sunday")]);
     let tools = tools();

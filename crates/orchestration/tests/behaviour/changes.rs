@@ -217,12 +217,9 @@ async fn results_and_decisions_are_separate_for_each_principal() {
     let decisions = SharedDecisions::default();
     let willing = Person::always(allow(ApprovalScope::Always));
     for (name, looked, asked) in [("ann", 1, 1), ("ann", 1, 1), ("bob", 2, 2)] {
-        let model = Scripted::new([
-            calls(&[
-                ("a", "srv__look", json!({"n": 1})),
-                ("b", "srv__do", json!({"n": 1})),
-            ]),
-            Answer::Says("ok"),
+        let model = Scripted::calling(&[
+            ("a", "srv__look", json!({"n": 1})),
+            ("b", "srv__do", json!({"n": 1})),
         ]);
         let agent = agent_with(&model, &tools, asking())
             .with_result_cache(cache.clone())
@@ -260,13 +257,10 @@ async fn a_decision_with_a_wide_scope_settles_the_open_requests() {
         ),
     ] {
         let tools = echoing(&["do"]);
-        let model = Scripted::new([
-            calls(&[
-                ("a", "srv__do", json!({"n": 1})),
-                ("b", "srv__do", json!({"n": 2})),
-                ("c", "srv__do", json!({"n": 3})),
-            ]),
-            Answer::Says("ok"),
+        let model = Scripted::calling(&[
+            ("a", "srv__do", json!({"n": 1})),
+            ("b", "srv__do", json!({"n": 2})),
+            ("c", "srv__do", json!({"n": 3})),
         ]);
         let once = Person::who_says([decision]);
         let agent = agent_with(

@@ -10,7 +10,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{Agent, RunEventKind};
 
-use crate::support::{Answer, Scripted, Tools, ask, calls, echo, echoing, picked, tool};
+use crate::support::{Answer, Scripted, Tools, ask, echo, echoing, picked, tool};
 
 /// Thinking with a signature, then a call with one.
 fn thinks_and_calls(signature: &str) -> Answer {
@@ -85,12 +85,9 @@ async fn thinking_signatures_are_lost_in_recursion() {
 
 #[tokio::test]
 async fn one_tool_named_status_fails_its_whole_server() {
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__status", json!({"n": 1})),
-            ("b", "srv__other", json!({"n": 1})),
-        ]),
-        Answer::Says("ok"),
+    let model = Scripted::calling(&[
+        ("a", "srv__status", json!({"n": 1})),
+        ("b", "srv__other", json!({"n": 1})),
     ]);
     let tools = echoing(&["status", "other"]);
     let (_, report) = ask(&Agent::new(model).with_tools(tools.clone()), "go").await;
@@ -110,12 +107,9 @@ async fn names_are_split_on_the_wrong_server() {
         });
         tool
     };
-    let model = Scripted::new([
-        calls(&[
-            ("1", "c__a__b", json!({"n": 1})),
-            ("2", "c__a__b_2", json!({"n": 1})),
-        ]),
-        Answer::Says("ok"),
+    let model = Scripted::calling(&[
+        ("1", "c__a__b", json!({"n": 1})),
+        ("2", "c__a__b_2", json!({"n": 1})),
     ]);
     let tools = Arc::new(
         Tools::new()

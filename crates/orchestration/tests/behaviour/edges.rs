@@ -51,12 +51,9 @@ async fn the_expiry_of_a_request_starts_with_the_request() {
             })
             .with(tool("write"), echo),
     );
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__slow", json!({"n": 1})),
-            ("b", "srv__write", json!({"n": 1})),
-        ]),
-        Answer::Says("ok"),
+    let model = Scripted::calling(&[
+        ("a", "srv__slow", json!({"n": 1})),
+        ("b", "srv__write", json!({"n": 1})),
     ]);
     let agent = agent_with(
         &model,
@@ -102,12 +99,9 @@ async fn a_guarded_call_without_a_result_stops_later_calls() {
         guards: vec![serde_json::from_value(guard).unwrap()],
         ..RunOptions::default()
     };
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__check", json!({"n": "who knows"})),
-            ("b", "srv__pay", json!({"n": 1})),
-        ]),
-        Answer::Says("ok"),
+    let model = Scripted::calling(&[
+        ("a", "srv__check", json!({"n": "who knows"})),
+        ("b", "srv__pay", json!({"n": 1})),
     ]);
     let tools = echoing(&["check", "pay"]);
     let (_, report) = ask(&agent_with(&model, &tools, options), "go").await;

@@ -107,13 +107,10 @@ async fn an_unknown_price_ends_a_run_with_a_cost_limit() {
 
 #[tokio::test]
 async fn calls_beyond_the_limit_per_answer_are_refused() {
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__do", json!({"n": 1})),
-            ("b", "srv__do", json!({"n": 2})),
-            ("c", "srv__do", json!({"n": 3})),
-        ]),
-        Answer::Says("ok"),
+    let model = Scripted::calling(&[
+        ("a", "srv__do", json!({"n": 1})),
+        ("b", "srv__do", json!({"n": 2})),
+        ("c", "srv__do", json!({"n": 3})),
     ]);
     let tools = tools();
     let (_, report) = ask(

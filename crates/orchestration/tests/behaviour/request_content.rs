@@ -281,12 +281,9 @@ async fn of_many_tools_the_model_gets_the_found_ones() {
 
 #[tokio::test]
 async fn a_call_of_an_unoffered_tool_runs_if_its_input_is_valid() {
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__weather", json!({"n": 1})),
-            ("b", "srv__weather", json!({"city": "Bonn"})),
-        ]),
-        Answer::Says("ok"),
+    let model = Scripted::calling(&[
+        ("a", "srv__weather", json!({"n": 1})),
+        ("b", "srv__weather", json!({"city": "Bonn"})),
     ]);
     let tools = many();
     let (_, report) = ask(&agent_with(&model, &tools, searching()), "go").await;
@@ -365,12 +362,9 @@ fn recipe() -> Arc<Recipe> {
 
 #[tokio::test]
 async fn a_recipe_provides_prompt_tools_descriptions_and_examples() {
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__refund", json!({"n": 2})),
-            ("b", "srv__invoice", json!({"n": 2})),
-        ]),
-        Answer::Says("ok"),
+    let model = Scripted::calling(&[
+        ("a", "srv__refund", json!({"n": 2})),
+        ("b", "srv__invoice", json!({"n": 2})),
     ]);
     let tools = many();
     let agent = Agent::new(model.clone())

@@ -224,13 +224,10 @@ async fn a_call_whose_intent_cannot_be_stored_does_not_start() {
             .with(tool("write"), echo)
             .with(again, echo),
     );
-    let model = Scripted::new([
-        calls(&[
-            write("a"),
-            ("b", "srv__look", json!({"n": 1})),
-            ("c", "srv__again", json!({"n": 1})),
-        ]),
-        Answer::Says("ok"),
+    let model = Scripted::calling(&[
+        write("a"),
+        ("b", "srv__look", json!({"n": 1})),
+        ("c", "srv__again", json!({"n": 1})),
     ]);
     let agent = Agent::new(model.clone())
         .with_tools(tools.clone())

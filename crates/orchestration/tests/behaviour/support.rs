@@ -66,6 +66,11 @@ impl Scripted {
         Self::named("scripted", ModelCapabilities::default(), answers)
     }
 
+    /// Returns a model that makes these calls and then says "ok".
+    pub(crate) fn calling(uses: &[(&'static str, &'static str, Value)]) -> Arc<Self> {
+        Self::new([calls(uses), Answer::Says("ok")])
+    }
+
     pub(crate) fn named(
         name: &str,
         capabilities: ModelCapabilities,

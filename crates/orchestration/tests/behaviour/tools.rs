@@ -82,14 +82,11 @@ async fn a_sequential_tool_is_a_barrier() {
     let tools = Tools::new()
         .with_async(alone, doing.clone())
         .with_async(tool("free"), doing);
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__free", json!({"n": 1})),
-            ("b", "srv__free", json!({"n": 2})),
-            ("c", "srv__alone", json!({"n": 3})),
-            ("d", "srv__free", json!({"n": 4})),
-        ]),
-        Answer::Says("ok"),
+    let model = Scripted::calling(&[
+        ("a", "srv__free", json!({"n": 1})),
+        ("b", "srv__free", json!({"n": 2})),
+        ("c", "srv__alone", json!({"n": 3})),
+        ("d", "srv__free", json!({"n": 4})),
     ]);
     ask(&Agent::new(model).with_tools(Arc::new(tools)), "go").await;
     let seen = seen.lock().unwrap().clone();
@@ -107,12 +104,9 @@ async fn a_guard_stops_later_calls() {
         ..RunOptions::default()
     };
     for approved in [false, true] {
-        let model = Scripted::new([
-            calls(&[
-                ("a", "srv__check", json!({"n": 1})),
-                ("b", "srv__pay", json!({"n": 2})),
-            ]),
-            Answer::Says("ok"),
+        let model = Scripted::calling(&[
+            ("a", "srv__check", json!({"n": 1})),
+            ("b", "srv__pay", json!({"n": 2})),
         ]);
         let tools = Arc::new(
             Tools::new()
@@ -136,12 +130,9 @@ async fn each_call_has_its_own_deadline() {
     let tools = Tools::new()
         .with_async(tool("hang"), |_| std::future::pending())
         .with(tool("quick"), echo);
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__hang", json!({"n": 1})),
-            ("b", "srv__quick", json!({"n": 2})),
-        ]),
-        Answer::Says("ok"),
+    let model = Scripted::calling(&[
+        ("a", "srv__hang", json!({"n": 1})),
+        ("b", "srv__quick", json!({"n": 2})),
     ]);
     let options = RunOptions {
         tool_timeout: Some(Duration::from_secs(3)),
@@ -411,12 +402,9 @@ async fn a_failed_result_and_a_failed_call_are_both_errors() {
                 reason: "it exited".into(),
             })
         });
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__says_no", json!({"n": 1})),
-            ("b", "srv__gone", json!({"n": 1})),
-        ]),
-        Answer::Says("ok"),
+    let model = Scripted::calling(&[
+        ("a", "srv__says_no", json!({"n": 1})),
+        ("b", "srv__gone", json!({"n": 1})),
     ]);
     let (_, report) = ask(&Agent::new(model.clone()).with_tools(Arc::new(tools)), "go").await;
     let failures = failures(&report);
