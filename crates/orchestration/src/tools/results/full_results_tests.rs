@@ -19,44 +19,28 @@ fn read(results: &FullResults, input: Value) -> Result<String, String> {
 #[test]
 fn a_result_is_read_page_by_page() {
     let results = kept("äbcdefghij");
-    assert_eq!(
-        read(&results, json!({"result_id": "call_1", "limit": 5})).unwrap(),
-        "äbcd\n[bytes 0 to 5 of 11; continue with offset 5]"
-    );
-    assert_eq!(
-        read(&results, json!({"result_id": "call_1", "offset": 5})).unwrap(),
-        "efghij\n[bytes 5 to 11 of 11; end of the result]"
-    );
+    let read = |input| read(&results, input).unwrap();
+    let page = read(json!({"result_id": "call_1", "limit": 5}));
+    assert_eq!(page, "äbcd\n[bytes 0 to 5 of 11; continue with offset 5]");
+    let page = read(json!({"result_id": "call_1", "offset": 5}));
+    assert_eq!(page, "efghij\n[bytes 5 to 11 of 11; end of the result]");
     // In the middle of a character, and less than a character.
-    assert_eq!(
-        read(
-            &results,
-            json!({"result_id": "call_1", "offset": 1, "limit": 1})
-        )
-        .unwrap(),
-        "ä\n[bytes 0 to 2 of 11; continue with offset 2]"
-    );
+    let page = read(json!({"result_id": "call_1", "offset": 1, "limit": 1}));
+    assert_eq!(page, "ä\n[bytes 0 to 2 of 11; continue with offset 2]");
 }
 
 #[test]
 fn a_search_returns_lines_with_offsets() {
     let results = kept("alpha one\nbeta two\nGAMMA One\ndelta");
-    assert_eq!(
-        read(&results, json!({"result_id": "call_1", "search": "ONE"})).unwrap(),
-        "6: alpha one\n25: GAMMA One\n[no more matches; the numbers are offsets]"
-    );
-    assert_eq!(
-        read(
-            &results,
-            json!({"result_id": "call_1", "search": "one", "offset": 10})
-        )
-        .unwrap(),
-        "25: GAMMA One\n[no more matches; the numbers are offsets]"
-    );
-    assert_eq!(
-        read(&results, json!({"result_id": "call_1", "search": "zeta"})).unwrap(),
-        "[not found between bytes 0 and 34]"
-    );
+    let found = |input| read(&results, input).unwrap();
+    let expected = "6: alpha one\n25: GAMMA One\n[no more matches; the numbers are offsets]";
+    let input = json!({"result_id": "call_1", "search": "ONE"});
+    assert_eq!(found(input), expected);
+    let expected = "25: GAMMA One\n[no more matches; the numbers are offsets]";
+    let input = json!({"result_id": "call_1", "search": "one", "offset": 10});
+    assert_eq!(found(input), expected);
+    let missing = found(json!({"result_id": "call_1", "search": "zeta"}));
+    assert_eq!(missing, "[not found between bytes 0 and 34]");
 }
 
 #[test]
