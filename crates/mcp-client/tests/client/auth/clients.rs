@@ -63,8 +63,7 @@ async fn secrets_are_sent_as_the_server_takes_them() {
 async fn a_client_with_a_secret_is_registered_where_the_server_wants_one() {
     let world = World::new().await;
     world.set_metadata(json!({"token_endpoint_auth_methods_supported": ["client_secret_post"]}));
-    let (config, options) = (server(&world), unattended());
-    login(&config, &options).await.unwrap();
+    let (config, options) = logged_in(&world).await;
     assert!(world.forms()[0]["client_secret"].starts_with("client-secret-"));
     call_works(&ready_host(&config, &options).await, "some").await;
 }

@@ -81,8 +81,7 @@ async fn a_host_logs_in_by_itself_where_somebody_is_there() {
 #[tokio::test]
 async fn a_person_may_take_longer_than_the_call_that_asks() {
     let world = World::new().await;
-    let (config, mut options) = (server(&world), unattended());
-    login(&config, &options).await.unwrap();
+    let (config, mut options) = logged_in(&world).await;
     let (told, mut pages) = tokio::sync::mpsc::unbounded_channel();
     options.on_url = Some(Arc::new(move |page| told.send(page.to_owned()).unwrap()));
     let host = ready_host(&config, &options).await;

@@ -79,8 +79,7 @@ async fn a_call_that_needs_more_gets_it_where_somebody_is_there() {
 async fn without_anybody_the_next_login_asks_for_it() {
     let world = World::new().await;
     world.manners().challenge = ", scope=\"files:read\"".to_owned();
-    let (config, options) = (server(&world), unattended());
-    login(&config, &options).await.unwrap();
+    let (config, options) = logged_in(&world).await;
     let host = ready_host(&config, &options).await;
     let reason = call_fails(&host, "more").await;
     let advice = format!("run `switchboard servers login s` (scopes: `{MORE}`)");

@@ -62,6 +62,19 @@ pub(crate) async fn login(
     soon(auth::login(config, options, browse)).await
 }
 
+/// Configuration and options after a login.
+pub(crate) async fn logged_in(world: &World) -> (ServerConfig, AuthOptions) {
+    let (config, options) = (server(world), unattended());
+    login(&config, &options).await.unwrap();
+    (config, options)
+}
+
+/// A host that uses the tokens of a login, and whose server is ready.
+pub(crate) async fn logged_in_host(world: &World) -> McpHost {
+    let (config, options) = logged_in(world).await;
+    ready_host(&config, &options).await
+}
+
 pub(crate) fn host_options(auth: AuthOptions) -> HostOptions {
     HostOptions {
         auth,

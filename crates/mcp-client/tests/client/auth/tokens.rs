@@ -25,9 +25,7 @@ async fn a_token_that_is_about_to_end_is_renewed_once() {
     let world = World::new().await;
     // It is renewed when it has half a minute left.
     world.manners().lifetimes = vec![20, 3600];
-    let (config, options) = (server(&world), unattended());
-    login(&config, &options).await.unwrap();
-    let host = ready_host(&config, &options).await;
+    let host = logged_in_host(&world).await;
     many_calls(&[&host]).await;
     assert_eq!(world.forms_of("refresh_token").len(), 1);
     let form = world.forms_of("refresh_token").remove(0);
@@ -38,9 +36,7 @@ async fn a_token_that_is_about_to_end_is_renewed_once() {
 #[tokio::test]
 async fn a_token_that_is_refused_is_renewed_once() {
     let world = World::new().await;
-    let (config, options) = (server(&world), unattended());
-    login(&config, &options).await.unwrap();
-    let host = ready_host(&config, &options).await;
+    let host = logged_in_host(&world).await;
     for round in 1..=3 {
         world.end_access_tokens();
         many_calls(&[&host]).await;
@@ -73,9 +69,7 @@ async fn processes_that_share_a_folder_renew_once() {
 #[tokio::test]
 async fn a_renewal_outlives_the_call_that_began_it() {
     let world = World::new().await;
-    let (config, options) = (server(&world), unattended());
-    login(&config, &options).await.unwrap();
-    let host = ready_host(&config, &options).await;
+    let host = logged_in_host(&world).await;
     let [begun, go_on] = [(); 2].map(|()| Arc::new(Notify::new()));
     world.manners().slow_renewal = Some([begun.clone(), go_on.clone()]);
     world.end_access_tokens();
@@ -96,8 +90,7 @@ async fn while_nothing_can_be_renewed_a_token_is_used_to_its_end() {
     let world = World::new().await;
     // About to end, and ended.
     world.manners().lifetimes = vec![20, 0, 3600];
-    let (config, options) = (server(&world), unattended());
-    login(&config, &options).await.unwrap();
+    let (config, options) = logged_in(&world).await;
     world.manners().is_down = true;
     let host = ready_host(&config, &options).await;
     call_works(&host, "some").await;
@@ -118,8 +111,7 @@ async fn while_nothing_can_be_renewed_a_token_is_used_to_its_end() {
 #[tokio::test]
 async fn a_refresh_token_that_is_not_replaced_is_kept() {
     let world = World::new().await;
-    let (config, options) = (server(&world), unattended());
-    login(&config, &options).await.unwrap();
+    let (config, options) = logged_in(&world).await;
     world.manners().gives_refresh_tokens = false;
     let host = ready_host(&config, &options).await;
     world.end_access_tokens();
@@ -135,8 +127,7 @@ async fn a_refresh_token_that_is_not_replaced_is_kept() {
 #[tokio::test]
 async fn when_nothing_can_be_renewed_a_person_is_needed() {
     let world = World::new().await;
-    let (config, options) = (server(&world), unattended());
-    login(&config, &options).await.unwrap();
+    let (config, options) = logged_in(&world).await;
     let host = ready_host(&config, &options).await;
     world.end_access_tokens();
     world.end_refresh_tokens();
@@ -163,8 +154,7 @@ async fn when_nothing_can_be_renewed_a_person_is_needed() {
 #[tokio::test]
 async fn a_client_that_was_forgotten_is_registered_again() {
     let world = World::new().await;
-    let (config, options) = (server(&world), unattended());
-    login(&config, &options).await.unwrap();
+    let (config, options) = logged_in(&world).await;
     let host = ready_host(&config, &options).await;
     world.end_access_tokens();
     world.forget_clients();
@@ -180,8 +170,7 @@ async fn an_ended_token_without_a_successor_is_said_to_be() {
     let world = World::new().await;
     world.manners().lifetimes = vec![0];
     world.manners().gives_refresh_tokens = false;
-    let (config, options) = (server(&world), unattended());
-    login(&config, &options).await.unwrap();
+    let (config, options) = logged_in(&world).await;
     let host = host(&config, &options).await;
     assert!(reason(&host).contains("login required"));
 }
@@ -200,9 +189,7 @@ async fn a_server_that_takes_no_token_is_not_given_one_after_the_other() {
 
     // Nor to calls, if it began later.
     let world = World::new().await;
-    let (config, options) = (server(&world), unattended());
-    login(&config, &options).await.unwrap();
-    let host = ready_host(&config, &options).await;
+    let host = logged_in_host(&world).await;
     world.manners().takes_nothing = true;
     for _ in 0..5 {
         call_fails(&host, "some").await;
