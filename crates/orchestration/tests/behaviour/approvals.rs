@@ -10,9 +10,8 @@ use async_trait::async_trait;
 use serde_json::json;
 use switchboard_domain::{ApprovalDecision, ApprovalRequest, ApprovalScope, Approver};
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, RunEventKind, RunOptions, SharedDecisions, ToolFailure,
+    Agent, RunEventKind, RunOptions, SharedDecisions, ToolFailure,
     observe::audit::{ApprovalStage, AuditKind, AuditOptions, AuditTrail, DecisionSource},
-    policy::approval::ApprovalSettings,
 };
 use tracing::{Subscriber, span};
 use tracing_subscriber::{
@@ -22,7 +21,7 @@ use tracing_subscriber::{
 
 use crate::support::{
     Answer, Person, Scripted, Shelf, TestClock, Tools, agent_with, allow, ask, asking, calls, deny,
-    echo, failures, has, played, reading, results, tool,
+    echo, expiring, failures, has, played, reading, results, tool,
 };
 
 fn write(id: &'static str) -> Answer {
@@ -176,14 +175,7 @@ impl Approver for Absent {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_expires_and_the_run_continues() {
-    let options = RunOptions {
-        approval: ApprovalSettings {
-            policy: ApprovalPolicy::Ask,
-            expire_after: Some(Duration::from_mins(1)),
-            ..ApprovalSettings::default()
-        },
-        ..RunOptions::default()
-    };
+    let options = expiring();
     let tools = tools();
     let model = Scripted::new([write("a"), Answer::Says("Then not.")]);
     let agent = agent_with(&model, &tools, options).with_approver(Arc::new(Absent));
@@ -220,21 +212,10 @@ fn expiring(
     approver: &Arc<Jumping>,
     shelf: &Arc<Shelf>,
 ) -> Agent {
-    agent_with(
-        model,
-        tools,
-        RunOptions {
-            approval: ApprovalSettings {
-                policy: ApprovalPolicy::Ask,
-                expire_after: Some(Duration::from_mins(1)),
-                ..ApprovalSettings::default()
-            },
-            ..RunOptions::default()
-        },
-    )
-    .with_approver(approver.clone())
-    .with_checkpoints(shelf.clone())
-    .with_clock(approver.wall.clock())
+    agent_with(model, tools, expiring())
+        .with_approver(approver.clone())
+        .with_checkpoints(shelf.clone())
+        .with_clock(approver.wall.clock())
 }
 
 #[tokio::test(start_paused = true)]

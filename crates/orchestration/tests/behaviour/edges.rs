@@ -8,14 +8,13 @@ use switchboard_domain::{
     FinishReason, ModelCapabilities, ModelErrorKind, ModelEvent, PartStart, ResponseFormat,
 };
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Outcome, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
-    policy::approval::ApprovalSettings, strategy::formatter,
+    Agent, Outcome, RunErrorKind, RunEventKind, RunOptions, ToolFailure, strategy::formatter,
 };
 
 use crate::support::{
     Answer, Person, Scripted, TestClock, Tools, agent_with, allow_once, ask, asking,
-    assert_grammar, assert_whole, calls, echo, echoing, failures, gather_format, has, picked,
-    streamed, tool,
+    assert_grammar, assert_whole, calls, echo, echoing, expiring, failures, gather_format, has,
+    picked, streamed, tool,
 };
 
 #[tokio::test]
@@ -55,20 +54,9 @@ async fn the_expiry_of_a_request_starts_with_the_request() {
         ("a", "srv__slow", json!({"n": 1})),
         ("b", "srv__write", json!({"n": 1})),
     ]);
-    let agent = agent_with(
-        &model,
-        &tools,
-        RunOptions {
-            approval: ApprovalSettings {
-                policy: ApprovalPolicy::Ask,
-                expire_after: Some(Duration::from_mins(1)),
-                ..ApprovalSettings::default()
-            },
-            ..RunOptions::default()
-        },
-    )
-    .with_approver(Person::always(allow_once()))
-    .with_clock(hands.clock());
+    let agent = agent_with(&model, &tools, expiring())
+        .with_approver(Person::always(allow_once()))
+        .with_clock(hands.clock());
     ask(&agent, "go").await;
     assert_eq!(tools.called(), ["srv__slow", "srv__write"]);
 }

@@ -9,6 +9,7 @@ use std::{
         atomic::{AtomicI64, Ordering},
     },
     task::Poll,
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -25,6 +26,7 @@ use switchboard_orchestration::{
     Agent, ApprovalPolicy, Clock, Run, RunEvent, RunEventKind, RunOptions, RunReport, RunStream,
     ToolFailure,
     persistence::checkpoint::{Checkpoint, CheckpointError, CheckpointStore},
+    policy::approval::ApprovalSettings,
     strategy::{GatherFormat, Strategy},
 };
 
@@ -490,6 +492,18 @@ pub(crate) fn agent_with(
 pub(crate) fn asking() -> RunOptions {
     RunOptions {
         approval: ApprovalPolicy::Ask.into(),
+        ..RunOptions::default()
+    }
+}
+
+/// Asks about every call. A request expires after a minute.
+pub(crate) fn expiring() -> RunOptions {
+    RunOptions {
+        approval: ApprovalSettings {
+            policy: ApprovalPolicy::Ask,
+            expire_after: Some(Duration::from_mins(1)),
+            ..ApprovalSettings::default()
+        },
         ..RunOptions::default()
     }
 }
