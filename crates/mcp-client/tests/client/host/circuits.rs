@@ -20,6 +20,11 @@ fn timed_out(answer: Result<switchboard_domain::ToolOutput, ToolCallError>) -> D
     }
 }
 
+/// Calls a tool, which times out, and returns the limit.
+async fn time_limit(host: &McpHost, tool: &str) -> Duration {
+    timed_out(call(host, tool, json!({})).await)
+}
+
 #[tokio::test]
 async fn progress_keeps_a_call_alive_and_never_beyond_its_whole_time() {
     for kind in [OLDER_ERA, NEWER_ERA] {
@@ -28,18 +33,12 @@ async fn progress_keeps_a_call_alive_and_never_beyond_its_whole_time() {
         options.call_timeout = ms(250);
         let host = host_with([program("s", kind)], options.clone()).await;
         assert_eq!(text(&host, "s__labour").await, "done", "{kind}");
-        assert_eq!(
-            timed_out(call(&host, "s__endless", json!({})).await),
-            ms(250)
-        );
+        assert_eq!(time_limit(&host, "s__endless").await, ms(250));
 
         // In all it may take no longer than that, whatever it tells.
         options.max_call_time = ms(300);
         let host = host_with([program("s", kind)], options).await;
-        assert_eq!(
-            timed_out(call(&host, "s__labour", json!({})).await),
-            ms(300)
-        );
+        assert_eq!(time_limit(&host, "s__labour").await, ms(300));
 
         // The same of one server alone.
         let mut config = program("s", kind);
@@ -47,10 +46,7 @@ async fn progress_keeps_a_call_alive_and_never_beyond_its_whole_time() {
         config.idle_timeout = Some(ms(200));
         let host = crate::host::stage::host([config]).await;
         assert_eq!(text(&host, "s__labour").await, "done", "{kind}");
-        assert_eq!(
-            timed_out(call(&host, "s__endless", json!({})).await),
-            ms(200)
-        );
+        assert_eq!(time_limit(&host, "s__endless").await, ms(200));
         let mut short = tool_call("s__labour", json!({}));
         short.deadline = Some(ms(300));
         assert_eq!(timed_out(soon(host.call_tool(short)).await), ms(300));
@@ -63,10 +59,7 @@ async fn a_tool_may_have_a_time_of_its_own() {
     config.call_timeout = Some(ms(20_000));
     config.tool_timeouts = vec![("endless".to_owned(), ms(150))];
     let host = host([config]).await;
-    assert_eq!(
-        timed_out(call(&host, "s__endless", json!({})).await),
-        ms(150)
-    );
+    assert_eq!(time_limit(&host, "s__endless").await, ms(150));
     let raw = soon(host.call_server_tool("s", "endless", object(json!({})))).await;
     assert_eq!(timed_out(raw), ms(150));
     assert_eq!(text(&host, "s__labour").await, "done");
