@@ -13,7 +13,7 @@ use switchboard_providers_common::{
 };
 
 use crate::{
-    ask, config, once, request,
+    ask, assert_hidden, config, once, request,
     server::{Act, Server, answer, send},
     transport,
 };
@@ -34,10 +34,7 @@ async fn a_redirect_is_not_followed_and_the_error_names_the_target() {
         assert_eq!(error.kind, ModelErrorKind::Configuration);
         assert_eq!(error.http_status(), Some(status));
         assert!(error.message().contains(&elsewhere.url), "{error}");
-        assert!(
-            !format!("{error} {error:?}").contains("hidden"),
-            "{error:?}"
-        );
+        assert_hidden(&error);
         assert_eq!(server.seen().len(), 1);
     }
     assert!(elsewhere.seen().is_empty());
@@ -229,9 +226,6 @@ async fn an_invalid_request_is_a_configuration_error() {
         let result = transport.post(&request, &StatusClassifier).await;
         let error = result.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Configuration, "{error}");
-        assert!(
-            !format!("{error} {error:?}").contains("hidden"),
-            "{error:?}"
-        );
+        assert_hidden(&error);
     }
 }

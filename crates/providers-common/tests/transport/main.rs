@@ -69,6 +69,12 @@ async fn text(answer: HttpAnswer) -> Result<String, ModelError> {
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
+/// Asserts that neither the message nor the debug text of an error contains a secret.
+fn assert_hidden(error: &ModelError) {
+    let shown = format!("{error} {error:?}");
+    assert!(!shown.contains("hidden"), "{shown}");
+}
+
 /// An address where nobody listens, and what keeps others from listening there.
 fn nobody() -> (String, TcpSocket) {
     let socket = TcpSocket::new_v4().expect("a socket");

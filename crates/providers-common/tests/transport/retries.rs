@@ -22,6 +22,12 @@ fn attempts(max_attempts: u32) -> TransportConfig {
     config
 }
 
+/// Asserts that an attempt gets the last answer of the script.
+async fn succeeds_at_last(server: &Server, max_attempts: u32) {
+    let answer = ask_for_text(server, &attempts(max_attempts)).await;
+    assert_eq!(answer.expect("an answer"), "at last");
+}
+
 #[tokio::test]
 async fn transient_errors_are_retried_with_the_same_body() {
     for status in [408, 409, 429, 500, 502, 503, 504, 529] {
@@ -88,8 +94,7 @@ async fn a_connection_that_fails_is_tried_again() {
         vec![answer(200, "", "at last")],
     ])
     .await;
-    let expected = "at last";
-    assert_eq!(ask_for_text(&server, &attempts(5)).await.unwrap(), expected);
+    succeeds_at_last(&server, 5).await;
     assert_eq!(server.seen().len(), 5);
 }
 
@@ -146,8 +151,7 @@ async fn the_pause_that_the_provider_requests_is_used() {
             vec![answer(200, "", "at last")],
         ])
         .await;
-        let expected = "at last";
-        assert_eq!(ask_for_text(&server, &attempts(3)).await.unwrap(), expected);
+        succeeds_at_last(&server, 3).await;
         for pair in server.seen().windows(2) {
             let pause = pair[1].at - pair[0].at;
             assert!(pause >= 150 * MS, "{headers}: {pause:?}");
@@ -172,8 +176,7 @@ async fn the_provider_can_override_the_status() {
         vec![answer(200, "", "at last")],
     ])
     .await;
-    let expected = "at last";
-    assert_eq!(ask_for_text(&server, &attempts(3)).await.unwrap(), expected);
+    succeeds_at_last(&server, 3).await;
 
     // Its headers counts for any status then.
     let headers = "x-should-retry: true\r\nretry-after-ms: 150\r\n";
@@ -182,8 +185,7 @@ async fn the_provider_can_override_the_status() {
         vec![answer(200, "", "at last")],
     ])
     .await;
-    let expected = "at last";
-    assert_eq!(ask_for_text(&server, &attempts(3)).await.unwrap(), expected);
+    succeeds_at_last(&server, 3).await;
     let seen = server.seen();
     assert!(seen[1].at - seen[0].at >= 150 * MS);
 

@@ -13,7 +13,7 @@ use switchboard_providers_common::{
 };
 
 use crate::{
-    config, nobody, once, request,
+    assert_hidden, config, nobody, once, request,
     server::{Server, answer},
     transport,
 };
@@ -38,10 +38,7 @@ async fn a_key_that_the_provider_echoes_is_redacted() {
         let error = result.unwrap_err();
         let expected = "bad key [redacted]: Bearer [redacted] does not exist";
         assert_eq!(error.message(), expected);
-        assert!(
-            !format!("{error} {error:?}").contains("hidden"),
-            "{error:?}"
-        );
+        assert_hidden(&error);
     }
 }
 
@@ -55,10 +52,7 @@ async fn a_password_of_the_address_that_the_server_echoes_is_redacted() {
     let error = result.unwrap_err();
     let expected = "bad password [redacted], sent as [redacted]";
     assert_eq!(error.message(), expected);
-    assert!(
-        !format!("{error} {error:?}").contains("hidden"),
-        "{error:?}"
-    );
+    assert_hidden(&error);
 }
 
 #[tokio::test]
@@ -97,10 +91,7 @@ async fn a_key_in_the_result_of_a_classifier_is_redacted() {
     let result = transport(&once()).post(&request, &EchoingClassifier).await;
     let error = result.unwrap_err();
     assert_eq!(error.message(), "no [redacted]");
-    assert!(
-        !format!("{error} {error:?}").contains("hidden"),
-        "{error:?}"
-    );
+    assert_hidden(&error);
 }
 
 #[tokio::test]
