@@ -73,18 +73,14 @@ fn every_word_of_google_rpc_has_its_kind() {
 #[test]
 fn a_wrong_key_is_one_though_the_status_is_400() {
     let message = "API key not valid. Please pass a valid API key.";
-    assert_eq!(
-        kind(400, &error(400, "INVALID_ARGUMENT", message)),
-        Authentication
-    );
+    let invalid = error(400, "INVALID_ARGUMENT", message);
+    assert_eq!(kind(400, &invalid), Authentication);
     let info = json!([{
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
         "reason": "API_KEY_INVALID", "domain": "googleapis.com",
     }]);
-    assert_eq!(
-        kind(400, &with_details(400, "INVALID_ARGUMENT", &info)),
-        Authentication
-    );
+    let invalid = with_details(400, "INVALID_ARGUMENT", &info);
+    assert_eq!(kind(400, &invalid), Authentication);
 }
 
 #[test]
@@ -101,25 +97,19 @@ fn the_offending_field_is_named() {
         "fieldViolations": [{"field": "tools[0].function_declarations[0].parameters", "description": "x"}],
     }]);
     let field = Some("tools[0].function_declarations[0].parameters".to_owned());
-    assert_eq!(
-        kind(400, &with_details(400, "INVALID_ARGUMENT", &details)),
-        InvalidRequest { field }
-    );
+    let invalid = with_details(400, "INVALID_ARGUMENT", &details);
+    assert_eq!(kind(400, &invalid), InvalidRequest { field });
 }
 
 #[test]
 fn a_prompt_that_is_too_long_is_told_from_other_refusals() {
     let message = "The input token count (1200000) exceeds the maximum number of tokens allowed \
                    (1048576).";
-    assert_eq!(
-        kind(400, &error(400, "INVALID_ARGUMENT", message)),
-        ContextOverflow
-    );
+    let invalid = error(400, "INVALID_ARGUMENT", message);
+    assert_eq!(kind(400, &invalid), ContextOverflow);
     let location = "User location is not supported for the API use.";
-    assert_eq!(
-        kind(400, &error(400, "FAILED_PRECONDITION", location)),
-        Permission
-    );
+    let failed = error(400, "FAILED_PRECONDITION", location);
+    assert_eq!(kind(400, &failed), Permission);
 }
 
 #[test]
@@ -140,12 +130,10 @@ fn a_quota_of_the_minute_passes_and_one_of_the_day_does_not() {
     };
     let minute = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier";
     assert_eq!(exhausted(minute, "5", json!("34.5s")), limited(34_500));
-    let expected = limited(7_000);
-    assert_eq!(exhausted(minute, "5", json!({"seconds": "7"})), expected);
-    assert_eq!(
-        exhausted(minute, "5", json!({"seconds": 7, "nanos": 1})),
-        limited(7_000)
-    );
+    for delay in [json!({"seconds": "7"}), json!({"seconds": 7, "nanos": 1})] {
+        let kind = exhausted(minute, "5", delay.clone());
+        assert_eq!(kind, limited(7_000), "{delay}");
+    }
     for odd in [
         json!("soon"),
         json!("-1s"),
@@ -163,15 +151,11 @@ fn a_quota_of_the_minute_passes_and_one_of_the_day_does_not() {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "RATE_LIMIT_EXCEEDED",
         "metadata": {"quota_limit": "Gemini25ProRequestsPerDay"},
     }]);
-    assert_eq!(
-        kind(429, &with_details(429, "RESOURCE_EXHAUSTED", &info)),
-        QuotaExhausted
-    );
+    let of_the_day = with_details(429, "RESOURCE_EXHAUSTED", &info);
+    assert_eq!(kind(429, &of_the_day), QuotaExhausted);
     let credits = "Your prepayment credits are depleted.";
-    assert_eq!(
-        kind(429, &error(429, "RESOURCE_EXHAUSTED", credits)),
-        QuotaExhausted
-    );
+    let depleted = error(429, "RESOURCE_EXHAUSTED", credits);
+    assert_eq!(kind(429, &depleted), QuotaExhausted);
 }
 
 #[test]

@@ -26,14 +26,8 @@ fn with(cache: CachePolicy) -> MessagesOptions {
 
 fn sent(request: &ChatRequest, model: &str, options: &MessagesOptions) -> Value {
     let model = ModelId::new("anthropic", model);
-    let wire = to_wire_request(
-        request,
-        &model,
-        &capabilities(&model.name),
-        options,
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let (can, schemas) = (capabilities(&model.name), ToolSchemas::default());
+    let wire = to_wire_request(request, &model, &can, options, &schemas).unwrap();
     serde_json::to_value(&wire.body).unwrap()
 }
 

@@ -10,14 +10,8 @@ use crate::{Effort, capabilities};
 fn mapped_with(request: &ChatRequest, model: &str, options: &MessagesOptions) -> Value {
     let model = ModelId::new("anthropic", model);
     let capabilities = capabilities(&model.name);
-    let wire = to_wire_request(
-        request,
-        &model,
-        &capabilities,
-        options,
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let schemas = ToolSchemas::default();
+    let wire = to_wire_request(request, &model, &capabilities, options, &schemas).unwrap();
     json!({
         "body": wire.body,
         "tool_choice": wire.tool_choice,
@@ -32,13 +26,8 @@ fn mapped(request: &ChatRequest, model: &str) -> Value {
 fn refusal(request: &ChatRequest, model: &str) -> ModelError {
     let model = ModelId::new("anthropic", model);
     let options = MessagesOptions::default();
-    let error = to_wire_request(
-        request,
-        &model,
-        &capabilities(&model.name),
-        &options,
-        &ToolSchemas::default(),
-    );
+    let (can, schemas) = (capabilities(&model.name), ToolSchemas::default());
+    let error = to_wire_request(request, &model, &can, &options, &schemas);
     error.unwrap_err()
 }
 
@@ -91,14 +80,8 @@ fn extra_fields_override_everything_but_stream() {
     };
     let model = ModelId::new("p", "m");
     let options = MessagesOptions::default();
-    let wire = to_wire_request(
-        &request,
-        &model,
-        &ModelCapabilities::default(),
-        &options,
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let (unknown, schemas) = (ModelCapabilities::default(), ToolSchemas::default());
+    let wire = to_wire_request(&request, &model, &unknown, &options, &schemas).unwrap();
     assert_eq!(wire.warnings[0].kind, WarningKind::OptionDropped);
     let text = serde_json::to_string(&wire.body).unwrap();
     assert_eq!(text.matches("\"model\"").count(), 1, "{text}");
@@ -250,14 +233,8 @@ fn thinking_between_calls_needs_a_beta_on_older_models_only() {
         };
         let model = ModelId::new("anthropic", model);
         let capabilities = capabilities(&model.name);
-        let wire = to_wire_request(
-            &request,
-            &model,
-            &capabilities,
-            &options,
-            &ToolSchemas::default(),
-        )
-        .unwrap();
+        let schemas = ToolSchemas::default();
+        let wire = to_wire_request(&request, &model, &capabilities, &options, &schemas).unwrap();
         wire.betas
     };
     let beta = ["interleaved-thinking-2025-05-14"];

@@ -1,9 +1,8 @@
 //! Laws that hold for any input.
 
 use proptest::prelude::*;
-use switchboard_domain::ResponseAccumulator;
 
-use super::*;
+use super::{tests::assemble, *};
 
 /// Events that a server may send in any order.
 fn any_event() -> impl Strategy<Value = Value> {
@@ -88,10 +87,7 @@ proptest! {
             decoder.decode_frame("", &frame.to_string(), &mut events).unwrap();
         }
         let end = decoder.finish_decoding(&mut events);
-        let mut answer = ResponseAccumulator::default();
-        for event in &events {
-            answer.push(event).unwrap();
-        }
+        let answer = assemble(&events);
         if let Some(first) = events.first() {
             let is_start = matches!(first, ModelEvent::Started { .. });
             prop_assert!(is_start, "the beginning comes first");

@@ -17,14 +17,8 @@ const OLD: &str = "gemini-2.5-flash";
 fn mapped(request: &ChatRequest, model: &str) -> (Value, Vec<Warning>) {
     let model = ModelId::new("gemini", model);
     let options = GeminiOptions::default();
-    let wire = to_wire_request(
-        request,
-        &model,
-        &capabilities(&model.name),
-        &options,
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let (can, schemas) = (capabilities(&model.name), ToolSchemas::default());
+    let wire = to_wire_request(request, &model, &can, &options, &schemas).unwrap();
     (serde_json::to_value(&wire.body).unwrap(), wire.warnings)
 }
 
@@ -78,14 +72,8 @@ fn without_replay_a_turn_goes_on_unsigned() {
         replay_thoughts: false,
         ..GeminiOptions::default()
     };
-    let wire = to_wire_request(
-        &request,
-        &model,
-        &capabilities(&model.name),
-        &options,
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let (can, schemas) = (capabilities(&model.name), ToolSchemas::default());
+    let wire = to_wire_request(&request, &model, &can, &options, &schemas).unwrap();
     let body = serde_json::to_value(&wire.body).unwrap();
     let args = json!({"city": "Kiel"});
     assert_eq!(
@@ -238,14 +226,8 @@ fn a_model_that_takes_no_media_gets_their_names() {
         assistant([call("1", "t", None)]),
         Message::from_tool_results([pictured]),
     ]);
-    let wire = to_wire_request(
-        &request,
-        &model,
-        &blind,
-        &GeminiOptions::default(),
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let (options, schemas) = (GeminiOptions::default(), ToolSchemas::default());
+    let wire = to_wire_request(&request, &model, &blind, &options, &schemas).unwrap();
     let body = serde_json::to_value(&wire.body).unwrap();
     assert_eq!(
         body["contents"][0]["parts"],

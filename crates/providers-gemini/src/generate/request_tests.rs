@@ -18,13 +18,8 @@ fn try_map(
     model: &ModelId,
     options: &GeminiOptions,
 ) -> Result<(Value, ToolChoiceOutcome, Vec<Warning>), ModelError> {
-    let wire = to_wire_request(
-        request,
-        model,
-        &capabilities(&model.name),
-        options,
-        &ToolSchemas::default(),
-    )?;
+    let (can, schemas) = (capabilities(&model.name), ToolSchemas::default());
+    let wire = to_wire_request(request, model, &can, options, &schemas)?;
     let body = serde_json::to_value(&wire.body).unwrap();
     Ok((body, wire.tool_choice, wire.warnings))
 }
@@ -224,14 +219,8 @@ fn fields_of_the_caller_are_merged_and_win() {
     let mut bare = ChatRequest::new([Message::user("?")]);
     bare.extra = request.extra;
     let (model, options) = (gemini(NEW), GeminiOptions::default());
-    let wire = to_wire_request(
-        &bare,
-        &model,
-        &capabilities(NEW),
-        &options,
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let schemas = ToolSchemas::default();
+    let wire = to_wire_request(&bare, &model, &capabilities(NEW), &options, &schemas).unwrap();
     let text = serde_json::to_string(&wire.body).unwrap();
     for field in [
         "generationConfig",

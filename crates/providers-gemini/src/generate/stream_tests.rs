@@ -1,4 +1,5 @@
-use switchboard_domain::{ChatResponse, ResponseAccumulator};
+use switchboard_domain::ChatResponse;
+use switchboard_providers_common::assemble_response;
 
 use super::*;
 
@@ -28,11 +29,7 @@ fn run(frames: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
 }
 
 fn collected(events: &[ModelEvent]) -> ChatResponse {
-    let mut answer = ResponseAccumulator::default();
-    for event in events {
-        answer.push(event).unwrap();
-    }
-    answer.finish().unwrap()
+    assemble_response("gemini", events).unwrap()
 }
 
 fn answer(frames: &[Value]) -> ChatResponse {

@@ -9,18 +9,19 @@ fn model() -> ModelId {
     ModelId::new("ollama", "qwen3:8b")
 }
 
+fn mapped<'a>(
+    request: &'a ChatRequest,
+    model: &'a ModelId,
+    can: &ModelCapabilities,
+) -> Result<WireRequest<'a>, ModelError> {
+    let schemas = ToolSchemas::default();
+    to_wire_request(request, model, can, ThinkForm::default(), &schemas)
+}
+
 /// Returns the body of a fixture and the warnings.
 fn snapshot(name: &str, request: &ChatRequest) {
     let model = model();
-    let can = capabilities(&model.name, false);
-    let wire = to_wire_request(
-        request,
-        &model,
-        &can,
-        ThinkForm::default(),
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let wire = mapped(request, &model, &capabilities(&model.name, false)).unwrap();
     let body = serde_json::to_value(&wire.body).unwrap();
     let beside = json!({
         "tool_choice": wire.tool_choice,
@@ -37,15 +38,7 @@ fn fixture(name: &str) -> ChatRequest {
 
 fn body(request: &ChatRequest) -> Value {
     let model = model();
-    let can = capabilities(&model.name, false);
-    let wire = to_wire_request(
-        request,
-        &model,
-        &can,
-        ThinkForm::default(),
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let wire = mapped(request, &model, &capabilities(&model.name, false)).unwrap();
     serde_json::to_value(&wire.body).unwrap()
 }
 
@@ -121,14 +114,7 @@ fn fields_of_the_caller_override_all_except_stream() {
 fn the_cloud_has_no_structured_output() {
     let model = ModelId::new("ollama", "gpt-oss:120b-cloud");
     let can = capabilities(&model.name, false);
-    let error = to_wire_request(
-        &every_option(),
-        &model,
-        &can,
-        ThinkForm::default(),
-        &ToolSchemas::default(),
-    )
-    .unwrap_err();
+    let error = mapped(&every_option(), &model, &can).unwrap_err();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
 }
 
@@ -142,14 +128,7 @@ fn a_response_format_that_is_not_a_schema_is_an_error() {
         ..ChatRequest::new([Message::user("Hello?")])
     };
     let (model, can) = (model(), ModelCapabilities::default());
-    let error = to_wire_request(
-        &request,
-        &model,
-        &can,
-        ThinkForm::default(),
-        &ToolSchemas::default(),
-    )
-    .unwrap_err();
+    let error = mapped(&request, &model, &can).unwrap_err();
     let field = Some("format".to_owned());
     assert_eq!(error.kind, ModelErrorKind::InvalidRequest { field });
 }

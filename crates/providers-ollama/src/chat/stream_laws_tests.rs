@@ -1,7 +1,7 @@
 //! Properties of any input.
 
 use proptest::prelude::*;
-use switchboard_domain::ToolDefinition;
+use switchboard_domain::{ResponseAccumulator, ToolDefinition};
 use switchboard_providers_common::text_tool_calls::{
     CallRecoverySettings, TextCallConverter, TextCallFormat, TextCallFormats,
 };

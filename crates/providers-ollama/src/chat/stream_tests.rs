@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
-use switchboard_domain::{ChatRequest, ChatResponse, Message, ResponseAccumulator};
+use switchboard_domain::{ChatRequest, ChatResponse, Message};
+use switchboard_providers_common::assemble_response;
 
 use super::*;
 
@@ -35,11 +36,7 @@ fn run(mut decoder: ChatDecoder, lines: &[Value]) -> (Vec<ModelEvent>, Result<()
 fn answer_of(decoder: ChatDecoder, lines: &[Value]) -> ChatResponse {
     let (events, end) = run(decoder, lines);
     end.unwrap();
-    let mut answer = ResponseAccumulator::default();
-    for event in &events {
-        answer.push(event).unwrap();
-    }
-    answer.finish().unwrap()
+    assemble_response("ollama", &events).unwrap()
 }
 
 fn answer(lines: &[Value]) -> ChatResponse {

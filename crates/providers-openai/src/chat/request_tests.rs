@@ -8,6 +8,16 @@ use switchboard_domain::{
 use super::*;
 use crate::capabilities;
 
+/// Maps a request for a server without a profile.
+fn mapped_generic<'a>(
+    request: &'a ChatRequest,
+    model: &'a ModelId,
+    can: &ModelCapabilities,
+) -> Result<WireRequest<'a>, ModelError> {
+    let profile = Profile::generic();
+    to_wire_request(request, model, can, &profile, &ToolSchemas::default())
+}
+
 fn mapped(request: &ChatRequest, model: &str, profile: &Profile) -> Value {
     let model: ModelId = model.parse().unwrap();
     let capabilities = capabilities(&model.name, profile);
@@ -20,14 +30,8 @@ fn mapped_with(
     capabilities: &ModelCapabilities,
     profile: &Profile,
 ) -> Value {
-    let wire = to_wire_request(
-        request,
-        model,
-        capabilities,
-        profile,
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let schemas = ToolSchemas::default();
+    let wire = to_wire_request(request, model, capabilities, profile, &schemas).unwrap();
     json!({
         "body": wire.body,
         "tool_choice": wire.tool_choice,
@@ -41,15 +45,7 @@ fn body(request: &ChatRequest) -> Value {
 
 fn warnings(request: &ChatRequest) -> Vec<(WarningKind, String)> {
     let model = ModelId::new("litellm", "any");
-    let unknown = ModelCapabilities::default();
-    let wire = to_wire_request(
-        request,
-        &model,
-        &unknown,
-        &Profile::generic(),
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let wire = mapped_generic(request, &model, &ModelCapabilities::default()).unwrap();
     let pairs = wire.warnings.into_iter();
     pairs.map(|it| (it.kind, it.message)).collect()
 }
@@ -104,15 +100,7 @@ fn extra_wins_over_everything_but_stream() {
     };
     let text = {
         let model = ModelId::new("p", "m");
-        let unknown = ModelCapabilities::default();
-        let wire = to_wire_request(
-            &request,
-            &model,
-            &unknown,
-            &Profile::generic(),
-            &ToolSchemas::default(),
-        )
-        .unwrap();
+        let wire = mapped_generic(&request, &model, &ModelCapabilities::default()).unwrap();
         assert_eq!(wire.warnings[0].kind, WarningKind::OptionDropped);
         serde_json::to_string(&wire.body).unwrap()
     };
@@ -195,14 +183,7 @@ fn schemas_outside_the_strict_subset_are_sent_unenforced() {
         ..ModelCapabilities::default()
     };
     let model = ModelId::new("p", "m");
-    let error = to_wire_request(
-        &request,
-        &model,
-        &unable,
-        &Profile::generic(),
-        &ToolSchemas::default(),
-    )
-    .unwrap_err();
+    let error = mapped_generic(&request, &model, &unable).unwrap_err();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
     let (deepseek, name) = (Profile::deepseek(), "deepseek-v4-pro");
     let known = capabilities(name, &deepseek);
@@ -215,14 +196,7 @@ fn schemas_outside_the_strict_subset_are_sent_unenforced() {
     let schema = json!({});
     request.response_format = ResponseFormat::JsonSchema { name, schema };
     let unknown = ModelCapabilities::default();
-    let error = to_wire_request(
-        &request,
-        &model,
-        &unknown,
-        &Profile::generic(),
-        &ToolSchemas::default(),
-    )
-    .unwrap_err();
+    let error = mapped_generic(&request, &model, &unknown).unwrap_err();
     assert!(error.to_string().contains("`my answer`"), "{error}");
 }
 

@@ -1,6 +1,7 @@
 //! Properties of any input.
 
 use proptest::prelude::*;
+use switchboard_domain::ResponseAccumulator;
 
 use super::*;
 

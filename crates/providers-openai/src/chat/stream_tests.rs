@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use switchboard_domain::{ChatResponse, ModelErrorKind, Part, ResponseAccumulator, ToolDefinition};
-use switchboard_providers_common::schema::Dialect;
+use switchboard_domain::{ChatResponse, ModelErrorKind, Part, ToolDefinition};
+use switchboard_providers_common::{assemble_response, schema::Dialect};
 
 use super::*;
 
@@ -51,11 +51,7 @@ fn run_with(
 fn answer(frames: &[Value]) -> ChatResponse {
     let (events, end) = run(frames);
     end.unwrap();
-    let mut answer = ResponseAccumulator::default();
-    for event in &events {
-        answer.push(event).unwrap();
-    }
-    answer.finish().unwrap()
+    assemble_response("openai", &events).unwrap()
 }
 
 fn failure(frames: &[Value]) -> ModelError {

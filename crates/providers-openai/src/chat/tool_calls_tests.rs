@@ -1,7 +1,6 @@
 use serde_json::json;
-use switchboard_domain::{
-    ChatResponse, FinishReason, ResponseAccumulator, ToolChoiceOutcome, ToolInput,
-};
+use switchboard_domain::{ChatResponse, FinishReason, ToolChoiceOutcome, ToolInput};
+use switchboard_providers_common::assemble_response;
 
 use super::*;
 
@@ -30,11 +29,7 @@ fn read(chunks: &Value, is_incomplete: bool) -> ChatResponse {
 }
 
 fn collect(events: &[ModelEvent]) -> ChatResponse {
-    let mut answer = ResponseAccumulator::default();
-    for event in events {
-        answer.push(event).unwrap();
-    }
-    answer.finish().unwrap()
+    assemble_response("acme", events).unwrap()
 }
 
 #[test]

@@ -19,15 +19,8 @@ fn sent_by(
     options: &ResponsesOptions,
 ) -> (Value, Vec<Warning>) {
     let capabilities = capabilities(&model.name, profile);
-    let wire = to_wire_request(
-        request,
-        model,
-        &capabilities,
-        profile,
-        options,
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let schemas = ToolSchemas::default();
+    let wire = to_wire_request(request, model, &capabilities, profile, options, &schemas).unwrap();
     (serde_json::to_value(&wire.body).unwrap(), wire.warnings)
 }
 
@@ -285,15 +278,9 @@ fn options_without_a_field_are_dropped_with_a_warning() {
     let limit = |profile: &Profile| {
         let (model, options) = (luna(), ResponsesOptions::default());
         let unknown = ModelCapabilities::default();
-        let wire = to_wire_request(
-            &request,
-            &model,
-            &unknown,
-            profile,
-            &options,
-            &ToolSchemas::default(),
-        )
-        .unwrap();
+        let schemas = ToolSchemas::default();
+        let wire =
+            to_wire_request(&request, &model, &unknown, profile, &options, &schemas).unwrap();
         wire.unreported_limit
     };
     let limits = (limit(&Profile::openai()), limit(&Profile::llamacpp()));

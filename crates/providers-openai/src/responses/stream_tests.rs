@@ -1,10 +1,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use switchboard_domain::{
-    ChatResponse, Part, ResponseAccumulator, ToolDefinition, ToolInput, WarningKind,
-};
-use switchboard_providers_common::schema::Dialect;
+use switchboard_domain::{ChatResponse, Part, ToolDefinition, ToolInput, WarningKind};
+use switchboard_providers_common::{assemble_response, schema::Dialect};
 
 use super::*;
 
@@ -49,11 +47,7 @@ fn run_with(
 fn answer(frames: &[Value]) -> ChatResponse {
     let (events, end) = run(frames);
     end.unwrap();
-    let mut answer = ResponseAccumulator::default();
-    for event in &events {
-        answer.push(event).unwrap();
-    }
-    answer.finish().unwrap()
+    assemble_response("openai", &events).unwrap()
 }
 
 fn error(frames: &[Value]) -> ModelError {
@@ -201,7 +195,7 @@ fn the_token_count_reveals_an_unreported_output_limit() {
         let mut events = Vec::new();
         let decoder = decoder().with_unreported_token_limit(limit);
         decoder.read_body(&body.to_string(), &mut events).unwrap();
-        let answer = switchboard_providers_common::assemble_response("p", &events).unwrap();
+        let answer = assemble_response("p", &events).unwrap();
         let call = answer.message.tool_uses().next().unwrap();
         (answer.finish.clone(), call.input.as_object().is_some())
     };
@@ -383,11 +377,7 @@ mod laws {
             let mapping = if restores { tool_mapping() } else { ToolMapping::default() };
             let (events, outcome) = run_with(decoder().with_tool_mapping(mapping), &frames);
             prop_assert!(outcome.is_ok());
-            let mut answer = ResponseAccumulator::default();
-            for event in &events {
-                answer.push(event).unwrap();
-            }
-            let response = answer.finish().unwrap();
+            let response = assemble_response("openai", &events).unwrap();
             let mut ids: Vec<_> = response.message.tool_uses().map(|it| it.id.clone()).collect();
             let count = ids.len();
             ids.sort();

@@ -37,15 +37,18 @@ fn responses_by(
     capabilities: &ModelCapabilities,
     profile: &Profile,
 ) -> Result<Mapped, ModelError> {
-    let (model, options) = (ModelId::new("openai", "m"), ResponsesOptions::default());
-    let wire = responses::to_wire_request(
-        request,
-        &model,
-        capabilities,
-        profile,
-        &options,
-        &ToolSchemas::default(),
-    )?;
+    mapped_with(request, capabilities, profile, &ResponsesOptions::default())
+}
+
+fn mapped_with(
+    request: &ChatRequest,
+    capabilities: &ModelCapabilities,
+    profile: &Profile,
+    options: &ResponsesOptions,
+) -> Result<Mapped, ModelError> {
+    let (model, schemas) = (ModelId::new("openai", "m"), ToolSchemas::default());
+    let wire =
+        responses::to_wire_request(request, &model, capabilities, profile, options, &schemas)?;
     Ok(Mapped {
         body: serde_json::to_value(&wire.body).unwrap(),
         outcome: wire.tool_choice,
@@ -55,24 +58,12 @@ fn responses_by(
 
 /// Maps a request with these tools in the options.
 fn configured(request: &ChatRequest, tools: &[ServerTool]) -> Result<Mapped, ModelError> {
-    let (model, unknown) = (ModelId::new("openai", "m"), ModelCapabilities::default());
+    let unknown = ModelCapabilities::default();
     let options = ResponsesOptions {
         server_tools: tools.to_vec(),
         ..ResponsesOptions::default()
     };
-    let wire = responses::to_wire_request(
-        request,
-        &model,
-        &unknown,
-        &Profile::openai(),
-        &options,
-        &ToolSchemas::default(),
-    )?;
-    Ok(Mapped {
-        body: serde_json::to_value(&wire.body).unwrap(),
-        outcome: wire.tool_choice,
-        warnings: wire.warnings,
-    })
+    mapped_with(request, &unknown, &Profile::openai(), &options)
 }
 
 fn responses(request: &ChatRequest) -> Mapped {
@@ -449,15 +440,9 @@ fn a_token_in_a_declaration_is_not_printed() {
     };
     let (request, model) = (plain(ToolChoice::Auto), ModelId::new("openai", "m"));
     let (unknown, openai) = (ModelCapabilities::default(), Profile::openai());
-    let wire = responses::to_wire_request(
-        &request,
-        &model,
-        &unknown,
-        &openai,
-        &options,
-        &ToolSchemas::default(),
-    )
-    .unwrap();
+    let schemas = ToolSchemas::default();
+    let wire = responses::to_wire_request(&request, &model, &unknown, &openai, &options, &schemas)
+        .unwrap();
     assert!(
         serde_json::to_string(&wire.body)
             .unwrap()

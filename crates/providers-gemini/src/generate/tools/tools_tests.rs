@@ -66,13 +66,8 @@ fn send(
         server_tools,
         ..GeminiOptions::default()
     };
-    let wire = to_wire_request(
-        request,
-        &model,
-        &capabilities(&model.name),
-        &options,
-        &ToolSchemas::default(),
-    )?;
+    let (can, schemas) = (capabilities(&model.name), ToolSchemas::default());
+    let wire = to_wire_request(request, &model, &can, &options, &schemas)?;
     let body = serde_json::to_value(&wire.body).unwrap();
     let mut tools = Vec::new();
     for entry in body["tools"].as_array().into_iter().flatten() {
