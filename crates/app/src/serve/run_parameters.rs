@@ -89,7 +89,7 @@ impl AppEngine {
         })?;
         plan.no_tools |= key.without_tools;
         let servers = self.parts.context.check_recipe_servers(&plan);
-        servers.map_err(|error| RunSettingsError::Invalid {
+        servers.map_err(|error| RunSettingsError::Unknown {
             field: "recipe".to_owned(),
             message: error.to_string(),
         })?;
