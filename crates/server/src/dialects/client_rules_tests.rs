@@ -52,11 +52,8 @@ impl Ui {
     #[expect(clippy::too_many_lines, reason = "it is a list of rules")]
     pub(super) fn read(&mut self, frames: &[Frame], is_over: bool) {
         let (done, chunks) = frames.split_last().expect("there is something");
-        assert_eq!(
-            (&done.name, &done.data),
-            (&None, &None),
-            "it ends with [DONE]"
-        );
+        assert_eq!(done.name, None, "it ends with [DONE]");
+        assert_eq!(done.data, None, "it ends with [DONE]");
         let mut open: HashMap<String, String> = HashMap::new();
         let mut used: BTreeSet<String> = BTreeSet::new();
         let mut written: BTreeSet<String> = BTreeSet::new();
@@ -213,11 +210,8 @@ impl Ui {
 /// `chat.completion.chunk`s as `openai` 3.54.0 reads them. Gives the content, or the error's code.
 pub(super) fn chat(frames: &[Frame]) -> Result<String, String> {
     let (done, chunks) = frames.split_last().expect("there is something");
-    assert_eq!(
-        (&done.name, &done.data),
-        (&None, &None),
-        "it ends with [DONE]"
-    );
+    assert_eq!(done.name, None, "it ends with [DONE]");
+    assert_eq!(done.data, None, "it ends with [DONE]");
     let mut content = String::new();
     let mut same: Option<(Value, Value, Value)> = None;
     let mut finished = false;
@@ -260,10 +254,8 @@ pub(super) fn chat(frames: &[Frame]) -> Result<String, String> {
             .into_iter()
             .flatten()
         {
-            assert_eq!(
-                (&call["index"], &call["type"]),
-                (&Value::from(calls), &Value::from("function"))
-            );
+            assert_eq!(call["index"], Value::from(calls));
+            assert_eq!(call["type"], Value::from("function"));
             assert!(!text(call, "id").is_empty() && !text(&call["function"], "name").is_empty());
             let input: Value = serde_json::from_str(text(&call["function"], "arguments")).unwrap();
             assert!(input.is_object());
@@ -301,10 +293,8 @@ pub(super) fn messages(frames: &[Frame]) -> Result<Vec<String>, String> {
         match kind {
             "message_start" => {
                 let message = &event["message"];
-                assert_eq!(
-                    (text(message, "type"), text(message, "role")),
-                    ("message", "assistant")
-                );
+                assert_eq!(text(message, "type"), "message");
+                assert_eq!(text(message, "role"), "assistant");
                 assert!(message["content"].as_array().unwrap().is_empty());
                 assert!(
                     message["stop_reason"].is_null() && message["usage"]["input_tokens"].is_u64()

@@ -28,10 +28,8 @@ fn results_stand_together_behind_their_calls_in_call_order() {
     let messages = conversation.into_messages().unwrap();
     let results: Vec<_> = messages[2].tool_results().collect();
     assert_eq!(results[0].tool_use_id, "a");
-    assert_eq!(
-        (results[1].tool_use_id.as_str(), results[1].name.as_str()),
-        ("b", "look")
-    );
+    assert_eq!(results[1].tool_use_id, "b");
+    assert_eq!(results[1].name, "look");
 }
 
 #[test]

@@ -124,10 +124,8 @@ fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
     let said = json!({"id": "q", "role": "user", "parts": [{"type": "text", "text": "a\u{0}b"}]});
     let body = json!({"id": "chat", "messages": [question(), said]});
     let problem = request(body).new_messages().unwrap_err();
-    assert_eq!(
-        (problem.status.as_u16(), problem.field.as_deref()),
-        (400, Some("messages"))
-    );
+    assert_eq!(problem.status.as_u16(), 400);
+    assert_eq!(problem.field.as_deref(), Some("messages"));
     assert!(
         problem.detail.starts_with("messages[1]: ") && problem.detail.contains("U+0000"),
         "{problem:?}"

@@ -84,10 +84,8 @@ fn an_answer_may_be_wanted_in_a_form() {
         json!({"type": "grammar"}),
     ] {
         let problem = form(wrong).unwrap_err();
-        assert_eq!(
-            (problem.status.as_u16(), problem.field.as_deref()),
-            (400, Some("output_config"))
-        );
+        assert_eq!(problem.status.as_u16(), 400);
+        assert_eq!(problem.field.as_deref(), Some("output_config"));
     }
 }
 
@@ -97,10 +95,8 @@ fn tools_of_the_client_have_schemas_of_their_own() {
         json!({"tools": [{"name": "a", "description": "A.", "input_schema": {"type": "object"}}]}),
     );
     let tool = &tools.parse_tools().unwrap()[0];
-    assert_eq!(
-        (tool.name.as_str(), tool.description.as_deref()),
-        ("a", Some("A."))
-    );
+    assert_eq!(tool.name, "a");
+    assert_eq!(tool.description.as_deref(), Some("A."));
     assert_eq!(tool.parameters, Some(json!({"type": "object"})));
     let other = request(json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}));
     assert_eq!(

@@ -76,10 +76,8 @@ fn tools_of_the_client_are_functions() {
     let [a, b] = &tools.parse_tools().unwrap()[..] else {
         panic!("two tools");
     };
-    assert_eq!(
-        (a.name.as_str(), a.description.as_deref()),
-        ("a", Some("A."))
-    );
+    assert_eq!(a.name, "a");
+    assert_eq!(a.description.as_deref(), Some("A."));
     assert_eq!(a.parameters, Some(json!({"type": "object"})));
     assert_eq!((b.name.as_str(), &b.parameters), ("b", &None));
     let other = request(json!({"tools": [{"type": "custom", "custom": {"name": "c"}}]}));
@@ -118,10 +116,8 @@ fn an_answer_may_be_wanted_in_a_form() {
         json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"$ref": "https://schemas.invalid/x"}}}),
     ] {
         let problem = form(wrong).unwrap_err();
-        assert_eq!(
-            (problem.status.as_u16(), problem.field.as_deref()),
-            (400, Some("response_format"))
-        );
+        assert_eq!(problem.status.as_u16(), 400);
+        assert_eq!(problem.field.as_deref(), Some("response_format"));
     }
 }
 
@@ -182,10 +178,8 @@ fn a_message_that_cannot_be_read_is_named() {
         let problem = request(json!({"messages": [{"role": "user", "content": "?"}, bad]}))
             .parse_conversation()
             .unwrap_err();
-        assert_eq!(
-            (problem.status.as_u16(), problem.field.as_deref()),
-            (400, Some("messages"))
-        );
+        assert_eq!(problem.status.as_u16(), 400);
+        assert_eq!(problem.field.as_deref(), Some("messages"));
         assert!(problem.detail.starts_with("messages[1]: "), "{problem:?}");
     }
 }
