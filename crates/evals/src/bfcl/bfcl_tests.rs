@@ -83,21 +83,17 @@ fn verdict(turn: &Turn, calls: &[ToolCallRecord]) -> (Vec<Verdict>, usize) {
 #[test]
 fn an_entry_is_a_scenario_with_its_functions_as_tools() {
     let scenario = scenario("simple_python", &json!([area(10)]));
-    assert_eq!(
-        (scenario.name.as_str(), scenario.kind.as_str()),
-        ("simple_python_0", "simple_python")
-    );
+    assert_eq!(scenario.name, "simple_python_0");
+    assert_eq!(scenario.kind, "simple_python");
     assert_eq!(
         serde_json::to_value(&scenario.parameters).unwrap(),
         json!({"max_steps": 1})
     );
     let tool = &scenario.tools[0];
+    assert_eq!(tool.name, "geometry.area");
     assert_eq!(
-        (tool.name.as_str(), tool.description.as_str()),
-        (
-            "geometry.area",
-            "Area. Note that the provided function is in Python 3 syntax."
-        )
+        tool.description.as_str(),
+        "Area. Note that the provided function is in Python 3 syntax."
     );
     let float = "This is a float type value.";
     assert_eq!(
@@ -120,10 +116,9 @@ fn an_entry_is_a_scenario_with_its_functions_as_tools() {
     let turn = &scenario.turns[0];
     assert!(!turn.any_order);
     let call = &turn.calls.as_deref().unwrap()[0];
-    assert_eq!(
-        (call.tool.as_str(), call.exactly, call.optional),
-        ("geometry.area", true, false)
-    );
+    assert_eq!(call.tool, "geometry.area");
+    assert!(call.exactly);
+    assert!(!call.optional);
     assert_eq!(
         Value::Object(call.input.clone()),
         json!({
@@ -230,10 +225,8 @@ fn answers_override_the_schema() {
         ToolFailure::InvalidInput,
     );
     let score = score_turn(&multiple.turns[0], &[refused], &|_| false);
-    assert_eq!(
-        (score.calls[0].verdict, score.calls[0].outcome),
-        (Verdict::Right, CallOutcome::NotExecuted)
-    );
+    assert_eq!(score.calls[0].verdict, Verdict::Right);
+    assert_eq!(score.calls[0].outcome, CallOutcome::NotExecuted);
 }
 
 #[test]

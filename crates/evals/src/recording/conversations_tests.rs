@@ -103,13 +103,8 @@ async fn a_named_conversation_gets_only_its_own_responses() {
             let error = call(&host).await.unwrap_err();
             assert!(error.contains("no unused result of `tool0`"), "{error}");
         }
-        assert_eq!(
-            (
-                player.count_unused_responses(),
-                player.missed_requests().len()
-            ),
-            (2, 2)
-        );
+        assert_eq!(player.count_unused_responses(), 2);
+        assert_eq!(player.missed_requests().len(), 2);
     }
     let player = file.player();
     let (model, _) = model_and_tools(&player.select_conversation("run 3"));

@@ -299,16 +299,11 @@ async fn repeated_messages_and_tools_are_written_once() {
             .filter(|line| line.starts_with(&format!(r#"{{"type":"{kind}""#)))
             .count()
     };
-    assert_eq!(
-        (
-            kinds("message"),
-            kinds("tools"),
-            kinds("catalog"),
-            kinds("model_call"),
-            kinds("tool_call")
-        ),
-        (25, 1, 1, 13, 12)
-    );
+    assert_eq!(kinds("message"), 25);
+    assert_eq!(kinds("tools"), 1);
+    assert_eq!(kinds("catalog"), 1);
+    assert_eq!(kinds("model_call"), 13);
+    assert_eq!(kinds("tool_call"), 12);
     // Each word in the pieces of the answer, in the message that they make, in the call and in its
     // results.
     assert!(text.len() < 12 * 8 * 1_100, "{} bytes", text.len());
@@ -378,14 +373,10 @@ async fn model_errors_are_replayed_unchanged() {
                 .complete(&request)
                 .await
                 .unwrap_err();
-            assert_eq!(
-                (&again.kind, again.to_string()),
-                (&first.kind, first.to_string())
-            );
-            assert_eq!(
-                (again.http_status(), again.request_id()),
-                (Some(429), Some("req_1"))
-            );
+            assert_eq!(again.kind, first.kind);
+            assert_eq!(again.to_string(), first.to_string());
+            assert_eq!(again.http_status(), Some(429));
+            assert_eq!(again.request_id(), Some("req_1"));
         }
     }
 }
@@ -440,10 +431,8 @@ async fn tool_errors_are_replayed_unchanged() {
     let host = player.replay_tools().unwrap();
     for expected in errors().into_iter().rev() {
         let found = host.call_tool(call()).await.unwrap_err();
-        assert_eq!(
-            (found.to_string(), found.did_not_run()),
-            (expected.to_string(), expected.did_not_run())
-        );
+        assert_eq!(found.to_string(), expected.to_string());
+        assert_eq!(found.did_not_run(), expected.did_not_run());
     }
     let none_left = host.call_tool(call()).await.unwrap_err().to_string();
     assert!(none_left.contains("no unused result of `t`"), "{none_left}");
@@ -489,10 +478,8 @@ async fn the_fixture_of_version_1_is_replayed() {
     );
     let events = events(&agent, "Say two words").await;
     assert_eq!(answer(&events), "All said.");
-    assert_eq!(
-        (player.count_unused_responses(), player.missed_requests()),
-        (0, Vec::new())
-    );
+    assert_eq!(player.count_unused_responses(), 0);
+    assert_eq!(player.missed_requests(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -501,10 +488,8 @@ async fn a_new_recording_has_the_form_of_the_fixture() {
     let recorder = recorder(&file);
     record_two_calls(&recorder, &calls).await;
     recorder.finish_recording().unwrap();
-    assert_eq!(
-        (file.text().as_str(), calls.load(Ordering::Relaxed)),
-        (FIXTURE, 2)
-    );
+    assert_eq!(file.text(), FIXTURE);
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
 }
 
 fn read(text: &str) -> Result<usize, String> {

@@ -157,10 +157,8 @@ async fn tool_outputs_are_searched_completely() {
     }
     let player = file.player();
     let replayed = replay(&player, "Go").await;
-    assert_eq!(
-        (player.count_unused_responses(), player.missed_requests()),
-        (0, Vec::new())
-    );
+    assert_eq!(player.count_unused_responses(), 0);
+    assert_eq!(player.missed_requests(), Vec::<String>::new());
     assert_eq!(replayed.len(), run.len());
 }
 

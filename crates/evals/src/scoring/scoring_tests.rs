@@ -485,10 +485,8 @@ fn redacted_input_that_violates_the_schema_is_unknown() {
     let refused = [failed("pay", input, ToolFailure::InvalidInput)];
     let judged = score_turn(&turn, &refused, &[], &redacted);
     let one = &judged.calls[0];
-    assert_eq!(
-        (one.verdict, one.outcome),
-        (Verdict::Unknown, CallOutcome::NotExecuted)
-    );
+    assert_eq!(one.verdict, Verdict::Unknown);
+    assert_eq!(one.outcome, CallOutcome::NotExecuted);
     assert!(judged.missing.is_empty() && judged.not_executed.is_empty());
     let judged = score_turn(&turn, &refused, &[], &unredacted);
     assert_eq!(judged.calls[0].verdict, Verdict::Hallucinated);
