@@ -121,25 +121,11 @@ async fn a_run_of_a_killed_process_is_discarded() {
 
     // A script is told what the matter is.
     let done = place
-        .run([
-            "ask",
-            "--session",
-            "mine",
-            "--model",
-            "offline/planner",
-            "x",
-        ])
+        .run("ask --session mine --model offline/planner x".split(' '))
         .await;
     assert_eq!(done.code, 2, "{done}");
-    assert!(
-        done.stderr
-            .contains("session `mine` has a run that was interrupted"),
-        "{done}"
-    );
-    assert!(
-        done.stderr.contains("switchboard chat --session mine"),
-        "{done}"
-    );
+    done.stderr_contains("session `mine` has a run that was interrupted");
+    done.stderr_contains("switchboard chat --session mine");
 
     let mut chat = chat_with_model(&place, &fake, &["--session", "mine"]);
     chat.shows("[a]bandon");

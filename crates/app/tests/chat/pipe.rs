@@ -76,8 +76,7 @@ async fn the_last_answer_decides_the_exit_code() {
         .with_variable("OPENAI_API_KEY", "k")
         .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()));
     let args = ["chat", "--no-tools", "--model", "openai/gpt-test"];
-    let done = place.run_with_input(args, "hello\n").await;
-    assert_eq!(done.code, 1, "{done}");
+    let done = place.run_with_input(args, "hello\n").await.exits(1);
     assert_eq!(done.stdout, "");
     let done = place.run_with_input(["chat", "--session", "a b"], "").await;
     assert_eq!(done.code, 2, "{done}");

@@ -87,10 +87,7 @@ async fn a_conversation_is_replayed_for_the_same_input() {
     assert_eq!(done.code, 0, "{done}");
     assert_eq!(done.stdout, said.replace(WORDS, "[redacted]"), "{done}");
     // What there was can still be looked at.
-    assert!(
-        done.stderr.contains("calculate_account_value(customer_id"),
-        "{done}"
-    );
+    done.stderr_contains("calculate_account_value(customer_id");
     assert!(!is_started(&other));
     // It is kept as any other conversation.
     let other = other.with_variable("PHRASE", WORDS);
@@ -104,8 +101,7 @@ async fn unrecorded_input_is_an_error_and_the_conversation_continues() {
     fake.answer(Answer::openai_chat([Say::text("It is Monday.\n")]));
     let place = live(&fake);
     let args = ["-m", MODEL, "--record", FILE];
-    let done = chat(&place, &args, "Which day is it?\n").await;
-    assert_eq!(done.code, 0, "{done}");
+    chat(&place, &args, "Which day is it?\n").await.exits(0);
     drop(fake);
     let other = elsewhere(&recording(&place));
     let replay = ["--replay", FILE];
@@ -127,10 +123,6 @@ async fn unrecorded_input_is_an_error_and_the_conversation_continues() {
     assert_eq!(done.stdout, "It is Monday.\n", "{done}");
     assert_eq!(done.code, 1, "each answer is given once: {done}");
     let order = ["--replay", FILE, "--match", "order"];
-    let done = chat(&other, &order, "Which month is it?\n").await;
-    assert_eq!(
-        (done.code, done.stdout.as_str()),
-        (0, "It is Monday.\n"),
-        "{done}"
-    );
+    let done = chat(&other, &order, "Which month is it?\n").await.exits(0);
+    assert_eq!(done.stdout, "It is Monday.\n", "{done}");
 }

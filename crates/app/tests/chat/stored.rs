@@ -17,8 +17,7 @@ async fn a_question_with_session_is_stored_and_others_are_not() {
     let none = place.run(["sessions", "list", "-o", "json"]).await.json();
     assert_eq!(none, serde_json::json!([]));
 
-    let first = ask(&place, &["--session", "ada"]).await;
-    assert_eq!(first.code, 0, "{first}");
+    let first = ask(&place, &["--session", "ada"]).await.exits(0);
     assert_eq!(first.json()["session_id"], "ada");
     assert_eq!(calls(&first.json())[0].1, "calculate_account_value");
     let second = ask(&place, &["--session", "ada"]).await.json();
@@ -27,12 +26,8 @@ async fn a_question_with_session_is_stored_and_others_are_not() {
     assert_eq!(list[0]["id"], "ada");
     assert_eq!(list[0]["messages"], 8, "{list}");
 
-    let wrong = ask(&place, &["--session", "a/b"]).await;
-    assert_eq!(wrong.code, 2, "{wrong}");
-    assert!(
-        wrong.stderr.contains("is not a valid session id"),
-        "{wrong}"
-    );
+    let wrong = ask(&place, &["--session", "a/b"]).await.exits(2);
+    wrong.stderr_contains("is not a valid session id");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -59,18 +54,14 @@ async fn sessions_are_exported_imported_deleted_and_pruned() {
     for id in ["one", "two"] {
         assert_eq!(ask(&place, &["--session", id]).await.code, 0);
     }
-    let exported = place.run(["sessions", "export", "one"]).await;
-    assert_eq!(exported.code, 0, "{exported}");
+    let exported = place.run(["sessions", "export", "one"]).await.exits(0);
     assert!(exported.stdout.contains("\"id\":\"one\""), "{exported}");
     let file = place.path().join("one.json");
     std::fs::write(&file, &exported.stdout).unwrap();
 
-    let there = place.run(["sessions", "import", "one.json"]).await;
-    assert_eq!(there.code, 2, "{there}");
-    let deleted = place.run(["sessions", "delete", "one"]).await;
-    assert_eq!(deleted.code, 0, "{deleted}");
-    let gone = place.run(["sessions", "show", "one"]).await;
-    assert_eq!(gone.code, 2, "{gone}");
+    place.run(["sessions", "import", "one.json"]).await.exits(2);
+    let deleted = place.run(["sessions", "delete", "one"]).await.exits(0);
+    let gone = place.run(["sessions", "show", "one"]).await.exits(2);
     assert!(gone.stderr.contains("unknown session `one`"), "{gone}");
     let imported = place.run(["sessions", "import", "one.json"]).await;
     assert_eq!(imported.stdout.trim(), "one", "{imported}");
@@ -90,13 +81,9 @@ async fn sessions_are_exported_imported_deleted_and_pruned() {
     std::fs::write(&file, &exported.stdout).unwrap();
     assert_eq!(place.run(["sessions", "delete", "t"]).await.code, 0);
     let imported = place.run(["sessions", "import", "one.json"]).await;
-    assert!(
-        imported.stderr.contains("unfinished runs were cancelled: "),
-        "{imported}"
-    );
+    imported.stderr_contains("unfinished runs were cancelled: ");
 
-    let stored = place.run(["sessions", "prune"]).await;
-    assert_eq!(stored.code, 2, "{stored}");
+    let stored = place.run(["sessions", "prune"]).await.exits(2);
     assert!(stored.stderr.contains("keep_days"), "{stored}");
     std::fs::write(
         place.path().join("switchboard.yaml"),
@@ -112,14 +99,9 @@ async fn a_waiting_run_is_resumed_in_a_chat() {
     let place = Place::new();
     let ticket = "Create a low priority ticket for customer 7 with subject \"test\"";
     let args = ["ask", "--approve", "later", "--session", "t", ticket];
-    let parked = place.run(args).await;
-    assert_eq!(parked.code, 4, "{parked}");
-    assert!(
-        parked.stderr.contains("switchboard chat --session t"),
-        "{parked}"
-    );
-    let busy = ask(&place, &["--session", "t"]).await;
-    assert_eq!(busy.code, 2, "{busy}");
+    let parked = place.run(args).await.exits(4);
+    parked.stderr_contains("switchboard chat --session t");
+    let busy = ask(&place, &["--session", "t"]).await.exits(2);
     assert!(busy.stderr.contains("waits for your approval"), "{busy}");
 
     // Nobody is there to ask, so the call does not run, and the model is told so.
@@ -128,11 +110,6 @@ async fn a_waiting_run_is_resumed_in_a_chat() {
         .run_with_input(["chat", "--session", "t"], input)
         .await;
     assert!(done.stderr.contains("1 answer"), "{done}");
-    assert!(
-        done.stderr
-            .contains("⊘ customer-service · create_support_ticket"),
-        "{done}"
-    );
-    let free = ask(&place, &["--session", "t"]).await;
-    assert_eq!(free.code, 0, "{free}");
+    done.stderr_contains("⊘ customer-service · create_support_ticket");
+    ask(&place, &["--session", "t"]).await.exits(0);
 }

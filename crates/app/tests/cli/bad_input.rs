@@ -82,8 +82,7 @@ async fn invalid_tool_arguments_are_reported_by_the_server() {
             "calculate_account_value",
             input,
         ];
-        let done = Place::new().run(args).await;
-        assert_eq!(done.code, 1, "{done}");
+        let done = Place::new().run(args).await.exits(1);
         assert!(
             done.stdout.is_empty() && done.stderr.contains(named),
             "{done}"
@@ -120,8 +119,7 @@ async fn a_failed_required_server_ends_the_command() {
         "switchboard.yaml",
         "mcp_servers: {gone: {command: no-such-program-anywhere, required: true}}",
     );
-    let done = place.run(["ask", "-o", "json", "Hi"]).await;
-    assert_eq!(done.code, 1, "{done}");
+    let done = place.run(["ask", "-o", "json", "Hi"]).await.exits(1);
     // Scripts expect the JSON object.
     let report = done.json();
     assert_eq!(report["outcome"], "failed");

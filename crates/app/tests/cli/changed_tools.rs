@@ -26,34 +26,18 @@ async fn a_changed_tool_is_reported_until_it_is_accepted() {
 
     describe(&place, "Lends, and sends your files to the moon.");
     // Every command reports it, and none accepts it.
-    let done = place.run(["ask", "Hello"]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(["ask", "Hello"]).await.exits(0);
     assert!(done.stderr.contains(WARNING), "{done}");
     let done = place.run(["tools", "list"]).await;
     assert!(done.stdout.contains("lend() changed"), "{done}");
-    assert!(
-        done.stderr.contains("the definition of `lend` has changed"),
-        "{done}"
-    );
-    assert!(
-        done.stderr
-            .contains("switchboard tools accept SERVER [TOOL]"),
-        "{done}"
-    );
+    done.stderr_contains("the definition of `lend` has changed");
+    done.stderr_contains("switchboard tools accept SERVER [TOOL]");
     let done = place.run(["servers"]).await;
-    assert!(
-        done.stdout
-            .contains("! `lend` of server `library` has changed"),
-        "{done}"
-    );
+    done.stdout_contains("! `lend` of server `library` has changed");
     let servers = place.run(["servers", "-o", "json"]).await.json();
     assert_eq!(servers[0]["changed_tools"], json!(["lend"]));
     let done = place.run(["doctor", "--no-network"]).await;
-    assert!(
-        done.stdout
-            .contains("`lend` of server `library` has changed"),
-        "{done}"
-    );
+    done.stdout_contains("`lend` of server `library` has changed");
 
     let done = place.run(["tools", "accept", "library", "lnd"]).await;
     assert_eq!(done.code, 2, "{done}");

@@ -33,8 +33,7 @@ async fn asked(
         place = place.with_file(name, text);
     }
     let ask = ["ask", "--no-tools", "-o", "json", "-m", model, "Hi"];
-    let done = place.run(ask.iter().chain(options)).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(ask.iter().chain(options)).await.exits(0);
     (fake.request(0).await.json().clone(), done)
 }
 
@@ -66,12 +65,8 @@ async fn an_unstreamed_answer_is_printed_like_a_streamed_one() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(document());
     let args = ["ask", "--no-tools", "--no-stream", "-m", MODEL, "Hi"];
-    let done = Place::openai(&fake).run(args).await;
-    assert_eq!(
-        (done.code, done.stdout.as_str()),
-        (0, "All at once.\n"),
-        "{done}"
-    );
+    let done = Place::openai(&fake).run(args).await.exits(0);
+    assert_eq!(done.stdout, "All at once.\n", "{done}");
 }
 
 #[tokio::test]

@@ -66,10 +66,8 @@ async fn the_planner_is_evaluated_with_the_bundled_server() {
     let report = read(&place, "report.json");
     assert_eq!(report["runs"].as_array().unwrap().len(), 2);
     let call = &report["runs"][0]["turns"][0]["calls"][0];
-    assert_eq!(
-        (&call["tool"], &call["verdict"]),
-        (&json!("calculate_account_value"), &json!("right"))
-    );
+    assert_eq!(call["tool"], "calculate_account_value");
+    assert_eq!(call["verdict"], "right");
     assert_eq!(report["summary"][0]["passed"], 2);
     assert_eq!(report["missed"], json!([]));
     assert!(
@@ -91,20 +89,13 @@ async fn a_failed_check_is_named_and_the_exit_code_is_1() {
     let place = Place::new().with_file("shop.yaml", &wrong());
     let done = eval(&place, &["shop.yaml", "--json", "report.json"]).await;
     assert_eq!(done.code, 1, "{done}");
-    assert!(
-        done.stdout.contains("`customer_id` is 42, expected 41"),
-        "{done}"
-    );
-    assert!(
-        done.stderr.contains("missed: offline/planner: passed is"),
-        "{done}"
-    );
+    done.stdout_contains("`customer_id` is 42, expected 41");
+    done.stderr_contains("missed: offline/planner: passed is");
     // The report is written nevertheless.
     assert_eq!(read(&place, "report.json")["summary"][0]["passed"], 1);
     // The command line overrides the suite.
     let lower = ["shop.yaml", "--min-passed", "50%", "--min-accuracy", "0"];
-    let done = eval(&place, &lower).await;
-    assert_eq!(done.code, 0, "{done}");
+    eval(&place, &lower).await.exits(0);
     // An existing report is judged in the same way, and nothing runs.
     let place = place.with_file("shop.yaml", "");
     for (least, code) in [("50%", 0), ("0.51", 1)] {
@@ -254,8 +245,7 @@ async fn scenarios_kinds_and_repetitions_are_selected() {
             &["The customer exists", "Small talk"],
         ),
     ] {
-        let done = eval(&place, &[&json[..], args].concat()).await;
-        assert_eq!(done.code, 0, "{done}");
+        let done = eval(&place, &[&json[..], args].concat()).await.exits(0);
         let report = done.json();
         let runs = report["runs"].as_array().unwrap();
         let found: Vec<&Value> = runs.iter().map(|run| &run["scenario"]).collect();
@@ -275,8 +265,7 @@ async fn scenarios_have_separate_servers() {
     };
     let answers = async |fresh: bool| {
         let place = Place::new().with_file("a.yaml", &suite(fresh));
-        let done = eval(&place, &["a.yaml", "-q", "-o", "json"]).await;
-        assert_eq!(done.code, 0, "{done}");
+        let done = eval(&place, &["a.yaml", "-q", "-o", "json"]).await.exits(0);
         let report = done.json();
         assert_eq!(report["summary"][0]["passed"], 3, "{done}");
         let runs = report["runs"].as_array().unwrap();
@@ -402,8 +391,7 @@ async fn two_reports_are_compared() {
         "--compare",
         "before.json",
     ]);
-    let done = eval(&place, &now).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = eval(&place, &now).await.exits(0);
     let worse = "worse The customer exists: 1 of 1 before, 0 of 1 now";
     assert!(done.stdout.contains(worse), "{done}");
     assert_eq!(
@@ -416,11 +404,7 @@ async fn two_reports_are_compared() {
     assert!(done.code == 0 && done.stdout.contains(worse), "{done}");
     let done = eval(&place, &[&shown[..], &["--fail-if-worse"]].concat()).await;
     assert_eq!(done.code, 1, "{done}");
-    assert!(
-        done.stderr
-            .contains("missed: offline/planner: passed: 100.0% before, 50.0% now"),
-        "{done}"
-    );
+    done.stderr_contains("missed: offline/planner: passed: 100.0% before, 50.0% now");
     let back = [
         "--report",
         "before.json",
@@ -441,8 +425,7 @@ async fn incomparable_reports_are_not_an_improvement() {
         .with_file("shop.yaml", &suite())
         .with_file("other.yaml", &suite().replace("The customer", "A customer"));
     for (suite, file) in [("shop.yaml", "shop.json"), ("other.yaml", "other.json")] {
-        let done = eval(&place, &[suite, "-q", "--json", file]).await;
-        assert_eq!(done.code, 0, "{done}");
+        eval(&place, &[suite, "-q", "--json", file]).await.exits(0);
     }
     // A newer version counts as another model.
     let report = read(&place, "shop.json").to_string();
@@ -460,10 +443,8 @@ async fn incomparable_reports_are_not_an_improvement() {
         ("newer.json", "shop.json", none),
         ("other.json", "shop.json", gone),
     ] {
-        let done = compare(now, before, &[]).await;
-        assert_eq!(done.code, 0, "{done}");
-        let done = compare(now, before, &worse).await;
-        assert_eq!(done.code, 1, "{done}");
+        compare(now, before, &[]).await.exits(0);
+        let done = compare(now, before, &worse).await.exits(1);
         assert!(done.stderr.contains(said), "{said}: {done}");
         assert_eq!(done.json()["missed"].as_array().unwrap().len(), 1);
     }
@@ -482,8 +463,7 @@ async fn a_failed_server_leaves_no_old_report_and_no_empty_recording() {
         .with_file("report.html", "stale");
     let files = ["--json", "report.json", "--html", "report.html"];
     let record = ["shop.yaml", "-q", "--record", "run.jsonl"];
-    let done = eval(&place, &record).await;
-    assert_eq!(done.code, 0, "{done}");
+    eval(&place, &record).await.exits(0);
     let recorded = || std::fs::read_to_string(place.path().join("run.jsonl")).unwrap();
     let before = recorded();
     assert!(before.contains("calculate_account_value"));
@@ -498,23 +478,19 @@ async fn a_failed_server_leaves_no_old_report_and_no_empty_recording() {
     assert!(done.stderr.contains("no-such-program"), "{done}");
     assert_eq!(recorded(), before, "what was paid for is there");
     let report = read(&place, "report.json");
-    assert_eq!(
-        (&report["runs"], &report["not_run"]),
-        (&json!([]), &json!(2))
-    );
+    assert_eq!(report["runs"], json!([]));
+    assert_eq!(report["not_run"], 2);
     assert_eq!(report["missed"][0], "no runs were executed");
     let page = std::fs::read_to_string(place.path().join("report.html")).unwrap();
     assert!(page.to_lowercase().starts_with("<!doctype html>"), "{page}");
     // Judging the report again fails as well.
-    let done = eval(&place, &["--report", "report.json"]).await;
-    assert_eq!(done.code, 1, "{done}");
+    eval(&place, &["--report", "report.json"]).await.exits(1);
 }
 
 #[tokio::test]
 async fn shipped_suites_are_listed_and_run_without_configuration() {
     let place = Place::new();
-    let done = eval(&place, &["--list", "-o", "json"]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = eval(&place, &["--list", "-o", "json"]).await.exits(0);
     let listed = done.json();
     for suite in listed.as_array().unwrap() {
         let name = suite["name"].as_str().unwrap();
@@ -566,8 +542,7 @@ async fn leaderboard_entries_are_run() {
     assert_eq!(fake.requests().len(), 2, "the first answer is judged");
     // A question without answers cannot be judged.
     std::fs::remove_dir_all(place.path().join("possible_answer")).unwrap();
-    let done = eval(&place, &args).await;
-    assert_eq!(done.code, 2, "{done}");
+    let done = eval(&place, &args).await.exits(2);
     assert!(done.stderr.contains("simple.json: "), "{done}");
 }
 
@@ -614,10 +589,8 @@ mod interrupted {
         let done = Done::from(child.wait_with_output().await.unwrap());
         assert_eq!(done.code, 130, "{done}");
         for report in [done.json(), read(&place, "report.json")] {
-            assert_eq!(
-                (&report["runs"], &report["not_run"]),
-                (&json!([]), &json!(1))
-            );
+            assert_eq!(report["runs"], json!([]));
+            assert_eq!(report["not_run"], 1);
         }
     }
 
@@ -657,11 +630,7 @@ mod interrupted {
         slow.cancelled().await;
         let done = Done::from(child.wait_with_output().await.unwrap());
         assert_eq!(done.code, 130, "{done}");
-        assert!(
-            done.stdout
-                .contains("unfinished: 2 of 3 runs were not executed"),
-            "{done}"
-        );
+        done.stdout_contains("unfinished: 2 of 3 runs were not executed");
         let report = read(&place, "report.json");
         assert_eq!(report["not_run"], 2);
         assert_eq!(report["runs"].as_array().unwrap().len(), 1);
@@ -671,8 +640,7 @@ mod interrupted {
         assert!(!is_there(&pids[0]), "the server runs on");
         // The recorded part can be replayed.
         let replay = ["a.json", "--replay", "run.jsonl", "--scenario", "First"];
-        let done = eval(&place, &replay).await;
-        assert_eq!(done.code, 0, "{done}");
+        eval(&place, &replay).await.exits(0);
         assert_eq!((fake.requests().len(), started(place.path()).len()), (2, 1));
     }
 }

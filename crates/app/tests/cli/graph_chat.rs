@@ -40,8 +40,7 @@ async fn graph_state(place: &Place) -> String {
 #[tokio::test]
 async fn with_approval_found_nodes_are_named_and_added_to_the_graph() {
     let place = place();
-    let done = ask(&place, &["--approve", "all"], QUESTION).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = ask(&place, &["--approve", "all"], QUESTION).await.exits(0);
     let report = done.json();
     let made: Vec<_> = calls(&report);
     let made: Vec<_> = made
@@ -86,17 +85,12 @@ async fn other_kinds_of_things_are_found_too() {
 #[tokio::test]
 async fn without_approval_nothing_is_written_and_the_remedy_is_named() {
     let place = place();
-    let done = ask(&place, &[], QUESTION).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = ask(&place, &[], QUESTION).await.exits(0);
     let report = done.json();
     let made = report["tool_calls"].as_array().unwrap();
     assert_eq!(made[0]["is_error"], false, "{done}");
     assert_eq!(made[1]["failure"], "not_approved", "{done}");
-    assert!(
-        done.stderr
-            .contains("Allow such calls with `--approve all`"),
-        "{done}"
-    );
+    done.stderr_contains("Allow such calls with `--approve all`");
     let state = graph_state(&place).await;
     assert!(!state.contains("NCBIGene"), "{state}");
 }
@@ -169,9 +163,5 @@ async fn a_recipe_that_is_selected_in_a_conversation_does_not_start_its_servers(
     let done = place()
         .run_with_input(["chat"], "/recipe graph-chat\n")
         .await;
-    assert!(
-        done.stderr
-            .contains("recipe graph-chat needs the server `graph`, which is not running"),
-        "{done}"
-    );
+    done.stderr_contains("recipe graph-chat needs the server `graph`, which is not running");
 }

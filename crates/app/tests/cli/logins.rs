@@ -172,21 +172,14 @@ async fn tokens_are_stored_and_deleted_on_request() {
     let place = guarded.place();
     let call = ["tools", "call", "crm", "open"];
 
-    let before = place.run(call).await;
-    assert_eq!(before.code, 1, "{before}");
-    assert!(
-        before.stderr.contains("switchboard servers login crm"),
-        "{before}"
-    );
+    let before = place.run(call).await.exits(1);
+    before.stderr_contains("switchboard servers login crm");
 
-    let done = login(&place).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = login(&place).await.exits(0);
     assert!(done.stdout.contains("crm: logged in at"), "{done}");
     assert!(!done.stdout.contains(TOKEN), "{done}");
 
-    let after = place.run(call).await;
-    assert_eq!(after.code, 0, "{after}");
-    assert!(after.stdout.contains("it is open"), "{after}");
+    place.run(call).await.exits(0).stdout_contains("it is open");
 
     let out = place.run(["servers", "logout", "crm"]).await;
     assert_eq!((out.code, guarded.revoked.load(Ordering::SeqCst)), (0, 1));

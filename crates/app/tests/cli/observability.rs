@@ -10,8 +10,7 @@ const QUESTION: &str = "What is the account value of customer 42?";
 async fn the_audit_contains_every_model_and_tool_call() {
     let place = Place::new().with_file("switchboard.yaml", "audit: kept/audit.jsonl\n");
     for _ in 0..2 {
-        let done = place.run(["ask", QUESTION]).await;
-        assert_eq!(done.code, 0, "{done}");
+        place.run(["ask", QUESTION]).await.exits(0);
     }
     let file = place.path().join("kept/audit.jsonl");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -59,8 +58,7 @@ async fn the_log_explains_a_run() {
         .with_variable("SWITCHBOARD_LOG", "switchboard::run=debug")
         .with_variable("SWITCHBOARD_LOG_FILE", "run.log")
         .with_variable("ACME_API_KEY", "42-is-a-part-of-this-key");
-    let done = place.run(["ask", QUESTION]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(["ask", QUESTION]).await.exits(0);
     assert!(!done.stderr.contains("switchboard::run"), "{done}");
     let log = std::fs::read_to_string(place.path().join("run.log")).unwrap();
     for expected in [
@@ -84,7 +82,6 @@ async fn the_log_explains_a_run() {
 async fn a_collector_needs_the_feature() {
     let config = "otlp_endpoint: http://127.0.0.1:1\n";
     let place = Place::new().with_file("switchboard.yaml", config);
-    let done = place.run(["ask", QUESTION]).await;
-    assert_eq!(done.code, 2, "{done}");
+    let done = place.run(["ask", QUESTION]).await.exits(2);
     assert!(done.stderr.contains("feature `otlp`"), "{done}");
 }

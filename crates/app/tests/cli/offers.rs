@@ -157,16 +157,10 @@ async fn a_missing_server_is_a_warning_in_a_list_and_an_error_by_name() {
         "gone": {"command": "no-such-program-anywhere"},
     }});
     let place = Place::new().with_file("switchboard.json", &config.to_string());
-    let done = place.run(["prompts", "list"]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(["prompts", "list"]).await.exits(0);
     assert!(done.stdout.contains("greet(name, tone?)"), "{done}");
-    assert!(
-        done.stderr
-            .contains("warning: server `gone` is not available"),
-        "{done}"
-    );
-    let done = place.run(["prompts", "list", "gone"]).await;
-    assert_eq!(done.code, 1, "{done}");
+    done.stderr_contains("warning: server `gone` is not available");
+    let done = place.run(["prompts", "list", "gone"]).await.exits(1);
     assert!(done.stderr.contains("no-such-program-anywhere"), "{done}");
 }
 

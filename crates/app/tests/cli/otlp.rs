@@ -71,8 +71,7 @@ async fn a_collector_receives_spans_without_content() {
         .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.address)
         .with_variable("OTEL_EXPORTER_OTLP_HEADERS", &format!("x-api-key={KEY}"))
         .with_variable("OTEL_SERVICE_NAME", "help-desk");
-    let done = place.run(["ask", QUESTION]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(["ask", QUESTION]).await.exits(0);
     assert!(!done.stderr.contains("exported"), "{done}");
 
     let requests = collector.requests();
@@ -171,8 +170,7 @@ async fn a_missing_collector_causes_only_a_warning() {
     let address = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let place = Place::new().with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &address);
-    let done = place.run(["ask", QUESTION]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(["ask", QUESTION]).await.exits(0);
     assert!(done.stdout.contains("530.19"), "{done}");
     assert!(done.stderr.contains("spans were not exported"), "{done}");
 }

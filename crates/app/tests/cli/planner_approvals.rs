@@ -125,8 +125,7 @@ async fn a_planner_call_is_stored_and_decided_later() {
         let id = runs[0]["run_id"].as_str().unwrap();
         let mut args = vec!["runs", "resume", id, decision];
         args.extend((!expected).then_some("no"));
-        let done = place.run(args).await;
-        assert_eq!(done.code, 0, "{done}");
+        let done = place.run(args).await.exits(0);
         assert_eq!(has_deleted(&place), expected, "{done}");
     }
 }

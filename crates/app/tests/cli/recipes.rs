@@ -13,8 +13,7 @@ fn with_recipe(text: &str) -> Place {
 #[tokio::test]
 async fn recipes_are_listed_as_text_and_json() {
     let place = with_recipe("description: About orders\nstrategy: gather-format\n");
-    let done = place.run(["recipes"]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(["recipes"]).await.exits(0);
     insta::assert_snapshot!(done.stdout.replace('\\', "/"));
     let rows = place.run(["recipes", "list", "-o", "json"]).await.json();
     assert_eq!(rows[0]["name"], "orders");
@@ -55,19 +54,11 @@ async fn a_recipe_is_shown_unchanged() {
 #[tokio::test]
 async fn an_invalid_recipe_is_reported_and_hides_no_other() {
     let place = with_recipe("instrucions: x\n");
-    let done = place.run(["recipes"]).await;
-    assert_eq!(done.code, 0, "{done}");
-    assert!(
-        done.stderr.contains("did you mean `instructions`?"),
-        "{done}"
-    );
+    let done = place.run(["recipes"]).await.exits(0);
+    done.stderr_contains("did you mean `instructions`?");
     assert!(done.stdout.contains("general-chat"), "{done}");
-    let done = place.run(["recipes", "show", "orders"]).await;
-    assert_eq!(done.code, 2, "{done}");
+    place.run(["recipes", "show", "orders"]).await.exits(2);
     let done = place.run(["recipes", "show", "custmer-service"]).await;
     assert_eq!(done.code, 2, "{done}");
-    assert!(
-        done.stderr.contains("did you mean `customer-service`?"),
-        "{done}"
-    );
+    done.stderr_contains("did you mean `customer-service`?");
 }

@@ -70,8 +70,7 @@ async fn a_run_is_replayed_without_network_key_and_servers() {
     let place = live(&fake);
     let question = format!("What is customer 42 worth? My key is {KEY}.");
     let args = ["-m", MODEL, "--record", "run.jsonl", &question];
-    let done = ask(&place, &args).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = ask(&place, &args).await.exits(0);
     let first = done.json();
     assert_eq!((fake.requests().len(), starts(&place)), (2, 1));
 
@@ -166,10 +165,8 @@ async fn an_unmatched_request_is_reported_with_a_remedy() {
         "Which month is it?",
     ];
     let done = ask(&other, &order).await;
-    assert_eq!(
-        (done.code, done.json()["answer"].as_str()),
-        (0, Some("It is Monday."))
-    );
+    assert_eq!(done.code, 0);
+    assert_eq!(done.json()["answer"].as_str(), Some("It is Monday."));
     for (args, said) in [
         (
             &["--replay", "run.jsonl", "-m", "acme/one", "?"][..],
@@ -207,8 +204,7 @@ async fn a_usage_error_leaves_a_recording_unchanged() {
         &["--recipe", "nothing", "--record", "run.jsonl", "?"],
         &["--record", "run.jsonl", "  "],
     ] {
-        let done = ask(&place, args).await;
-        assert_eq!(done.code, 2, "{done}");
+        ask(&place, args).await.exits(2);
     }
     assert_eq!(recording(&place), "precious");
 }
@@ -221,8 +217,7 @@ async fn a_replay_needs_no_variables_of_servers() {
     fake.answer(Answer::openai_chat([Say::text("530.19")]));
     let place = live(&fake);
     let args = ["-m", MODEL, "--record", "run.jsonl", "Worth of 42?"];
-    let done = ask(&place, &args).await;
-    assert_eq!(done.code, 0, "{done}");
+    ask(&place, &args).await.exits(0);
     // `PHRASE`, which both files need, is not set.
     let servers = json!({"mcpServers": {"far": {"url": "${FAR_ADDRESS}"}}}).to_string();
     let recorded = recording(&place);
@@ -243,18 +238,14 @@ async fn a_replay_needs_no_variables_of_servers() {
         ],
     )
     .await;
-    assert_eq!(
-        (done.code, done.json()["answer"].as_str()),
-        (0, Some("530.19")),
-        "{done}"
-    );
+    assert_eq!(done.code, 0, "{done}");
+    assert_eq!(done.json()["answer"].as_str(), Some("530.19"), "{done}");
     // Commands that start servers need them.
     for args in [
         &["--no-tools", "-m", "offline/planner", "?"][..],
         &["--mcp-config", "mcp.json", "-m", "offline/planner", "?"],
     ] {
-        let done = ask(&bare(), args).await;
-        assert_eq!(done.code, 2, "{done}");
+        let done = ask(&bare(), args).await.exits(2);
         assert!(done.stderr.contains("`PHRASE` is not set"), "{done}");
     }
 }

@@ -20,8 +20,7 @@ fn ticket(id: &str) -> Answer {
 async fn parked(fake: &FakeModel, place: &Place, options: &[&str]) -> String {
     fake.answer(ticket("a"));
     let ask = ["ask", "-m", MODEL, "--approve", "later", "-o", "json", "Hi"];
-    let done = place.run(ask.iter().chain(options)).await;
-    assert_eq!(done.code, 4, "{done}");
+    let done = place.run(ask.iter().chain(options)).await.exits(4);
     done.json()["run_id"].as_str().unwrap().to_owned()
 }
 
@@ -43,11 +42,7 @@ async fn a_resumed_run_may_raise_its_step_limit() {
     let id = parked(&fake, &place, &["--max-steps", "1"]).await;
     let done = resume(&place, &id, &["--allow", "--max-steps", "1"]).await;
     assert_eq!(done.code, 2, "{done}");
-    assert!(
-        done.stderr
-            .contains("--max-steps must exceed 1, the number"),
-        "{done}"
-    );
+    done.stderr_contains("--max-steps must exceed 1, the number");
     fake.answer(Answer::openai_chat([Say::text("Done.")]));
     let done = resume(&place, &id, &["--allow", "--max-steps", "2"]).await;
     assert_eq!(done.code, 0, "{done}");
@@ -56,8 +51,7 @@ async fn a_resumed_run_may_raise_its_step_limit() {
     // Without the option, the original limit applies.
     let id = parked(&fake, &place, &["--max-steps", "1"]).await;
     let place = place.with_variable("SWITCHBOARD_MAX_STEPS", "9");
-    let done = resume(&place, &id, &["--allow"]).await;
-    assert_eq!(done.code, 3, "{done}");
+    let done = resume(&place, &id, &["--allow"]).await.exits(3);
     assert_eq!(failures(&done), [Value::Null], "the call was made: {done}");
 }
 
@@ -88,8 +82,7 @@ async fn a_resumed_run_uses_the_new_approval_option() {
     let id = parked(&fake, &place, &[]).await;
     fake.answer(ticket("b"));
     let place = place.with_variable("SWITCHBOARD_APPROVE", "later");
-    let done = resume(&place, &id, &["--allow"]).await;
-    assert_eq!(done.code, 4, "{done}");
+    resume(&place, &id, &["--allow"]).await.exits(4);
 }
 
 #[tokio::test]
@@ -113,8 +106,7 @@ async fn a_resumed_run_overrides_allowing_rules() {
             input,
         )]));
         fake.answer(Answer::openai_chat([Say::text("Done.")]));
-        let done = resume(&place, &id, options).await;
-        assert_eq!(done.code, 0, "{done}");
+        let done = resume(&place, &id, options).await.exits(0);
         assert_eq!(failures(&done), [Value::Null, failure], "{done}");
     }
 }

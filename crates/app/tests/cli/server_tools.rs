@@ -42,8 +42,7 @@ async fn a_provider_search_is_declared_and_its_results_are_shown() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::transcript("anthropic/web-search.sse").unwrap());
     let args = ["ask", "--no-tools", "-m", MODEL, "-o", "jsonl", "Rain?"];
-    let done = place(&fake).run(args).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place(&fake).run(args).await.exits(0);
     let sent = fake.request(0).await.json()["tools"].clone();
     assert_eq!(sent[0]["name"], "web_search");
     assert_eq!(sent[0]["max_uses"], 3);

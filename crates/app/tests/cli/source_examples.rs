@@ -82,8 +82,7 @@ async fn code_is_edited_only_after_approval() {
         "-o",
         "json",
     ];
-    let done = place.run(resume).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(resume).await.exits(0);
     assert_eq!(read(&place), SOURCE.replace("    3", "    5"));
     let report = done.json();
     let ran = calls(&report);
@@ -152,8 +151,7 @@ async fn genes_connected_to_mpo_are_found_shown_and_kept_in_the_graph() {
         "jsonl",
         "Find genes connected to MPO",
     ];
-    let done = place.run(args).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(args).await.exits(0);
     let events = done.lines();
     let report = &events.last().unwrap()["report"];
     let made = calls(report);

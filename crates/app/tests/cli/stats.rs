@@ -38,8 +38,7 @@ async fn stats(place: &Place, options: &[&str]) -> Done {
 #[tokio::test]
 async fn statistics_are_computed_from_the_audit() {
     let (place, _fake) = eventful().await;
-    let done = stats(&place, &["-o", "json"]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = stats(&place, &["-o", "json"]).await.exits(0);
     let report = done.json();
     assert_eq!(
         report["runs"],
@@ -50,13 +49,8 @@ async fn statistics_are_computed_from_the_audit() {
     assert_eq!(tools[0]["tool"], "(unknown)");
     assert_eq!(tools[0]["calls"]["hallucinated"], 1);
     let tool = &tools[1];
-    assert_eq!(
-        (&tool["server"], &tool["tool"]),
-        (
-            &json!("customer-service"),
-            &json!("calculate_account_value")
-        )
-    );
+    assert_eq!(tool["server"], "customer-service");
+    assert_eq!(tool["tool"], "calculate_account_value");
     let counts = [
         ("total", 3),
         ("successful", 2),
@@ -73,16 +67,13 @@ async fn statistics_are_computed_from_the_audit() {
     assert!(tool["latency"]["p95_ms"].is_u64(), "{report:#}");
     let model = &report["models"][0];
     assert_eq!(model["model"], "openai/gpt-4o-mini");
-    assert_eq!(
-        (&model["requests"]["total"], &model["requests"]["failed"]),
-        (&json!(4), &json!(1))
-    );
+    assert_eq!(model["requests"]["total"], 4);
+    assert_eq!(model["requests"]["failed"], 1);
     assert_eq!(model["tool_calls"]["total"], 4);
     assert!(model["tokens"]["input"].as_u64().unwrap() > 0);
     assert!(model["cost_usd"].as_f64().unwrap() > 0.0, "{report:#}");
 
-    let table = stats(&place, &[]).await;
-    assert_eq!(table.code, 0, "{table}");
+    let table = stats(&place, &[]).await.exits(0);
     assert!(
         table.stdout.starts_with("runs: 1 completed, 1 failed ("),
         "{table}"
@@ -111,23 +102,13 @@ async fn unknown_statistics_are_marked() {
     let cut = lines[..=left.unwrap()].join("\n");
     let torn = format!("{cut}\n{{\"time\":\"2026");
     std::fs::write(place.path().join("torn.jsonl"), torn).unwrap();
-    let done = stats(&place, &["torn.jsonl"]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = stats(&place, &["torn.jsonl"]).await.exits(0);
     assert!(done.stdout.contains("1 unfinished"), "{done}");
-    assert!(
-        done.stderr
-            .contains("unfinished tool calls, not counted: 1"),
-        "{done}"
-    );
-    assert!(
-        done.stderr.contains("not audit records of this version"),
-        "{done}"
-    );
+    done.stderr_contains("unfinished tool calls, not counted: 1");
+    done.stderr_contains("not audit records of this version");
     let report = stats(&place, &["torn.jsonl", "-o", "json"]).await.json();
-    assert_eq!(
-        (&report["unfinished_calls"], &report["unreadable_lines"]),
-        (&json!(1), &json!(1))
-    );
+    assert_eq!(report["unfinished_calls"], 1);
+    assert_eq!(report["unreadable_lines"], 1);
 }
 
 #[tokio::test]
@@ -139,8 +120,7 @@ async fn statistics_are_filtered() {
     assert_eq!(all["runs"]["started"], 2);
     let twice = stats(&place, &["kept.jsonl", "kept.jsonl", "-o", "json"]).await;
     assert_eq!(twice.json()["runs"]["started"], 4);
-    let wrong = stats(&place, &["--since", "yesterday"]).await;
-    assert_eq!(wrong.code, 2, "{wrong}");
+    let wrong = stats(&place, &["--since", "yesterday"]).await.exits(2);
     assert!(wrong.stderr.contains("12h"), "{wrong}");
 }
 
@@ -151,11 +131,9 @@ async fn a_missing_audit_is_explained() {
     assert_eq!((none.code, none.stdout.as_str()), (0, ""), "{none}");
     assert!(none.stderr.contains("no records yet in"), "{none}");
     assert_eq!(stats(&place, &["-o", "json"]).await.json()["records"], 0);
-    let missing = stats(&place, &["nothing.jsonl"]).await;
-    assert_eq!(missing.code, 2, "{missing}");
+    let missing = stats(&place, &["nothing.jsonl"]).await.exits(2);
     assert!(missing.stderr.contains("file not found"), "{missing}");
     let off = Place::new().with_file("switchboard.yaml", "audit: false\n");
-    let off = stats(&off, &[]).await;
-    assert_eq!(off.code, 2, "{off}");
+    let off = stats(&off, &[]).await.exits(2);
     assert!(off.stderr.contains("the audit is disabled"), "{off}");
 }

@@ -165,6 +165,23 @@ impl Place {
 }
 
 impl Done {
+    /// Checks the exit code.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn stdout_contains(&self, text: &str) {
+        assert!(self.stdout.contains(text), "{text:?}: {self}");
+    }
+
+    #[track_caller]
+    pub(crate) fn stderr_contains(&self, text: &str) {
+        assert!(self.stderr.contains(text), "{text:?}: {self}");
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
     }

@@ -8,8 +8,7 @@ use crate::support::Place;
 #[tokio::test]
 async fn tools_are_listed_as_text_and_json() {
     let place = Place::new();
-    let done = place.run(["tools", "list"]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(["tools", "list"]).await.exits(0);
     insta::assert_snapshot!(done.stdout);
     let tools = place.run(["tools", "list", "-o", "json"]).await.json();
     let names: Vec<&str> = tools
@@ -61,10 +60,7 @@ async fn the_state_of_servers_is_listed() {
     assert_eq!(statuses[0]["state"], "ready");
     assert_eq!(statuses[0]["tools"], 3);
     let done = place.run(["servers"]).await;
-    assert!(
-        done.stdout.contains("customer-service  ready  3 tools"),
-        "{done}"
-    );
+    done.stdout_contains("customer-service  ready  3 tools");
     let none = Place::new().with_file("switchboard.yaml", "mcp_servers: {}");
     assert_eq!(none.run(["servers", "-o", "json"]).await.json(), json!([]));
 }
@@ -72,8 +68,7 @@ async fn the_state_of_servers_is_listed() {
 #[tokio::test]
 async fn the_doctor_reports_findings_and_remedies() {
     let place = Place::new().with_variable("SWITCHBOARD_MODLE", "openai/x");
-    let done = place.run(["doctor"]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(["doctor"]).await.exits(0);
     for expected in [
         "SWITCHBOARD_MODLE is set but is not a known variable (did you mean \
          `SWITCHBOARD_MODEL`?)",
@@ -98,8 +93,7 @@ async fn the_doctor_reports_findings_and_remedies() {
     assert!(!done.stdout.contains("not a known variable"), "{done}");
     let named = "recipe: general-chat\nmodel: offline/planner\nfallback_models: [offline]\n";
     let place = Place::new().with_file("switchboard.yaml", named);
-    let done = place.run(["doctor", "--no-network"]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(["doctor", "--no-network"]).await.exits(0);
     for expected in [
         "recipe        general-chat",
         "offline/planner (configured)",
@@ -108,15 +102,10 @@ async fn the_doctor_reports_findings_and_remedies() {
         assert!(done.stdout.contains(expected), "{expected:?}: {done}");
     }
     let place = Place::new().with_file("switchboard.yaml", "recipe: general-chta\n");
-    let done = place.run(["doctor", "--no-network"]).await;
-    assert_eq!(done.code, 1, "{done}");
-    assert!(
-        done.stdout.contains("did you mean `general-chat`?"),
-        "{done}"
-    );
+    let done = place.run(["doctor", "--no-network"]).await.exits(1);
+    done.stdout_contains("did you mean `general-chat`?");
     let broken = Place::new().with_file("switchboard.yaml", "modle: x");
-    let done = broken.run(["doctor", "-o", "json"]).await;
-    assert_eq!(done.code, 2, "{done}");
+    let done = broken.run(["doctor", "-o", "json"]).await.exits(2);
     let findings = done.json();
     let bad = findings
         .as_array()
@@ -159,11 +148,9 @@ async fn an_empty_variable_counts_as_unset() {
     ] {
         place = place.with_variable(name, "");
     }
-    let done = place.run(["ask", "--no-tools", "Hello"]).await;
-    assert_eq!(done.code, 0, "{done}");
+    place.run(["ask", "--no-tools", "Hello"]).await.exits(0);
     let place = place.with_variable("ANTHROPIC_API_KEY", "  ");
-    let done = place.run(["ask", "--no-tools", "Hello"]).await;
-    assert_eq!(done.code, 0, "{done}");
+    place.run(["ask", "--no-tools", "Hello"]).await.exits(0);
 }
 
 #[tokio::test]
@@ -186,15 +173,13 @@ async fn models_are_listed_with_their_readiness() {
 #[tokio::test]
 async fn a_public_bundled_server_needs_a_token() {
     let everywhere = ["mcp-server", "customer-service", "--http", "0.0.0.0:0"];
-    let done = Place::new().run(everywhere).await;
-    assert_eq!(done.code, 2, "{done}");
+    let done = Place::new().run(everywhere).await.exits(2);
     let expected = "0.0.0.0:0 is reachable from other machines, but no access token is \
                     configured: bind to 127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`";
     assert!(done.stderr.contains(expected), "{done}");
 
     let short = Place::new().with_variable("SWITCHBOARD_TOKEN", "secret-1");
-    let done = short.run(everywhere).await;
-    assert_eq!(done.code, 2, "{done}");
+    let done = short.run(everywhere).await.exits(2);
     let expected = "`SWITCHBOARD_TOKEN` must have at least 16 letters";
     assert!(done.stderr.contains(expected), "{done}");
     assert!(!done.stderr.contains("secret-1"), "{done}");
@@ -221,9 +206,7 @@ async fn a_public_bundled_server_needs_a_token() {
             input,
         ])
     };
-    let done = call("with").await;
-    assert_eq!(done.code, 0, "{done}");
-    assert!(done.stdout.contains("530.19"), "{done}");
+    call("with").await.exits(0).stdout_contains("530.19");
     let done = call("without").await;
     assert_ne!(done.code, 0, "{done}");
     assert!(!done.stdout.contains("530.19"), "{done}");
@@ -253,12 +236,8 @@ async fn unknown_options_of_a_bundled_server_are_refused() {
 #[tokio::test]
 async fn an_invalid_variable_is_named() {
     let place = Place::new().with_variable("SWITCHBOARD_APPROVE", "maybe");
-    let done = place.run(["ask", "Hi"]).await;
-    assert_eq!(done.code, 2, "{done}");
-    assert!(
-        done.stderr.contains("SWITCHBOARD_APPROVE must be"),
-        "{done}"
-    );
+    let done = place.run(["ask", "Hi"]).await.exits(2);
+    done.stderr_contains("SWITCHBOARD_APPROVE must be");
 }
 
 #[tokio::test]

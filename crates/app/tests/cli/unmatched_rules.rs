@@ -102,8 +102,7 @@ async fn rules_that_match_or_may_match_are_not_reported() {
         {"tool": "absent__check", "when": "error"},
     ]);
     let place = place(&rules, &guards, true);
-    let done = place.run(["ask", "Hello"]).await;
-    assert_eq!(done.code, 0, "{done}");
+    let done = place.run(["ask", "Hello"]).await.exits(0);
     assert!(!done.stderr.contains("has this name"), "{done}");
     let done = place.run(["doctor", "--no-network"]).await;
     assert!(!done.stdout.contains("has this name"), "{done}");

@@ -312,11 +312,8 @@ async fn without_a_key_a_local_ollama_is_used() {
     });
     let place = Place::new().with_variable("OLLAMA_HOST", &fake.base_url());
     let done = place.run(["ask", "--no-tools", "Where are you?"]).await;
-    assert_eq!(
-        (done.code, done.stdout.as_str()),
-        (0, "From here.\n"),
-        "{done}"
-    );
+    assert_eq!(done.code, 0, "{done}");
+    assert_eq!(done.stdout, "From here.\n", "{done}");
     assert!(done.stderr.contains("ollama/qwen3:8b"), "{done}");
 }
 
@@ -373,11 +370,8 @@ async fn the_wait_before_a_retry_is_shown() {
     let done = place
         .run(["ask", "--no-tools", "-m", wire.model, "Tell"])
         .await;
-    assert_eq!(
-        (done.code, done.stdout.as_str()),
-        (0, "At last.\n"),
-        "{done}"
-    );
+    assert_eq!(done.code, 0, "{done}");
+    assert_eq!(done.stdout, "At last.\n", "{done}");
     let line = "too much at once (HTTP 429). Retrying (attempt 2).";
     assert!(done.stderr.contains(line), "{done}");
 }

@@ -218,8 +218,7 @@ async fn the_terminal_resumes_a_run_with_its_original_parameters() {
         "3",
         "Look.",
     ];
-    let asked = place.run(ask).await;
-    assert_eq!(asked.code, 0, "{asked}");
+    place.run(ask).await.exits(0);
     assert_eq!(tools_of(fake.request(0).await.json()), 0);
     let server = Serving::start(&place, &[]).await;
     let shown = server.get("/sessions/first").await.expect(200);
@@ -235,17 +234,13 @@ async fn the_terminal_resumes_a_run_with_its_original_parameters() {
     begun_and_gone(&place, parameters).await;
     fake.answer(says("Done."));
     let chat = ["chat", "--session", "of-bare-true"];
-    let talked = place.run_with_input(chat, "/continue\n").await;
-    assert_eq!(talked.code, 0, "{talked}");
+    let talked = place.run_with_input(chat, "/continue\n").await.exits(0);
     assert!(talked.stdout.contains("Done."), "{talked}");
     let request = fake.request(1).await;
     assert_eq!(tools_of(request.json()), 0, "{}", request.json());
     begun_and_gone(&place, None).await;
     let chat = ["chat", "--session", "of-bare-false"];
     let talked = place.run_with_input(chat, "/continue\n/abandon\n").await;
-    assert!(
-        talked.stderr.contains("its parameters are unknown"),
-        "{talked}"
-    );
+    talked.stderr_contains("its parameters are unknown");
     assert!(talked.stderr.contains("the run is discarded"), "{talked}");
 }

@@ -214,8 +214,7 @@ async fn other_hosts_and_origins_are_refused() {
 #[tokio::test]
 async fn a_public_address_requires_tokens() {
     let place = Place::new();
-    let done = place.run(["serve", "--bind", "0.0.0.0:0"]).await;
-    assert_eq!(done.code, 2, "{done}");
+    let done = place.run(["serve", "--bind", "0.0.0.0:0"]).await.exits(2);
     assert!(
         done.stderr.contains("serve.tokens") && done.stderr.contains("127.0.0.1"),
         "{done}"
