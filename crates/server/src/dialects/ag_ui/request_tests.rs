@@ -152,6 +152,7 @@ fn answers_to_interrupts_are_words_about_calls() {
 
 #[test]
 fn a_thread_that_only_the_client_has_is_read_whole() {
+    use Role::{Assistant, System, Tool, User};
     let messages = input(json!({"messages": [
         {"id": "1", "role": "developer", "content": "Be brief."},
         {"id": "2", "role": "user", "content": [
@@ -168,15 +169,6 @@ fn a_thread_that_only_the_client_has_is_read_whole() {
     .all_messages()
     .unwrap();
     let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
-    assert_eq!(
-        roles,
-        [
-            Role::System,
-            Role::User,
-            Role::Assistant,
-            Role::Tool,
-            Role::User
-        ]
-    );
+    assert_eq!(roles, [System, User, Assistant, Tool, User]);
     assert!(messages[3].tool_results().next().unwrap().is_error);
 }

@@ -57,10 +57,8 @@ fn words_about_calls_are_found_in_the_message_with_what_its_client_has_seen() {
             calls: vec![("a".into(), ApprovalDecision::Allow { input: None, scope })],
         })
     );
-    let no = waiting(
-        "approval-responded",
-        &json!({"id": "a", "approved": false, "reason": "no"}),
-    );
+    let denied = json!({"id": "a", "approved": false, "reason": "no"});
+    let no = waiting("approval-responded", &denied);
     let words = request(no).parse_decisions().unwrap().unwrap().calls;
     let reason = Some("no".to_owned());
     assert_eq!(
@@ -79,6 +77,7 @@ fn words_about_calls_are_found_in_the_message_with_what_its_client_has_seen() {
 
 #[test]
 fn a_history_that_only_the_client_has_is_read_whole() {
+    use Role::{Assistant, Tool, User};
     let mut done = waiting("output-available", &json!({"id": "a", "approved": true}));
     done["parts"][3]["output"] = json!({"content": [{"type": "text", "text": "1"}]});
     let parts = done["parts"].as_array_mut().unwrap();
@@ -90,26 +89,11 @@ fn a_history_that_only_the_client_has_is_read_whole() {
     let request = request(json!({"id": "chat", "messages": [question(), done, question()]}));
     let messages = request.all_messages().unwrap();
     let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
-    assert_eq!(
-        roles,
-        [
-            Role::User,
-            Role::Assistant,
-            Role::Tool,
-            Role::Assistant,
-            Role::User
-        ]
-    );
+    assert_eq!(roles, [User, Assistant, Tool, Assistant, User]);
     assert_eq!(messages[1].text(), "I look.");
     assert_eq!(messages[1].tool_uses().next().unwrap().name, "desk__look");
-    assert!(
-        messages[2]
-            .tool_results()
-            .next()
-            .unwrap()
-            .as_text()
-            .contains("content")
-    );
+    let result = messages[2].tool_results().next().unwrap();
+    assert!(result.as_text().contains("content"), "{result:?}");
 
     // A call that was left alone has a result too.
     let open = waiting("approval-requested", &json!({"id": "a"}));
@@ -130,10 +114,8 @@ fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
         problem.detail.starts_with("messages[1]: ") && problem.detail.contains("U+0000"),
         "{problem:?}"
     );
-    let no = waiting(
-        "approval-responded",
-        &json!({"id": "a", "approved": false, "reason": "n\u{0}"}),
-    );
+    let denied = json!({"id": "a", "approved": false, "reason": "n\u{0}"});
+    let no = waiting("approval-responded", &denied);
     let body = json!({"id": "chat", "messages": [question(), no]});
     let problem = request(body).parse_decisions().unwrap_err();
     assert_eq!(problem.status, 400);

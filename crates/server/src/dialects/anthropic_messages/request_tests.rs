@@ -107,6 +107,7 @@ fn tools_of_the_client_have_schemas_of_their_own() {
 
 #[test]
 fn a_conversation_is_read_with_its_calls_and_files() {
+    use Role::{Assistant, System, Tool, User};
     let messages = request(json!({
         "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
         "messages": [
@@ -128,16 +129,7 @@ fn a_conversation_is_read_with_its_calls_and_files() {
     .parse_conversation()
     .unwrap();
     let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
-    assert_eq!(
-        roles,
-        [
-            Role::System,
-            Role::User,
-            Role::Assistant,
-            Role::Tool,
-            Role::User
-        ]
-    );
+    assert_eq!(roles, [System, User, Assistant, Tool, User]);
     let Part::Document(document) = &messages[1].parts[1] else {
         panic!("{messages:?}");
     };

@@ -123,6 +123,7 @@ fn an_answer_may_be_wanted_in_a_form() {
 
 #[test]
 fn a_conversation_is_read_with_its_calls_and_files() {
+    use Role::{Assistant, System, Tool, User};
     let messages = request(json!({"messages": [
         {"role": "system", "content": "Be brief."},
         {"role": "developer", "content": [{"type": "text", "text": "Very."}]},
@@ -138,30 +139,11 @@ fn a_conversation_is_read_with_its_calls_and_files() {
     .parse_conversation()
     .unwrap();
     let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
-    assert_eq!(
-        roles,
-        [
-            Role::System,
-            Role::System,
-            Role::User,
-            Role::Assistant,
-            Role::Tool
-        ]
-    );
-    assert_eq!(
-        messages[3]
-            .tool_uses()
-            .next()
-            .unwrap()
-            .input
-            .as_object()
-            .unwrap()["n"],
-        1
-    );
-    assert_eq!(
-        messages[4].tool_results().next().unwrap().as_text(),
-        "a cat"
-    );
+    assert_eq!(roles, [System, System, User, Assistant, Tool]);
+    let call = messages[3].tool_uses().next().unwrap();
+    assert_eq!(call.input.as_object().unwrap()["n"], 1);
+    let result = messages[4].tool_results().next().unwrap();
+    assert_eq!(result.as_text(), "a cat");
 }
 
 #[test]
