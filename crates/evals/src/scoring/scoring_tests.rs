@@ -1,3 +1,5 @@
+use std::slice;
+
 use proptest::prelude::*;
 use serde_json::json;
 use switchboard_orchestration::RecordedResult;
@@ -148,41 +150,25 @@ fn calls_have_the_expected_verdicts() {
 
 #[test]
 fn calls_of_builtin_tools_are_not_judged() {
-    let own = ToolCallRecord {
-        server: None,
-        ..call("search_tools", json!({"query": "x"}))
-    };
-    assert_eq!(
-        verdict(&turn(json!({"calls": []})), &[own]).0,
-        [Verdict::Unjudged]
-    );
+    let mut own = call("search_tools", json!({"query": "x"}));
+    own.server = None;
+    let found = verdict(&turn(json!({"calls": []})), &[own]);
+    assert_eq!(found.0, [Verdict::Unjudged]);
 }
 
 #[test]
 fn a_repeated_call_with_a_known_result_is_unnecessary() {
     let first = call("a", json!({"id": 1}));
-    let judged = score_turn(
-        &turn(json!({"calls": []})),
-        std::slice::from_ref(&first),
-        std::slice::from_ref(&first),
-        &unredacted,
-    );
-    assert_eq!(
-        judged.calls[0].reason.as_deref(),
-        Some("its result was already known")
-    );
     // A failed one had none.
-    let before = failed("a", json!({"id": 1}), ToolFailure::Timeout);
-    let judged = score_turn(
-        &turn(json!({"calls": []})),
-        &[first],
-        &[before],
-        &unredacted,
-    );
-    assert_eq!(
-        judged.calls[0].reason.as_deref(),
-        Some("the call is not expected")
-    );
+    let failed = failed("a", json!({"id": 1}), ToolFailure::Timeout);
+    for (before, reason) in [
+        (&first, "its result was already known"),
+        (&failed, "the call is not expected"),
+    ] {
+        let (calls, before) = (slice::from_ref(&first), slice::from_ref(before));
+        let judged = score_turn(&turn(json!({"calls": []})), calls, before, &unredacted);
+        assert_eq!(judged.calls[0].reason.as_deref(), Some(reason));
+    }
 }
 
 #[test]
@@ -242,10 +228,8 @@ fn right_calls_that_were_not_executed_are_listed() {
     ] {
         let found = told(one(), &[held(failure)]);
         let expected = format!(r#"a {{"id":1}} ({why}"#);
-        assert!(
-            found.len() == 1 && found[0].starts_with(&expected),
-            "{found:?}"
-        );
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with(&expected), "{found:?}");
     }
     // The tool failed: it ran, and the model did what was to be done.
     let nothing: [String; 0] = [];
@@ -271,18 +255,13 @@ fn the_reason_names_the_wrong_argument() {
     let turn =
         turn(json!({"calls": [{"tool": "a", "input": {"id": {"$one_of": [1, 2]}, "name": "x"}}]}));
     let why = |input: Value| {
-        score_turn(&turn, &[call("a", input)], &[], &unredacted).calls[0]
-            .reason
-            .clone()
+        let judged = score_turn(&turn, &[call("a", input)], &[], &unredacted);
+        judged.calls[0].reason.clone()
     };
-    assert_eq!(
-        why(json!({"id": 3, "name": "x"})).unwrap(),
-        r#"`id` is 3, expected {"$one_of":[1,2]}"#
-    );
-    assert_eq!(
-        why(json!({"id": 2})).unwrap(),
-        r#"`name` is missing, expected "x""#
-    );
+    let expected = r#"`id` is 3, expected {"$one_of":[1,2]}"#;
+    assert_eq!(why(json!({"id": 3, "name": "x"})).unwrap(), expected);
+    let expected = r#"`name` is missing, expected "x""#;
+    assert_eq!(why(json!({"id": 2})).unwrap(), expected);
     assert_eq!(why(json!({"id": 2, "name": "x", "more": 1})), None);
     // Of several tools, what is expected of this one.
     let several = serde_json::from_value(
@@ -293,10 +272,8 @@ fn the_reason_names_the_wrong_argument() {
         ..turn.clone()
     };
     let judged = score_turn(&either, &[call("a", json!({"id": 5}))], &[], &unredacted);
-    assert_eq!(
-        judged.calls[0].reason.as_deref(),
-        Some("`id` is 5, expected 4")
-    );
+    let reason = judged.calls[0].reason.as_deref();
+    assert_eq!(reason, Some("`id` is 5, expected 4"));
     assert_eq!(judged.missing, [r#"b {"x":1}, or a {"id":4}"#]);
     assert_eq!(why(json!("text")).unwrap(), "the input is not an object");
 }
@@ -411,13 +388,9 @@ fn calls_with_redacted_arguments_are_unknown_if_the_rest_is_right() {
     };
     let cut = [log_in("ada", "[redacted]")];
     assert_eq!(judged(&exact, &cut, true), (vec![Unknown], 0, 0));
-    let why = score_turn(&exact, &cut, &[], &redacted).calls[0]
-        .reason
-        .clone();
-    assert_eq!(
-        why.as_deref(),
-        Some("`login` was redacted in the recording")
-    );
+    let scored = &score_turn(&exact, &cut, &[], &redacted).calls[0];
+    let expected = Some("`login` was redacted in the recording");
+    assert_eq!(scored.reason.as_deref(), expected);
     // Nothing is struck out of what a model says now.
     assert_eq!(judged(&exact, &cut, false), (vec![WrongInput], 1, 1));
     // What is left of it may be wrong all the same, or all that was asked for.
