@@ -3,7 +3,7 @@
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
 
 use crate::{
-    support::{Place, program},
+    support::{Place, program, texts},
     terminal::Terminal,
 };
 
@@ -44,16 +44,22 @@ pub(crate) fn chat_with_model(place: &Place, fake: &FakeModel, args: &[&str]) ->
     chat_with(place, &args, of_model(fake), (30, 90))
 }
 
+/// Starts a chat without colours and sends it a question.
+fn colourless_chat(place: &Place, fake: &FakeModel, size: (u16, u16)) -> Terminal {
+    let variables = of_model(fake).into_iter();
+    let variables = variables.chain([("NO_COLOR", "1".to_owned())]);
+    let args = ["--no-tools", "--model", "openai/gpt-test"];
+    let chat = chat_with(place, &args, variables, size);
+    chat.wait_for_prompt();
+    chat.keys("go\r");
+    chat
+}
+
 pub(crate) fn of_model(fake: &FakeModel) -> Vec<(&'static str, String)> {
     vec![
         ("OPENAI_API_KEY", "k".to_owned()),
         ("OPENAI_BASE_URL", format!("{}/v1", fake.base_url())),
     ]
-}
-
-/// The prompt, with nothing behind it.
-pub(crate) fn is_ready(screen: &str) -> bool {
-    screen.trim_end().ends_with('❯')
 }
 
 pub(crate) async fn sessions(place: &Place) -> serde_json::Value {
@@ -64,11 +70,9 @@ pub(crate) async fn sessions(place: &Place) -> serde_json::Value {
 async fn a_question_is_answered_with_a_tool_and_stored_in_its_session() {
     let place = Place::new();
     let mut chat = chat_with(&place, &[], [], (40, 100));
-    chat.shows("/help for commands");
-    chat.wait_for("prompt", is_ready);
+    chat.answers("/help for commands");
     chat.line("What is the account value of customer 42?");
-    chat.shows("✔ customer-service · calculate_account_value");
-    chat.wait_for("prompt", is_ready);
+    chat.answers("✔ customer-service · calculate_account_value");
     chat.line("/usage");
     chat.shows("1 answer, 2 model calls, 1 tool call");
     chat.line("/tools");
@@ -86,10 +90,8 @@ async fn a_question_is_answered_with_a_tool_and_stored_in_its_session() {
     let saved = std::fs::read_to_string(place.path().join("talk.md")).unwrap();
     assert!(saved.contains("## You") && saved.contains("calculate_account_value"));
     let stored = sessions(&place).await;
-    assert_eq!(
-        stored[0]["title"],
-        "What is the account value of customer 42?"
-    );
+    let title = "What is the account value of customer 42?";
+    assert_eq!(stored[0]["title"], title);
     assert_eq!(stored[0]["messages"], 4, "{stored}");
 }
 
@@ -100,41 +102,27 @@ async fn a_conversation_is_continued_with_another_model() {
     fake.answer(Answer::openai_chat([Say::text("Still Ada.")]));
     let place = Place::new();
     let mut chat = chat_with_model(&place, &fake, &[]);
-    chat.wait_for("prompt", is_ready);
+    chat.wait_for_prompt();
     chat.line("My name is Ada. What is it?");
-    chat.shows("Your name is Ada.");
-    chat.wait_for("prompt", is_ready);
+    chat.answers("Your name is Ada.");
     // Ctrl-D leaves.
     chat.quit();
 
     let mut chat = chat_with_model(&place, &fake, &["--resume"]);
-    chat.shows("Your name is Ada.");
-    let screen = chat.wait_for("prompt", is_ready);
+    let screen = chat.answers("Your name is Ada.");
     assert!(screen.contains("❯ My name is Ada. What is it?"), "{screen}");
     assert!(screen.contains("Your name is Ada."), "{screen}");
     chat.line("/model openai/gpt-other");
     chat.shows("model: openai/gpt-other");
     chat.line("And now?");
-    chat.shows("Still Ada.");
-    chat.wait_for("prompt", is_ready);
+    chat.answers("Still Ada.");
     chat.line("/quit");
     assert_eq!(chat.end(), 0);
     let request = fake.request(1).await;
     assert_eq!(request.json()["model"], "gpt-other");
-    let said: Vec<&str> = request.json()["messages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|message| message["content"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        said,
-        [
-            "My name is Ada. What is it?",
-            "Your name is **Ada**.",
-            "And now?"
-        ]
-    );
+    let said = texts(&request.json()["messages"], "/content");
+    let first = ["My name is Ada. What is it?", "Your name is **Ada**."];
+    assert_eq!(said, [&first[..], &["And now?"]].concat());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -143,53 +131,41 @@ async fn lines_are_edited_completed_and_remembered() {
     fake.otherwise(|number, _| Answer::openai_chat([Say::text(format!("Answer {number}."))]));
     let place = Place::new();
     let mut chat = chat_with_model(&place, &fake, &[]);
-    chat.wait_for("prompt", is_ready);
+    chat.wait_for_prompt();
     // Tab completes the command, Alt+Enter and a backslash begin lines.
     chat.keys("/usa\t");
     chat.shows("❯ /usage");
     chat.keys("\r");
-    chat.shows("this session has no questions yet");
-    chat.wait_for("prompt", is_ready);
+    chat.answers("this session has no questions yet");
     chat.keys("one\u{1b}\rtwo\\\rthree");
     chat.shows("… three");
     chat.keys("\r");
-    chat.shows("Answer 0.");
-    chat.wait_for("prompt", is_ready);
+    chat.answers("Answer 0.");
     // What is pasted is not sent line by line.
     chat.keys("\u{1b}[200~four\nfive\u{1b}[201~");
     chat.shows("… five");
     chat.keys("\r");
-    chat.shows("Answer 1.");
-    chat.wait_for("prompt", is_ready);
+    chat.answers("Answer 1.");
     // Ctrl-C empties the line, and says how to leave.
     chat.keys("unfinished");
     chat.shows("❯ unfinished");
     chat.keys("\u{3}");
-    chat.shows("press Ctrl-D or type /quit to quit");
-    chat.wait_for("prompt", is_ready);
+    chat.answers("press Ctrl-D or type /quit to quit");
     chat.line("/quit");
     assert_eq!(chat.end(), 0);
-    let said = |number: usize| {
-        let fake = &fake;
-        async move {
-            let request = fake.request(number).await;
-            let messages = request.json()["messages"].as_array().unwrap().clone();
-            messages.last().unwrap()["content"]
-                .as_str()
-                .unwrap()
-                .to_owned()
-        }
-    };
-    assert_eq!(said(0).await, "one\ntwo\nthree");
-    assert_eq!(said(1).await, "four\nfive");
+    for (number, said) in ["one\ntwo\nthree", "four\nfive"].into_iter().enumerate() {
+        let request = fake.request(number).await;
+        let messages = texts(&request.json()["messages"], "/content");
+        assert_eq!(messages.last(), Some(&said), "request {number}");
+    }
 
     // Another program on the same day remembers it.
     let mut chat = chat_with_model(&place, &fake, &[]);
-    chat.wait_for("prompt", is_ready);
+    chat.wait_for_prompt();
     chat.keys("\u{1b}[A\u{1b}[A");
     chat.shows("… five");
     chat.keys("\u{3}");
-    chat.wait_for("prompt", is_ready);
+    chat.wait_for_prompt();
     chat.quit();
 }
 
@@ -203,14 +179,8 @@ async fn markdown_is_rendered_once_on_a_narrow_screen_without_colours() {
         MARKDOWN.split_inclusive(' ').map(Say::text),
     ));
     let place = Place::new();
-    let mut variables = of_model(&fake);
-    variables.push(("NO_COLOR", "1".to_owned()));
-    let args = ["--no-tools", "--model", "openai/gpt-test"];
-    let mut chat = chat_with(&place, &args, variables, (40, 24));
-    chat.wait_for("prompt", is_ready);
-    chat.keys("go\r");
-    chat.shows("• two");
-    let screen = chat.wait_for("prompt", is_ready);
+    let mut chat = colourless_chat(&place, &fake, (40, 24));
+    let screen = chat.answers("• two");
     let answer = screen.split("❯ go\n").nth(1).unwrap();
     let answer = answer.rsplit_once("\n❯").unwrap().0.trim_end();
     insta::assert_snapshot!(answer, @r"
@@ -259,24 +229,14 @@ async fn a_narrowed_screen_shows_no_text_twice() {
     // The second words come when the screen is another one.
     fake.answer(answer.gate_before(2, &gate));
     let place = Place::new();
-    let mut variables = of_model(&fake);
-    variables.push(("NO_COLOR", "1".to_owned()));
-    let args = ["--no-tools", "--model", "openai/gpt-test"];
-    let mut chat = chat_with(&place, &args, variables, (24, 70));
-    chat.wait_for("prompt", is_ready);
-    chat.keys("go\r");
+    let mut chat = colourless_chat(&place, &fake, (24, 70));
     gate.reached().await;
     chat.shows("The second one");
     chat.resize(24, 30);
     gate.open();
-    chat.shows("\nroom.");
-    let screen = chat.wait_for("prompt", is_ready);
-    for once in [
-        "First paragraph",
-        "The second one",
-        "there is little",
-        "room.",
-    ] {
+    let screen = chat.answers("\nroom.");
+    let lines = ["First paragraph", "The second one", "there is little"];
+    for once in lines.into_iter().chain(["room."]) {
         assert_eq!(screen.matches(once).count(), 1, "{once}: {screen}");
     }
     chat.quit();
@@ -287,14 +247,13 @@ async fn recipe_and_approvals_are_changed_during_a_conversation() {
     let place =
         Place::new().with_file("switchboard.yaml", "model: offline/planner\napprove: all\n");
     let mut chat = chat_with(&place, &[], [], (40, 100));
-    chat.wait_for("prompt", is_ready);
+    chat.wait_for_prompt();
     chat.line("/approve");
     chat.shows("ask (offline/planner: except read-only tools");
     chat.line("/approve none");
     chat.shows("takes effect with the next question");
     chat.line(TICKET);
-    chat.shows("⊘ customer-service · create_support_ticket");
-    chat.wait_for("prompt", is_ready);
+    chat.answers("⊘ customer-service · create_support_ticket");
     chat.line("/recipe nothing-like-it");
     chat.shows("unknown recipe `nothing-like-it`");
     chat.line("/servers");

@@ -108,6 +108,26 @@ impl Terminal {
         })
     }
 
+    /// Waits until the prompt stands on the screen, with nothing behind it.
+    #[track_caller]
+    pub(crate) fn wait_for_prompt(&self) -> String {
+        self.wait_for("prompt", is_ready)
+    }
+
+    /// Waits for a text and then for the prompt.
+    #[track_caller]
+    pub(crate) fn answers(&self, text: &str) -> String {
+        self.shows(text);
+        self.wait_for_prompt()
+    }
+
+    /// Waits for a text and then for the mark after a question.
+    #[track_caller]
+    pub(crate) fn asks(&self, text: &str) -> String {
+        self.shows(text);
+        self.wait_for("question", |screen| screen.ends_with('›'))
+    }
+
     /// Waits until what stands on the screen, row by row, is as `wanted`.
     #[track_caller]
     pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
@@ -178,6 +198,11 @@ impl Drop for Terminal {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The prompt, with nothing behind it.
+pub(crate) fn is_ready(screen: &str) -> bool {
+    screen.trim_end().ends_with('❯')
 }
 
 /// What stands on the screen and what went up out of it, without blank ends.

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
-use crate::support::{Done, Place, calls};
+use crate::support::{Done, Place, calls, texts};
 
 const TICKET: &str = "Create a low priority ticket for customer 7 with subject \"test\"";
 
@@ -153,12 +153,7 @@ async fn gather_format_returns_text_and_artifact() {
     .await;
     assert_eq!(done.code, 0, "{done}");
     let report = done.json();
-    let kinds: Vec<_> = report["content"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item["type"].as_str().unwrap())
-        .collect();
+    let kinds = texts(&report["content"], "/type");
     assert_eq!(kinds, ["text", "artifact"], "{done}");
     assert_eq!(report["content"][1]["artifactType"], "table");
     let asked = fake.request(1).await.json().clone();

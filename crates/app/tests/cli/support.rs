@@ -214,6 +214,13 @@ impl std::fmt::Display for Done {
     }
 }
 
+/// Returns the string at this JSON pointer of each element of a list.
+pub(crate) fn texts<'v>(list: &'v Value, pointer: &str) -> Vec<&'v str> {
+    let items = list.as_array().unwrap().iter();
+    let texts = items.map(|item| item.pointer(pointer).unwrap().as_str());
+    texts.map(Option::unwrap).collect()
+}
+
 /// The program under test.
 pub(crate) fn program() -> PathBuf {
     env!("CARGO_BIN_EXE_switchboard").into()

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::support::Place;
+use crate::support::{Place, texts};
 
 #[tokio::test]
 async fn tools_are_listed_as_text_and_json() {
@@ -11,12 +11,7 @@ async fn tools_are_listed_as_text_and_json() {
     let done = place.run(["tools", "list"]).await.exits(0);
     insta::assert_snapshot!(done.stdout);
     let tools = place.run(["tools", "list", "-o", "json"]).await.json();
-    let names: Vec<&str> = tools
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| tool["origin"]["tool"].as_str().unwrap())
-        .collect();
+    let names = texts(&tools, "/origin/tool");
     assert_eq!(
         names,
         [

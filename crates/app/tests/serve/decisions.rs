@@ -6,7 +6,7 @@ use switchboard_testkit::fake::{Answer, FakeModel, Say};
 use crate::{
     serving::{Serving, place, says, with_server},
     slow_server::SlowServer,
-    support::Place,
+    support::{Place, texts},
 };
 
 /// A model that asks for both tools at once and then is done.
@@ -28,11 +28,7 @@ fn config(slow: &SlowServer, serve: Value) -> Value {
 }
 
 fn waiting(run: &Value) -> Vec<&str> {
-    let waiting = run["waiting"].as_array().unwrap();
-    waiting
-        .iter()
-        .map(|it| it["tool_use"]["id"].as_str().unwrap())
-        .collect()
+    texts(&run["waiting"], "/tool_use/id")
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     serving::{Serving, ids, kinds, read},
-    support::Place,
+    support::{Place, texts},
 };
 
 #[tokio::test]
@@ -38,12 +38,7 @@ async fn a_question_is_answered_with_a_tool_and_stored() {
         "What is the account value of customer 42?"
     );
     let shown = server.session(session).await;
-    let roles: Vec<&Value> = shown["messages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| &it["role"])
-        .collect();
+    let roles = texts(&shown["messages"], "/role");
     assert_eq!(roles, ["user", "assistant", "tool", "assistant"], "{shown}");
     assert_eq!(shown["runs"][0]["state"], "finished");
     assert_eq!(shown["runs"][0]["outcome"], "completed");
@@ -85,30 +80,20 @@ async fn the_last_question_is_replaced_with_its_answer() {
     server.post("/chat", &replacing).await.expect(200);
     let shown = server.session(id).await;
     let messages = shown["messages"].as_array().unwrap();
-    let questions: Vec<&Value> = messages
-        .iter()
-        .filter(|message| message["role"] == "user")
-        .map(|message| &message["parts"][0]["text"])
-        .collect();
-    assert_eq!(
-        questions,
-        [&first["message"], &replacing["message"]],
-        "{shown}"
-    );
+    let questions = messages.iter().filter(|message| message["role"] == "user");
+    let questions: Vec<&Value> = questions.map(|it| &it["parts"][0]["text"]).collect();
+    let expected = [&first["message"], &replacing["message"]];
+    assert_eq!(questions, expected, "{shown}");
 
     let empty = server.post("/sessions", &json!({})).await.expect(201)["id"].clone();
     let missing = json!({"message": "Hi", "session_id": empty, "replace_last": true});
-    assert_eq!(
-        server.post("/chat", &missing).await.problem(409),
-        "conflict"
-    );
+    let refused = server.post("/chat", &missing).await;
+    assert_eq!(refused.problem(409), "conflict");
     let without = json!({"message": "Hi", "replace_last": true});
     server.post("/chat", &without).await.problem(422);
     let unknown = json!({"message": "Hi", "session_id": "nobody", "replace_last": true});
-    assert_eq!(
-        server.post("/chat", &unknown).await.problem(404),
-        "not-found"
-    );
+    let refused = server.post("/chat", &unknown).await;
+    assert_eq!(refused.problem(404), "not-found");
 }
 
 #[tokio::test]
@@ -116,12 +101,7 @@ async fn models_recipes_and_tools_are_listed() {
     let place = Place::new().with_file("recipes.txt", "not a recipe");
     let server = Serving::start(&place, &[]).await;
     let tools = server.get("/mcp/tools").await.expect(200);
-    let names: Vec<&str> = tools["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| tool["tool"].as_str().unwrap())
-        .collect();
+    let names = texts(&tools["tools"], "/tool");
     assert!(names.contains(&"create_support_ticket"), "{names:?}");
     assert_eq!(tools["tools"][0]["server"], "customer-service");
     assert!(tools["tools"][0]["input_schema"].is_object());
@@ -130,16 +110,12 @@ async fn models_recipes_and_tools_are_listed() {
     assert_eq!(servers["servers"][0]["state"], "ready");
     let models = server.get("/models").await.expect(200);
     assert_eq!(models["default"], "offline/planner");
-    let ready = models["models"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|model| model["ready"] == true);
-    assert!(
-        ready
-            .clone()
-            .any(|model| model["id"] == "offline/planner" && model["default"] == true)
-    );
+    let mut listed = models["models"].as_array().unwrap().iter();
+    let planner = listed
+        .find(|model| model["id"] == "offline/planner")
+        .unwrap();
+    assert_eq!(planner["ready"], true, "{planner}");
+    assert_eq!(planner["default"], true, "{planner}");
     let recipes = server.get("/recipes").await.expect(200);
     assert!(!recipes["recipes"].as_array().unwrap().is_empty());
     for probe in ["/healthz", "/readyz"] {
@@ -147,14 +123,10 @@ async fn models_recipes_and_tools_are_listed() {
     }
     let page = server.get("/").await;
     assert_eq!(page.status, 200);
-    assert!(
-        page.header("content-type").starts_with("text/html"),
-        "{page:?}"
-    );
-    assert!(
-        page.header("content-security-policy")
-            .contains("script-src 'self'")
-    );
+    let kind = page.header("content-type");
+    assert!(kind.starts_with("text/html"), "{page:?}");
+    let policy = page.header("content-security-policy");
+    assert!(policy.contains("script-src 'self'"), "{page:?}");
     assert_eq!(page.header("x-content-type-options"), "nosniff");
 }
 
@@ -179,12 +151,8 @@ async fn sessions_are_created_renamed_and_deleted() {
         "Other plans"
     );
     // Without a body as well.
-    let bare = server
-        .request(Method::POST, "/sessions")
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(read(bare).await.expect(201)["title"], "");
+    let bare = server.request(Method::POST, "/sessions").send().await;
+    assert_eq!(read(bare.unwrap()).await.expect(201)["title"], "");
     assert_eq!(server.delete(&path).await.status, 204);
     assert_eq!(server.get(&path).await.problem(404), "not-found");
     assert_eq!(server.delete(&path).await.status, 204);
@@ -195,22 +163,17 @@ async fn sessions_are_created_renamed_and_deleted() {
 #[tokio::test]
 async fn requests_count_in_the_metrics() {
     let server = Serving::start_owned(Place::new(), &[]).await;
-    server
-        .post(
-            "/chat",
-            &json!({"message": "What is the account value of customer 42?"}),
-        )
-        .await
-        .expect(200);
+    let asked = json!({"message": "What is the account value of customer 42?"});
+    server.post("/chat", &asked).await.expect(200);
     server.get("/sessions/none").await.problem(404);
     server.get("/nowhere").await.problem(404);
     let metrics = server.get("/metrics").await;
+    let kind = metrics.header("content-type");
     assert!(
-        metrics
-            .header("content-type")
-            .starts_with("application/openmetrics-text"),
+        kind.starts_with("application/openmetrics-text"),
         "{metrics:?}"
     );
+    let text = &metrics.text;
     for line in [
         "switchboard_runs_active 0",
         "switchboard_http_response_seconds_count{method=\"POST\",route=\"/chat\",status=\"200\"} 1",
@@ -219,17 +182,9 @@ async fn requests_count_in_the_metrics() {
         // The request that reads the metrics.
         "switchboard_http_requests_open 1",
     ] {
-        assert!(
-            metrics.text.lines().any(|it| it == line),
-            "{line}: {}",
-            metrics.text
-        );
+        assert!(text.lines().any(|it| it == line), "{line}: {text}");
     }
-    assert!(
-        metrics.text.contains("customer-service"),
-        "{}",
-        metrics.text
-    );
+    assert!(text.contains("customer-service"), "{text}");
 }
 
 #[tokio::test]
@@ -319,11 +274,7 @@ async fn parameters_are_checked_and_reach_the_model() {
     assert_eq!(sent["temperature"], 0.5);
     assert_eq!(sent["seed"], 3);
     assert_eq!(sent["stop"], json!(["END"]));
-    assert_eq!(
-        sent["max_completion_tokens"]
-            .as_u64()
-            .or(sent["max_tokens"].as_u64()),
-        Some(77),
-        "{sent}"
-    );
+    let max_tokens = sent["max_completion_tokens"].as_u64();
+    let max_tokens = max_tokens.or(sent["max_tokens"].as_u64());
+    assert_eq!(max_tokens, Some(77), "{sent}");
 }
