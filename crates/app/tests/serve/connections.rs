@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use crate::{
-    serving::{ANN, BOB, Serving, no_servers, place, says},
+    serving::{ANN, BOB, MODEL, Serving, no_servers, place, says},
     support::Place,
 };
 
@@ -174,10 +174,7 @@ async fn a_full_server_accepts_probes_and_approval_decisions() {
     for probe in ["/healthz", "/readyz", "/metrics"] {
         assert_eq!(server.get(probe).await.status, 200, "{probe}");
     }
-    let cancelled = server
-        .post(&format!("/runs/{run}/cancel"), &json!({}))
-        .await;
-    assert_eq!(cancelled.status, 202, "{cancelled:?}");
+    server.cancel(&run).await;
     let end = follower.rest().await;
     assert_eq!(end.last().unwrap().data["report"]["outcome"], "cancelled");
 }
@@ -221,10 +218,7 @@ async fn one_principal_cannot_block_others() {
         tokio::task::yield_now().await;
     }
     let _again = server.follow(&path).await;
-    let cancelled = server
-        .post(&format!("/runs/{run}/cancel"), &json!({}))
-        .await;
-    assert_eq!(cancelled.status, 202, "{cancelled:?}");
+    server.cancel(&run).await;
     follower.rest().await;
 }
 
@@ -312,25 +306,15 @@ async fn unknown_model_names_are_not_metric_labels() {
         assert!([400, 404, 422].contains(&refused.status), "{refused:?}");
     }
     assert_eq!(fake.requests().len(), 0, "nobody was asked");
-    let report = server
-        .post("/chat", &ask("openai/made-up-by-somebody"))
-        .await;
+    let asked = ask("openai/made-up-by-somebody");
+    let report = server.post("/chat", &asked).await;
     assert_eq!(report.expect(200)["outcome"], "failed");
     // A failed request to a configured model is counted under the name of the model.
-    assert_eq!(
-        server
-            .post("/chat", &ask(crate::serving::MODEL))
-            .await
-            .expect(200)["outcome"],
-        "failed"
-    );
-    assert_eq!(
-        server
-            .post("/chat", &ask("openai/made-up-and-answers"))
-            .await
-            .expect(200)["outcome"],
-        "completed"
-    );
+    let report = server.post("/chat", &ask(MODEL)).await;
+    assert_eq!(report.expect(200)["outcome"], "failed");
+    let asked = ask("openai/made-up-and-answers");
+    let report = server.post("/chat", &asked).await;
+    assert_eq!(report.expect(200)["outcome"], "completed");
     let output = server.get("/metrics").await.text;
     assert!(!output.contains("by-somebody"), "{output}");
     // A refusal in another dialect is counted for its route.
@@ -341,10 +325,8 @@ async fn unknown_model_names_are_not_metric_labels() {
         r#"{provider="openai",model="gpt-4o-mini",result="failed"} 1"#,
         r#"{provider="openai",model="made-up-and-answers",result="successful"} 1"#,
     ] {
-        assert!(
-            output.contains(&format!("switchboard_model_requests_total{counted}")),
-            "{counted}: {output}"
-        );
+        let line = format!("switchboard_model_requests_total{counted}");
+        assert!(output.contains(&line), "{line}: {output}");
     }
 }
 

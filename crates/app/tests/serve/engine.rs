@@ -66,6 +66,31 @@ impl Own {
         Self { http, script, news }
     }
 
+    /// Starts the server and a run that panics at this event. Returns the id of the run.
+    async fn start_and_panic_at(kind: &'static str) -> (Self, String) {
+        let server = Self::start(one_each()).await;
+        server.let_all();
+        server.panic_at(kind);
+        let asked = json!({"message": "Work."});
+        let left = server.http.post("/chat", &asked).await;
+        assert_eq!(left.problem(503), "unavailable");
+        let run = left.json()["run_id"].as_str().unwrap().to_owned();
+        (server, run)
+    }
+
+    /// Cancels a run and checks that it is finished.
+    async fn cancel(&self, run: &str) {
+        let path = format!("/runs/{run}/cancel");
+        let ended = self.http.post(&path, &json!({})).await;
+        assert_eq!(ended.expect(202)["state"], "finished");
+    }
+
+    /// Waits for the end of a run and returns its report.
+    async fn report(&self, run: &str) -> Value {
+        let mut events = self.http.follow(&format!("/runs/{run}/events")).await;
+        events.rest().await.last().unwrap().data["report"].clone()
+    }
+
     async fn state(&self, run: &str) -> Value {
         self.http.get(&format!("/runs/{run}")).await.expect(200)["run"]["state"].clone()
     }
@@ -241,31 +266,14 @@ fn one_each() -> ServerOptions {
 
 #[tokio::test]
 async fn a_run_that_panicked_can_be_resumed() {
-    let server = Own::start(one_each()).await;
-    server.let_all();
-    server.panic_at("tool_finished");
-    let left = server
-        .http
-        .post("/chat", &json!({"message": "Work."}))
-        .await;
-    assert_eq!(left.problem(503), "unavailable");
-    let run = left.json()["run_id"].as_str().unwrap().to_owned();
+    let (server, run) = Own::start_and_panic_at("tool_finished").await;
     // The run is interrupted, and its permit is released.
     assert_eq!(server.state(&run).await, "interrupted");
     assert_eq!(server.gauge("switchboard_runs_active").await, 0);
-    let path = format!("/runs/{run}");
-    let going = server
-        .http
-        .post(&format!("{path}/continue"), &json!({}))
-        .await;
+    let path = format!("/runs/{run}/continue");
+    let going = server.http.post(&path, &json!({})).await;
     assert_eq!(going.expect(202)["state"], "running");
-    let events = server
-        .http
-        .follow(&format!("{path}/events"))
-        .await
-        .rest()
-        .await;
-    let report = &events.last().unwrap().data["report"];
+    let report = server.report(&run).await;
     assert_eq!(report["answer"], "Done.", "{report}");
     assert_eq!(report["outcome"], "completed");
     let calls = report["tool_calls"].as_array().unwrap();
@@ -275,20 +283,8 @@ async fn a_run_that_panicked_can_be_resumed() {
 
 #[tokio::test]
 async fn a_run_that_panicked_can_be_cancelled() {
-    let server = Own::start(one_each()).await;
-    server.let_all();
-    server.panic_at("model_call_started");
-    let left = server
-        .http
-        .post("/chat", &json!({"message": "Work."}))
-        .await;
-    assert_eq!(left.problem(503), "unavailable");
-    let run = left.json()["run_id"].as_str().unwrap().to_owned();
-    let ended = server
-        .http
-        .post(&format!("/runs/{run}/cancel"), &json!({}))
-        .await;
-    assert_eq!(ended.expect(202)["state"], "finished");
+    let (server, run) = Own::start_and_panic_at("model_call_started").await;
+    server.cancel(&run).await;
     // Runs of the dialects are not stored, and their clients get an error.
     server.panic_at("tool_finished");
     let asked = json!({"model": "default", "messages": [{"role": "user", "content": "Work."}]});
@@ -311,11 +307,7 @@ async fn a_run_that_panics_during_cancellation_is_finished() {
     server.wait_for("agent").await;
     server.wait_for("call").await;
     server.panic_at("tool_finished");
-    let ended = server
-        .http
-        .post(&format!("/runs/{run}/cancel"), &json!({}))
-        .await;
-    assert_eq!(ended.expect(202)["state"], "finished");
+    server.cancel(&run).await;
     let shown = server.http.get(&format!("/runs/{run}")).await.expect(200);
     assert_eq!(shown["report"]["outcome"], "cancelled", "{shown}");
     server.http.end().await;
@@ -355,13 +347,7 @@ async fn a_run_starts_although_its_client_disconnected() {
         assert_eq!(sessions[0]["id"], "chat-1");
         let shown = server.http.get("/sessions/chat-1").await.expect(200);
         let run = shown["runs"][0]["id"].as_str().unwrap();
-        let events = server
-            .http
-            .follow(&format!("/runs/{run}/events"))
-            .await
-            .rest()
-            .await;
-        let report = &events.last().unwrap().data["report"];
+        let report = server.report(run).await;
         assert_eq!(report["answer"], "Done.", "{path}: {report}");
         server.http.end().await;
     }
