@@ -479,42 +479,28 @@ fn other_ends_in_every_dialect() {
         frames[frames.len() - back].data.clone().unwrap()
     };
     let refused = ends(FinishReason::Refusal);
-    assert_eq!(
-        last(told(messages(None), &refused), 2)["delta"]["stop_reason"],
-        "refusal"
-    );
+    let frame = last(told(messages(None), &refused), 2);
+    assert_eq!(frame["delta"]["stop_reason"], "refusal");
     let declined = told(chat(None, false), &refused);
-    assert_eq!(
-        last(declined.clone(), 2)["choices"][0]["finish_reason"],
-        "stop"
-    );
+    let frame = last(declined.clone(), 2);
+    assert_eq!(frame["choices"][0]["finish_reason"], "stop");
     assert!(last(declined, 3)["choices"][0]["delta"]["refusal"].is_string());
-    assert_eq!(
-        last(told(AiSdkStream::new(None), &refused), 3)["type"],
-        "error"
-    );
-    assert_eq!(
-        last(told(AgUiStream::new("t", "r", "t"), &refused), 1)["code"],
-        "refusal"
-    );
+    let frame = last(told(AiSdkStream::new(None), &refused), 3);
+    assert_eq!(frame["type"], "error");
+    let frame = last(told(AgUiStream::new("t", "r", "t"), &refused), 1);
+    assert_eq!(frame["code"], "refusal");
 
     let filtered = ends(FinishReason::ContentFilter);
-    assert_eq!(
-        last(told(chat(None, false), &filtered), 2)["choices"][0]["finish_reason"],
-        "content_filter"
-    );
+    let frame = last(told(chat(None, false), &filtered), 2);
+    assert_eq!(frame["choices"][0]["finish_reason"], "content_filter");
 
     let mut script = Script::of(vec![finishes(vec![Piece::Text("So")])]);
     script.cancelled_at = Some(3);
     let cancelled = script.played();
-    assert_eq!(
-        last(told(AiSdkStream::new(None), &cancelled), 2)["type"],
-        "abort"
-    );
-    assert_eq!(
-        last(told(AgUiStream::new("t", "r", "t"), &cancelled), 1)["outcome"]["type"],
-        "cancelled"
-    );
+    let frame = last(told(AiSdkStream::new(None), &cancelled), 2);
+    assert_eq!(frame["type"], "abort");
+    let frame = last(told(AgUiStream::new("t", "r", "t"), &cancelled), 1);
+    assert_eq!(frame["outcome"]["type"], "cancelled");
     assert_eq!(
         client_rules::chat(&told(chat(None, false), &cancelled)),
         Err("cancelled".into())
@@ -527,20 +513,12 @@ fn other_ends_in_every_dialect() {
     script.max_steps = 1;
     let limited = script.played();
     assert_eq!(report(&limited).outcome, Outcome::Limited);
-    assert_eq!(
-        last(told(chat(None, false), &limited), 2)["choices"][0]["finish_reason"],
-        "length"
-    );
-    assert_eq!(
-        last(told(messages(None), &limited), 2)["delta"]["stop_reason"],
-        "max_tokens"
-    );
-    assert_eq!(
-        last(told(AiSdkStream::new(None), &limited), 2)["finishReason"],
-        "other"
-    );
-    assert_eq!(
-        last(told(AgUiStream::new("t", "r", "t"), &limited), 1)["result"]["error"]["kind"],
-        "step_limit"
-    );
+    let frame = last(told(chat(None, false), &limited), 2);
+    assert_eq!(frame["choices"][0]["finish_reason"], "length");
+    let frame = last(told(messages(None), &limited), 2);
+    assert_eq!(frame["delta"]["stop_reason"], "max_tokens");
+    let frame = last(told(AiSdkStream::new(None), &limited), 2);
+    assert_eq!(frame["finishReason"], "other");
+    let frame = last(told(AgUiStream::new("t", "r", "t"), &limited), 1);
+    assert_eq!(frame["result"]["error"]["kind"], "step_limit");
 }
