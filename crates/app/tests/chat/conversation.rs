@@ -87,7 +87,7 @@ async fn a_question_is_answered_with_a_tool_and_stored_in_its_session() {
     assert_eq!(screen.matches("✔ customer-service").count(), 1, "{screen}");
     assert!(screen.contains("switchboard chat --session"), "{screen}");
 
-    let saved = std::fs::read_to_string(place.path().join("talk.md")).unwrap();
+    let saved = place.read_file("talk.md");
     assert!(saved.contains("## You") && saved.contains("calculate_account_value"));
     let stored = sessions(&place).await;
     let title = "What is the account value of customer 42?";

@@ -3,28 +3,17 @@
 use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
-use crate::support::{Done, Place, program};
+use crate::support::{Done, KEY, Place, WORDS, counted_server};
 
 const MODEL: &str = "openai/gpt-4o-mini";
-/// A secret with the form of a key.
-const KEY: &str = "sk-proj-0123456789abcdefghij";
-/// Reads like nothing, and is a secret since it fills in a variable.
-const WORDS: &str = "correct horse battery staple";
 const FILE: &str = "talk.jsonl";
 
-/// The bundled server, which writes a file when it starts.
 fn config() -> String {
-    let script = "echo started >> started; exec \"$0\" mcp-server customer-service";
-    let shop = json!({"command": "sh", "args": ["-c", script, program()], "env": {"PASSPHRASE": "${PHRASE}"}});
-    json!({"mcp_servers": {"shop": shop}}).to_string()
+    json!({"mcp_servers": {"shop": counted_server()}}).to_string()
 }
 
 fn live(fake: &FakeModel) -> Place {
-    Place::new()
-        .with_variable("OPENAI_API_KEY", KEY)
-        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
-        .with_variable("PHRASE", WORDS)
-        .with_file("switchboard.json", &config())
+    Place::with_secrets(fake).with_file("switchboard.json", &config())
 }
 
 /// Where nothing of the other place is but the recording: no key, no address, no passphrase.
@@ -32,14 +21,6 @@ fn elsewhere(recording: &str) -> Place {
     Place::new()
         .with_file("switchboard.json", &config())
         .with_file(FILE, recording)
-}
-
-fn recording(place: &Place) -> String {
-    std::fs::read_to_string(place.path().join(FILE)).unwrap()
-}
-
-fn is_started(place: &Place) -> bool {
-    place.path().join("started").exists()
 }
 
 fn value_of(customer: u32) -> Answer {
@@ -70,8 +51,8 @@ async fn a_conversation_is_replayed_for_the_same_input() {
     assert_eq!(done.code, 0, "{done}");
     let said = format!("530.19 EUR\nI keep {WORDS}\nI am another one\n");
     assert_eq!(done.stdout, said, "{done}");
-    assert!(is_started(&place));
-    let recorded = recording(&place);
+    assert_ne!(place.server_starts(), 0);
+    let recorded = place.read_file(FILE);
     for secret in [KEY, WORDS] {
         assert!(!recorded.contains(secret), "{recorded}");
     }
@@ -88,7 +69,7 @@ async fn a_conversation_is_replayed_for_the_same_input() {
     assert_eq!(done.stdout, said.replace(WORDS, "[redacted]"), "{done}");
     // What there was can still be looked at.
     done.stderr_contains("calculate_account_value(customer_id");
-    assert!(!is_started(&other));
+    assert_eq!(other.server_starts(), 0);
     // It is kept as any other conversation.
     let other = other.with_variable("PHRASE", WORDS);
     let sessions = other.run(["sessions", "-o", "json"]).await.json();
@@ -103,7 +84,7 @@ async fn unrecorded_input_is_an_error_and_the_conversation_continues() {
     let args = ["-m", MODEL, "--record", FILE];
     chat(&place, &args, "Which day is it?\n").await.exits(0);
     drop(fake);
-    let other = elsewhere(&recording(&place));
+    let other = elsewhere(&place.read_file(FILE));
     let replay = ["--replay", FILE];
     let done = chat(&other, &replay, "Which month is it?\n").await;
     assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{done}");

@@ -41,7 +41,7 @@ pub(crate) async fn eval(place: &Place, args: &[&str]) -> Done {
 }
 
 fn read(place: &Place, file: &str) -> Value {
-    let text = std::fs::read_to_string(place.path().join(file)).unwrap();
+    let text = place.read_file(file);
     serde_json::from_str(&text).unwrap()
 }
 
@@ -77,9 +77,9 @@ async fn the_planner_is_evaluated_with_the_bundled_server() {
             .starts_with("switchboard ")
     );
     // The runs are audited.
-    let audit = std::fs::read_to_string(place.path().join("audit.jsonl")).unwrap();
+    let audit = place.read_file("audit.jsonl");
     assert!(audit.contains("calculate_account_value"), "{audit}");
-    let page = std::fs::read_to_string(place.path().join("report.html")).unwrap();
+    let page = place.read_file("report.html");
     assert!(page.to_lowercase().starts_with("<!doctype html>"));
     assert!(page.contains("The customer exists"));
 }
@@ -313,7 +313,7 @@ async fn secrets_of_servers_are_in_no_report() {
     let done = eval(&place, &[&["a.json", "-q"], &files[..]].concat()).await;
     assert_eq!(done.code, 0, "{done}");
     for file in ["r.jsonl", "j.json", "p.html", "audit.jsonl"] {
-        let text = std::fs::read_to_string(place.path().join(file)).unwrap();
+        let text = place.read_file(file);
         assert!(
             text.contains("[redacted]") && text.contains("calculate_account_value"),
             "{file}: {text}"
@@ -325,10 +325,7 @@ async fn secrets_of_servers_are_in_no_report() {
     // A replay does not need them.
     let elsewhere = Place::new()
         .with_file("a.json", &suite.to_string())
-        .with_file(
-            "r.jsonl",
-            &std::fs::read_to_string(place.path().join("r.jsonl")).unwrap(),
-        );
+        .with_file("r.jsonl", &place.read_file("r.jsonl"));
     let done = eval(&elsewhere, &["a.json", "-q", "--replay", "r.jsonl"]).await;
     assert_eq!(done.code, 0, "{done}");
 }
@@ -464,7 +461,7 @@ async fn a_failed_server_leaves_no_old_report_and_no_empty_recording() {
     let files = ["--json", "report.json", "--html", "report.html"];
     let record = ["shop.yaml", "-q", "--record", "run.jsonl"];
     eval(&place, &record).await.exits(0);
-    let recorded = || std::fs::read_to_string(place.path().join("run.jsonl")).unwrap();
+    let recorded = || place.read_file("run.jsonl");
     let before = recorded();
     assert!(before.contains("calculate_account_value"));
     let broken = format!(
@@ -481,7 +478,7 @@ async fn a_failed_server_leaves_no_old_report_and_no_empty_recording() {
     assert_eq!(report["runs"], json!([]));
     assert_eq!(report["not_run"], 2);
     assert_eq!(report["missed"][0], "no runs were executed");
-    let page = std::fs::read_to_string(place.path().join("report.html")).unwrap();
+    let page = place.read_file("report.html");
     assert!(page.to_lowercase().starts_with("<!doctype html>"), "{page}");
     // Judging the report again fails as well.
     eval(&place, &["--report", "report.json"]).await.exits(1);

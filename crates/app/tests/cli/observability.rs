@@ -60,7 +60,7 @@ async fn the_log_explains_a_run() {
         .with_variable("ACME_API_KEY", "42-is-a-part-of-this-key");
     let done = place.run(["ask", QUESTION]).await.exits(0);
     assert!(!done.stderr.contains("switchboard::run"), "{done}");
-    let log = std::fs::read_to_string(place.path().join("run.log")).unwrap();
+    let log = place.read_file("run.log");
     for expected in [
         "model call started",
         r#"\"tool_choice\":\"auto\""#,

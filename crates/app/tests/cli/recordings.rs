@@ -1,54 +1,30 @@
 //! `--record` and `--replay`.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
-use crate::support::{Done, Place, calls, program};
+use crate::support::{Done, KEY, Place, WORDS, calls, counted_server, program};
 
 const MODEL: &str = "openai/gpt-4o-mini";
-/// A secret with the form of a key.
-const KEY: &str = "sk-proj-0123456789abcdefghij";
-/// A secret without a typical form. It is a secret because it expands a variable.
-const WORDS: &str = "correct horse battery staple";
-
-/// The bundled server, which writes a file when it starts.
-fn counted() -> Value {
-    let script = "echo started >> started; exec \"$0\" mcp-server customer-service";
-    json!({"command": "sh", "args": ["-c", script, program()]})
-}
-
-fn starts(place: &Place) -> usize {
-    let text = std::fs::read_to_string(place.path().join("started")).unwrap_or_default();
-    text.lines().count()
-}
 
 fn config() -> String {
-    let mut shop = counted();
-    shop["env"] = json!({"PASSPHRASE": "${PHRASE}"});
-    json!({"mcp_servers": {"shop": shop}}).to_string()
+    json!({"mcp_servers": {"shop": counted_server()}}).to_string()
 }
 
 fn live(fake: &FakeModel) -> Place {
-    Place::new()
-        .with_variable("OPENAI_API_KEY", KEY)
-        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
-        .with_variable("PHRASE", WORDS)
-        .with_file("switchboard.json", &config())
+    Place::with_secrets(fake).with_file("switchboard.json", &config())
 }
 
 /// A working folder with only the recording: no key, no address.
-fn elsewhere(recording: &Path) -> Place {
-    let text = std::fs::read_to_string(recording).unwrap();
+fn elsewhere(recording: &str) -> Place {
     Place::new()
         .with_variable("PHRASE", WORDS)
         .with_file("switchboard.json", &config())
-        .with_file("run.jsonl", &text)
+        .with_file("run.jsonl", recording)
 }
 
 fn recording(place: &Place) -> String {
-    std::fs::read_to_string(place.path().join("run.jsonl")).unwrap()
+    place.read_file("run.jsonl")
 }
 
 fn value_of(customer: u32) -> Say {
@@ -72,7 +48,7 @@ async fn a_run_is_replayed_without_network_key_and_servers() {
     let args = ["-m", MODEL, "--record", "run.jsonl", &question];
     let done = ask(&place, &args).await.exits(0);
     let first = done.json();
-    assert_eq!((fake.requests().len(), starts(&place)), (2, 1));
+    assert_eq!((fake.requests().len(), place.server_starts()), (2, 1));
 
     let text = recording(&place);
     assert!(text.contains("530.19"));
@@ -83,7 +59,7 @@ async fn a_run_is_replayed_without_network_key_and_servers() {
     let mode = std::os::unix::fs::PermissionsExt::mode(&mode.permissions());
     assert_eq!(mode & 0o077, 0, "nobody else reads it");
 
-    let other = elsewhere(&place.path().join("run.jsonl"));
+    let other = elsewhere(&recording(&place));
     let done = ask(&other, &["--replay", "run.jsonl", &question]).await;
     assert_eq!(done.code, 0, "{done}");
     let again = done.json();
@@ -94,7 +70,7 @@ async fn a_run_is_replayed_without_network_key_and_servers() {
         again["answer"],
         "530.19 EUR. Do not tell [redacted] and [redacted]."
     );
-    assert_eq!((fake.requests().len(), starts(&other)), (2, 0));
+    assert_eq!((fake.requests().len(), other.server_starts()), (2, 0));
 }
 
 #[tokio::test]
@@ -147,7 +123,7 @@ async fn an_unmatched_request_is_reported_with_a_remedy() {
     )
     .await;
     assert_eq!(done.code, 0, "{done}");
-    let other = elsewhere(&place.path().join("run.jsonl"));
+    let other = elsewhere(&recording(&place));
     let done = ask(&other, &["--replay", "run.jsonl", "Which month is it?"]).await;
     assert_eq!(done.code, 1, "{done}");
     for said in [
@@ -193,7 +169,7 @@ async fn an_unmatched_request_is_reported_with_a_remedy() {
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{done}");
         assert!(done.stderr.contains(said), "{said}: {done}");
     }
-    assert_eq!(starts(&other), 0);
+    assert_eq!(other.server_starts(), 0);
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ async fn sampled_text_is_not_an_answer_of_the_run() {
     assert_eq!(fake.requests().len(), 3);
     let first = done.json();
     assert_eq!(first["answer"], json!("Said to the person."), "{first}");
-    let written = std::fs::read_to_string(place.path().join("run.jsonl")).unwrap();
+    let written = place.read_file("run.jsonl");
     assert!(written.contains("it says Said to the server."), "{written}");
 
     for matching in ["exact", "order"] {

@@ -6,7 +6,7 @@ use std::{
     process::{Output, Stdio},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use switchboard_testkit::fake::FakeModel;
 use tokio::process::{Child, Command};
 
@@ -23,6 +23,11 @@ pub(crate) struct Done {
     pub(crate) stderr: String,
 }
 
+/// A secret with the form of a key.
+pub(crate) const KEY: &str = "sk-proj-0123456789abcdefghij";
+/// A secret without a typical form. It is a secret because it expands a variable.
+pub(crate) const WORDS: &str = "correct horse battery staple";
+
 impl Place {
     pub(crate) fn new() -> Self {
         Self {
@@ -36,6 +41,23 @@ impl Place {
         Self::new()
             .with_variable("OPENAI_API_KEY", "sk-secret")
             .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
+    }
+
+    /// Returns a working folder with the secrets [`KEY`] and [`WORDS`] and a fake OpenAI.
+    pub(crate) fn with_secrets(fake: &FakeModel) -> Self {
+        Self::openai(fake)
+            .with_variable("OPENAI_API_KEY", KEY)
+            .with_variable("PHRASE", WORDS)
+    }
+
+    /// Returns how often the server of [`counted_server`] was started here.
+    pub(crate) fn server_starts(&self) -> usize {
+        let text = std::fs::read_to_string(self.path().join("started")).unwrap_or_default();
+        text.lines().count()
+    }
+
+    pub(crate) fn read_file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).unwrap()
     }
 
     pub(crate) fn with_file(self, name: &str, text: &str) -> Self {
@@ -219,6 +241,12 @@ pub(crate) fn texts<'v>(list: &'v Value, pointer: &str) -> Vec<&'v str> {
     let items = list.as_array().unwrap().iter();
     let texts = items.map(|item| item.pointer(pointer).unwrap().as_str());
     texts.map(Option::unwrap).collect()
+}
+
+/// Returns the bundled server with a secret variable. It adds a line to a file when it starts.
+pub(crate) fn counted_server() -> Value {
+    let script = "echo started >> started; exec \"$0\" mcp-server customer-service";
+    json!({"command": "sh", "args": ["-c", script, program()], "env": {"PASSPHRASE": "${PHRASE}"}})
 }
 
 /// The program under test.

@@ -60,7 +60,7 @@ async fn ask_and_chat_warn_of_rules_that_match_nothing() {
     let place = wrong().with_variable("SWITCHBOARD_LOG_FILE", "log");
     let asked = place.run(["ask", "Hello"]).await;
     let talked = place.run_with_input(["chat"], "/quit\n").await;
-    let log = std::fs::read_to_string(place.path().join("log")).unwrap();
+    let log = place.read_file("log");
     for wrong in WRONG {
         for done in [&asked, &talked] {
             assert_eq!(done.code, 0, "{done}");

@@ -9,31 +9,20 @@ use switchboard_testkit::fake::{Answer, FakeModel, Gate, Request, Say};
 
 use crate::{
     serving::{Answered, Events, MODEL, Serving, no_servers, place, says, text},
-    support::{Place, program},
+    support::{KEY, Place, WORDS, counted_server},
 };
 
 /// What a client shows to be let in. It reads like nothing.
 const TOKEN: &str = "ann.may.come.in.again";
-/// A secret with the form of a key.
-const KEY: &str = "sk-proj-0123456789abcdefghij";
-/// Reads like nothing, and is a secret since it fills in a variable.
-const WORDS: &str = "correct horse battery staple";
 const FILE: &str = "served.jsonl";
 
-/// The bundled server, which writes a file when it starts.
 fn config() -> String {
-    let script = "echo started >> started; exec \"$0\" mcp-server customer-service";
-    let shop = json!({"command": "sh", "args": ["-c", script, program()], "env": {"PASSPHRASE": "${PHRASE}"}});
     let serve = json!({"tokens": [{"token": TOKEN, "user": "ann"}], "drain_time": 0.1});
-    json!({"mcp_servers": {"shop": shop}, "serve": serve}).to_string()
+    json!({"mcp_servers": {"shop": counted_server()}, "serve": serve}).to_string()
 }
 
 fn live(fake: &FakeModel) -> Place {
-    Place::new()
-        .with_variable("OPENAI_API_KEY", KEY)
-        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
-        .with_variable("PHRASE", WORDS)
-        .with_file("switchboard.json", &config())
+    Place::with_secrets(fake).with_file("switchboard.json", &config())
 }
 
 /// Where nothing of the other place is but the recording: no key, no address, no passphrase.
@@ -41,15 +30,6 @@ fn elsewhere(recording: &str) -> Place {
     Place::new()
         .with_file("switchboard.json", &config())
         .with_file(FILE, recording)
-}
-
-fn recording(place: &Place) -> String {
-    std::fs::read_to_string(place.path().join(FILE)).unwrap()
-}
-
-fn starts(place: &Place) -> usize {
-    let text = std::fs::read_to_string(place.path().join("started")).unwrap_or_default();
-    text.lines().count()
 }
 
 async fn serving(place: &Place, options: &[&str]) -> Serving {
@@ -161,8 +141,8 @@ async fn concurrent_conversations_are_replayed() {
     server.terminate();
     let (code, said) = server.ended().await;
     assert_eq!(code, 0, "{said}");
-    assert_eq!(starts(&place), 1);
-    let recorded = recording(&place);
+    assert_eq!(place.server_starts(), 1);
+    let recorded = place.read_file(FILE);
     for secret in [TOKEN, KEY, WORDS] {
         assert!(!recorded.contains(secret), "{secret}: {recorded}");
     }
@@ -199,7 +179,7 @@ async fn concurrent_conversations_are_replayed() {
             assert!(text.contains(said), "{said}: {text}");
         }
     }
-    assert_eq!(starts(&other_place), 0);
+    assert_eq!(other_place.server_starts(), 0);
     server.terminate();
     assert_eq!(server.ended().await.0, 0);
 }
@@ -220,7 +200,7 @@ async fn a_killed_server_leaves_the_finished_recordings() {
     let mut reader = server.follow_run(&run).await;
     reader.until("text_delta").await;
     server.kill().await;
-    let recorded = recording(&place);
+    let recorded = place.read_file(FILE);
     let lines: Vec<&str> = recorded.lines().collect();
     assert!(recorded.ends_with('\n') && lines.len() > 3, "{recorded}");
     // And where it was killed while it wrote a line.
@@ -251,7 +231,7 @@ async fn a_stopped_server_leaves_the_partial_recording() {
     server.terminate();
     let (code, said) = server.ended().await;
     assert_eq!(code, 0, "{said}");
-    let place = elsewhere(&recording(&place));
+    let place = elsewhere(&place.read_file(FILE));
     let server = replaying(&place).await;
     let (run, _) = server.begin(json!({"message": "Tell"})).await;
     let response = server.request(reqwest::Method::GET, &format!("/runs/{run}/events"));
@@ -271,7 +251,7 @@ async fn recording_errors_appear_before_the_server_listens() {
     let place = place(&fake, &no_servers()).with_file("notes.txt", "precious");
     let server = Serving::start(&place, &["--record", FILE]).await;
     by_chat(&server, "Are you there?").await;
-    let before = recording(&place);
+    let before = place.read_file(FILE);
     for (args, said) in [
         (&["--record", FILE][..], "another run is recording to it"),
         (
@@ -293,12 +273,13 @@ async fn recording_errors_appear_before_the_server_listens() {
         assert!(done.stderr.contains(said), "{said}: {done}");
         assert!(!done.stderr.contains("listening on"), "{done}");
     }
-    let notes = std::fs::read_to_string(place.path().join("notes.txt")).unwrap();
-    assert_eq!((notes.as_str(), recording(&place)), ("precious", before));
+    let notes = place.read_file("notes.txt");
+    assert_eq!(notes, "precious");
+    assert_eq!(place.read_file(FILE), before);
     server.terminate();
     assert_eq!(server.ended().await.0, 0);
     // An older recording stays until something is recorded in its place.
-    let before = recording(&place);
+    let before = place.read_file(FILE);
     let mut file = std::fs::OpenOptions::new()
         .append(true)
         .open(place.path().join(FILE))
@@ -307,7 +288,7 @@ async fn recording_errors_appear_before_the_server_listens() {
     let server = Serving::start(&place, &["--record", FILE]).await;
     server.terminate();
     assert_eq!(server.ended().await.0, 0);
-    assert_eq!(recording(&place), format!("{before}\n"));
+    assert_eq!(place.read_file(FILE), format!("{before}\n"));
 }
 
 #[tokio::test]
