@@ -60,7 +60,7 @@ async fn sessions_are_exported_imported_deleted_and_pruned() {
     std::fs::write(&file, &exported.stdout).unwrap();
 
     place.run(["sessions", "import", "one.json"]).await.exits(2);
-    let deleted = place.run(["sessions", "delete", "one"]).await.exits(0);
+    place.run(["sessions", "delete", "one"]).await.exits(0);
     let gone = place.run(["sessions", "show", "one"]).await.exits(2);
     assert!(gone.stderr.contains("unknown session `one`"), "{gone}");
     let imported = place.run(["sessions", "import", "one.json"]).await;

@@ -1,6 +1,6 @@
 //! `--record` and `--replay`.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::support::{Done, KEY, Place, WORDS, calls, counted_server, program};

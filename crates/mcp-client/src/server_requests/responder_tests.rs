@@ -116,8 +116,9 @@ async fn three_invalid_answers_cancel_the_elicitation() {
     let wrong = || accept(json!({"name": 1}));
     let user = User::with_answers([wrong(), wrong(), wrong(), wrong()]);
     let responder = responder(&config(), Some(user.clone()));
-    let answer = responder.answer_elicitation(form(), &unattributed());
-    assert_eq!(answer.await.unwrap(), json!({"action": "cancel"}));
+    let from = unattributed();
+    let answer = responder.answer_elicitation(form(), &from).await;
+    assert_eq!(answer.unwrap(), json!({"action": "cancel"}));
     let asked = user.asked();
     assert_eq!(asked.len(), 3);
     assert_eq!(asked[0].message, "Who? ([redacted])");
@@ -147,8 +148,9 @@ async fn an_invalid_elicitation_is_an_error() {
 async fn an_elicitation_times_out() {
     let responder = responder(&config(), Some(User::with_answers([])));
     let begun = Instant::now();
-    let answer = responder.answer_elicitation(form(), &unattributed());
-    assert_eq!(answer.await.unwrap(), json!({"action": "cancel"}));
+    let from = unattributed();
+    let answer = responder.answer_elicitation(form(), &from).await;
+    assert_eq!(answer.unwrap(), json!({"action": "cancel"}));
     assert_eq!(begun.elapsed(), ClientHandlers::default().answer_timeout);
     assert_eq!(responder.pending.borrow().len(), 0);
 }

@@ -21,7 +21,7 @@ use tracing_subscriber::{
 
 use crate::support::{
     Answer, Person, Scripted, Shelf, TestClock, Tools, agent_with, allow, ask, asking, calls, deny,
-    echo, expiring, failures, has, played, reading, results, tool,
+    echo, expiring_options, failures, has, played, reading, results, tool,
 };
 
 fn write(id: &'static str) -> Answer {
@@ -175,7 +175,7 @@ impl Approver for Absent {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_expires_and_the_run_continues() {
-    let options = expiring();
+    let options = expiring_options();
     let tools = tools();
     let model = Scripted::new([write("a"), Answer::Says("Then not.")]);
     let agent = agent_with(&model, &tools, options).with_approver(Arc::new(Absent));
@@ -212,7 +212,7 @@ fn expiring(
     approver: &Arc<Jumping>,
     shelf: &Arc<Shelf>,
 ) -> Agent {
-    agent_with(model, tools, expiring())
+    agent_with(model, tools, expiring_options())
         .with_approver(approver.clone())
         .with_checkpoints(shelf.clone())
         .with_clock(approver.wall.clock())

@@ -13,8 +13,8 @@ use switchboard_orchestration::{
 
 use crate::support::{
     Answer, Person, Scripted, TestClock, Tools, agent_with, allow_once, ask, asking,
-    assert_grammar, assert_whole, calls, echo, echoing, expiring, failures, gather_format, has,
-    picked, streamed, tool,
+    assert_grammar, assert_whole, calls, echo, echoing, expiring_options, failures, gather_format,
+    has, picked, streamed, tool,
 };
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn the_expiry_of_a_request_starts_with_the_request() {
         ("a", "srv__slow", json!({"n": 1})),
         ("b", "srv__write", json!({"n": 1})),
     ]);
-    let agent = agent_with(&model, &tools, expiring())
+    let agent = agent_with(&model, &tools, expiring_options())
         .with_approver(Person::always(allow_once()))
         .with_clock(hands.clock());
     ask(&agent, "go").await;

@@ -497,7 +497,7 @@ pub(crate) fn asking() -> RunOptions {
 }
 
 /// Asks about every call. A request expires after a minute.
-pub(crate) fn expiring() -> RunOptions {
+pub(crate) fn expiring_options() -> RunOptions {
     RunOptions {
         approval: ApprovalSettings {
             policy: ApprovalPolicy::Ask,
