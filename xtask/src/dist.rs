@@ -3,6 +3,7 @@
 //! The benchmarks run in a build with counters, which record how often each piece of code runs. The
 //! compiler optimizes the next build for these records: a turn takes a third less CPU time.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
@@ -42,6 +43,7 @@ impl OptimizedBuild {
             target: rustc_setting("host-tuple")?,
             records: folder.join("records.profdata"),
         };
+        let merge_tool = find_merge_tool(&build.target)?;
         if counters.exists() {
             fs::remove_dir_all(&counters).context("failed to remove the old counters")?;
         }
@@ -63,15 +65,9 @@ impl OptimizedBuild {
         process::stdout_of(load.args([&programs.join("switchboard"), &turn]).arg("1"))?;
         process::stdout_of(with_counters("bench", bench::DECODE).arg("3"))?;
 
-        let tool = format!("lib/rustlib/{}/bin/llvm-profdata", build.target);
-        let tool = PathBuf::from(rustc_setting("sysroot")?).join(tool);
-        let tool = env::var_os("LLVM_PROFDATA").unwrap_or(tool.into());
-        let mut merge = process::command(tool);
+        let mut merge = process::command(merge_tool);
         merge.args(["merge", "-o"]);
-        process::run(merge.args([&build.records, &counters])).context(
-            "run `rustup component add llvm-tools`, or set `LLVM_PROFDATA` to the path of an \
-             installed `llvm-profdata`",
-        )?;
+        process::run(merge.args([&build.records, &counters]))?;
         Ok(build)
     }
 
@@ -103,4 +99,21 @@ fn rustc_setting(name: &str) -> Result<String> {
     let mut rustc = process::command(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     let setting = process::stdout_of(rustc.args(["--print", name]))?;
     Ok(setting.trim().to_owned())
+}
+
+/// Finds the program that merges counters: of this Rust toolchain, or of the system. Its version
+/// must not be much older than the LLVM of the compiler.
+fn find_merge_tool(target: &str) -> Result<OsString> {
+    let tool = format!("lib/rustlib/{target}/bin/llvm-profdata");
+    let of_toolchain = PathBuf::from(rustc_setting("sysroot")?).join(tool);
+    let of_system = (19..30).rev();
+    let of_system = of_system.map(|version| format!("llvm-profdata-{version}").into());
+    let installed = || {
+        let mut tools = std::iter::once(of_toolchain.into()).chain(of_system);
+        tools.find(|tool| process::works(process::command(tool).arg("--version")))
+    };
+    env::var_os("LLVM_PROFDATA").or_else(installed).context(
+        "`llvm-profdata` is missing: run `rustup component add llvm-tools`, install LLVM 19 or \
+         later, or set `LLVM_PROFDATA` to the path of the program",
+    )
 }
