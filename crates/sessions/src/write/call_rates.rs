@@ -5,9 +5,11 @@ use switchboard_domain::{
     CallRateCounter, CallRateLimits, Principal, ReachedCallRate, SessionStoreError,
 };
 
+#[cfg(feature = "postgres")]
+use crate::database::DatabaseKind;
 use crate::{
     Store,
-    database::{DatabaseKind, values},
+    database::{DatabaseError, values},
 };
 
 const MINUTE_US: i64 = 60_000_000;
@@ -21,7 +23,8 @@ impl CallRateCounter for Store {
         limits: CallRateLimits,
         now_us: i64,
     ) -> Result<Option<ReachedCallRate>, SessionStoreError> {
-        // Times after `now_us` are removed too, because the system clock may have been set back.
+        // Slightly later times are kept, because another process may count its call first. Far later
+        // times are removed, because the system clock may have been set back.
         const REMOVE: &str = "DELETE FROM tool_calls WHERE at_us <= $1 OR at_us > $2";
         const COUNT: &str = "SELECT COUNT(*), COUNT(CASE WHEN tool = $3 THEN 1 END)
             FROM tool_calls WHERE tenant = $1 AND person = $2";
@@ -38,12 +41,12 @@ impl CallRateCounter for Store {
                 connection.query_rows(LOCK, of).await?;
             }
             connection
-                .execute(REMOVE, values![now_us - MINUTE_US, now_us])
+                .execute(REMOVE, values![now_us - MINUTE_US, now_us + MINUTE_US])
                 .await?;
             let of = values![&principal.tenant, &principal.user, &tool];
             let row = connection.query_row(COUNT, of).await?;
             let (all, same) = row.map_or(Ok((0, 0)), |row| {
-                Ok::<_, crate::database::DatabaseError>((row.read_int(0)?, row.read_int(1)?))
+                Ok::<_, DatabaseError>((row.read_int(0)?, row.read_int(1)?))
             })?;
             let reached = limits.find_reached_limit(all.unsigned_abs(), same.unsigned_abs());
             if reached.is_none() {

@@ -11,7 +11,7 @@ use switchboard_domain::{
     CallRateCounter, CallRateLimits, Principal, ReachedCallRate, SessionStoreError,
 };
 
-const MINUTE_US: i64 = 60_000_000;
+const MINUTE_US: u64 = 60_000_000;
 
 /// A counter of tool calls that several agents share. The default one is in memory.
 #[derive(Clone)]
@@ -47,8 +47,8 @@ impl CallRateCounter for InMemoryCallRates {
     ) -> Result<Option<ReachedCallRate>, SessionStoreError> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.retain(|_, calls| {
-            // Later times are removed too, because the system clock may have been set back.
-            calls.retain(|(_, at)| *at <= now_us && now_us - at < MINUTE_US);
+            // Far later times are removed too, because the system clock may have been set back.
+            calls.retain(|(_, at)| now_us.abs_diff(*at) < MINUTE_US);
             !calls.is_empty()
         });
         let own = calls.entry(principal.clone()).or_default();
