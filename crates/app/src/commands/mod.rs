@@ -186,7 +186,7 @@ async fn dispatch_command(
     }
 }
 
-/// Prints items as JSON or as a table. If there are no items for a table, prints the text `none` as
+/// Prints items as JSON or as a table. For an empty table, prints the text `none` as
 /// a note, unless `none` is empty.
 fn print_table<T: Serialize, const N: usize>(
     form: ListFormat,

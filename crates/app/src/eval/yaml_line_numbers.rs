@@ -47,7 +47,7 @@ impl YamlLineNumbers {
 
 impl YamlNode {
     /// Returns the child node that `path` begins with, such as `turns` of `turns[0]`, and the rest
-    /// of the path. Returns `None` if there is no such child.
+    /// of the path. Returns `None` for a missing child.
     fn find_child_node<'p>(&self, path: &'p str) -> Option<(&Spanned<YamlNode>, &'p str)> {
         match self {
             Self::Leaf => None,

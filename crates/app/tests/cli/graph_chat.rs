@@ -29,7 +29,7 @@ async fn ask(place: &Place, options: &[&str], question: &str) -> Done {
         .await
 }
 
-/// The state of the conversation's graph, in words.
+/// The state of the conversation's graph, as text.
 async fn graph_state(place: &Place) -> String {
     let done = ask(place, &[], "What is the state of the graph?").await;
     let report = done.json();

@@ -28,7 +28,7 @@ pub const DEFAULT_MAX_TOOL_INPUT_BYTES: usize = 4 * 1024 * 1024;
 pub struct ResponseAccumulator {
     max_tool_input_bytes: usize,
     grammar: EventOrderChecker,
-    /// The content of each part that has started, in the order in which the parts started.
+    /// The content of each part that has started, in the order of their start.
     slots: Vec<PartBuffer>,
     usage: Usage,
     warnings: Vec<Warning>,

@@ -117,8 +117,8 @@ pub(super) struct RecordedToolCall {
     /// Name of the conversation that called the tool. `None` for a recorder without a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<Arc<str>>,
-    /// Number of the call, from 1, in the order in which the calls started. The lines of a
-    /// recording are in the order in which the calls ended.
+    /// Number of the call, from 1, in the order of the starts. The lines of a
+    /// recording are in the order of the ends.
     pub(super) number: usize,
     pub(super) tool: String,
     pub(super) input: JsonObject,

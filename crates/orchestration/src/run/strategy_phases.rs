@@ -274,7 +274,7 @@ impl Run {
     }
 
     /// Ends the gathering phase and starts the formatting phase. `reason` is the reason for the
-    /// end; `None` stands for the decision about the last response.
+    /// end; `None` means the decision about the last response.
     pub(super) fn begin_formatting(&mut self, reason: Option<GatheringEnd>) -> Events {
         let reason = match &self.state.stage {
             StrategyPhase::Gather(gathering) => reason.or(Some(gathering.state.end_reason())),

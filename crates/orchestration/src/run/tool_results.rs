@@ -274,7 +274,7 @@ impl Run {
     }
 
     /// Returns the index of the unfinished call with this tool use id among the calls of the last
-    /// model response. Returns an error if there is no such call.
+    /// model response. Returns an error for an unknown call.
     pub(super) fn find_unfinished_call(&self, id: &str) -> Result<usize, UnexpectedInput> {
         let mut calls = self.state.batch_calls().iter();
         let position = calls.position(|call| call.tool_use.id == id && !call.has_result());

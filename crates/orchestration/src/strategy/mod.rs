@@ -129,14 +129,14 @@ impl<'de> Deserialize<'de> for Strategy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatherFormat {
-    /// Maximum number of model responses in the gather phase, in which the model calls tools.
+    /// Maximum number of model responses in the gather phase, where the model calls tools.
     pub max_thinking_steps: u32,
     /// Maximum number of tools that the system prompt of the gather phase describes. For further
     /// tools, the prompt states only their number. The request contains the definitions of all
     /// tools.
     pub described_tools: usize,
     /// Whether a review follows a response that has tool calls but no marker `NEED MORE DATA:`. A
-    /// review is one more model call, in which the model can request further data. Without it, such
+    /// review is one more model call, where the model can request further data. Without it, such
     /// a response ends the gather phase. Useful for models that write no text beside a tool call.
     pub review: bool,
     /// How the model is made to write the answer in the required format. If the provider refuses

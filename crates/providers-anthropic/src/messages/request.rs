@@ -45,7 +45,7 @@ pub struct WireRequest<'a> {
     pub body: Body<'a>,
     /// Values of the `anthropic-beta` header that the request requires.
     pub betas: Vec<String>,
-    /// Treatment of the tool choice: sent as it is, emulated by the adapter, or not enforced.
+    /// Treatment of the tool choice: sent unchanged, emulated by the adapter, or not enforced.
     pub tool_choice: ToolChoiceOutcome,
     /// The changes of tool names and schemas, which the decoder reverses in the answer.
     pub tool_mapping: ToolMapping,

@@ -5,7 +5,7 @@ use switchboard_domain::{ModelError, ModelEvent};
 /// A state machine that converts the frames of one answer into domain events. It does no I/O.
 ///
 /// It emits [`ModelEvent::Finished`] when the answer is complete. The stream then waits for no more
-/// frames. It stores only what the protocol needs, such as the open parts: the response accumulator
+/// frames. It stores only protocol state, such as the open parts: the response accumulator
 /// assembles the content.
 pub trait WireDecoder: Send {
     /// Converts one frame into domain events and appends them to `events`.

@@ -50,7 +50,7 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
 
     /// Serializes a field, merged with the value of the same field in `extra`. If both values are
     /// lists, the new elements of `extra` are appended. If both are objects, their members are
-    /// merged in the same way. In all other cases, the value in `extra` replaces the field.
+    /// merged likewise. In all other cases, the value in `extra` replaces the field.
     pub fn put_merged_field<T: Serialize>(
         &mut self,
         name: &'static str,

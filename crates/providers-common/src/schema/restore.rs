@@ -214,7 +214,7 @@ impl<'n> AnswerRestorer<'n> {
         out
     }
 
-    /// Returns whether `value` is a null that stands for the absence of the optional key `key`.
+    /// Returns whether `value` is a null that means the absence of the optional key `key`.
     fn null_means_absent(
         &self,
         applied: &AppliedSchemas<'n>,

@@ -1,6 +1,6 @@
-//! The formats in which models write tool calls as text.
+//! The formats of tool calls that models write as text.
 
-/// A format in which models write tool calls as text, such as `<tool_call>{…}</tool_call>`.
+/// A format of tool calls that models write as text, such as `<tool_call>{…}</tool_call>`.
 ///
 /// Sources: the models' chat templates, vLLM's tool parsers and llama.cpp's chat tests, as of
 /// November 2026.
@@ -38,7 +38,7 @@ pub enum TextCallFormat {
 }
 
 impl TextCallFormat {
-    /// All formats, in the order in which a text is compared with them.
+    /// All formats, in the order of their comparison with a text.
     pub const ALL: [Self; 8] = [
         Self::ToolCallTag,
         Self::FunctionTag,
@@ -133,7 +133,7 @@ impl TextCallFormats {
         self.0 == 0
     }
 
-    /// Returns the formats of the set, in the order in which a text is compared with them.
+    /// Returns the formats of the set, in the order of their comparison with a text.
     pub fn iter(self) -> impl Iterator<Item = TextCallFormat> {
         TextCallFormat::ALL
             .into_iter()

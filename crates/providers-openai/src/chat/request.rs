@@ -25,7 +25,7 @@ use crate::{
 pub struct WireRequest<'a> {
     /// Request body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// Treatment of the tool choice: sent as it is, emulated by the adapter, or not enforced.
+    /// Treatment of the tool choice: sent unchanged, emulated by the adapter, or not enforced.
     pub tool_choice: ToolChoiceOutcome,
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,

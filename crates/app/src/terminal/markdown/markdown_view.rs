@@ -144,7 +144,7 @@ impl<W: Write> MarkdownView<W> {
     }
 
     /// Returns the escape sequence that erases the rows of the last block on the screen, except for
-    /// its first `standing` rows. The text is empty if there are no such rows.
+    /// its first `standing` rows. Without such rows, the text is empty.
     fn erase_escape_sequence(&self, standing: usize, size: TerminalSize) -> String {
         let up = self.live.len().saturating_sub(standing);
         match up.min(size.rows.saturating_sub(1)) {

@@ -201,7 +201,7 @@ impl ApprovalSettings {
             .map(|call| self.verdict_without_decisions(call))
             .max();
         match (verdict.unwrap_or(ApprovalVerdict::Run), answer) {
-            // The user allowed the tool with its current definition, so nobody is asked again.
+            // The user allowed the tool with its current definition, so no approval is needed.
             (ApprovalVerdict::Ask { .. }, Some(DecisionStatus::Allow)) => ApprovalVerdict::Run,
             (ApprovalVerdict::Ask { .. }, _) => ApprovalVerdict::Ask { redefined },
             (verdict, _) => verdict,
