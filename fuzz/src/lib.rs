@@ -1,6 +1,6 @@
 //! Shared code of the fuzz targets: parsing of inputs and checks of invariants.
 //!
-//! `docs/fuzzing.md` describes how to run them and lists the results.
+//! `README.md` describes how to run them.
 #![deny(missing_docs)]
 
 pub mod input;

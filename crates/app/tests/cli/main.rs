@@ -9,6 +9,8 @@
 
 mod bad_input;
 mod changed_tools;
+#[cfg(unix)]
+mod coming_from;
 mod delivery;
 mod earlier_data;
 mod eval_files;
