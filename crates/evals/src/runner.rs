@@ -24,7 +24,7 @@ use crate::{
     report::{RunResult, SuiteRuns, TranscriptBuilder, TurnResult, UnfinishedTurn},
     scoring::{
         TurnScore, Verdict, bfcl, describe_required_calls, first_response::FirstResponseCalls,
-        score_turn,
+        made_up_values::KnownValues, score_turn,
     },
     suite::{Scenario, ScoringRules, Suite, Turn},
 };
@@ -242,9 +242,10 @@ impl PlannedRun<'_> {
                 }
             }
             let duration_ms = to_milliseconds(start.elapsed());
-            if let Some(run) = run.into_run() {
+            let known = run.into_run().map(|run| {
                 messages.extend(run.session_messages());
-            }
+                KnownValues::from_run(&run)
+            });
             let Some(mut report) = report else {
                 result.error = Some(
                     "the run waits for an approval, which an evaluation cannot give: allow its \
@@ -290,6 +291,7 @@ impl PlannedRun<'_> {
                 outcome: report.outcome,
                 error: report.error.as_ref().map(|error| error.message.clone()),
                 faults,
+                made_up_values: None,
                 score,
                 steps: report.steps,
                 usage: report.usage,
@@ -299,6 +301,9 @@ impl PlannedRun<'_> {
                 transcript,
             };
             redact_turn(&mut turn_result, self.redaction);
+            // The redacted answer contains no secrets that the report would then list.
+            turn_result.made_up_values =
+                known.map(|known| known.find_made_up_values(&turn_result.answer));
             result.turns.push(turn_result);
             earlier.extend(report.tool_calls);
             if report.outcome == Outcome::Failed {

@@ -4,6 +4,7 @@ pub(crate) mod bfcl;
 mod call_assignment;
 mod call_matcher;
 pub(crate) mod first_response;
+pub(crate) mod made_up_values;
 
 use std::collections::HashMap;
 

@@ -35,6 +35,9 @@ pub(crate) fn format_report(report: &Report) -> String {
             let _ = writeln!(text, "\nnot known: {count} calls with redacted arguments");
         }
     }
+    if report.no_tools {
+        text.push_str("\nwithout tools: expectations about calls were not checked\n");
+    }
     text.push_str(&format_failed_runs(report));
     if report.is_unfinished() {
         let _ = writeln!(
@@ -66,7 +69,7 @@ fn build_table_header(first: &[&str], last: &[&str]) -> Vec<String> {
 }
 
 fn format_model_table(summary: &[ModelSummary]) -> String {
-    let header = build_table_header(&["model", "runs", "passed"], &["tokens", "cost"]);
+    let header = build_table_header(&["model", "runs", "passed"], &["made-up values", "tokens", "cost"]);
     let mut rows = vec![header];
     for it in summary {
         let passed = match it.passed_unknown {
@@ -76,6 +79,8 @@ fn format_model_table(summary: &[ModelSummary]) -> String {
         let mut row = vec![printable_model_name(&it.model), it.runs.to_string(), passed];
         row.extend(format_call_counts(&it.counts));
         row.extend(format_duration_cells(it.turn_ms));
+        let made_up = it.made_up_values.map(|count| count.to_string());
+        row.push(made_up.unwrap_or_else(unknown_value_cell));
         row.push(format_tokens(it));
         let cost = it.cost_usd.map(|usd| format!("${usd:.4}"));
         row.push(cost.unwrap_or_else(unknown_value_cell));

@@ -11,7 +11,7 @@ fn report() -> Report {
     };
     let turn = |faults: &[&str], calls: &[serde_json::Value]| {
         json!({
-            "message": "?", "answer": "!", "outcome": "completed", "faults": faults, "calls": calls,
+            "message": "?", "answer": "!", "outcome": "completed", "faults": faults, "made_up_values": ["42"], "calls": calls,
             "missing": [], "steps": 1, "usage": {"input_tokens": 20, "output_tokens": 10},
             "cost_usd": 0.25, "duration_ms": 1_234,
         })
@@ -33,7 +33,7 @@ fn report() -> Report {
     );
     let report = json!({
         "format": "switchboard-evaluation", "version": 1, "title": "A shop", "program": "test", "created_at": "2026-11-22T00:00:00Z",
-        "thresholds": {}, "not_run": 1,
+        "thresholds": {}, "no_tools": true, "not_run": 1,
         "runs": [
             run("One", "entity exists", "acme/one", std::slice::from_ref(&right)),
             run("Two", "follow-up", "acme/one", &[right.clone(), wrong]),

@@ -96,6 +96,7 @@ pub fn parse_bfcl_suite(questions: &str, answers: Option<&str>) -> Result<Suite,
         files: BTreeMap::new(),
         repetitions: 1,
         thresholds: Thresholds::default(),
+        no_tools: false,
         scenarios,
     })
 }

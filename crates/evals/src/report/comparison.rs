@@ -141,8 +141,8 @@ impl ReportComparison {
 
     /// Returns one sentence for each result that is worse in the later report. These are scenarios
     /// with a smaller share of passed runs, smaller shares of passed runs or right calls of a
-    /// model, and larger shares of failed, hallucinated, unnecessary or forbidden calls. Ignores
-    /// all other metrics, and scenarios that only one report has.
+    /// model, larger shares of failed, hallucinated, unnecessary or forbidden calls, and more
+    /// made-up values. Ignores all other metrics, and scenarios that only one report has.
     pub fn list_regressions(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for it in &self.models {

@@ -163,7 +163,7 @@ fn equal_and_unrelated_reports_have_no_changes() {
     ]);
     let same = ReportComparison::compare_reports(&one, &one);
     let all = same.models.iter().flat_map(|it| &it.metrics);
-    assert!(all.clone().count() == 26 && all.into_iter().all(|it| it.change == Change::Same));
+    assert!(all.clone().count() == 28 && all.into_iter().all(|it| it.change == Change::Same));
     assert!(same.list_regressions().is_empty() && !same.is_empty());
     let other = report(&[("a/one", "t", false, &[])]);
     let found = ReportComparison::compare_reports(&one, &other);

@@ -28,6 +28,9 @@ pub enum Metric {
     Unnecessary,
     /// Share of the tool calls that used a forbidden tool.
     Forbidden,
+    /// Average number of made-up values in the answers of a run. Unknown in the report of an earlier
+    /// program.
+    MadeUpValues,
     /// Median of the durations of all turns, in milliseconds.
     MedianTurn,
     /// 95th percentile of the durations of all turns, in milliseconds.
@@ -44,7 +47,7 @@ pub enum Metric {
 
 impl Metric {
     /// All metrics in the order of the reports.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Passed,
         Self::Accuracy,
         Self::Calls,
@@ -53,6 +56,7 @@ impl Metric {
         Self::Hallucinated,
         Self::Unnecessary,
         Self::Forbidden,
+        Self::MadeUpValues,
         Self::MedianTurn,
         Self::SlowTurn,
         Self::InputTokens,
@@ -71,6 +75,7 @@ impl Metric {
             Self::Hallucinated => "Hallucinated calls",
             Self::Unnecessary => "Unnecessary calls",
             Self::Forbidden => "Forbidden calls",
+            Self::MadeUpValues => "Made-up values per run",
             Self::MedianTurn => "Turn time, median",
             Self::SlowTurn => "Turn time, p95",
             Self::InputTokens => "Input tokens per run",
@@ -97,6 +102,7 @@ impl Metric {
             Self::Hallucinated => of_calls(counts.hallucinated),
             Self::Unnecessary => of_calls(counts.unnecessary),
             Self::Forbidden => of_calls(counts.forbidden),
+            Self::MadeUpValues => compute_share(summary.made_up_values?, summary.runs),
             Self::MedianTurn => compute_share(summary.turn_ms?.0, 1),
             Self::SlowTurn => compute_share(summary.turn_ms?.1, 1),
             Self::InputTokens => tokens(summary.usage.input_tokens),
@@ -110,7 +116,11 @@ impl Metric {
     pub(super) fn is_larger_better(self) -> Option<bool> {
         match self {
             Self::Passed | Self::Accuracy => Some(true),
-            Self::Failed | Self::Hallucinated | Self::Unnecessary | Self::Forbidden => Some(false),
+            Self::Failed
+            | Self::Hallucinated
+            | Self::Unnecessary
+            | Self::Forbidden
+            | Self::MadeUpValues => Some(false),
             _ => None,
         }
     }
@@ -128,7 +138,7 @@ impl Metric {
     /// `$12.00`. A share is given as 0 to 1, and a duration in milliseconds.
     pub fn format_value(self, value: f64) -> String {
         match self {
-            Self::Calls => format!("{value:.2}"),
+            Self::Calls | Self::MadeUpValues => format!("{value:.2}"),
             Self::MedianTurn | Self::SlowTurn => format_milliseconds(value),
             Self::InputTokens | Self::OutputTokens => {
                 add_thousands_separators(&format!("{value:.0}"))

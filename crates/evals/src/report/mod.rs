@@ -6,6 +6,7 @@
 //! | hallucinated: invalid or invented arguments | [`CallCounts::hallucinated`] |
 //! | unnecessary and forbidden calls | [`CallCounts::unnecessary`], [`CallCounts::forbidden`] |
 //! | accuracy: right tool, arguments and order | [`CallCounts::accuracy`] |
+//! | made-up values in answers | [`TurnResult::made_up_values`] |
 //! | duration | [`ModelSummary::turn_ms`], [`ToolSummary::call_ms`] |
 //! | tokens, cost | [`ModelSummary::usage`], [`ModelSummary::cost_usd`] |
 //! | success rate | [`ModelSummary::passed`] of [`ModelSummary::runs`] |
@@ -63,6 +64,9 @@ pub struct Report {
     pub created_at: String,
     /// Thresholds of the suite or the command line that the results must meet.
     pub thresholds: Thresholds,
+    /// Whether the models had no tools, see [`Suite::remove_tools`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub no_tools: bool,
     /// Number of planned runs that were not made, because the evaluation was stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_run: u64,
@@ -103,6 +107,16 @@ pub struct RunResult {
     pub not_reached: Vec<String>,
 }
 
+impl RunResult {
+    /// Returns the number of made-up values in all answers. `None` if it is unknown for a turn.
+    pub(crate) fn count_made_up_values(&self) -> Option<u64> {
+        let turns = self.turns.iter();
+        turns
+            .map(|turn| Some(turn.made_up_values.as_ref()?.len() as u64))
+            .sum()
+    }
+}
+
 /// The result of one turn: a user message and the answer of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnResult {
@@ -117,6 +131,12 @@ pub struct TurnResult {
     pub error: Option<String>,
     /// One sentence for each expectation of the turn that was not met.
     pub faults: Vec<String>,
+    /// Values in the answer that are neither in the conversation, including system instructions,
+    /// nor in a tool result. A value is an e-mail address, or a word with at least two digits, such
+    /// as a number, a date or an identifier. Each value is listed once, and at most 100 are listed.
+    /// `None` in the report of an earlier program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_up_values: Option<Vec<String>>,
     /// Tool calls of the turn with their verdicts. In JSON, the fields of the score are fields of
     /// the turn itself.
     #[serde(flatten)]
@@ -186,6 +206,7 @@ impl Report {
             program: program.into(),
             created_at: created_at.into(),
             thresholds: suite.thresholds,
+            no_tools: suite.no_tools,
             not_run: runs.not_run,
             runs: runs.runs,
         }

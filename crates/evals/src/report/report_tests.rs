@@ -32,6 +32,7 @@ fn turn(
         outcome: Outcome::Completed,
         error: None,
         faults: Vec::new(),
+        made_up_values: Some(vec!["42".to_owned()]),
         score: TurnScore {
             calls,
             missing: vec!["z".to_owned(); missing],
@@ -70,6 +71,7 @@ fn report(runs: Vec<(bool, Vec<TurnResult>)>) -> Report {
         program: "p".to_owned(),
         created_at: "2026-01-01T00:00:00Z".to_owned(),
         thresholds: Thresholds::default(),
+        no_tools: false,
         not_run: 0,
         runs: runs.into_iter().map(run).collect(),
     }
@@ -119,6 +121,7 @@ fn calls_are_counted_by_outcome_and_verdict() {
     assert_eq!(summary.counts.accuracy(), Some(2.0 / 7.0));
     assert_eq!(summary.usage.input_tokens, Some(30));
     assert_eq!(summary.cost_usd, None);
+    assert_eq!(summary.made_up_values, Some(3));
     assert_eq!(summary.kinds["k"], (2, 1));
     assert_eq!(summary.tools["shop/a"].call_ms, Some((5, 7)));
     assert_eq!(summary.tools["shop/b"].counts.hallucinated, 2);
@@ -337,7 +340,8 @@ fn a_report_is_read_unless_it_has_another_version() {
 fn the_fixture_of_version_1_is_read() {
     let report = Report::parse_report(include_str!("fixtures/version_1.json")).unwrap();
     assert_eq!((report.version, report.runs.len()), (1, 3));
-    assert_eq!(report.summarize_models()[0].counts.calls, 2);
+    let summary = &report.summarize_models()[0];
+    assert_eq!((summary.counts.calls, summary.made_up_values), (2, None));
 }
 
 #[test]

@@ -105,6 +105,9 @@ pub struct ModelSummary {
     pub passed_unknown: u64,
     /// Numbers of the model's tool calls by outcome and verdict.
     pub counts: CallCounts,
+    /// Number of [made-up values](super::TurnResult::made_up_values) in all answers. `None` if it is
+    /// unknown for a turn, or there are no turns.
+    pub made_up_values: Option<u64>,
     /// Number of turns of this model that ended, including failed turns.
     pub turns: u64,
     /// Median and 95th percentile of the turn durations in milliseconds, by the nearest-rank
@@ -146,6 +149,7 @@ impl ModelSummary {
             passed: 0,
             passed_unknown: 0,
             counts: CallCounts::default(),
+            made_up_values: Some(0),
             turns: 0,
             turn_ms: None,
             usage: Usage::default(),
@@ -163,6 +167,8 @@ impl ModelSummary {
             let has_unknown = calls.any(|call| call.verdict == Verdict::Unknown);
             summary.passed_unknown += u64::from(run.passed && has_unknown);
             summary.counts.judged += run.not_reached.len() as u64;
+            let values = summary.made_up_values.zip(run.count_made_up_values());
+            summary.made_up_values = values.map(|(sum, count)| sum + count);
             let kind = summary.kinds.entry(run.kind.clone()).or_default();
             kind.0 += 1;
             kind.1 += u64::from(run.passed);
@@ -195,6 +201,7 @@ impl ModelSummary {
         }
         if summary.turns == 0 {
             summary.cost_usd = None;
+            summary.made_up_values = None;
         }
         summary.turn_ms = median_and_percentile_95(turn_durations);
         for (name, durations) in call_durations {

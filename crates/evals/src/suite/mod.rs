@@ -78,6 +78,10 @@ pub struct Suite {
     /// Thresholds that the results of each model must meet.
     #[serde(default)]
     pub thresholds: Thresholds,
+    /// Whether the models get no tools. The caller of this crate then offers none. Not a field of
+    /// suite files, see [`Suite::remove_tools`].
+    #[serde(skip)]
+    pub no_tools: bool,
     /// Scenarios to run, at least one.
     pub scenarios: Vec<Scenario>,
 }
@@ -266,6 +270,20 @@ impl Suite {
             serde_json::from_value(value).map_err(|error| SuiteError::Shape(error.to_string()))?;
         suite.validate_suite()?;
         Ok(suite)
+    }
+
+    /// Sets `no_tools`, and removes the expectations and thresholds about tool calls. The checks of
+    /// answers remain.
+    pub fn remove_tools(&mut self) {
+        self.no_tools = true;
+        self.thresholds = Thresholds {
+            passed: self.thresholds.passed,
+            ..Thresholds::default()
+        };
+        for turn in self.scenarios.iter_mut().flat_map(|it| &mut it.turns) {
+            turn.calls = None;
+            turn.forbidden.clear();
+        }
     }
 
     /// Validates a suite that was built in code or deserialized directly.

@@ -97,6 +97,9 @@ pub(crate) struct RunArgs {
     pub(crate) approve: Option<Approve>,
     #[command(flatten)]
     pub(crate) answers: AnswerArgs,
+    /// Start no MCP servers, offer no tools and skip all expectations about calls
+    #[arg(long, conflicts_with_all = ["bfcl", "report"])]
+    pub(crate) no_tools: bool,
 }
 
 #[derive(Debug, Args)]
@@ -159,6 +162,7 @@ Examples:
   switchboard eval mine.yaml -m anthropic/claude-sonnet-5-5 -m openai/gpt-6.1-sol --repetitions 3
   switchboard eval mine.yaml --record mine.recording.jsonl --json before.json
   switchboard eval mine.yaml --replay mine.recording.jsonl --min-passed 90%
+  switchboard eval mine.yaml --no-tools --json before.json
   switchboard eval mine.yaml --json now.json --compare before.json --fail-if-worse
   switchboard eval --report now.json --compare before.json --html changes.html
 
@@ -193,6 +197,7 @@ impl RunArgs {
         AgentArgs {
             approve: self.approve,
             answers: self.answers.clone(),
+            no_tools: self.no_tools,
             ..AgentArgs::default()
         }
     }
@@ -228,6 +233,9 @@ impl EvalArgs {
         }
         if let Some(recipe) = &self.run.recipe {
             suite.recipe = Some(recipe.clone());
+        }
+        if self.run.no_tools {
+            suite.remove_tools();
         }
         self.thresholds.apply_thresholds(&mut suite.thresholds);
         Ok((suite, origin))

@@ -67,7 +67,8 @@ pub(crate) async fn execute(
     let (models, asked) = args.choose_models(&suite, &context, &replay).await?;
     let recipe = args.run.recipe.as_deref();
     let recipes = read_recipes(&suite, recipe, &blueprint.origin, &context)?;
-    let injected = if replay.is_replay() {
+    let has_no_servers = replay.is_replay() || suite.no_tools;
+    let injected = if has_no_servers {
         context_values::configured_context_values(&context.config)
     } else {
         blueprint.check_servers(&suite, &context)?;
@@ -90,7 +91,7 @@ pub(crate) async fn execute(
         let mut scenarios = suite.scenarios.iter();
         scenarios.any(|it| it.tools.is_empty() && !it.fresh_servers)
     };
-    let shared = if recording.is_replay() || !uses_shared(&suite) {
+    let shared = if has_no_servers || !uses_shared(&suite) {
         StartedServers::start_without_servers()?
     } else {
         blueprint.start_servers(&context)?

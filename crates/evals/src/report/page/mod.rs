@@ -67,6 +67,7 @@ pub fn render_html(report: &Report, earlier: Option<&Report>) -> Result<String, 
         title => report.title,
         created_at => report.created_at,
         program => report.program,
+        no_tools => report.no_tools,
         not_run => report.not_run,
         thresholds => report.thresholds,
         missed => report.list_unmet_requirements(),
@@ -171,6 +172,7 @@ fn build_comparison(earlier: &Report, later: &Report) -> Value {
     context! {
         created_at => earlier.created_at,
         program => earlier.program,
+        no_tools => earlier.no_tools,
         is_unfinished => earlier.is_unfinished(),
         is_empty => found.is_empty(),
         worse => found.list_regressions(),
@@ -198,6 +200,7 @@ fn render_runs(environment: &Environment<'_>, report: &Report) -> Result<String,
         html.push_str(&template.render(context! {
             number => position + 1,
             run => run,
+            made_up_values => run.count_made_up_values(),
             is_omitted => html.len() > MAX_RUNS_BYTES,
         })?);
     }

@@ -25,7 +25,7 @@ fn report(text: &str) -> Report {
         {"at_ms": 23, "type": "future"},
     ]);
     let turn = json!({
-        "message": text, "answer": format!("{text}!"), "outcome": "limited", "error": text, "faults": [text],
+        "message": text, "answer": format!("{text}!"), "outcome": "limited", "error": text, "faults": [text], "made_up_values": [text, text],
         "calls": [call("wrong_input", "failed"), call("right", "successful")], "missing": [text], "attempted": 1, "steps": 2,
         "usage": {"input_tokens": 1_234, "output_tokens": 56}, "unmetered": 1, "cost_usd": 0.0012, "duration_ms": 1_240,
         "transcript": {"entries": entries, "omitted": 4},
@@ -47,6 +47,7 @@ fn report(text: &str) -> Report {
 /// An earlier report with better results and another scenario.
 fn earlier(text: &str) -> Report {
     let mut earlier = report(text);
+    earlier.no_tools = true;
     earlier.runs[0].passed = true;
     earlier.runs[0].turns[0].score.calls.truncate(1);
     earlier.runs[1].scenario.push('x');
