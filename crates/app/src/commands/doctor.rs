@@ -165,6 +165,7 @@ fn check_env_variables(environment: &Environment) -> Vec<Finding> {
     findings.collect()
 }
 
+/// Reports the loaded files, and files with MCP servers at common places that are not loaded.
 fn list_config_files(context: &Context) -> Vec<Finding> {
     const ABOUT: &str = "configuration";
     let files = context.config.files.iter();
@@ -175,6 +176,15 @@ fn list_config_files(context: &Context) -> Vec<Finding> {
         let finding = Finding::new(ABOUT, FindingState::Absent, "no configuration file");
         let place = context.environment.working_dir.join(CONFIG_FILE_NAMES[0]);
         findings.push(finding.with_advice(format!("optional; location: {}", place.display())));
+    }
+    for name in ["mcp.json", "config/mcp.json"] {
+        let file = context.environment.working_dir.join(name);
+        if file.is_file() && !context.config.files.contains(&file) {
+            let what = format!("{name} is not loaded");
+            let advice = format!("add `--mcp-config {name}` or set SWITCHBOARD_MCP_CONFIG={name}");
+            let finding = Finding::new(ABOUT, FindingState::Doubtful, what);
+            findings.push(finding.with_advice(advice));
+        }
     }
     findings
 }

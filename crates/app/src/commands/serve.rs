@@ -124,12 +124,14 @@ pub(crate) async fn execute(
             async move { interrupts.wait_for_second_interruption().await }.boxed()
         },
     };
-    let warning = {
+    let reports = {
         let engine = Arc::clone(&engine);
-        tokio::spawn(async move { engine.warn_unmatched_rules().await })
+        tokio::spawn(async move {
+            tokio::join!(engine.report_servers(), engine.warn_unmatched_rules());
+        })
     };
     let outcome = server.serve(listener, shutdown).await;
-    warning.abort();
+    reports.abort();
     let end = *asked_to_stop.get_or_init(Instant::now) + shutdown_time;
     close_server(&engine, &sessions, interrupts, end).await;
     recording.finish_recording(match outcome {

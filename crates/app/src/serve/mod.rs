@@ -27,6 +27,7 @@ use crate::{
         unmatched_rules,
     },
     storage::{approval_decisions::SavedDecisions, recipes},
+    terminal::{self, to_one_line},
 };
 use agent_cache::AgentCache;
 use run_observer::RunObserver;
@@ -80,6 +81,24 @@ impl AppEngine {
     pub(crate) async fn warn_unmatched_rules(&self) {
         self.settled.clone().await;
         unmatched_rules::warn_unmatched_rules(&self.parts.context.config, &self.parts.host).await;
+    }
+
+    /// Prints and logs one line for each MCP server after all servers have started or failed: its
+    /// transport and the number of its tools, or the error.
+    pub(crate) async fn report_servers(&self) {
+        self.parts.host.wait_for_startup().await;
+        for status in self.parts.host.server_statuses() {
+            let (name, tools, transport) = (&status.name, status.tools, &status.transport);
+            if status.state.takes_calls() {
+                let text = format!("server `{name}` is connected with {tools} tools ({transport})");
+                tracing::info!("{text}");
+                terminal::print_note(&to_one_line(&text, 400));
+            } else {
+                let text = format!("{} ({transport})", describe_unavailable_server(&status));
+                tracing::warn!("{text}");
+                terminal::print_warning(&to_one_line(&text, 400));
+            }
+        }
     }
 
     /// Returns the model for requests that name no model. `None` if no model is available.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::support::{Place, texts};
+use crate::support::{Place, program, texts};
 
 #[tokio::test]
 async fn tools_are_listed_as_text_and_json() {
@@ -99,6 +99,12 @@ async fn the_doctor_reports_findings_and_remedies() {
     let place = Place::new().with_file("switchboard.yaml", "recipe: general-chta\n");
     let done = place.run(["doctor", "--no-network"]).await.exits(1);
     done.stdout_contains("did you mean `general-chat`?");
+    let place = Place::new().with_file("mcp.json", r#"{"mcpServers": {}}"#);
+    let done = place.run(["doctor", "--no-network"]).await.exits(0);
+    done.stdout_contains("add `--mcp-config mcp.json`");
+    let loaded = ["doctor", "--no-network", "--mcp-config", "./mcp.json"];
+    let done = place.run(loaded).await.exits(0);
+    assert!(!done.stdout.contains("not loaded"), "{done}");
     let broken = Place::new().with_file("switchboard.yaml", "modle: x");
     let done = broken.run(["doctor", "-o", "json"]).await.exits(2);
     let findings = done.json();
@@ -109,6 +115,27 @@ async fn the_doctor_reports_findings_and_remedies() {
         .find(|finding| finding["state"] == "bad")
         .unwrap();
     assert!(bad["what"].as_str().unwrap().contains("modle"));
+}
+
+#[tokio::test]
+async fn serve_reports_each_server() {
+    let config = json!({"mcp_servers": {
+        "shop": {"command": program(), "args": ["mcp-server", "customer-service"]},
+        "absent": {"command": "no-such-program-here"},
+    }});
+    let place = Place::new().with_file("switchboard.json", &config.to_string());
+    let mut child = place.start(["serve", "--bind", "127.0.0.1:0"]);
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut missing = vec![
+        "note: server `shop` is connected with 3 tools (",
+        "warning: server `absent` is not available (failed): ",
+    ];
+    while !missing.is_empty() {
+        // The stream ends if the server does, and then the test fails.
+        let line = lines.next_line().await.unwrap().unwrap();
+        missing.retain(|start| !line.starts_with(start));
+    }
+    child.kill().await.unwrap();
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     sqlite::Database,
+    text::format_quantity,
     tool::{BundledTool, ToolOutput, ToolResult},
 };
 
@@ -21,6 +22,10 @@ pub(super) struct Input {
     /// List only customers who joined on this day or later, YYYY-MM-DD.
     #[schemars(extend("format" = "date"))]
     since: Option<String>,
+    /// List only customers with this status: `new` has no purchase yet; `active` has a purchase
+    /// within the year before the latest purchase of all customers.
+    #[schemars(extend("enum" = ["new", "active", "inactive"]))]
+    status: Option<String>,
 }
 
 fn default_limit() -> i64 {
@@ -42,6 +47,12 @@ struct Customer {
     /// The day on which the customer joined, YYYY-MM-DD.
     #[schemars(extend("format" = "date"))]
     joined: String,
+    /// The status: new, active or inactive.
+    status: String,
+    /// The time of the latest purchase or ticket, or of joining, in UTC. The hour is unknown for
+    /// purchases and joining.
+    #[schemars(extend("format" = "date-time"))]
+    last_activity: String,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -57,7 +68,7 @@ pub(super) fn recent_customers_tool(database: Database) -> BundledTool {
         "get_recent_customers",
         "Recent customers",
         "Lists the customers who joined most recently, the latest first, with customer_id, \
-         name, e-mail, city, country and the day they joined.",
+         name, e-mail, city, country, the day they joined, status and last activity.",
         database,
         run_tool,
     )
@@ -70,12 +81,8 @@ async fn run_tool(database: Database, input: Input) -> ToolResult<Output> {
 }
 
 fn recent_customers(transaction: &Transaction<'_>, input: &Input) -> ToolResult<Output> {
-    let mut statement = transaction.prepare(
-        "SELECT customer_id, name, email, city, country, joined_on, COUNT(*) OVER () \
-         FROM customers WHERE ?2 IS NULL OR joined_on >= ?2 \
-         ORDER BY joined_on DESC, customer_id DESC LIMIT ?1",
-    )?;
-    let mut rows = statement.query(params![input.limit, input.since])?;
+    let mut statement = transaction.prepare(include_str!("recent_customers.sql"))?;
+    let mut rows = statement.query(params![input.limit, input.since, input.status])?;
     let (mut customers, mut matching, mut lines) = (Vec::new(), 0, String::new());
     while let Some(row) = rows.next()? {
         let customer = Customer {
@@ -85,29 +92,25 @@ fn recent_customers(transaction: &Transaction<'_>, input: &Input) -> ToolResult<
             city: row.get(3)?,
             country: row.get(4)?,
             joined: row.get(5)?,
+            status: row.get(6)?,
+            last_activity: row.get(7)?,
         };
-        matching = row.get(6)?;
-        let Customer {
-            customer_id,
-            name,
-            email,
-            city,
-            country,
-            joined,
-        } = &customer;
-        let _ = write!(
-            lines,
-            "\n- {customer_id}: {name}, {email}, {city}, {country}, joined {joined}"
-        );
+        matching = row.get(8)?;
+        let it = &customer;
+        let who = [it.name.as_str(), &it.email, &it.city, &it.country].join(", ");
+        let (id, joined, status, last) = (it.customer_id, &it.joined, &it.status, &it.last_activity);
+        let _ = write!(lines, "\n- {id}: {who}, joined {joined}, {status}, last activity {last}");
         customers.push(customer);
     }
+    let status = input.status.as_ref();
+    let noun = status.map_or_else(|| "customer".to_owned(), |status| format!("{status} customer"));
     let text = match &input.since {
         Some(since) if customers.is_empty() => {
             let sql = "SELECT MAX(joined_on) FROM customers";
             let latest: String = transaction.query_row(sql, [], |row| row.get(0))?;
-            format!("No customer joined on or after {since}; the latest joined on {latest}.")
+            format!("No {noun} joined on or after {since}; the latest customer joined on {latest}.")
         }
-        since => format_list_heading(customers.len(), matching, since.as_deref()) + &lines,
+        since => format_list_heading(&noun, customers.len(), matching, since.as_deref()) + &lines,
     };
     let data = Output {
         customers,
@@ -116,19 +119,14 @@ fn recent_customers(transaction: &Transaction<'_>, input: &Input) -> ToolResult<
     Ok(ToolOutput { text, data })
 }
 
-fn format_list_heading(listed: usize, matching: i64, since: Option<&str>) -> String {
-    let of_all = if i64::try_from(listed).is_ok_and(|listed| listed < matching) {
-        format!(" of {matching}")
-    } else {
-        String::new()
-    };
-    let plural = if listed == 1 && of_all.is_empty() {
-        ""
-    } else {
-        "s"
-    };
-    let since = since.map_or_else(String::new, |since| {
-        format!(" who joined on or after {since}")
-    });
-    format!("{listed}{of_all} customer{plural}{since}, the latest first:")
+fn format_list_heading(noun: &str, listed: usize, matching: i64, since: Option<&str>) -> String {
+    let matching = usize::try_from(matching).unwrap_or(usize::MAX);
+    let mut heading = format_quantity(matching, noun);
+    if listed < matching {
+        heading = format!("{listed} of {heading}");
+    }
+    if let Some(since) = since {
+        let _ = write!(heading, " who joined on or after {since}");
+    }
+    heading + ", the latest first:"
 }

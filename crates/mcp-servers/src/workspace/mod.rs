@@ -20,7 +20,9 @@ use self::{
         tools::{Runner, command_tools},
     },
     data::{list::data_list_tool, query::data_query_tool, read_table::data_read_tool},
-    files::{list::file_list_tool, load::file_load_tool, save::file_save_tool},
+    files::{
+        list::file_list_tool, load::file_load_tool, logs::debug_logs_tool, save::file_save_tool,
+    },
     root::{Root, path::NameRules},
 };
 use crate::{
@@ -94,6 +96,7 @@ fn build_server(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
         data_list_tool(&root),
         data_read_tool(&root),
         data_query_tool(&root, options.query_timeout),
+        debug_logs_tool(&root),
     ]);
     let runner = Runner::new(&root, environment, options.command_timeout);
     tools.extend(command_tools(runner, &commands));

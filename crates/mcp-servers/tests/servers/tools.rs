@@ -11,6 +11,8 @@ get_recent_customers {"limit": 3}
 get_recent_customers {"limit": 1, "since": "2026-10-30"}
 get_recent_customers {"since": "2026-07-22"}
 get_recent_customers {"since": "2027-01-01"}
+get_recent_customers {"limit": 2, "status": "inactive"}
+get_recent_customers {"since": "2026-10-01", "status": "new"}
 calculate_account_value {"customer_id": 42}
 calculate_account_value {"customer_id": 12}
 create_support_ticket {"customer_id": 42, "subject": "Grinder arrived broken"}
@@ -26,6 +28,7 @@ get_recent_customers {"limit": "ten"}
 get_recent_customers {"limit": 2.5}
 get_recent_customers {"since": "2026-02-30"}
 get_recent_customers {"since": "last week"}
+get_recent_customers {"status": "suspended"}
 get_recent_customers {"sinse": "2026-01-01"}
 get_recent_customers {"limit": 99, "since": 7, "country": "Peru"}
 calculate_account_value {}
@@ -118,6 +121,17 @@ async fn recent_customers_are_sorted_and_filtered_by_date() {
     assert!(expected >= 21);
     assert_eq!(since["matching"], expected);
     assert_eq!(since["customers"].as_array().unwrap().len(), 10);
+}
+
+#[tokio::test]
+async fn a_ticket_is_an_activity_of_its_customer() {
+    let client = fresh().await;
+    let inactive = || call(&client, "get_recent_customers", json!({"status": "inactive"}));
+    let last = |result| data(result)["customers"][9]["last_activity"].to_string();
+    assert_eq!(last(inactive().await), "\"2024-12-15T00:00:00Z\"");
+    let ticket = json!({"customer_id": 3, "subject": "Where is my parcel?"});
+    call(&client, "create_support_ticket", ticket).await;
+    assert!(last(inactive().await).as_str() > "\"2024-12-15T00:00:00Z\"");
 }
 
 #[tokio::test]

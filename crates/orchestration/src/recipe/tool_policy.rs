@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::tools::{split_tool_pattern, to_name_pattern_text};
+use super::tools::{find_alias, split_tool_pattern, to_name_pattern_text};
 use crate::{
     Limits,
     policy::approval::{ApprovalPolicy, ApprovalRule, ApprovalSettings},
@@ -60,7 +60,9 @@ impl ToolPolicy {
             }
             Some(ApprovalRequirement::For(patterns)) if patterns.is_empty() => {}
             Some(ApprovalRequirement::For(patterns)) => {
-                let names = patterns.iter().map(|pattern| to_name_pattern_text(pattern));
+                let aliases = patterns.iter().filter_map(|pattern| find_alias(pattern));
+                let names = patterns.iter().map(String::as_str).chain(aliases);
+                let names = names.map(to_name_pattern_text);
                 rules.push(names.fold(ApprovalRule::ask_for_all_calls(), ApprovalRule::with_tool));
                 // The name that the model sees may be shortened. A pattern such as `server__tool`
                 // is therefore also compared with the server's name and the tool's name on it.
@@ -208,10 +210,12 @@ mod tests {
         wants(ApprovalRequirement::For(vec![
             "file/save".into(),
             "rm_*".into(),
+            "compile-typescript".into(),
         ]))
         .tighten_approvals(&mut approvals);
         assert_eq!(verdict(&approvals, "file_save", false), ASK);
         assert_eq!(verdict(&approvals, "rm_all", true), ASK);
+        assert_eq!(verdict(&approvals, "compile", false), ASK);
         assert_eq!(verdict(&approvals, "file_load", true), ApprovalVerdict::Run);
         let mut approvals = ApprovalSettings::default();
         wants(ApprovalRequirement::EveryCall(true)).tighten_approvals(&mut approvals);

@@ -73,7 +73,8 @@ fn serialize_as_map<S: serde::Serializer>(
 /// The pattern is compared with the name that the model sees, with the tool's name on its server,
 /// and with `server__tool`. `*` matches any characters and `?` one character. All characters except
 /// letters, digits, `*` and `?` are equal to `_`, because some providers reject them in names. So
-/// `data/read` matches `data_read`.
+/// `data/read` matches `data_read`. The names `compile-typescript` and `test/run/suite` of another
+/// program also match the tools `compile` and `test_run`.
 ///
 /// A pattern with `__` names a server. It is not compared with a name on a server that contains
 /// `__`, because a server could choose such a name to imitate another server.
@@ -91,6 +92,7 @@ fn serialize_as_map<S: serde::Serializer>(
 pub fn matches_tool(pattern: &str, tool: &ToolDefinition) -> bool {
     let plain_pattern = replace_special_characters(pattern);
     let names_server = plain_pattern.contains("__");
+    let alias = find_alias(&plain_pattern);
     let pattern = NamePattern::new(plain_pattern);
     let own = tool
         .origin
@@ -105,7 +107,17 @@ pub fn matches_tool(pattern: &str, tool: &ToolDefinition) -> bool {
     [declared, own, full]
         .into_iter()
         .flatten()
-        .any(|name| pattern.matches(&name))
+        .any(|name| pattern.matches(&name) || alias == Some(&*name))
+}
+
+/// Returns the tool of the bundled server `workspace` that corresponds to a tool of another
+/// program. Recipes of that program name its tools.
+pub(super) fn find_alias(pattern: &str) -> Option<&'static str> {
+    match replace_special_characters(pattern).as_str() {
+        "compile_typescript" => Some("compile"),
+        "test_run_suite" => Some("test_run"),
+        _ => None,
+    }
 }
 
 /// Converts a pattern of [`matches_tool`] to the text of a [`NamePattern`]. For [`matches_tool`],
@@ -124,10 +136,8 @@ pub(super) fn split_tool_pattern(pattern: &str) -> Option<(String, String)> {
 }
 
 fn replace_special_characters(name: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '*' | '?');
-    name.chars()
-        .map(|c| if is_plain(c) { c } else { '_' })
-        .collect()
+    let is_special = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '*' | '?');
+    name.replace(is_special, "_")
 }
 
 /// A selector that applies the [`ToolRules`] of a recipe to the tools of each model call.

@@ -114,6 +114,16 @@ fn a_description_replaces_the_description_of_the_tool() {
 }
 
 #[test]
+fn tool_names_of_another_program_match() {
+    for (name, own) in [("compile-typescript", "compile"), ("test/run/suite", "test_run")] {
+        for own in [own.to_owned(), name.replace('/', "_")] {
+            assert!(matches_tool(name, &tool("code", &own)), "{name} {own}");
+        }
+        assert!(!matches_tool(name, &tool("code", "test_run_all")));
+    }
+}
+
+#[test]
 fn a_server_cannot_gain_access_by_the_name_of_another_tool() {
     let sly = tool("sly", "crm__find_customer");
     assert!(!matches_tool("crm__*", &sly));

@@ -1,7 +1,7 @@
 //! The configured commands of the tools `compile` and `test_run`.
 
 mod model_arguments;
-mod output;
+pub(super) mod output;
 mod process;
 pub(super) mod tools;
 

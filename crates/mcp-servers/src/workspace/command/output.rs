@@ -4,7 +4,7 @@ use anstream::adapter::strip_str;
 
 /// A buffer of the last bytes of a command's output.
 #[derive(Debug)]
-pub(super) struct OutputTail {
+pub(in crate::workspace) struct OutputTail {
     limit: usize,
     buffered: Vec<u8>,
     omitted: usize,
@@ -12,7 +12,7 @@ pub(super) struct OutputTail {
 
 impl OutputTail {
     /// Creates a buffer for the last `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
+    pub(in crate::workspace) fn new(limit: usize) -> Self {
         Self {
             limit,
             buffered: Vec::new(),
@@ -20,7 +20,7 @@ impl OutputTail {
         }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(in crate::workspace) fn push(&mut self, bytes: &[u8]) {
         self.buffered.extend_from_slice(bytes);
         self.drop_first_bytes(self.buffered.len().saturating_sub(self.limit));
     }
@@ -28,7 +28,7 @@ impl OutputTail {
     /// Returns the buffered text and the number of bytes that were omitted before it. If bytes were
     /// omitted, the text begins at the start of a line, unless the buffer contains no line break.
     /// Terminal codes are removed.
-    pub(super) fn into_text(mut self) -> (String, u64) {
+    pub(in crate::workspace) fn into_text(mut self) -> (String, u64) {
         let line_end = self.buffered.iter().position(|&byte| byte == b'\n');
         if let Some(end) = line_end.filter(|_| self.omitted > 0) {
             self.drop_first_bytes(end + 1);

@@ -4,8 +4,9 @@ use std::{fmt::Write as _, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use super::{DataFormat, csv};
+use super::{DataFormat, csv, read_table};
 use crate::{
     text::format_quantity,
     tool::{BundledTool, ToolOutput, ToolResult},
@@ -42,15 +43,24 @@ pub(in crate::workspace) struct Input {
     /// Also lists the data files of subfolders.
     #[serde(default)]
     recursive: bool,
+    /// Lists the first records of this data file instead: its name without the extension.
+    #[schemars(length(min = 1))]
+    collection: Option<String>,
+    /// Maximum number of files (at most 200) or records to list.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(in crate::workspace) struct Output {
     path: String,
     files: Vec<DataFile>,
     /// The subfolders, if `recursive` is not set.
     folders: Vec<String>,
-    /// Whether further files or folders exist that are not listed.
+    /// The first records of `collection`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    records: Vec<Map<String, Value>>,
+    /// Whether further files, folders or records exist that are not listed.
     truncated: bool,
 }
 
@@ -72,14 +82,18 @@ pub(in crate::workspace) fn data_list_tool(root: &Arc<Root>) -> BundledTool {
         "data_list",
         "List data files",
         "Lists the data files (CSV, TSV, JSON, JSON Lines) of a folder with their sizes and \
-         columns, and its subfolders.",
+         columns, and its subfolders; or lists the first records of one data file.",
         root,
         list_data_files,
     )
 }
 
 fn list_data_files(root: &Root, input: &Input) -> ToolResult<Output> {
+    if let Some(collection) = &input.collection {
+        return list_records(root, input, collection);
+    }
     let path = root.parse_path(&input.path, Access::Read)?;
+    let max_files = input.limit.map_or(MAX_FILES, |limit| limit.min(MAX_FILES));
     let walk = Walk {
         recursive: input.recursive,
         hidden: false,
@@ -93,7 +107,7 @@ fn list_data_files(root: &Root, input: &Input) -> ToolResult<Output> {
             true
         }
         Kind::File => match DataFormat::from_path(&path) {
-            Some(_) if files.len() == MAX_FILES => false,
+            Some(_) if files.len() == max_files => false,
             Some(format) => {
                 files.push(DataFile {
                     columns: read_columns(root, &path, format, meta.size),
@@ -107,12 +121,10 @@ fn list_data_files(root: &Root, input: &Input) -> ToolResult<Output> {
         },
         Kind::Link | Kind::Special => true,
     })?;
-    let number = match files.len() {
-        0 => "no data files".to_owned(),
-        number => format_quantity(number, "data file"),
+    let mut text = match files.len() {
+        0 => format!("{path} has no data files."),
+        number => format!("{path} has {}:", format_quantity(number, "data file")),
     };
-    let end = if files.is_empty() { "." } else { ":" };
-    let mut text = format!("{path} has {number}{end}");
     for file in &files {
         let size = format_size(file.bytes);
         let _ = write!(text, "\n{} ({}, {size})", file.path, file.format);
@@ -133,8 +145,28 @@ fn list_data_files(root: &Root, input: &Input) -> ToolResult<Output> {
             files,
             folders,
             truncated: !complete,
+            records: Vec::new(),
         },
     })
+}
+
+fn list_records(root: &Root, input: &Input, collection: &str) -> ToolResult<Output> {
+    if !input.path.is_empty() {
+        return Err("Set either path or collection. A collection is found in any folder.".into());
+    }
+    let read = read_table::Input {
+        collection: Some(collection.to_owned()),
+        limit: input.limit.unwrap_or(50),
+        ..read_table::Input::default()
+    };
+    let ToolOutput { text, data } = read_table::read(root, &read)?;
+    let data = Output {
+        path: data.path,
+        records: data.records,
+        truncated: data.next_offset.is_some(),
+        ..Output::default()
+    };
+    Ok(ToolOutput { text, data })
 }
 
 fn read_columns(
@@ -153,10 +185,7 @@ fn read_columns(
     };
     let bytes = bytes.ok()?;
     // The end of `bytes` may be inside of a character, so an incomplete last character is removed.
-    let head = match std::str::from_utf8(&bytes) {
-        Ok(head) => head,
-        Err(error) => std::str::from_utf8(bytes.get(..error.valid_up_to())?).ok()?,
-    };
+    let head = bytes.utf8_chunks().next().map_or("", |it| it.valid());
     let head = head.strip_prefix('\u{feff}').unwrap_or(head);
     let mut names: Vec<String> = match format {
         DataFormat::Csv => csv::parse_header(head, csv::detect_delimiter(head)),

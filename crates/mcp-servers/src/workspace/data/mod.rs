@@ -12,10 +12,15 @@ use std::fmt;
 use serde_json::Value;
 
 use super::{
-    root::{Root, path::RelativePath},
+    root::{
+        Root,
+        folder::Kind,
+        folder_walk::Walk,
+        path::{Access, RelativePath},
+    },
     text::{decode_text_file, truncate_bytes},
 };
-use crate::tool::ToolError;
+use crate::{text::join_first_items, tool::ToolError};
 
 /// Maximum number of columns of a table. SQLite has the same limit.
 const MAX_COLUMNS: usize = 2000;
@@ -135,6 +140,38 @@ impl ColumnType {
     }
 }
 
+/// Finds the data file of a collection. `name` is the path of the file, or the end of the path
+/// without the extension: `customers` or `shop/customers` for `data/shop/customers.json`. Returns
+/// an error for the model if no file or several files match.
+fn find_collection(root: &Root, name: &str) -> Result<RelativePath, ToolError> {
+    let path = root.parse_path(name, Access::Read)?;
+    if DataFormat::from_path(&path).is_some() {
+        return Ok(path);
+    }
+    let end = format!("/{path}");
+    let mut found = Vec::new();
+    Walk::VISIBLE.visit_entries(root, &RelativePath::default(), |path, meta| {
+        let file = format!("/{path}");
+        let stem = file.rsplit_once('.').map_or("", |(stem, _)| stem);
+        let is_data = meta.kind == Kind::File && DataFormat::from_path(&path).is_some();
+        if is_data && stem.ends_with(&end) {
+            found.push(path.to_string());
+        }
+        true
+    })?;
+    match found.as_slice() {
+        [file] => Ok(root.parse_path(file, Access::Read)?),
+        [] => {
+            let way_out = "data_list with recursive lists the data files.";
+            Err(format!("No data file has the name {name}. {way_out}").into())
+        }
+        files => {
+            let files = join_first_items(files, 10);
+            Err(format!("{name} is ambiguous. Set collection to one of the paths {files}.").into())
+        }
+    }
+}
+
 /// Loads a data file. Returns the table and the file size in bytes. Returns an error for the model
 /// if the file is larger than `limit` bytes or is not valid.
 fn load_table(root: &Root, path: &RelativePath, limit: u64) -> Result<(Table, u64), ToolError> {
@@ -165,13 +202,8 @@ fn max_shown_bytes(bytes: usize, columns: usize) -> usize {
 fn shorten_value(value: &Value, bytes: usize) -> Value {
     match value {
         Value::String(text) => Value::String(shorten_text(text, bytes)),
-        Value::Array(_) | Value::Object(_) => {
-            let text = value.to_string();
-            if text.len() > bytes {
-                Value::String(shorten_text(&text, bytes))
-            } else {
-                value.clone()
-            }
+        Value::Array(_) | Value::Object(_) if value.to_string().len() > bytes => {
+            Value::String(shorten_text(&value.to_string(), bytes))
         }
         other => other.clone(),
     }

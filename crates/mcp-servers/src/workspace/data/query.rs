@@ -166,14 +166,7 @@ fn load_tables(root: &Root, files: &[String]) -> Result<(NamedTables, Vec<QueryT
 fn table_name(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let plain = |it: char| {
-        if it.is_alphanumeric() || it == '_' {
-            it
-        } else {
-            '_'
-        }
-    };
-    let name: String = stem.chars().map(plain).collect();
+    let name = stem.replace(|it: char| !it.is_alphanumeric() && it != '_', "_");
     let begins_with_digit = name.starts_with(|it: char| it.is_numeric());
     // SQLite reserves names with the prefix `sqlite_`.
     let is_reserved = name.to_lowercase().starts_with("sqlite_");
@@ -188,10 +181,8 @@ fn to_tool_error(error: QueryError, tables: &[QueryTable]) -> ToolError {
     match error {
         QueryError::Database(error) => ToolError::Database(error),
         QueryError::Sql(_) => {
-            let tables = tables.iter();
-            let tables: Vec<_> = tables
-                .map(|table| format!("{} ({})", table.name, table.columns.join(", ")))
-                .collect();
+            let describe = |it: &QueryTable| format!("{} ({})", it.name, it.columns.join(", "));
+            let tables: Vec<_> = tables.iter().map(describe).collect();
             ToolError::from(format!("{error} Available tables: {}.", tables.join("; ")))
         }
         error => ToolError::Refused(error.to_string()),

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{load_table, max_shown_bytes, shorten_value};
+use super::{Table, find_collection, load_table, max_shown_bytes, shorten_value};
 use crate::{
     text::{format_quantity, suggest_name},
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, default_number},
@@ -17,28 +17,34 @@ use crate::{
 /// shortened.
 const MAX_BYTES: usize = 64 * 1024;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::workspace) struct Input {
     /// The path of the data file from the root folder.
     #[schemars(length(min = 1))]
-    path: String,
+    path: Option<String>,
+    /// The name of the data file without the extension, in any folder. Replaces `path`.
+    #[schemars(length(min = 1))]
+    pub(super) collection: Option<String>,
+    /// Reads only the record whose column `id` has this value.
+    #[schemars(extend("type" = ["string", "integer"]))]
+    id: Option<Value>,
     /// Number of records to skip.
     #[serde(default)]
     offset: usize,
     /// Maximum number of records to read.
     #[serde(default = "default_number::<50>")]
     #[schemars(range(min = 1, max = 1000))]
-    limit: usize,
+    pub(super) limit: usize,
     /// The columns to return, in this order. The default is all columns.
     columns: Option<Vec<String>>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(in crate::workspace) struct Output {
-    path: String,
+    pub(super) path: String,
     columns: Vec<ReadColumn>,
-    records: Vec<Map<String, Value>>,
+    pub(super) records: Vec<Map<String, Value>>,
     /// Number of skipped records.
     offset: usize,
     /// Number of records of the file.
@@ -46,7 +52,7 @@ pub(in crate::workspace) struct Output {
     /// The offset for the next call. Missing if no records follow.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
-    next_offset: Option<usize>,
+    pub(super) next_offset: Option<usize>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -61,15 +67,19 @@ pub(in crate::workspace) fn data_read_tool(root: &Arc<Root>) -> BundledTool {
     create_blocking_tool(
         "data_read",
         "Read data",
-        "Reads records of a data file (CSV, TSV, JSON, JSON Lines) in pages. Use data_query to \
-         count, sum, filter or join.",
+        "Reads records of a data file (CSV, TSV, JSON, JSON Lines) in pages, or one record by \
+         its id. Use data_query to count, sum, filter or join.",
         root,
         read,
     )
 }
 
-fn read(root: &Root, input: &Input) -> ToolResult<Output> {
-    let path = root.parse_path(&input.path, Access::Read)?;
+pub(super) fn read(root: &Root, input: &Input) -> ToolResult<Output> {
+    let path = match (&input.path, &input.collection) {
+        (Some(path), None) => root.parse_path(path, Access::Read)?,
+        (None, Some(collection)) => find_collection(root, collection)?,
+        _ => return Err("Set either path or collection. data_list lists the data files.".into()),
+    };
     let (table, _) = load_table(root, &path, root.max_file_bytes())?;
     let names = || table.columns.iter().map(|column| column.name.as_str());
     let indexes: Vec<usize> = match &input.columns {
@@ -88,13 +98,24 @@ fn read(root: &Root, input: &Input) -> ToolResult<Output> {
         _ => (0..table.columns.len()).collect(),
     };
     let total = table.rows.len();
-    if input.offset > 0 && input.offset >= total {
+    let (offset, limit) = match &input.id {
+        None => (input.offset, input.limit),
+        Some(_) if input.offset > 0 => return Err("Set either id or offset.".into()),
+        Some(id) => (find_record(&table, id).map_err(|it| format!("{path} {it}"))?, 1),
+    };
+    if offset > 0 && offset >= total {
         return Err(format!("{path} has only {}.", format_quantity(total, "record")).into());
     }
-    let shown = max_shown_bytes(MAX_BYTES, indexes.len());
+    let columns = indexes.iter().filter_map(|&index| table.columns.get(index));
+    let columns = columns.map(|column| ReadColumn {
+        name: column.name.clone(),
+        kind: column.kind.name(),
+    });
+    let columns: Vec<ReadColumn> = columns.collect();
+    let shown = max_shown_bytes(MAX_BYTES, columns.len());
     let mut lines = String::new();
     let mut records = Vec::new();
-    for row in table.rows.iter().skip(input.offset).take(input.limit) {
+    for row in table.rows.iter().skip(offset).take(limit) {
         let values = indexes.iter().filter_map(|&index| row.get(index));
         let values: Vec<Value> = values.map(|value| shorten_value(value, shown)).collect();
         let line = serde_json::to_string(&values).unwrap_or_default();
@@ -103,35 +124,24 @@ fn read(root: &Root, input: &Input) -> ToolResult<Output> {
         }
         lines.push('\n');
         lines.push_str(&line);
-        let members = indexes.iter().zip(values).filter_map(|(&index, value)| {
-            let column = table.columns.get(index)?;
-            Some((column.name.clone(), value))
-        });
-        records.push(members.collect());
+        let names = columns.iter().map(|column| column.name.clone());
+        records.push(names.zip(values).collect());
     }
-    let columns = indexes.iter().filter_map(|&index| table.columns.get(index));
-    let columns = columns.map(|column| ReadColumn {
-        name: column.name.clone(),
-        kind: column.kind.name(),
-    });
-    let columns: Vec<ReadColumn> = columns.collect();
-    let next = input.offset + records.len();
-    let next_offset = (next < total).then_some(next);
+    let next = offset + records.len();
+    let next_offset = (next < total && input.id.is_none()).then_some(next);
     let mut text = if records.is_empty() {
         format!("{path} has no records.")
     } else {
-        let described = columns.iter();
-        let described: Vec<_> = described
-            .map(|it| format!("{} ({})", it.name, it.kind))
-            .collect();
+        let describe = |column: &ReadColumn| format!("{} ({})", column.name, column.kind);
+        let described: Vec<_> = columns.iter().map(describe).collect();
         format!(
             "{path}, records {} to {next} of {total}, as lists of {}:{lines}",
-            input.offset + 1,
+            offset + 1,
             described.join(", ")
         )
     };
     if let Some(next) = next_offset {
-        let _ = write!(text, "\nMore records follow: read them with offset {next}.");
+        let _ = write!(text, "\nMore records follow: data_read reads them with offset {next}.");
     }
     Ok(ToolOutput {
         text,
@@ -139,9 +149,22 @@ fn read(root: &Root, input: &Input) -> ToolResult<Output> {
             path: path.to_string(),
             columns,
             records,
-            offset: input.offset,
+            offset,
             total,
             next_offset,
         },
     })
+}
+
+/// Returns the index of the record whose column `id` has the value `id`, compared as text. The
+/// error has no subject: the caller writes the path before it.
+fn find_record(table: &Table, id: &Value) -> Result<usize, String> {
+    let to_text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let id = to_text(id);
+    let mut columns = table.columns.iter();
+    let column = columns.position(|it| ["id", "_id"].contains(&&*it.name.to_ascii_lowercase()));
+    let column = column.ok_or("has no column id. Find the record with data_query.")?;
+    let is_wanted = |row: &Vec<Value>| row.get(column).is_some_and(|it| to_text(it) == id);
+    let record = table.rows.iter().position(is_wanted);
+    record.ok_or_else(|| format!("has no record with the id {id}."))
 }

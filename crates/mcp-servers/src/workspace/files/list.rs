@@ -95,13 +95,11 @@ fn list_files(root: &Root, input: &Input) -> ToolResult<Output> {
         }
         !is_match
     })?;
-    let number = match entries.len() {
-        0 if pattern.is_some() => "no matching files".to_owned(),
-        0 => "no entries".to_owned(),
-        number => format_quantity(number, "entry"),
+    let mut text = match entries.len() {
+        0 if pattern.is_some() => format!("{path} has no matching files."),
+        0 => format!("{path} has no entries."),
+        number => format!("{path} has {}:", format_quantity(number, "entry")),
     };
-    let end = if entries.is_empty() { "." } else { ":" };
-    let mut text = format!("{path} has {number}{end}");
     for entry in &entries {
         let _ = match (entry.kind, entry.bytes) {
             (Kind::File, Some(bytes)) => {

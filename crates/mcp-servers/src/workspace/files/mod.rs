@@ -3,4 +3,5 @@
 mod edit;
 pub(super) mod list;
 pub(super) mod load;
+pub(super) mod logs;
 pub(super) mod save;

@@ -45,7 +45,7 @@ pub(in crate::workspace) struct Meta {
 pub(in crate::workspace) struct Stamp {
     identity: (u64, u64),
     size: u64,
-    changed: (i64, i64),
+    pub(in crate::workspace) changed: (i64, i64),
 }
 
 impl Stamp {

@@ -27,6 +27,12 @@ pub(in crate::workspace) struct Walk {
 }
 
 impl Walk {
+    /// A traversal of all visible files and folders.
+    pub(in crate::workspace) const VISIBLE: Self = Self {
+        recursive: true,
+        hidden: false,
+    };
+
     /// Passes each entry below the folder `start` to `take`, until `take` returns `false`. The
     /// entries of a folder come before the entries of its subfolders. Returns `false` if `take`
     /// returned `false` or a limit of the traversal was reached, otherwise `true`. Skips subfolders

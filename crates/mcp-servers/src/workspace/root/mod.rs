@@ -6,7 +6,7 @@ pub(super) mod path;
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -160,6 +160,14 @@ impl Root {
     pub(super) fn read_head(&self, path: &RelativePath, bytes: u64) -> Result<Vec<u8>, FileError> {
         let (file, _) = self.open_file(path)?;
         read_first_bytes(file, bytes).map_err(|it| to_file_error(path, &it))
+    }
+
+    /// Reads at most the last `bytes` bytes of a file.
+    pub(super) fn read_tail(&self, path: &RelativePath, bytes: u64) -> Result<Vec<u8>, FileError> {
+        let (mut file, meta) = self.open_file(path)?;
+        file.seek(SeekFrom::Start(meta.size.saturating_sub(bytes)))
+            .and_then(|_| read_first_bytes(file, bytes))
+            .map_err(|it| to_file_error(path, &it))
     }
 
     fn open_file(&self, path: &RelativePath) -> Result<(File, Meta), FileError> {

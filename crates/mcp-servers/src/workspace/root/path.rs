@@ -34,7 +34,7 @@ const SECRET: &[&str] = &[
 ];
 
 /// A path below the root folder, as a list of names. The list is empty for the root folder itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::workspace) struct RelativePath {
     names: Vec<String>,
 }

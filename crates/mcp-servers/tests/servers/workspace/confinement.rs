@@ -48,6 +48,7 @@ fn uses(path: &str) -> Vec<(&'static str, Value)> {
         ),
         ("data_list", json!({"path": path, "recursive": true})),
         ("data_read", json!({"path": path})),
+        ("debug_logs", json!({"path": path})),
         ("data_query", json!({"path": path})),
         (
             "data_query",

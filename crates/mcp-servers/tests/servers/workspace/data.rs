@@ -30,6 +30,7 @@ fn fill(workspace: &Workspace) {
     workspace.write("data/broken.json", "{");
     workspace.write("data/notes.txt", "no data");
     workspace.write("data/deeper/more.ndjson", "{\"a\": 1}\n");
+    workspace.write("data/deeper/points.csv", "x,y\n");
 }
 
 const GOOD_CALLS: &str = r#"
@@ -41,6 +42,10 @@ data_read {"path": "data/sales 2026.csv", "offset": 1, "limit": 1, "columns": ["
 data_read {"path": "data/customers.json"}
 data_read {"path": "data/log.jsonl"}
 data_read {"path": "data/points.tsv"}
+data_list {"path": "data", "limit": 1}
+data_list {"collection": "customers", "limit": 1}
+data_read {"collection": "data/points"}
+data_read {"collection": "sales 2026", "id": 2, "columns": ["id", "amount"]}
 "#;
 
 /// Calls that fail.
@@ -52,6 +57,15 @@ data_read {"path": "data/points.tsv", "columns": ["z"]}
 data_read {"path": "data/customers.json", "columns": ["nam"]}
 data_read {"path": "data/points.tsv", "offset": 1}
 data_read {"path": "data/points.tsv", "limit": 0}
+data_read {}
+data_read {"path": "data/points.tsv", "collection": "points"}
+data_list {"path": "data", "collection": "customers"}
+data_list {"collection": "points"}
+data_read {"collection": "ustomers"}
+data_read {"collection": "../outside/secret.csv"}
+data_read {"collection": "customers", "id": "anna"}
+data_read {"collection": "sales 2026", "id": "4"}
+data_read {"collection": "sales 2026", "id": 2, "offset": 1}
 "#;
 
 #[tokio::test]
@@ -65,6 +79,10 @@ async fn data_files_are_listed_and_read() {
         .await;
     assert_eq!(records["records"][0]["tags"], json!(["new", "vip"]));
     assert_eq!(records["records"][1]["tags"], json!(null));
+    let first = json!({"collection": "log", "limit": 1});
+    let first = workspace.data("data_list", first).await;
+    assert_eq!(first["records"], json!([{"level": "info"}]));
+    assert_eq!(first["truncated"], true);
 }
 
 #[tokio::test]

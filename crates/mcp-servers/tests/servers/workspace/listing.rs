@@ -38,7 +38,8 @@ async fn read_only_servers_have_only_reading_tools() {
             "file_list",
             "data_list",
             "data_read",
-            "data_query"
+            "data_query",
+            "debug_logs"
         ]
     );
     for tool in &tools {
