@@ -1,5 +1,7 @@
 //! The Anthropic model: the request mapping, joined with the HTTP transport.
 
+use std::borrow::Cow;
+
 use switchboard_domain::{
     ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelEvent, ToolChoice,
 };
@@ -58,6 +60,11 @@ impl WireProtocol for MessagesApi {
 
     fn capabilities(_config: &AnthropicConfig, name: &str) -> ModelCapabilities {
         capabilities(name)
+    }
+
+    fn server_tool_names(options: &MessagesOptions) -> Vec<Cow<'_, str>> {
+        let names = options.server_tools.iter().map(|tool| tool.name().into());
+        names.collect()
     }
 
     fn prepare_request(

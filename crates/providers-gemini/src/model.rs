@@ -1,5 +1,7 @@
 //! The Gemini model: the request mapping, joined with the HTTP transport.
 
+use std::borrow::Cow;
+
 use switchboard_domain::{
     ChatModel as _, ChatRequest, Delivery, ModelCapabilities, ModelError, ModelErrorKind,
     ModelEvent, ModelStream,
@@ -10,7 +12,7 @@ use switchboard_providers_common::{
 };
 
 use crate::{
-    GeminiConfig, GeminiOptions, capabilities,
+    GeminiConfig, GeminiOptions, ServerTool, capabilities,
     continuation::{ContinuationSource, continue_answer},
     generate::{Continuation, GenerateDecoder, WireRequest, events_from_body, to_wire_request},
 };
@@ -54,6 +56,10 @@ impl WireProtocol for GenerateContentApi {
 
     fn capabilities(_config: &GeminiConfig, name: &str) -> ModelCapabilities {
         capabilities(name)
+    }
+
+    fn server_tool_names(options: &GeminiOptions) -> Vec<Cow<'_, str>> {
+        options.server_tools.iter().map(ServerTool::name).collect()
     }
 
     fn prepare_request(

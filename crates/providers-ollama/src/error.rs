@@ -132,6 +132,16 @@ fn find_missing_model(message: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_plain)).then_some(name)
 }
 
+/// Returns whether the server does not have the requested endpoint, such as `api/show` or
+/// `api/tags`. Servers that are compatible with Ollama may have only the chat endpoint.
+pub fn is_missing_endpoint(error: &ModelError) -> bool {
+    match error.http_status() {
+        // The status is also 404 if the endpoint exists but the server does not have the model.
+        Some(404) => !error.message().contains("model"),
+        status => matches!(status, Some(405 | 501)),
+    }
+}
+
 /// Returns whether the connection to the server could not be established. Returns `false` if the
 /// server closed an established connection.
 pub(crate) fn is_connection_failure(error: &ModelError) -> bool {

@@ -50,6 +50,7 @@ mod server_address;
 pub use capabilities::capabilities;
 pub use chat::ThinkForm;
 pub use config::{OllamaConfig, ToolsByPrompt};
+pub use error::is_missing_endpoint;
 pub use model::{OllamaModel, OllamaOptions};
 pub use server::{
     ModelDescription, described_model, fetch_model_description, fetch_version, is_reachable,

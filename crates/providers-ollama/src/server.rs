@@ -12,6 +12,7 @@ use switchboard_providers_common::{
 use crate::{
     OllamaClient, OllamaModel, OllamaOptions,
     capabilities::{add_reported_capabilities, capabilities},
+    error::is_missing_endpoint,
 };
 
 /// Time-out of each stage of a version request: to connect, to receive the first byte, and to
@@ -56,9 +57,15 @@ pub async fn fetch_model_description(
 }
 
 /// Returns the model `name` with the capabilities and the stop sequences that the server reports.
+/// If the server has no endpoint for model descriptions ([`is_missing_endpoint`]), the model has
+/// the capabilities that are known without a request.
+///
 /// Fails as [`fetch_model_description`] does.
 pub async fn described_model(client: &OllamaClient, name: &str) -> Result<OllamaModel, ModelError> {
-    let shown = fetch_model_description(client, name).await?;
+    let shown = match fetch_model_description(client, name).await {
+        Err(error) if is_missing_endpoint(&error) => return Ok(client.model(name)),
+        shown => shown?,
+    };
     let model = client.model(name).with_capabilities(shown.capabilities());
     Ok(model.with_options(OllamaOptions {
         own_stop: shown.stop,

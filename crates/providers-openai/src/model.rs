@@ -1,5 +1,7 @@
 //! Model types, which join the mappings of Chat Completions and Responses with the HTTP transport.
 
+use std::borrow::Cow;
+
 use switchboard_domain::{
     ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelEvent, Part,
 };
@@ -158,6 +160,11 @@ impl WireProtocol for ResponsesApi {
 
     fn capabilities(config: &OpenAiConfig, name: &str) -> ModelCapabilities {
         capabilities(name, &config.profile)
+    }
+
+    fn server_tool_names(options: &ResponsesOptions) -> Vec<Cow<'_, str>> {
+        let names = options.server_tools.iter().map(|tool| tool.name().into());
+        names.collect()
     }
 
     fn prepare_request(

@@ -10,6 +10,7 @@ use switchboard_domain::{
     similar_names::{did_you_mean, find_nearest},
 };
 use switchboard_mcp_client::ServerStatus;
+use switchboard_providers_ollama::is_missing_endpoint;
 
 use super::{Cli, ignore_empty_variables};
 use crate::{
@@ -257,8 +258,11 @@ async fn check_provider(
         None => Finding::good_finding(ABOUT, what),
         // A local Ollama server is optional, so the result is not an error if it does not run.
         Some(Err(error)) if provider.is_local() && error.kind == ModelErrorKind::Connection => {
-            let what = format!("{name}: not running");
-            Finding::new(ABOUT, FindingState::Absent, what)
+            Finding::new(ABOUT, FindingState::Absent, format!("{name}: not running"))
+        }
+        // A server that is compatible with Ollama may have no list of models.
+        Some(Err(error)) if provider.is_local() && is_missing_endpoint(&error) => {
+            Finding::new(ABOUT, FindingState::Doubtful, format!("{name}: {error}"))
         }
         Some(Err(error)) => Finding::bad_finding(ABOUT, format!("{name}: {error}")),
     }

@@ -127,7 +127,7 @@ pub(crate) async fn execute(
     let reports = {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move {
-            tokio::join!(engine.report_servers(), engine.warn_unmatched_rules());
+            tokio::join!(engine.report_servers(), engine.warn_of_rules_matching_nothing());
         })
     };
     let outcome = server.serve(listener, shutdown).await;

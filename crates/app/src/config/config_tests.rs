@@ -1,11 +1,15 @@
 use std::{fs, path::Path};
 
 use secrecy::ExposeSecret as _;
-use switchboard_mcp_client::config::ServerTransport;
-use switchboard_providers_common::text_tool_calls::{TextCallFormat, TextCallFormats};
+use switchboard_mcp_client::{CircuitOptions, config::ServerTransport};
+use switchboard_providers_common::{
+    RetryPolicy,
+    text_tool_calls::{TextCallFormat, TextCallFormats},
+};
 use switchboard_providers_ollama::ToolsByPrompt;
 
 use super::{document_to_config::config_from_value, environment::Environment, *};
+use crate::run_session::servers::Servers;
 
 /// A working directory and a configuration folder, with files in them.
 struct Place {
@@ -203,6 +207,36 @@ providers:
     assert!(responses.reasoning_summary.is_some());
     assert_eq!(responses.server_tools.len(), 1);
     assert_eq!(gemini.server_tools.len(), 1);
+}
+
+#[test]
+fn retries_and_circuit_breakers_are_configured() {
+    let place = Place::with(&[
+        (
+            "user/switchboard.yaml",
+            "circuit_breaker: {tool_failures: 0, pause: 0.5}",
+        ),
+        (
+            "project/switchboard.yaml",
+            "circuit_breaker: {pause: 30}\n\
+             providers: {ollama: {retry: {max_attempts: 1, max_delay: 2.5}}, openai: {retry: null}}",
+        ),
+    ]);
+    let config = place.load().unwrap();
+    let policies: Vec<_> = config.providers.iter().map(ProviderEntry::retry_policy).collect();
+    let configured = RetryPolicy {
+        max_attempts: 1,
+        max_delay: Duration::from_millis(2500),
+        ..RetryPolicy::default()
+    };
+    assert_eq!(policies, [configured, RetryPolicy::default()]);
+    let servers = Servers::from_config(&config, Path::new("switchboard"), &place.environment);
+    let expected = CircuitOptions {
+        tool_failures: 0,
+        pause: Duration::from_secs(30),
+        ..CircuitOptions::default()
+    };
+    assert_eq!(servers.options.circuits, expected);
 }
 
 #[test]
@@ -435,6 +469,20 @@ fn errors_name_the_file_and_a_remedy() {
             "providers: {gemini: {options: {server_tools: [{type: bing}]}}}",
         ),
         ("switchboard.yaml", "providers: {ollama: {options: {}}}"),
+        (
+            "switchboard.yaml",
+            "providers: {openai: {options: {server_tools: [{type: web_search}]}}}",
+        ),
+        (
+            "switchboard.yaml",
+            "providers: {openai: {retry: {max_attempts: 0}}}",
+        ),
+        (
+            "switchboard.yaml",
+            "providers: {openai: {retry: {max_delay: 1e30}}}",
+        ),
+        ("switchboard.yaml", "circuit_breaker: {tool_failures: -1}"),
+        ("switchboard.yaml", "circuit_breaker: {pauze: 3}"),
         (
             "switchboard.yaml",
             "providers: {l: {base_url: 'http://a', text_calls: [xml]}}",

@@ -102,6 +102,7 @@ impl Problem {
                 "a boolean" => "true or false",
                 "a string" => "text",
                 "a sequence" => "a list",
+                "u32" => "a whole number of at least 0",
                 number if number.starts_with("a nonzero ") => "a whole number of at least 1",
                 other => other,
             };

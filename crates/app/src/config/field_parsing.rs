@@ -94,6 +94,10 @@ pub(super) fn deserialize_non_negative_number<'de, D: Deserializer<'de>>(
     })
 }
 
+/// Maximum duration of a setting: 100 years. A larger duration could overflow in a sum with the
+/// current time.
+const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Deserializes a number of seconds. Returns `None` for `null`, and an error for a number that is
 /// not greater than 0 or a value of another type.
 pub(super) fn deserialize_seconds<'de, D: Deserializer<'de>>(
@@ -101,6 +105,6 @@ pub(super) fn deserialize_seconds<'de, D: Deserializer<'de>>(
 ) -> Result<Option<Duration>, D::Error> {
     deserialize_converted(deserializer, "a positive number of seconds", |value| {
         let duration = Duration::try_from_secs_f64(value.as_f64()?).ok();
-        duration.filter(|duration| !duration.is_zero())
+        duration.filter(|duration| !duration.is_zero() && *duration <= MAX_DURATION)
     })
 }

@@ -1,4 +1,4 @@
-//! Configuration sections `limits` and `approvals`, which apply to all runs.
+//! Configuration sections `limits`, `approvals` and `circuit_breaker`, which apply to all runs.
 
 use std::{
     collections::BTreeMap,
@@ -8,6 +8,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
+use switchboard_mcp_client::CircuitOptions;
 use switchboard_orchestration::{
     Limits,
     policy::approval::{ApprovalRule, ApprovalSettings, Rules},
@@ -88,6 +89,32 @@ impl ApprovalsConfig {
         approvals.layers.clone_from(&self.layers);
         approvals.expire_after = self.expire_after;
         approvals.remember_for = self.remember_for;
+    }
+}
+
+/// Limits of the circuit breakers of MCP servers and their tools. A limit is `None` if it is not
+/// configured.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a map of settings")]
+pub(crate) struct CircuitBreakerConfig {
+    tool_failures: Option<u32>,
+    server_failures: Option<u32>,
+    #[serde(deserialize_with = "deserialize_seconds")]
+    pause: Option<Duration>,
+    #[serde(deserialize_with = "deserialize_seconds")]
+    max_pause: Option<Duration>,
+}
+
+impl CircuitBreakerConfig {
+    /// Returns the configured limits. Limits that are not configured have their defaults.
+    pub(crate) fn circuit_options(&self) -> CircuitOptions {
+        let default = CircuitOptions::default();
+        CircuitOptions {
+            tool_failures: self.tool_failures.unwrap_or(default.tool_failures),
+            server_failures: self.server_failures.unwrap_or(default.server_failures),
+            pause: self.pause.unwrap_or(default.pause),
+            max_pause: self.max_pause.unwrap_or(default.max_pause),
+        }
     }
 }
 

@@ -43,7 +43,7 @@ use field_parsing::{
     deserialize_converted, deserialize_http_url, deserialize_non_negative_number,
     deserialize_or_default, deserialize_seconds, deserialize_section, deserialize_text,
 };
-use limits_and_approvals::{ApprovalsConfig, LimitsConfig};
+use limits_and_approvals::{ApprovalsConfig, CircuitBreakerConfig, LimitsConfig};
 use serve::ServeConfig;
 
 /// The configuration, merged from all files. A setting is `None` if no file contains it. `Debug`
@@ -79,6 +79,9 @@ pub(crate) struct Config {
     /// files contain the time in seconds.
     #[serde(deserialize_with = "deserialize_seconds")]
     pub(crate) startup_wait: Option<Duration>,
+    /// Limits after which calls to a tool or server that does not respond are paused.
+    #[serde(deserialize_with = "deserialize_or_default")]
+    pub(crate) circuit_breaker: CircuitBreakerConfig,
     pub(crate) strategy: Option<Strategy>,
     /// Name or file of the recipe that runs use by default.
     #[serde(deserialize_with = "deserialize_text")]

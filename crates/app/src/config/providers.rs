@@ -1,9 +1,17 @@
 //! Configuration section `providers`: additional providers, and changes to built-in ones.
 
+use std::{
+    num::{NonZero, NonZeroU32},
+    time::Duration,
+};
+
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use switchboard_providers_anthropic::MessagesOptions;
-use switchboard_providers_common::text_tool_calls::{TextCallFormat, TextCallFormats};
+use switchboard_providers_common::{
+    RetryPolicy,
+    text_tool_calls::{TextCallFormat, TextCallFormats},
+};
 use switchboard_providers_gemini::GeminiOptions;
 use switchboard_providers_ollama::ToolsByPrompt;
 use switchboard_providers_openai::{Profile, chat::ChatOptions, responses::ResponsesOptions};
@@ -11,8 +19,8 @@ use switchboard_providers_openai::{Profile, chat::ChatOptions, responses::Respon
 use super::{
     error::Problem,
     field_parsing::{
-        check_is_map, deserialize_converted, deserialize_http_url, deserialize_section,
-        deserialize_text,
+        check_is_map, deserialize_converted, deserialize_http_url, deserialize_or_default,
+        deserialize_seconds, deserialize_section, deserialize_text,
     },
 };
 
@@ -53,6 +61,23 @@ pub(crate) struct ProviderEntry {
     pub(crate) tools_by_prompt: Option<ToolsByPrompt>,
     /// Whether the provider's server can stream answers. `None` means that it can.
     pub(crate) stream: Option<bool>,
+    /// Settings for retries of failed requests.
+    #[serde(deserialize_with = "deserialize_or_default")]
+    retry: RetryConfig,
+}
+
+/// Settings for retries of failed requests to a provider. A setting is `None` if it is not
+/// configured.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a map of settings")]
+struct RetryConfig {
+    max_attempts: Option<NonZeroU32>,
+    #[serde(deserialize_with = "deserialize_seconds")]
+    min_delay: Option<Duration>,
+    #[serde(deserialize_with = "deserialize_seconds")]
+    max_delay: Option<Duration>,
+    #[serde(deserialize_with = "deserialize_seconds")]
+    max_retry_after: Option<Duration>,
 }
 
 /// API format that a model provider uses.
@@ -110,7 +135,7 @@ pub(crate) enum AdapterOptions {
 
 impl AdapterOptions {
     fn parse_options(value: &Value, kind: ProviderKind, path: &str) -> Result<Self, Problem> {
-        match kind {
+        let parsed = match kind {
             ProviderKind::Anthropic => deserialize_section(path, value).map(Self::Anthropic),
             ProviderKind::Gemini => deserialize_section(path, value).map(Self::Gemini),
             ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => {
@@ -121,7 +146,19 @@ impl AdapterOptions {
                 path,
                 "removed: this provider type has no options",
             )),
-        }
+        };
+        parsed.map_err(|problem| match problem {
+            Problem::UnknownKey { path, .. } if path.ends_with(".server_tools") => {
+                let remedy = "removed: only the types anthropic, gemini and openai-responses have \
+                              built-in tools such as web_search";
+                Problem::wrong_value(path, remedy)
+            }
+            Problem::WrongValue { path, expected } if path.ends_with("].type") => {
+                let other = "any other built-in tool is {type: raw, declaration: {…}}";
+                Problem::wrong_value(path, format!("{expected}; {other}"))
+            }
+            problem => problem,
+        })
     }
 }
 
@@ -132,6 +169,17 @@ impl ProviderEntry {
             name: name.to_owned(),
             kind,
             ..Self::default()
+        }
+    }
+
+    /// Returns the configured retry policy. Settings that are not configured have their defaults.
+    pub(crate) fn retry_policy(&self) -> RetryPolicy {
+        let (retry, default) = (&self.retry, RetryPolicy::default());
+        RetryPolicy {
+            max_attempts: retry.max_attempts.map_or(default.max_attempts, NonZero::get),
+            min_delay: retry.min_delay.unwrap_or(default.min_delay),
+            max_delay: retry.max_delay.unwrap_or(default.max_delay),
+            max_retry_after: retry.max_retry_after.unwrap_or(default.max_retry_after),
         }
     }
 }

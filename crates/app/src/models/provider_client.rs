@@ -96,6 +96,7 @@ impl ProviderClient {
         Ok(match entry.kind {
             ProviderKind::Anthropic => {
                 let mut config = AnthropicConfig::from_env_lookup(lookup)?;
+                config.transport.retry = entry.retry_policy();
                 if let Some(AdapterOptions::Anthropic(options)) = &entry.adapter_options {
                     config.options.clone_from(options);
                 }
@@ -110,9 +111,10 @@ impl ProviderClient {
                 } else {
                     OpenAiConfig::from_env_lookup(lookup)?
                 };
+                config.transport.retry = entry.retry_policy();
                 config.provider.clone_from(&entry.name);
-                if let Some(profile) = &entry.profile {
-                    config.profile.clone_from(profile);
+                if entry.profile.is_some() {
+                    config.profile = build_openai_profile(entry);
                 }
                 match &entry.adapter_options {
                     Some(AdapterOptions::Chat(options)) => config.chat.clone_from(options),
@@ -130,6 +132,7 @@ impl ProviderClient {
             }
             ProviderKind::Gemini => {
                 let mut config = GeminiConfig::from_env_lookup(lookup)?;
+                config.transport.retry = entry.retry_policy();
                 if let Some(AdapterOptions::Gemini(options)) = &entry.adapter_options {
                     config.options.clone_from(options);
                 }
@@ -138,6 +141,7 @@ impl ProviderClient {
             }
             ProviderKind::Ollama => {
                 let mut config = OllamaConfig::from_env_lookup(lookup)?;
+                config.transport.retry = entry.retry_policy();
                 config.provider.clone_from(&entry.name);
                 if let Some(forms) = entry.text_calls {
                     config.text_calls = forms;

@@ -86,7 +86,7 @@ impl RunResources {
         screen.remove_spinner();
         if result.is_ok() {
             warn_of_changed_tools(&self.host);
-            unmatched_rules::warn_unmatched_rules(&context.config, &self.host).await;
+            unmatched_rules::warn_of_rules_matching_nothing(&context.config, &self.host).await;
         }
         result
     }

@@ -56,6 +56,7 @@ impl Servers {
         if let Some(timeout) = config.tool_timeout {
             options.call_timeout = timeout;
         }
+        options.circuits = config.circuit_breaker.circuit_options();
         let bundled = || {
             let args = ["mcp-server", DEFAULT_BUNDLED];
             vec![ServerConfig::stdio(

@@ -21,7 +21,7 @@ struct KnownServersAndTools {
 }
 
 /// Prints and logs a warning for each configured rule that matches no server or tool.
-pub(crate) async fn warn_unmatched_rules(config: &Config, host: &McpHost) {
+pub(crate) async fn warn_of_rules_matching_nothing(config: &Config, host: &McpHost) {
     for message in find_unknown_rule_targets(config, host).await {
         tracing::warn!("{message}");
         terminal::print_warning(&message);

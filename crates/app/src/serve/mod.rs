@@ -24,7 +24,7 @@ use crate::{
     run_session::{
         agent::AgentArgs, context::Context, recording::RecordingMode,
         run_resources::startup_wait_time, servers::status::describe_unavailable_server,
-        unmatched_rules,
+        unmatched_rules::warn_of_rules_matching_nothing,
     },
     storage::{approval_decisions::SavedDecisions, recipes},
     terminal::{self, to_one_line},
@@ -78,9 +78,9 @@ impl AppEngine {
     }
 
     /// Warns about rules that match no server or tool, after the servers had time to start.
-    pub(crate) async fn warn_unmatched_rules(&self) {
+    pub(crate) async fn warn_of_rules_matching_nothing(&self) {
         self.settled.clone().await;
-        unmatched_rules::warn_unmatched_rules(&self.parts.context.config, &self.parts.host).await;
+        warn_of_rules_matching_nothing(&self.parts.context.config, &self.parts.host).await;
     }
 
     /// Prints and logs one line for each MCP server after all servers have started or failed: its

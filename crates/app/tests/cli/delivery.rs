@@ -1,4 +1,4 @@
-//! Settings that turn streaming off.
+//! Settings that turn streaming off, and the setting for retries.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
@@ -81,5 +81,19 @@ async fn answers_are_streamed_by_default() {
         let (request, done) = asked(streamed, files, options, MODEL).await;
         assert_eq!(request["stream"], true, "{files:?}: {request}");
         assert_eq!(done.json()["answer"], "Bit by bit.", "{done}");
+    }
+}
+
+#[tokio::test]
+async fn the_number_of_attempts_is_configured() {
+    for attempts in [1, 4] {
+        let fake = FakeModel::start().await.unwrap();
+        fake.otherwise(|_, _| Answer::new(503));
+        let retry = format!("{{max_attempts: {attempts}, min_delay: 0.001, max_delay: 0.001}}");
+        let config = format!("providers: {{openai: {{retry: {retry}}}}}");
+        let place = Place::openai(&fake).with_file("switchboard.yaml", &config);
+        let done = place.run(["ask", "--no-tools", "-m", MODEL, "Hi"]).await;
+        done.exits(1);
+        assert_eq!(fake.requests().len(), attempts);
     }
 }

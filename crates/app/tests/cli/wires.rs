@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
-use tokio::io::AsyncReadExt as _;
+use tokio::{io::AsyncReadExt as _, process::Command};
 
 use crate::{
     slow_server::SlowServer,
-    support::{Place, calls},
+    support::{Done, Place, calls, program},
 };
 
 /// One wire of the table.
@@ -431,4 +431,51 @@ async fn an_inherited_pipe_without_data_is_not_awaited() {
     assert!(done.stderr.contains("open pipe without data"), "{done}");
     let body = fake.request(0).await;
     assert_eq!(text_of(&body.json()["messages"][0]["content"]), "Hi");
+}
+
+async fn run_example(name: &str, argument: &str, variables: &[(&str, &str)]) -> Done {
+    // A filter of targets such as `--test cli` does not build the examples.
+    let examples = program().with_file_name("examples");
+    let mut command = Command::new(examples.join(name).with_extension(std::env::consts::EXE_EXTENSION));
+    command.arg(argument).env_clear().envs(variables.to_vec());
+    Done::from(command.output().await.unwrap())
+}
+
+#[tokio::test]
+async fn the_example_of_each_provider_calls_its_tool_and_prints_the_answer() {
+    let [anthropic, chat, openai, gemini, ollama] = WIRES;
+    for (wire, name) in [
+        (anthropic, "anthropic"),
+        (openai, "openai"),
+        (chat, "openai_compatible"),
+        (gemini, "gemini"),
+        (ollama, "ollama"),
+    ] {
+        let fake = FakeModel::start().await.unwrap();
+        let url = format!("{}{}", fake.base_url(), wire.suffix);
+        let say = Say::call("call_1", "weather", json!({"city": "Oslo"}));
+        fake.answer((wire.answer)(vec![say]));
+        fake.answer((wire.answer)(vec![Say::text("Take an umbrella.")]));
+        let variables = [(wire.key, "sk-secret"), (wire.base_url, url.as_str())];
+        let done = run_example(name, &url, &variables).await.exits(0);
+        assert_eq!(done.stdout, "Take an umbrella.\n", "{name}: {done}");
+        let result = fake.request(1).await.json().to_string();
+        assert!(result.contains("It rains in Oslo."), "{name}: {result}");
+    }
+}
+
+#[tokio::test]
+async fn an_example_without_a_key_or_server_prints_the_reason() {
+    // No process listens on this port.
+    let closed = "http://127.0.0.1:9";
+    for (name, variables, reason) in [
+        ("anthropic", &[][..], "ANTHROPIC_API_KEY"),
+        ("openai", &[], "OPENAI_API_KEY"),
+        ("openai_compatible", &[], "no connection"),
+        ("gemini", &[], "GEMINI_API_KEY"),
+        ("ollama", &[("OLLAMA_HOST", closed)], "ollama serve"),
+    ] {
+        let done = run_example(name, closed, variables).await.exits(1);
+        assert!(done.stderr.starts_with("Error: ") && done.stderr.contains(reason), "{name}: {done}");
+    }
 }

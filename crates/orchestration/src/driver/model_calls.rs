@@ -103,14 +103,16 @@ impl RunDriver {
         if let Some(reason) = self.stop_reason() {
             return Err(reason);
         }
-        let (tools, problems) = self.prepare_tools_for_model(run, catalog.tools);
-        self.publish_events(run.report_missing_tools(problems))
-            .await;
+        let (tools, mut problems) = self.prepare_tools_for_model(run, catalog.tools);
         if run.step_count() == 0
             && let Some(recipe) = &self.recipe
         {
-            run.add_examples(recipe.example_messages(&tools));
+            let (examples, omitted) = recipe.example_messages(&tools, &self.agent.validators);
+            run.add_examples(examples);
+            problems.extend(omitted);
         }
+        self.publish_events(run.report_recipe_problems(problems))
+            .await;
         Ok(run.begin_model_call(tools))
     }
 

@@ -9,6 +9,7 @@ use switchboard_domain::{
 };
 
 use super::tools::matches_tool;
+use crate::tools::arguments::InputValidators;
 
 /// A few-shot example of a recipe: a question, tool calls and an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,14 +47,19 @@ pub struct ExampleCall {
 pub(super) fn convert_examples(
     examples: &[Example],
     tools: &[Arc<ToolDefinition>],
-) -> Vec<Message> {
-    let mut messages = Vec::new();
+    validators: &InputValidators,
+) -> (Vec<Message>, Vec<String>) {
+    let (mut messages, mut problems) = (Vec::new(), Vec::new());
     for (index, example) in examples.iter().enumerate() {
         let names = example.calls.iter().flatten();
-        let names = names.map(|call| find_declared_name(call, tools));
-        let Some(names) = names.collect::<Option<Vec<&str>>>() else {
-            // An example is omitted if one of its tools does not exist.
-            continue;
+        let names = names.map(|call| call.find_declared_name(tools, validators));
+        let names = match names.collect::<Result<Vec<&str>, String>>() {
+            Ok(names) => names,
+            Err(problem) => {
+                let number = index + 1;
+                problems.push(format!("example {number} of the recipe was omitted: {problem}"));
+                continue;
+            }
         };
         let mut names = (1..).zip(names);
         messages.push(Message::user(&example.user));
@@ -70,17 +76,28 @@ pub(super) fn convert_examples(
         }
         messages.push(Message::assistant(&example.answer));
     }
-    messages
-}
-
-fn find_declared_name<'a>(call: &ExampleCall, tools: &'a [Arc<ToolDefinition>]) -> Option<&'a str> {
-    tools
-        .iter()
-        .find(|tool| matches_tool(&call.tool, tool))
-        .map(|tool| tool.name.as_str())
+    (messages, problems)
 }
 
 impl ExampleCall {
+    /// Returns the name by which the model calls the tool. Returns an error message if the tool is
+    /// not in `tools`, or if the input of the call does not match the tool's input schema.
+    fn find_declared_name<'a>(
+        &self,
+        tools: &'a [Arc<ToolDefinition>],
+        validators: &InputValidators,
+    ) -> Result<&'a str, String> {
+        let name = &self.tool;
+        let tool = tools.iter().find(|tool| matches_tool(name, tool));
+        let tool = tool.ok_or_else(|| format!("the tool `{name}` is not available"))?;
+        // A failed call may be the example of an invalid input, so its input is not checked.
+        if !self.is_error {
+            let valid = validators.validate_input(tool, &self.input.clone().into());
+            valid.map_err(|faults| format!("the input of the tool `{name}` is invalid: {faults}"))?;
+        }
+        Ok(&tool.name)
+    }
+
     fn to_tool_result(&self, id: &str, name: &str) -> ToolResult {
         let text = match &self.result {
             Value::String(text) => text.clone(),

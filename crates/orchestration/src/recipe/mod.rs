@@ -25,11 +25,13 @@ mod read;
 mod tool_policy;
 mod tools;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchboard_domain::ReasoningEffort;
+use switchboard_domain::{Message, ReasoningEffort, ToolDefinition};
 
-use crate::strategy::Strategy;
+use crate::{strategy::Strategy, tools::arguments::InputValidators};
 pub use error::RecipeError;
 pub use examples::{Example, ExampleCall};
 pub use tool_policy::{ApprovalRequirement, RecipeLimits, ToolPolicy};
@@ -156,15 +158,17 @@ impl Recipe {
     }
 
     /// Returns the few-shot examples as messages, to be inserted between the system prompt and the
-    /// conversation.
+    /// conversation. Also returns a warning for each omitted example.
     ///
-    /// Their tool calls use the tool names in `tools`. An example that calls a tool that is not in
-    /// `tools` is omitted, because the model would learn to call that tool.
+    /// The tool calls use the tool names in `tools`. An example is omitted if it calls a tool that
+    /// is not in `tools`, or if the input of a successful call does not match the tool's input
+    /// schema, because the model would learn to make such calls.
     pub fn example_messages(
         &self,
-        tools: &[std::sync::Arc<switchboard_domain::ToolDefinition>],
-    ) -> Vec<switchboard_domain::Message> {
-        examples::convert_examples(&self.examples, tools)
+        tools: &[Arc<ToolDefinition>],
+        validators: &InputValidators,
+    ) -> (Vec<Message>, Vec<String>) {
+        examples::convert_examples(&self.examples, tools, validators)
     }
 }
 

@@ -250,9 +250,14 @@ fn shop_tools() -> Vec<Arc<ToolDefinition>> {
         .collect()
 }
 
+fn examples_with(recipe: &Value, tools: &[Arc<ToolDefinition>]) -> (Vec<Message>, Vec<String>) {
+    read(recipe).example_messages(tools, &InputValidators::default())
+}
+
 #[test]
 fn examples_become_messages_with_a_result_for_every_tool_use() {
-    let messages = read(&complete_recipe()).example_messages(&shop_tools());
+    let (messages, problems) = examples_with(&complete_recipe(), &shop_tools());
+    assert!(problems.is_empty(), "{problems:?}");
     let roles: Vec<Role> = messages.iter().map(|message| message.role).collect();
     assert_eq!(
         roles,
@@ -292,9 +297,25 @@ fn examples_become_messages_with_a_result_for_every_tool_use() {
 }
 
 #[test]
-fn an_example_with_a_missing_tool_is_omitted() {
-    let examples = read(&complete_recipe()).example_messages(&shop_tools()[..1]);
-    assert_eq!(examples, []);
+fn an_example_that_does_not_match_the_tools_is_omitted_and_reported() {
+    let (messages, problems) = examples_with(&complete_recipe(), &shop_tools()[..1]);
+    assert_eq!(messages, []);
+    let missing = "example 1 of the recipe was omitted: the tool `track` is not available";
+    assert_eq!(problems, [missing]);
+
+    let mut tools = shop_tools();
+    Arc::make_mut(&mut tools[0]).input_schema =
+        json!({"type": "object", "properties": {"id": {"type": "string"}}});
+    let mut recipe = complete_recipe();
+    let (messages, problems) = examples_with(&recipe, &tools);
+    assert_eq!(messages, []);
+    let start = "example 1 of the recipe was omitted: the input of the tool `find_order` is \
+                 invalid: /id: ";
+    assert!(problems[0].starts_with(start), "{problems:?}");
+    // The example of a failed call may show an invalid input.
+    recipe["examples"][0]["calls"][0][0]["is_error"] = true.into();
+    let (messages, problems) = examples_with(&recipe, &tools);
+    assert_eq!((messages.len(), problems.len()), (6, 0));
 }
 
 #[test]

@@ -33,15 +33,11 @@ impl Run {
         events
     }
 
-    /// Adds a warning for each tool that the recipe names and no server offers. `problems` contains
-    /// the texts of the warnings.
-    pub(crate) fn report_missing_tools(&mut self, problems: Vec<String>) -> Events {
-        let warnings = problems
-            .into_iter()
-            .map(|problem| Warning::new(WarningKind::ToolUnavailable, problem));
-        warnings
-            .flat_map(|warning| self.add_warning(warning))
-            .collect()
+    /// Adds a warning for each problem of the recipe: a tool that no server offers, or an omitted
+    /// example. `problems` contains the texts of the warnings.
+    pub(crate) fn report_recipe_problems(&mut self, problems: Vec<String>) -> Events {
+        let warn = |problem| self.add_warning(Warning::new(WarningKind::ToolUnavailable, problem));
+        problems.into_iter().flat_map(warn).collect()
     }
 
     /// Processes a complete response of the model: records its usage, plans its tool calls, or ends

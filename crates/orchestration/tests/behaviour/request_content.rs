@@ -390,6 +390,19 @@ async fn a_recipe_provides_prompt_tools_descriptions_and_examples() {
 }
 
 #[tokio::test]
+async fn an_omitted_example_is_a_warning_of_the_run() {
+    let model = Scripted::new([Answer::Says("ok")]);
+    let agent = Agent::new(model.clone())
+        .with_tools(echoing(&["weather"]))
+        .with_recipe(recipe());
+    let (_, report) = ask(&agent, "Pay order 2 back.").await;
+    let warnings: Vec<_> = report.warnings.iter().map(|it| &*it.message).collect();
+    let omitted = "example 1 of the recipe was omitted: the tool `refund` is not available";
+    assert!(warnings.contains(&omitted), "{warnings:?}");
+    assert_eq!(model.request(0).messages.len(), 2);
+}
+
+#[tokio::test]
 async fn examples_are_added_once_and_never_omitted() {
     let long = Tools::new().with(tool("refund"), |_| {
         Ok(ToolOutput::text("word ".repeat(300)))

@@ -41,6 +41,12 @@ pub trait WireProtocol: fmt::Debug + Sized + 'static {
     /// Returns the capabilities of the model `name` that are known without a request.
     fn capabilities(config: &Self::Config, name: &str) -> ModelCapabilities;
 
+    /// Returns the names of the tools in `options` that the provider runs itself, such as
+    /// `web_search`. The default returns no names.
+    fn server_tool_names(_options: &Self::Options) -> Vec<Cow<'_, str>> {
+        Vec::new()
+    }
+
     /// Maps a chat request to an HTTP request of this protocol, with the adjustments in
     /// `adaptation`.
     fn prepare_request(
@@ -242,6 +248,30 @@ impl<W: WireProtocol> HttpModel<W> {
         self.client.send_chat_request::<W>(request, true).await
     }
 
+    /// Adds advice to an error if the server may have refused a tool of
+    /// [`WireProtocol::server_tool_names`].
+    fn add_server_tool_advice(&self, error: ModelError) -> ModelError {
+        let is_invalid_request = matches!(error.kind, ModelErrorKind::InvalidRequest { .. });
+        // Providers name a tool in different ways, such as `web_search_preview` or "Search
+        // Grounding". The message must therefore contain only the last word of the configured name.
+        let text = error.message();
+        let lowercase = text.to_lowercase();
+        let is_mentioned = |name: &Cow<'_, str>| {
+            let word = name.rsplit('_').next().unwrap_or_default();
+            is_invalid_request && !word.is_empty() && lowercase.contains(word)
+        };
+        let mut names = W::server_tool_names(&self.options).into_iter();
+        let Some(tool) = names.find(is_mentioned) else {
+            return error;
+        };
+        let advice = format!(
+            "{text}; if model `{}` does not support the provider's tool `{tool}`, remove the tool \
+             from `server_tools` or use another model",
+            self.id
+        );
+        error.with_message(advice)
+    }
+
     pub(super) fn with_client(client: HttpClient<W::Config>, id: ModelId) -> Self {
         let config = client.config();
         let (options, capabilities) = (W::options(config), W::capabilities(config, &id.name));
@@ -310,7 +340,7 @@ impl<W: WireProtocol> SingleAttemptModel for HttpModel<W> {
                 Err(error) => error,
             };
             if !W::adapt_retry_to_error(self, request, &mut adaptation, &error) {
-                return Err(error);
+                return Err(self.add_server_tool_advice(error));
             }
         }
     }

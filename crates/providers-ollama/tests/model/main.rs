@@ -13,7 +13,7 @@ use switchboard_domain::{
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_ollama::{
     OllamaClient, OllamaConfig, OllamaModel, described_model, fetch_model_description,
-    fetch_version, is_reachable,
+    fetch_version, is_missing_endpoint, is_reachable,
 };
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate},
@@ -300,6 +300,35 @@ async fn the_servers_models_are_listed_and_shown() {
     let error = client.list_models().await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Protocol);
     assert!(error.message().contains(&fake.base_url()), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_without_model_descriptions_is_used_with_assumed_capabilities() {
+    let fake = server().await;
+    let mut config = config(&fake);
+    config.transport.retry = RetryPolicy::never_retry();
+    let client = OllamaClient::new(config).unwrap();
+    let unknown_path = json!({"error": {"message": "Invalid path", "type": "not_found_error"}});
+    for missing in [
+        Answer::new(404).piece("404 page not found"),
+        Answer::json(404, &unknown_path),
+        Answer::new(405),
+        Answer::new(501),
+    ] {
+        fake.answer(missing.clone());
+        fake.answer(transcript("two-calls.ndjson"));
+        let model = described_model(&client, "qwen3:8b").await.unwrap();
+        assert_eq!(model.capabilities().tools, None);
+        let answer = model.complete(&question()).await.unwrap();
+        assert_eq!(answer.message.tool_uses().count(), 2);
+        fake.answer(missing);
+        let error = client.list_models().await.unwrap_err();
+        assert!(is_missing_endpoint(&error), "{error}");
+    }
+    // The server describes models, but it does not have this one.
+    fake.answer(refusal(404, "model 'nothing' not found"));
+    let error = described_model(&client, "nothing").await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::NotFound);
 }
 
 #[tokio::test]
