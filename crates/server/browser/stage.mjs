@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** Set by `cargo xtask browser`. */
-const { SWITCHBOARD_PROGRAM: PROGRAM, SWITCHBOARD_BROWSER_PACKAGES: PACKAGES, SWITCHBOARD_CHROMIUM: CHROMIUM } = process.env;
+export const { SWITCHBOARD_PROGRAM: PROGRAM, SWITCHBOARD_BROWSER_PACKAGES: PACKAGES, SWITCHBOARD_CHROMIUM: CHROMIUM } = process.env;
 if (!PROGRAM || !PACKAGES || !CHROMIUM) throw new Error("run these with `cargo xtask browser`");
 
 const load = createRequire(join(PACKAGES, "package.json"));
@@ -20,7 +20,7 @@ const AXE = readFileSync(load.resolve("axe-core/axe.min.js"), "utf8");
 const FLAGS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
   "--disable-default-apps", "--disable-extensions", "--no-default-browser-check"];
 
-async function freePort() {
+export async function freePort() {
   const server = createServer();
   await new Promise((resolve) => { server.listen(0, "127.0.0.1", resolve); });
   const { port } = server.address();

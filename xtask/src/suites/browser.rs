@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 
 use super::served::{self, Server};
-use super::test;
+use super::{clients, test};
 use crate::packages::{NpmPackage, Scripts, install_npm, npm_works};
 use crate::process;
 
@@ -25,12 +25,13 @@ const PACKAGES: &[NpmPackage<'static>] = &[
 
 /// Where tests and scripts are, from the root.
 const SCRIPTS: &str = "crates/server/browser";
-const TESTS: [&str; 5] = [
+const TESTS: [&str; 6] = [
     "vendor.test.mjs",
     "page.test.mjs",
     "artifacts.test.mjs",
     "frames.test.mjs",
     "report.test.mjs",
+    "graph-app.test.mjs",
 ];
 
 /// Programs that are a Chromium, by preference. `CHROMIUM` names another one.
@@ -57,6 +58,7 @@ pub(crate) fn works() -> bool {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut tests = script()?;
     tests.env("SWITCHBOARD_REPORT_PAGE", test::example("page"));
+    tests.env("SWITCHBOARD_CLIENT_PACKAGES", clients::install_javascript()?);
     tests.args(["--test", "--test-concurrency=1", "--test-reporter=spec"]);
     if let Some(pattern) = &args.only {
         tests.arg(format!("--test-name-pattern={pattern}"));

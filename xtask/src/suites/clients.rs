@@ -23,7 +23,7 @@ const TESTS: &str = "crates/server/clients";
 pub(crate) fn run() -> Result<()> {
     let folder = process::target_dir().join("clients");
     let python = install_python(&folder)?;
-    let javascript = install_javascript(&folder)?;
+    let javascript = install_javascript()?;
     let program = Server::program()?;
     // Reserves the port of the scripted model, which the tests start, while the servers bind
     // theirs.
@@ -62,9 +62,10 @@ fn install_python(folder: &Path) -> Result<PathBuf> {
 }
 
 /// Installs the packages and copies the tests beside them, so that Node.js resolves their imports.
-fn install_javascript(folder: &Path) -> Result<PathBuf> {
+/// Returns the folder.
+pub(crate) fn install_javascript() -> Result<PathBuf> {
     let source = process::root().join(TESTS).join("javascript");
-    let folder = folder.join("javascript");
+    let folder = process::target_dir().join("clients/javascript");
     fs::create_dir_all(&folder)?;
     let lock = fs::read_to_string(source.join("package-lock.json"))?;
     // Written last, so that an interrupted installation is repeated.

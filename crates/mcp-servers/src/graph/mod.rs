@@ -14,7 +14,7 @@ pub(crate) mod store;
 use crate::{
     error::ServerError,
     options::ServerOptions,
-    tool::{BundledServer, server::ToolServer},
+    tool::{AppPage, BundledServer, server::ToolServer},
 };
 use add::{add_edges_tool, add_nodes_tool};
 use analyze::analyze_node_tool;
@@ -27,6 +27,25 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
     name: "graph",
     title: "Knowledge graph",
     description: "The knowledge graph of a conversation: nodes, edges, connections",
+};
+
+/// The page that displays a graph. Its drawing consists of files of the web page (crate `server`),
+/// so that both show graphs in the same way. Its own policy also blocks the network.
+static VIEW: AppPage = AppPage {
+    uri: "ui://graph/view",
+    name: "Graph view",
+    html: concat!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">",
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; ",
+        "script-src 'unsafe-inline'; style-src 'unsafe-inline'\"><title>Knowledge graph</title>",
+        "<style>",
+        include_str!("../../web/app.css"),
+        include_str!("../../../server/web/graph.css"),
+        "</style></head><body><main id=\"graph\"></main><script type=\"module\">",
+        include_str!("../../../server/web/js/graph-view.js"),
+        include_str!("../../web/app.js"),
+        "</script></body></html>",
+    ),
 };
 
 pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, ServerError> {
@@ -43,7 +62,7 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
          bundled bte server are valid arguments of add_nodes and add_edges. {storage}"
     );
     let tools = vec![
-        graph_state_tool(store.clone()),
+        graph_state_tool(store.clone()).with_app(&VIEW),
         add_nodes_tool(store.clone()),
         add_edges_tool(store.clone()),
         remove_from_graph_tool(store.clone()),

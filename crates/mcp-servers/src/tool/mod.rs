@@ -6,10 +6,10 @@ pub(crate) mod server;
 
 use std::{borrow::Cow, pin::Pin, sync::Arc};
 
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 use switchboard_domain::json_schema::SchemaValidator;
 
 /// The name and description of a bundled server.
@@ -22,6 +22,18 @@ pub struct BundledServer {
     pub title: &'static str,
     /// Purpose of the server in one line, without a full stop.
     pub description: &'static str,
+}
+
+/// An HTML page of MCP Apps (extension `io.modelcontextprotocol/ui`, 2026-01-26), in which a host
+/// displays the calls of a tool.
+#[derive(Debug)]
+pub(crate) struct AppPage {
+    /// URI of the page as a resource, which starts with `ui://`.
+    pub(crate) uri: &'static str,
+    /// Name of the page as a resource.
+    pub(crate) name: &'static str,
+    /// The HTML document. It contains all scripts and styles, because hosts block the network.
+    pub(crate) html: &'static str,
 }
 
 /// The result of a tool call, as text and as structured content.
@@ -80,6 +92,7 @@ pub(crate) struct BundledTool {
     /// are only checked by their deserialization.
     validator: Option<SchemaValidator>,
     call: Call,
+    app: Option<&'static AppPage>,
 }
 
 impl BundledTool {
@@ -125,6 +138,7 @@ impl BundledTool {
             input_schema: Value::Null,
             validator: None,
             call,
+            app: None,
         };
         tool.with_input_schema(schema::input_schema::<I>())
     }
@@ -166,6 +180,15 @@ impl BundledTool {
         change: impl FnOnce(ToolAnnotations) -> ToolAnnotations,
     ) -> Self {
         self.definition.annotations = self.definition.annotations.map(change);
+        self
+    }
+
+    /// Sets the page in which hosts display the calls of the tool.
+    pub(crate) fn with_app(mut self, app: &'static AppPage) -> Self {
+        let mut meta = MetaObject::new();
+        meta.0.insert("ui".to_owned(), json!({"resourceUri": app.uri}));
+        self.definition = self.definition.with_meta(meta);
+        self.app = Some(app);
         self
     }
 

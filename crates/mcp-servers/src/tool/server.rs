@@ -5,19 +5,24 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use rmcp::{
     ErrorData, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
-        PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
+        CacheScope, CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult,
+        ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+        ResourceContents, ResourcesCapability, ServerCapabilities, ServerConfig, Tool,
     },
     service::{RequestContext, RoleServer},
 };
 
 use tokio_util::sync::CancellationToken;
 
-use super::{BundledServer, BundledTool};
+use super::{AppPage, BundledServer, BundledTool};
 use crate::text::suggest_name;
 
-/// Time for which a client may cache the list of tools, in milliseconds. The list never changes.
-const LIST_TTL_MS: u64 = 60 * 60 * 1000;
+/// Time for which a client may cache lists and resources, in milliseconds. They never change.
+const TTL_MS: u64 = 60 * 60 * 1000;
+
+/// Media type of the HTML pages of MCP Apps.
+const APP_MEDIA_TYPE: &str = "text/html;profile=mcp-app";
 
 /// Interval between two progress notifications of a tool call. It is shorter than the usual
 /// time-outs of clients.
@@ -50,7 +55,10 @@ impl ToolServer {
         let implementation = Implementation::new(identity.name, env!("CARGO_PKG_VERSION"))
             .with_title(identity.title)
             .with_description(identity.description);
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let mut capabilities = ServerCapabilities::builder().enable_tools().build();
+        if tools.iter().any(|tool| tool.app.is_some()) {
+            capabilities.resources = Some(ResourcesCapability::default());
+        }
         let config = ServerConfig::new(capabilities)
             .with_server_info(implementation)
             .with_instructions(instructions);
@@ -72,6 +80,10 @@ impl ToolServer {
             .tools
             .iter()
             .find(|tool| tool.definition().name == name)
+    }
+
+    fn apps(&self) -> impl Iterator<Item = &'static AppPage> {
+        self.inner.tools.iter().filter_map(|tool| tool.app)
     }
 
     /// Returns the protocol error (`invalid params`) for a call of an unknown tool. The error
@@ -101,8 +113,38 @@ impl ServerHandler for ToolServer {
         let tools = self.inner.tools.iter();
         let tools = tools.map(|tool| tool.definition().clone()).collect();
         Ok(ListToolsResult::with_all_items(tools)
-            .with_ttl_ms(LIST_TTL_MS)
+            .with_ttl_ms(TTL_MS)
             .with_cache_scope(CacheScope::Public))
+    }
+
+    async fn list_resources(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let resources = self
+            .apps()
+            .map(|app| Resource::new(app.uri, app.name).with_mime_type(APP_MEDIA_TYPE));
+        Ok(ListResourcesResult::with_all_items(resources.collect())
+            .with_ttl_ms(TTL_MS)
+            .with_cache_scope(CacheScope::Public))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let app = self.apps().find(|app| app.uri == request.uri);
+        let app = app.ok_or_else(|| {
+            ErrorData::resource_not_found(format!("Unknown resource {}.", request.uri), None)
+        })?;
+        let page = ResourceContents::text(app.html, app.uri).with_mime_type(APP_MEDIA_TYPE);
+        let result = ReadResourceResult::new(vec![page]);
+        Ok(result
+            .with_ttl_ms(TTL_MS)
+            .with_cache_scope(CacheScope::Public)
+            .into())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

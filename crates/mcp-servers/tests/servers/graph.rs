@@ -1,6 +1,6 @@
 //! The server `graph`, as a client sees it.
 
-use rmcp::model::ProtocolVersion;
+use rmcp::model::{ProtocolVersion, ReadResourceRequestParams};
 use serde_json::{Value, json};
 use switchboard_mcp_servers::{ServerOptions, serve_stream};
 
@@ -116,6 +116,37 @@ get_graph_state {"databaseContext": {"conversationId": "", "accessToken": ["hunt
 async fn the_list_of_tools() {
     let tools = fresh().await.list_all_tools().await.unwrap();
     insta::assert_json_snapshot!(tools);
+}
+
+#[tokio::test]
+async fn the_page_of_get_graph_state_is_a_complete_document() {
+    let client = fresh().await;
+    let [resource] = client
+        .list_all_resources()
+        .await
+        .unwrap()
+        .try_into()
+        .unwrap();
+    let tools = client.list_all_tools().await.unwrap();
+    let pages: Vec<_> = tools.iter().filter_map(|it| it.meta.as_ref()).collect();
+    let ui = json!({"ui": {"resourceUri": resource.uri}});
+    assert_eq!(json!(pages), json!([ui]));
+    let read = |uri: &str| client.read_resource(ReadResourceRequestParams::new(uri));
+    let page = json!(read(&resource.uri).await.unwrap().contents[0]);
+    let media_type = "text/html;profile=mcp-app";
+    assert_eq!(
+        (&page["uri"], &page["mimeType"], &resource.mime_type),
+        (
+            &json!("ui://graph/view"),
+            &json!(media_type),
+            &Some(media_type.to_owned())
+        )
+    );
+    // The included files do not end the script early, and nothing is loaded.
+    let html = page["text"].as_str().unwrap();
+    assert_eq!(html.matches("</script").count(), 1);
+    assert!(html.contains("default-src 'none'") && !html.contains("import "));
+    read("ui://graph/other").await.unwrap_err();
 }
 
 #[tokio::test]

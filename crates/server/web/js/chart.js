@@ -2,7 +2,7 @@
 import { html } from "./view.js";
 import { Drawing } from "./drawing.js";
 import { isObject } from "./schema.js";
-import { DARK_PALETTE, LIGHT_PALETTE } from "./colours.js";
+import { DARK_PALETTE, LIGHT_PALETTE } from "./graph-view.js";
 
 const RADIAL_TYPES = new Set(["pie", "doughnut", "polarArea"]);
 const CHART_TYPES = new Set(["bar", "line", "pie", "doughnut", "radar", "polarArea", "scatter", "bubble"]);

@@ -3,6 +3,7 @@
 import { html, useEffect, useState } from "./view.js";
 import { Code } from "./text.js";
 import { DataTable } from "./table.js";
+import { catalogue } from "./catalogue.js";
 import { formatValue } from "./format.js";
 
 /** Maximum length in characters of text that is shown before the user expands it. */
@@ -10,10 +11,12 @@ const MAX_TEXT = 20_000;
 
 export function Result({ result, item }) {
   const { content = [], structured, is_error } = result;
+  // The app of a tool shows the result itself.
+  const isGraph = Array.isArray(structured?.nodes) && Array.isArray(structured.edges) && !catalogue.appUriOf(item.server, item.tool);
   return html`<h3>${is_error ? "Error" : "Result"}</h3>
     ${content.map((part, index) => html`<${ContentPart} key=${index} part=${part} item=${item} />`)}
     ${content.length === 0 && structured === undefined && html`<p class="muted">No content.</p>`}
-    ${Array.isArray(structured?.nodes) && Array.isArray(structured.edges) && html`<${Graph} value=${structured} />`}
+    ${isGraph && html`<${Graph} value=${structured} />`}
     ${structured !== undefined && html`<details class="inner"><summary>Structured data</summary><${StructuredContent} value=${structured} /></details>`}`;
 }
 
