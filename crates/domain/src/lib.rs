@@ -12,8 +12,8 @@
 //!   [`ModelError`];
 //! - streams: [`ModelEvent`], [`EventOrderChecker`], [`ResponseAccumulator`], [`AnswerSizeMeter`],
 //!   [`FinishReason`], [`Usage`];
-//! - ports: [`ChatModel`], [`ToolHost`], [`SessionStore`], [`RunStore`], [`CallRateCounter`],
-//!   [`Approver`], [`Elicitor`], [`Sampler`];
+//! - ports: [`ChatModel`], [`ToolHost`], [`SessionStore`], [`RunStore`], [`AuditStore`],
+//!   [`CallRateCounter`], [`Approver`], [`Elicitor`], [`Sampler`];
 //! - limits: [`json_depth`]; `json_schema` (feature `json-schema`);
 //! - secrets: `redact` (feature `redact`).
 //!
@@ -54,16 +54,17 @@ pub use model::{
 };
 pub use model_id::{InvalidModelId, ModelCapabilities, ModelId};
 pub use port::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, CallRateCounter, CallRateLimits,
-    CandidateToolCalls, ChatModel, Elicitation, ElicitationAnswer, ElicitationForm, Elicitor,
-    IdKey, MAX_RUN_PARAMETERS_BYTES, ModelStream, Principal, ProgressSink, ReachedCallRate,
-    RunRecord, RunSnapshot, RunState, RunStore, SampleError, SampleRequest, Sampler, ServerProblem,
-    Session, SessionId, SessionStore, SessionStoreError, StoredEvent, ToolCall, ToolCallError,
-    ToolCatalog, ToolHost, ToolHostChange, ToolHostChanges, ToolOutput, ToolProgress, ToolRetry,
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, AuditStore, CallRateCounter,
+    CallRateLimits, CandidateToolCalls, ChatModel, Elicitation, ElicitationAnswer, ElicitationForm,
+    Elicitor, IdKey, MAX_AUDIT_RECORD_BYTES, MAX_RUN_PARAMETERS_BYTES, ModelStream, Principal,
+    ProgressSink, ReachedCallRate, RunRecord, RunSnapshot, RunState, RunStore, SampleError,
+    SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore, SessionStoreError,
+    StoredAuditRecord, StoredEvent, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange,
+    ToolHostChanges, ToolOutput, ToolProgress, ToolRetry,
 };
 #[cfg(feature = "mock")]
 pub use port::{
-    MockApprover, MockCallRateCounter, MockChatModel, MockElicitor, MockRunStore, MockSampler,
-    MockSessionStore, MockToolHost,
+    MockApprover, MockAuditStore, MockCallRateCounter, MockChatModel, MockElicitor, MockRunStore,
+    MockSampler, MockSessionStore, MockToolHost,
 };
 pub use tool::{ToolAnnotations, ToolChoice, ToolChoiceOutcome, ToolDefinition, ToolOrigin};

@@ -5,7 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchboard_domain::{ModelId, Principal, ReasoningEffort, SessionId, ToolCatalog, ToolChoice};
+use switchboard_domain::{
+    ModelId, Principal, ReasoningEffort, SessionId, SessionStoreError, StoredAuditRecord,
+    ToolCatalog, ToolChoice,
+};
 use switchboard_orchestration::{
     Agent, RunEvent, questions::Questions, strategy::Strategy, tools::arguments::ClientContext,
 };
@@ -77,6 +80,18 @@ pub trait Engine: Send + Sync + 'static {
     /// method when the session is deleted, or when an ephemeral run has ended. `_session` is the id
     /// of the session or of the ephemeral run.
     fn forget_session_approvals(&self, _principal: &Principal, _session: &str) {}
+
+    /// Returns audit records of a principal, as
+    /// [`AuditStore::list_audit_records`](switchboard_domain::AuditStore::list_audit_records) does.
+    /// The default implementation returns none.
+    async fn list_audit_records(
+        &self,
+        _owner: &Principal,
+        _before: &str,
+        _limit: u32,
+    ) -> Result<Vec<StoredAuditRecord>, SessionStoreError> {
+        Ok(Vec::new())
+    }
 
     /// Creates the observer, such as an audit log, that receives the events of one run. The server
     /// calls this method when it starts to execute a new or resumed run. `_session` is `None` for

@@ -44,15 +44,26 @@ pub(crate) fn serialize_parameters(
     };
     check_depth(parameters).map_err(|_| nesting_error(RUN_PARAMETERS, MAX_JSON_DEPTH))?;
     let text = parameters.to_string();
-    if text.len() > MAX_RUN_PARAMETERS_BYTES {
+    check_size(RUN_PARAMETERS, &text, MAX_RUN_PARAMETERS_BYTES)?;
+    Ok(Some(text))
+}
+
+/// Returns the error `TooLarge` if a text has more than `max` bytes. `what` names the text in the
+/// error.
+pub(crate) fn check_size(
+    what: &'static str,
+    text: &str,
+    max: usize,
+) -> Result<(), SessionStoreError> {
+    if text.len() > max {
         return Err(SessionStoreError::TooLarge {
-            what: RUN_PARAMETERS,
+            what,
             actual: text.len().try_into().unwrap_or(u64::MAX),
-            most: MAX_RUN_PARAMETERS_BYTES.try_into().unwrap_or(u64::MAX),
+            most: max.try_into().unwrap_or(u64::MAX),
             unit: "bytes",
         });
     }
-    Ok(Some(text))
+    Ok(())
 }
 
 /// Returns the error `TooLarge` for the document `what`, which has more than `max` nesting levels.

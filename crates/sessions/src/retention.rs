@@ -1,4 +1,4 @@
-//! Removal of sessions that exceed the limits of age or number.
+//! Removal of sessions and audit records that exceed the limits of age or number.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{Store, database::values, write::transaction::Transaction};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
     /// Maximum time since the last write to a session. Sessions whose last write is older are
-    /// removed.
+    /// removed, and older audit records too.
     pub unused_for: Option<Duration>,
     /// Maximum number of sessions of each principal. If a principal has more, the sessions with the
     /// oldest last write are removed.
@@ -21,6 +21,8 @@ pub struct Retention {
 
 /// Maximum number of sessions that one transaction removes, so that other writes wait only briefly.
 const BATCH: u64 = 50;
+/// Maximum number of audit records that one transaction removes.
+const AUDIT_BATCH: u64 = 1_000;
 
 // The column `used_us` contains the time of the last use of a session. The outer `DELETE` compares
 // it again, because another process may have used the session after the inner query selected it.
@@ -36,21 +38,25 @@ const DELETE_BEYOND: &str = "DELETE FROM sessions WHERE (key, used_us) IN (
     WHERE ranked.rank > $1 AND NOT EXISTS
         (SELECT 1 FROM runs r WHERE r.session = ranked.key AND r.state <> 'finished')
     LIMIT $2)";
+const DELETE_AUDIT: &str = "DELETE FROM audit WHERE id IN (
+    SELECT a.id FROM audit a WHERE a.at_us < $1 ORDER BY a.at_us LIMIT $2)";
 
 impl Store {
-    /// Removes the sessions of all principals that exceed the limits, and returns their number.
+    /// Removes the sessions and audit records of all principals that exceed the limits. Returns the
+    /// number of removed sessions.
     pub async fn prune_sessions(&self, retention: &Retention) -> Result<u64, SessionStoreError> {
-        let mut removed = 0;
+        let (mut removed, mut removed_records) = (0, 0);
         if let Some(age) = retention.unused_for {
             let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
             let oldest = move |tx: &Transaction<'_>| tx.now.microseconds.saturating_sub(age);
-            removed += self.delete_sessions(DELETE_UNUSED, oldest).await?;
+            removed += self.delete_rows(DELETE_UNUSED, BATCH, oldest).await?;
+            removed_records = self.delete_rows(DELETE_AUDIT, AUDIT_BATCH, oldest).await?;
         }
         if let Some(most) = retention.at_most {
             let most = i64::try_from(most).unwrap_or(i64::MAX);
-            removed += self.delete_sessions(DELETE_BEYOND, move |_| most).await?;
+            removed += self.delete_rows(DELETE_BEYOND, BATCH, move |_| most).await?;
         }
-        if removed > 0 {
+        if removed + removed_records > 0 {
             // On SQLite, this write returns free pages of the file to the operating system. On
             // PostgreSQL, it does nothing.
             let shrunk = self.perform_write("shrink the file", async |tx| {
@@ -61,20 +67,21 @@ impl Store {
         Ok(removed)
     }
 
-    async fn delete_sessions(
+    async fn delete_rows(
         &self,
         delete: &'static str,
+        batch: u64,
         limit: impl Fn(&Transaction<'_>) -> i64 + Copy + Send + 'static,
     ) -> Result<u64, SessionStoreError> {
         let mut total = 0;
         loop {
-            let removed = self.perform_write("remove old sessions", async move |tx| {
-                let values = values![limit(tx), BATCH];
+            let removed = self.perform_write("remove old data", async move |tx| {
+                let values = values![limit(tx), batch];
                 Ok(tx.connection.execute(delete, values).await?)
             });
             let removed = removed.await?;
             total += removed;
-            if removed < BATCH {
+            if removed < batch {
                 return Ok(total);
             }
         }

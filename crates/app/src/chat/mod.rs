@@ -168,8 +168,10 @@ async fn start_chat(
         }) as Arc<dyn Elicitor>
     });
     let sampled = CurrentModelSampler::new(Arc::clone(&plan.sampled));
+    let sessions = Some(&conversations.sessions);
+    let sampler = sampled.clone();
     let resources =
-        RunResources::start_resources(&context, plan.no_tools, elicitor, sampled.clone())?;
+        RunResources::start_resources(&context, plan.no_tools, sessions, elicitor, sampler)?;
     let mut presses = editor.as_ref().map(|editor| editor.presses.clone());
     let interrupted = async {
         tokio::select! {

@@ -124,7 +124,7 @@ pub(crate) async fn execute(
 ) -> Result<Code, Failure> {
     let command = match args.command {
         Some(RunsCommand::Stats(stats)) => {
-            return stats::print_run_statistics(&stats, &args.global, environment);
+            return stats::print_run_statistics(&stats, &args.global, environment).await;
         }
         Some(RunsCommand::Stored(command)) => command,
         None => StoredRunCommand::List {

@@ -83,8 +83,9 @@ pub(crate) async fn execute(
     let questions = Questions::default();
     let sampler = CurrentModelSampler::new(Arc::clone(&plan.sampled));
     let elicitor = Arc::new(questions.clone());
+    let (no_tools, stored) = (plan.no_tools, Some(&sessions));
     let resources =
-        RunResources::start_resources(&context, plan.no_tools, Some(elicitor), sampler)?;
+        RunResources::start_resources(&context, no_tools, stored, Some(elicitor), sampler)?;
     warn_of_changed_tools(&resources.host);
     let engine = Arc::new(AppEngine::new(EngineParts {
         no_host: Arc::new(context::start_servers(Servers::default())?),
@@ -159,11 +160,14 @@ async fn close_server(
         tokio::task::spawn_blocking(move || decisions.save_decisions())
     };
     let closing = async {
-        let (closed, (), (), ()) = tokio::join!(
+        let storing = async {
+            engine.parts.audit.flush_audit_log().await;
+            sessions.close_store().await;
+        };
+        let (closed, (), ()) = tokio::join!(
             keeping,
             context::close_servers(&engine.parts.host, interrupts),
-            sessions.close_store(),
-            engine.parts.audit.flush_audit_log(),
+            storing,
         );
         if let Ok(Err(error)) = closed {
             terminal::print_warning(&format!("failed to save approval decisions: {error}"));

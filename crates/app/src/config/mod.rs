@@ -110,7 +110,7 @@ pub(crate) struct Config {
     pub(crate) context_servers: Option<Vec<String>>,
     #[serde(deserialize_with = "document_to_config::deserialize_audit")]
     pub(crate) audit: Option<AuditLocation>,
-    /// Whether the audit file includes the results of tool calls.
+    /// Whether the audit includes the results of tool calls.
     pub(crate) audit_results: Option<bool>,
     /// File to which log lines are written. `None` means standard error.
     #[serde(deserialize_with = "deserialize_text")]
@@ -148,7 +148,7 @@ pub(crate) struct Config {
     pub(crate) filled: Vec<SecretString>,
 }
 
-/// Location of the audit file, or `Off` for no audit.
+/// Location of the audit file, or `Off` for no audit in a file or the session store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AuditLocation {
     Off,

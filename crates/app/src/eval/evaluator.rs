@@ -223,7 +223,7 @@ impl EvalEngine for Evaluator<'_> {
         let recorder = audits
             .entry(Arc::clone(&event.run_id))
             .or_insert_with(|| self.audit.create_run_recorder(None, None));
-        recorder.record_event(event);
+        recorder.record_event(event).await;
         if matches!(event.kind, RunEventKind::RunFinished { .. }) {
             audits.remove(&event.run_id);
         }

@@ -3,6 +3,7 @@ use switchboard_domain::ModelId;
 use switchboard_orchestration::{RunEventKind, observe::audit::AuditRecord};
 
 use super::*;
+use crate::config::{SessionsConfig, StoreLocation};
 
 fn configured(audit: AuditLocation) -> Config {
     Config {
@@ -55,8 +56,8 @@ async fn records_are_appended_to_what_is_there_by_several_at_once() {
     let config = configured(AuditLocation::File(path.clone()));
     for _ in 0..2 {
         let environment = Environment::default();
-        let one = AuditLog::open_audit(&config, &environment).unwrap();
-        let other = AuditLog::open_audit(&config, &environment).unwrap();
+        let one = AuditLog::open_audit(&config, &environment, None).unwrap();
+        let other = AuditLog::open_audit(&config, &environment, None).unwrap();
         let mut runs = [
             one.create_run_recorder(Some("s-1".into()), None),
             one.create_run_recorder(None, None),
@@ -64,7 +65,7 @@ async fn records_are_appended_to_what_is_there_by_several_at_once() {
         ];
         for _ in 0..50 {
             for (n, run) in runs.iter_mut().enumerate() {
-                run.record_event(&started(&format!("run-{n}")));
+                run.record_event(&started(&format!("run-{n}"))).await;
             }
         }
         // Also while runs go on.
@@ -91,13 +92,23 @@ async fn records_are_appended_to_what_is_there_by_several_at_once() {
 }
 
 #[cfg(target_os = "linux")]
-#[test]
-fn unwritten_records_are_counted_and_reported_once() {
+#[tokio::test]
+async fn unwritten_records_are_counted_and_reported_once() {
     let config = configured(AuditLocation::File("/dev/full".into()));
-    let log = AuditLog::open_audit(&config, &Environment::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let sessions = SessionsConfig {
+        store: Some(StoreLocation::File(folder.path().join("sessions.db"))),
+        ..SessionsConfig::default()
+    };
+    let config = Config { sessions, ..config };
+    let environment = Environment::default();
+    let opened = OpenSessionStore::open_and_prune(&config, &environment).await;
+    let sessions = opened.unwrap();
+    let log = AuditLog::open_audit(&config, &environment, Some(&sessions)).unwrap();
+    sessions.close_store().await;
     let mut run = log.create_run_recorder(None, None);
     for _ in 0..3 {
-        run.record_event(&started("run-1"));
+        run.record_event(&started("run-1")).await;
     }
     let file = log.file.as_ref().unwrap();
     let why = file.sync_to_disk().unwrap_err();
@@ -106,6 +117,11 @@ fn unwritten_records_are_counted_and_reported_once() {
         "{why}"
     );
     assert_eq!(file.sync_to_disk(), Ok(()));
+    let queue = log.store.as_ref().unwrap();
+    queue.write_waiting().await;
+    let why = queue.lost.take_lost().unwrap_err();
+    assert!(why.starts_with("3 records were not written: the session store failed"), "{why}");
+    assert_eq!(queue.lost.take_lost(), Ok(()));
 }
 
 #[tokio::test]
@@ -114,12 +130,12 @@ async fn a_named_file_that_cannot_be_written_is_an_error_and_a_default_one_is_no
     let in_the_way = folder.path().join("file");
     std::fs::write(&in_the_way, "").unwrap();
     let named = configured(AuditLocation::File(in_the_way.join("audit.jsonl")));
-    let error = AuditLog::open_audit(&named, &Environment::default()).unwrap_err();
+    let error = AuditLog::open_audit(&named, &Environment::default(), None).unwrap_err();
     assert!(error.to_string().contains("audit: false"), "{error}");
     let mut environment = Environment::default();
     environment.state_dir = Some(in_the_way);
-    let log = AuditLog::open_audit(&Config::default(), &environment).unwrap();
+    let log = AuditLog::open_audit(&Config::default(), &environment, None).unwrap();
     let mut recorder = log.create_run_recorder(None, None);
-    recorder.record_event(&started("run-1"));
+    recorder.record_event(&started("run-1")).await;
     log.flush_audit_log().await;
 }

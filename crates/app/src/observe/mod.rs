@@ -1,4 +1,4 @@
-//! Log lines, the audit file, and spans for an OpenTelemetry collector. See
+//! Log lines, the audit, and spans for an OpenTelemetry collector. See
 //! `docs/observability.md`.
 //!
 //! [`start_observability`] sets up the process when its configuration is known.
@@ -6,6 +6,7 @@
 //! `tracing` owns the export.
 
 mod audit;
+mod audit_queue;
 mod log;
 #[cfg(feature = "otlp")]
 mod otlp;

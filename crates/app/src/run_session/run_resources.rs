@@ -16,7 +16,7 @@ use super::{
 use crate::{
     models::current_model::CurrentModelSampler,
     observe::AuditLog,
-    storage::approval_decisions::SavedDecisions,
+    storage::{approval_decisions::SavedDecisions, sessions::OpenSessionStore},
     terminal::{Screen, print_warning},
 };
 
@@ -41,11 +41,13 @@ pub(crate) struct RunResources {
 }
 
 impl RunResources {
-    /// Opens the audit and decision files and starts the servers in the background. Servers send
-    /// elicitation requests to `elicitor` and sampling requests to `sampler`.
+    /// Opens the audit and the decision file and starts the servers in the background. `sessions`
+    /// is the store of the runs, if they are stored. Servers send elicitation requests to
+    /// `elicitor` and sampling requests to `sampler`.
     pub(crate) fn start_resources(
         context: &Context,
         no_tools: bool,
+        sessions: Option<&OpenSessionStore>,
         elicitor: Option<Arc<dyn Elicitor>>,
         sampler: CurrentModelSampler,
     ) -> Result<Self, Failure> {
@@ -59,7 +61,7 @@ impl RunResources {
             sampler: Some(Arc::new(sampler)),
             ..ClientHandlers::default()
         };
-        let audit = AuditLog::open_audit(&context.config, &context.environment);
+        let audit = AuditLog::open_audit(&context.config, &context.environment, sessions);
         let decisions = SavedDecisions::load_decisions(&context.environment);
         Ok(Self {
             audit: audit.map_err(Failure::usage_error)?,

@@ -27,6 +27,7 @@ use active_run::ActiveRun;
 use crate::{
     models::{ChosenModel, ModelChoiceReason, current_model::CurrentModelSampler},
     observe::AuditRecorder,
+    storage::sessions::OpenSessionStore,
     terminal::{
         self, LineReader, PresetApprovalDecision, Screen, StdinLineReader, TerminalElicitor,
         answer_output::AnswerOutput, output::AnswerFormat,
@@ -96,7 +97,10 @@ pub(crate) async fn execute_run(
         )) as Arc<dyn Elicitor>
     });
     let sampler = CurrentModelSampler::new(Arc::clone(&plan.sampled));
-    let resources = match RunResources::start_resources(context, plan.no_tools, elicitor, sampler) {
+    let sessions = start.session_store();
+    let resources =
+        RunResources::start_resources(context, plan.no_tools, sessions, elicitor, sampler);
+    let resources = match resources {
         Ok(resources) => resources,
         Err(failure) => {
             start.release_lease().await;
@@ -139,6 +143,14 @@ impl RunSource {
             Self::Question(_) => None,
             Self::InSession(_, session, ..) => Some(session.0.clone()),
             Self::Resumed(_, taken) => Some(taken.run_record().session.0.clone()),
+        }
+    }
+
+    /// Returns the store of the run. `None` for a question outside a session.
+    fn session_store(&self) -> Option<&OpenSessionStore> {
+        match self {
+            Self::Question(_) => None,
+            Self::InSession(saved, ..) | Self::Resumed(saved, _) => Some(&saved.sessions),
         }
     }
 
@@ -313,7 +325,7 @@ pub(crate) async fn process_events(
             held.pop_front()
         };
         if let Some(event) = event {
-            recorder.record_event(&event);
+            recorder.record_event(&event).await;
             show(&event)?;
             match &event.kind {
                 RunEventKind::RunFinished { report } => {

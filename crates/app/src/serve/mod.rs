@@ -12,7 +12,10 @@ use std::{
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use serde_json::Value;
-use switchboard_domain::{ModelCapabilities, ModelId, Principal, SessionId, ToolCatalog};
+use switchboard_domain::{
+    ModelCapabilities, ModelId, Principal, SessionId, SessionStoreError, StoredAuditRecord,
+    ToolCatalog,
+};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{Agent, policy::limits::SharedCallRates, questions::Questions};
 use switchboard_server::{
@@ -268,6 +271,16 @@ impl Engine for AppEngine {
         let decisions = &self.parts.decisions.shared;
         decisions
             .change_decisions(|decisions| decisions.forget_session_decisions(principal, session));
+    }
+
+    async fn list_audit_records(
+        &self,
+        owner: &Principal,
+        before: &str,
+        limit: u32,
+    ) -> Result<Vec<StoredAuditRecord>, SessionStoreError> {
+        let audit = &self.parts.audit;
+        audit.list_stored_records(owner, before, limit).await
     }
 
     fn create_run_observer(

@@ -18,7 +18,7 @@ pub(super) struct RunObserver {
 #[async_trait]
 impl RunEventObserver for RunObserver {
     async fn observe_event(&mut self, event: &RunEvent) {
-        self.recorder.record_event(event);
+        self.recorder.record_event(event).await;
         let may_be_remembered = match &event.kind {
             RunEventKind::ToolApproved {
                 scope, remembered, ..

@@ -125,11 +125,26 @@ async fn statistics_are_filtered() {
 }
 
 #[tokio::test]
+async fn records_in_the_session_store_and_in_a_file_are_counted_once() {
+    let place = Place::new();
+    place.run_with_input(["chat"], "Hi\n").await.exits(0);
+    let stored = stats(&place, &["-o", "json"]).await.json();
+    assert_eq!((&stored["runs"]["completed"], &stored["files"]), (&json!(1), &json!([])));
+    // One run is in the store and in the file, and the other one is only in the file.
+    let place = place.with_variable("SWITCHBOARD_AUDIT", "kept.jsonl");
+    place.run(["ask", "--session", "s", "Hi"]).await.exits(0);
+    place.run(["ask", "Hi"]).await.exits(0);
+    let both = stats(&place, &["-o", "json"]).await.json();
+    assert_eq!(both["runs"]["completed"], 3, "{both}");
+    assert_eq!(both["records"], 3 * stored["records"].as_u64().unwrap());
+}
+
+#[tokio::test]
 async fn a_missing_audit_is_explained() {
     let place = Place::new();
     let none = stats(&place, &[]).await;
     assert_eq!((none.code, none.stdout.as_str()), (0, ""), "{none}");
-    assert!(none.stderr.contains("no records yet in"), "{none}");
+    assert!(none.stderr.contains("no audit records found"), "{none}");
     assert_eq!(stats(&place, &["-o", "json"]).await.json()["records"], 0);
     let missing = stats(&place, &["nothing.jsonl"]).await.exits(2);
     assert!(missing.stderr.contains("file not found"), "{missing}");

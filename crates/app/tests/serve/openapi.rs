@@ -122,6 +122,8 @@ async fn every_response_matches_the_openapi_document() {
     chat(json!({"message": 7})).await;
     get("/sessions", "/sessions").await;
     get("/sessions", "/sessions?limit=0").await;
+    get("/audit", "/audit?limit=2").await;
+    get("/audit", "/audit?limit=x").await;
     post("/sessions", "/sessions", json!({})).await;
     post("/sessions", "/sessions", json!({"title": 1})).await;
     get("/sessions/{id}", &session_path).await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     serving::{ANN, Answered, BOB, Serving, read},
-    support::Place,
+    support::{Place, texts},
 };
 
 fn guarded() -> Place {
@@ -39,6 +39,7 @@ async fn without_a_token_only_the_page_and_the_probes_respond() {
     }
     for closed in [
         "/sessions",
+        "/audit",
         "/runs/x",
         "/mcp/tools",
         "/models",
@@ -125,6 +126,33 @@ async fn users_see_only_their_own_sessions() {
         server.get(&format!("/sessions/{session}")).await.status,
         200
     );
+}
+
+#[tokio::test]
+async fn users_see_only_their_own_audit_records() {
+    let server = Serving::start_owned(guarded(), &[]).await.with_token(ANN);
+    let asked = json!({"message": "Hi"});
+    let report = server.post("/chat", &asked).await.expect(200);
+    let session = report["session_id"].as_str().unwrap();
+    server.delete(&format!("/sessions/{session}")).await;
+    let server = server.with_token(BOB);
+    assert_eq!(server.get("/audit").await.expect(200), json!({"records": []}));
+    let asked = json!({"model": "default", "messages": [{"role": "user", "content": "Hi"}]});
+    server.post("/v1/chat/completions", &asked).await.expect(200);
+    let own = server.get("/audit").await.expect(200);
+    let users = texts(&own["records"], "/principal/user");
+    assert!(users.len() > 1 && users.iter().all(|user| *user == "bob"), "{own}");
+    let server = server.with_token(ANN);
+    let all = server.get("/audit").await.expect(200);
+    let newest_first = ["run", "model_call", "run"];
+    assert_eq!(texts(&all["records"], "/kind"), newest_first, "{all}");
+    assert_eq!(all["records"][0]["moment"], "finished");
+    assert_eq!(all["records"][0]["run_id"], report["run_id"]);
+    let first = server.get("/audit?limit=2").await.expect(200);
+    let rest = format!("/audit?limit=1&before={}", first["next"].as_str().unwrap());
+    let rest = server.get(&rest).await.expect(200);
+    assert_eq!(rest, json!({"records": [all["records"][2]]}));
+    assert_eq!(server.get("/audit?limit=0").await.problem(422), "invalid");
 }
 
 #[tokio::test]

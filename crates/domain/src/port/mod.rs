@@ -5,6 +5,7 @@
 //! has a mockall mock.
 
 mod approver;
+mod audit_store;
 mod call_rate_counter;
 mod chat_model;
 mod elicitor;
@@ -14,6 +15,7 @@ mod session_store;
 mod tool_host;
 
 pub use approver::*;
+pub use audit_store::*;
 pub use call_rate_counter::*;
 pub use chat_model::*;
 pub use elicitor::*;

@@ -195,9 +195,9 @@ const MAX_ATTEMPTS: u32 = 6;
 /// Calls `write` until it returns another result than [`SessionStoreError::Unavailable`], at most
 /// `MAX_ATTEMPTS` times. Returns the last result.
 ///
-/// Writes for a client's request make only one attempt. Here, the write is repeated, because a
-/// failure would lose work of the run.
-pub(super) async fn retry_until_available<'w>(
+/// Writes for a client's request make only one attempt. Use this function for writes whose failure
+/// would lose work of a run or records about it.
+pub async fn retry_until_available<'w>(
     write: impl Fn() -> BoxFuture<'w, Result<(), SessionStoreError>>,
 ) -> Result<(), SessionStoreError> {
     for _ in 1..MAX_ATTEMPTS {

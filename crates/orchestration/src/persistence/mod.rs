@@ -33,6 +33,7 @@ use uuid::Uuid;
 
 use self::lease::{LocalRunLocks, RunLease};
 pub use self::{
+    lease::retry_until_available,
     persisted_run::{PersistedEvent, PersistedRun, PersistedRunEnd},
     resume::LeasedRun,
     run_parameters::RunParameters,

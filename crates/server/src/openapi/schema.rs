@@ -295,6 +295,26 @@ pub(crate) struct RunEvent {
     fields: BTreeMap<String, Value>,
 }
 
+/// An audit record: one action of a model, a tool or a person. docs/observability.md lists the
+/// kinds with their fields.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AuditRecord {
+    /// The time of the action, RFC 3339 in UTC.
+    #[schema(format = DateTime)]
+    time: String,
+    /// The id of the run.
+    run_id: String,
+    /// The number of the event within the run that reports the action.
+    #[schema(minimum = 1)]
+    seq: u64,
+    /// The kind of the action, such as `tool_call`.
+    kind: String,
+    /// All other fields of the record.
+    #[serde(flatten)]
+    #[schema(value_type = BTreeMap<String, Value>)]
+    fields: BTreeMap<String, Value>,
+}
+
 /// A tool call that waits for an approval decision.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ApprovalRequest {

@@ -1,6 +1,7 @@
 //! The server's native HTTP routes, which are not compatible with the API of another vendor.
 
 mod apps;
+mod audit;
 mod catalog;
 mod chat;
 pub(crate) mod page;
@@ -29,6 +30,7 @@ pub(crate) fn protected_routes() -> OpenApiRouter<App> {
         .routes(routes!(runs::answer))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::continue_run))
+        .routes(routes!(audit::list))
         .routes(routes!(catalog::tools))
         .routes(routes!(catalog::servers))
         .routes(routes!(catalog::models))

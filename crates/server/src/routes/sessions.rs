@@ -103,6 +103,18 @@ fn check_session_title(title: &str) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Returns the number of items in a list: 100, or the `limit` of the query, at most 1,000.
+pub(super) fn check_list_limit(limit: Option<u32>) -> Result<u32, Problem> {
+    let limit = limit.unwrap_or(100);
+    if !(1..=1_000).contains(&limit) {
+        return Err(Problem::invalid_field(
+            "limit",
+            "`limit` must be a whole number from 1 to 1000",
+        ));
+    }
+    Ok(limit)
+}
+
 fn parse_session_id(id: String) -> Result<SessionId, Problem> {
     if !is_valid_id(&id) {
         return Err(Problem::session_not_found(&id));
@@ -144,13 +156,7 @@ pub(super) async fn list(
     Caller(principal): Caller,
     QueryParameters(query): QueryParameters<SessionListQuery>,
 ) -> Result<Json<SessionList>, Problem> {
-    let limit = query.limit.unwrap_or(100);
-    if !(1..=1_000).contains(&limit) {
-        return Err(Problem::invalid_field(
-            "limit",
-            "`limit` must be a whole number from 1 to 1000",
-        ));
-    }
+    let limit = check_list_limit(query.limit)?;
     let sessions = app.hub().session_store();
     let sessions = sessions.list_sessions(&principal, limit).await?;
     let unfinished_runs = app.hub().list_unfinished_runs(&principal, MAX_RUNS).await?;

@@ -4,10 +4,13 @@ use super::{Connection, DatabaseError, DatabaseKind, values};
 use crate::error::StoreOpenError;
 
 /// Version of the tables in `schema/`. Databases before version 1 have no table `store_version`.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
-/// SQL that creates the tables that version 2 adds to version 1.
-const VERSION_2: &str = include_str!("../../schema/version_2.sql");
+/// SQL that creates the tables that version 2 and each later version add to the version before.
+const UPDATES: [&str; 2] = [
+    include_str!("../../schema/version_2.sql"),
+    include_str!("../../schema/version_3.sql"),
+];
 
 /// SQL that creates the table with the version number of the other tables. Every database since
 /// version 1 has this table.
@@ -36,14 +39,18 @@ async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), S
         let read = "SELECT version FROM store_version";
         let row = connection.query_row(read, values![]).await?;
         let found = row.map_or(Ok(0), |row| row.read_int(0))?;
-        return match found {
-            VERSION => Ok(()),
-            1 => Ok(update_version_1(connection).await?),
-            _ => Err(StoreOpenError::UnknownVersion {
-                found,
-                known: VERSION,
-            }),
-        };
+        let done = usize::try_from(found.saturating_sub(1)).ok();
+        let updates = done.and_then(|done| UPDATES.get(done..));
+        let updates = updates.ok_or(StoreOpenError::UnknownVersion {
+            found,
+            known: VERSION,
+        })?;
+        if !updates.is_empty() {
+            apply_updates(connection, updates).await?;
+            let update = "UPDATE store_version SET version = $1";
+            connection.execute(update, values![VERSION]).await?;
+        }
+        return Ok(());
     }
     if has_table(connection, "switchboard_schema").await? {
         return Err(StoreOpenError::EarlierForm);
@@ -51,10 +58,13 @@ async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), S
     Ok(create_tables(connection).await?)
 }
 
-async fn update_version_1(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
-    connection.execute_batch(VERSION_2).await?;
-    let update = "UPDATE store_version SET version = $1";
-    connection.execute(update, values![VERSION]).await?;
+async fn apply_updates(
+    connection: &mut dyn Connection,
+    updates: &[&'static str],
+) -> Result<(), DatabaseError> {
+    for update in updates {
+        connection.execute_batch(update).await?;
+    }
     Ok(())
 }
 
@@ -65,7 +75,7 @@ async fn create_tables(connection: &mut dyn Connection) -> Result<(), DatabaseEr
         DatabaseKind::Postgres => include_str!("../../schema/postgres.sql"),
     };
     connection.execute_batch(tables).await?;
-    connection.execute_batch(VERSION_2).await?;
+    apply_updates(connection, &UPDATES).await?;
     connection.execute_batch(CREATE_VERSION).await?;
     let insert = "INSERT INTO store_version (version) VALUES ($1)";
     connection.execute(insert, values![VERSION]).await?;

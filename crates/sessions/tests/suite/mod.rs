@@ -73,6 +73,8 @@ behaviours! {
         a_store_of_another_version_is_refused,
         a_store_of_an_earlier_form_is_refused_and_unchanged,
         a_store_of_version_1_is_read,
+        a_store_of_version_2_is_read,
+        audit_records_are_paged_and_forgotten,
         an_id_with_nul_is_found_nowhere,
         several_open_a_new_store_at_once;
     runs:

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use switchboard_domain::{AuditStore as _, MAX_AUDIT_RECORD_BYTES};
 use switchboard_domain::{CallRateCounter as _, CallRateLimits, SessionStore as _};
 use switchboard_domain::{Message, SessionStoreError as Error};
 use switchboard_domain::{Principal, RunSnapshot, RunState, RunStore as _, Session};
@@ -319,11 +320,33 @@ pub(crate) async fn a_store_of_an_earlier_form_is_refused_and_unchanged(place: P
 
 pub(crate) async fn a_store_of_version_1_is_read(place: Place) {
     place.open().await.close().await;
-    let version_1 = "DROP TABLE tool_calls; UPDATE store_version SET version = 1";
+    let version_1 =
+        "DROP TABLE audit; DROP TABLE tool_calls; UPDATE store_version SET version = 1";
     raw(&place, version_1).await;
+    let store = read_version_1_data(place).await;
+    ok(store.count_call(&me(), "t", CallRateLimits::default(), 1)).await;
+}
+
+pub(crate) async fn a_store_of_version_2_is_read(place: Place) {
+    place.open().await.close().await;
+    let version_2 = "DROP TABLE audit; UPDATE store_version SET version = 2";
+    raw(&place, version_2).await;
+    raw(&place, include_str!("../fixtures/version_2.sql")).await;
+    let store = read_version_1_data(place).await;
+    let limits = CallRateLimits {
+        this_tool: Some(1),
+        ..CallRateLimits::default()
+    };
+    let now = 1_795_507_200_000_001;
+    let reached = ok(store.count_call(&me(), "t", limits, now)).await;
+    assert!(reached.is_some());
+}
+
+/// Loads the data of the fixture of version 1, opens the store and checks the data.
+async fn read_version_1_data(place: Place) -> Store {
     raw(&place, include_str!("../fixtures/version_1.sql")).await;
     let store = place.open().await;
-    ok(store.count_call(&me(), "t", CallRateLimits::default(), 1)).await;
+    ok(store.append_audit_records(&[(me(), "{}".into())])).await;
     let sessions = store.list_sessions(&me(), 9).await.unwrap();
     assert_eq!(sessions.len(), 1);
     assert_eq!((&*sessions[0].title, sessions[0].messages), ("A title", 2));
@@ -343,6 +366,44 @@ pub(crate) async fn a_store_of_version_1_is_read(place: Place) {
     assert_eq!(*snapshot.messages[0], Message::user("Go on."));
     let taken = store.acquire_run(&me(), "second").await.unwrap();
     assert_eq!((taken.state, taken.events_before), (RunState::Running, 2));
+    store
+}
+
+pub(crate) async fn audit_records_are_paged_and_forgotten(place: Place) {
+    let store = place.open().await;
+    ok(store.create_session(&me(), &session("s"))).await;
+    let record = |owner, n: u32| (owner, format!("{{\"n\":{n}}}").into());
+    let mixed: Vec<_> = (0..6)
+        .map(|n| record(if n % 2 == 0 { me() } else { other() }, n))
+        .collect();
+    ok(store.append_audit_records(&mixed)).await;
+    ok(store.append_audit_records(&[record(me(), 6)])).await;
+    // A record that is too large is refused with the others of its call.
+    let large = "x".repeat(MAX_AUDIT_RECORD_BYTES + 1).into();
+    let refused = store.append_audit_records(&[record(me(), 7), (me(), large)]);
+    fails!(refused.await, Error::TooLarge { .. });
+    ok(store.delete_session(&me(), &id("s"))).await;
+    let newest = ok(store.list_audit_records(&me(), "", 2)).await;
+    let older = ok(store.list_audit_records(&me(), &newest[1].id, 9)).await;
+    let oldest = ok(store.load_audit_records(&me(), "", 1)).await;
+    let newer = ok(store.load_audit_records(&me(), &oldest[0].id, 9)).await;
+    for (pages, expected) in [
+        ([newest, older], [6, 4, 2, 0]),
+        ([oldest, newer], [0, 2, 4, 6]),
+    ] {
+        let listed = pages.iter().flatten().map(|it| it.record["n"].clone());
+        assert_eq!(listed.collect::<Vec<_>>(), expected);
+    }
+    for (hours, expected) in [(1, (4, 3)), (0, (0, 0))] {
+        let retention = Retention {
+            unused_for: Some(Duration::from_hours(hours)),
+            ..Retention::default()
+        };
+        assert_eq!(ok(store.prune_sessions(&retention)).await, 0);
+        let mine = ok(store.list_audit_records(&me(), "", 9)).await;
+        let others = ok(store.list_audit_records(&other(), "", 9)).await;
+        assert_eq!((mine.len(), others.len()), expected);
+    }
 }
 
 /// An id that no database can hold is one that nobody has.

@@ -74,7 +74,7 @@ pub(crate) async fn execute(
         blueprint.check_servers(&suite, &context)?;
         blueprint.context_injection(&context)?
     };
-    let audit = AuditLog::open_audit(&context.config, &context.environment)
+    let audit = AuditLog::open_audit(&context.config, &context.environment, None)
         .map_err(Failure::usage_error)?;
     let decisions =
         SavedDecisions::load_decisions(&context.environment).map_err(Failure::usage_error)?;

@@ -1,6 +1,7 @@
 //! Command `runs stats`: prints statistics of the audit records.
 
 use std::{
+    collections::{HashMap, HashSet},
     fs::File,
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
@@ -10,6 +11,7 @@ use anyhow::anyhow;
 use clap::Args;
 use jiff::{Span, Timestamp, civil::DateTime, tz::TimeZone};
 use serde_json::{Value, json};
+use switchboard_domain::{AuditStore as _, Principal, SessionStoreError};
 use switchboard_orchestration::{
     observe::audit::AuditRecord,
     observe::metrics::{Histogram, Metrics, ToolCallCounts},
@@ -23,6 +25,7 @@ use crate::{
         context::Context,
         failure::{Code, Failure},
     },
+    storage::sessions::OpenSessionStore,
     terminal::{
         output::{self, ListFormat},
         print_note, print_warning,
@@ -39,7 +42,7 @@ use crate::{
                   from list prices, where they are known."
 )]
 pub(crate) struct StatsArgs {
-    /// Audit files to read instead of the configured one
+    /// Audit files to read instead of the session store and the configured file
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Count records since a date or time in UTC (2026-11-21, 2026-11-21T08:00) or a duration (7d,
@@ -68,19 +71,24 @@ fn parse_time(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| "not a date, a time or a duration such as 7d or 12h".to_owned())
 }
 
+/// Number of records that are read from the store at a time.
+const PAGE: u32 = 1_000;
+
 /// Statistics of models and tools, computed from audit records.
 #[derive(Debug, Default)]
 struct AuditStatistics {
     metrics: Metrics,
     files: Vec<PathBuf>,
     records: u64,
-    /// Number of lines in the audit files that are not audit records of this program version.
+    /// Numbers of lines and stored records that are not audit records of this program version.
     unreadable: u64,
+    /// Event numbers of the records in files, by run. The store may contain the same records.
+    in_files: HashMap<String, HashSet<u64>>,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
 }
 
-pub(crate) fn print_run_statistics(
+pub(crate) async fn print_run_statistics(
     args: &StatsArgs,
     global: &GlobalArgs,
     environment: Environment,
@@ -88,15 +96,25 @@ pub(crate) fn print_run_statistics(
     let mut read = AuditStatistics::default();
     if args.files.is_empty() {
         let context = Context::load_context(global, environment)?;
-        let Some(file) = AuditLog::audit_path(&context.config, &context.environment) else {
+        let (config, environment) = (&context.config, &context.environment);
+        if AuditLog::is_off(config, environment) {
             return Err(Failure::usage_error(anyhow!(
                 "the audit is disabled (`audit: false`): give an audit file to read"
             )));
-        };
-        if file.exists() {
+        }
+        if let Some(file) = AuditLog::audit_path(config, environment)
+            && file.exists()
+        {
             read.read_audit_file(&file, args.since)?;
-        } else {
-            print_note(&format!("no records yet in {}", file.display()));
+        }
+        let opened = OpenSessionStore::open_if_exists(config, environment).await;
+        if let Some(sessions) = opened.map_err(Failure::usage_error)? {
+            let stored = read.read_stored_records(&sessions, args.since).await;
+            sessions.close_store().await;
+            stored?;
+        }
+        if read.records == 0 {
+            print_note("no audit records found");
         }
     }
     for file in &args.files {
@@ -120,14 +138,50 @@ impl AuditStatistics {
         for line in lines.split(b'\n') {
             let line = line.map_err(unreadable)?;
             if !line.trim_ascii().is_empty() {
-                self.count_audit_line(&line, since);
+                let record = serde_json::from_slice::<AuditRecord>(&line);
+                if let Ok(AuditRecord { run_id, seq, .. }) = &record {
+                    let events = self.in_files.entry(run_id.clone()).or_default();
+                    events.insert(*seq);
+                }
+                self.count_audit_record(record, since);
             }
         }
         Ok(())
     }
 
-    fn count_audit_line(&mut self, line: &[u8], since: Option<Timestamp>) {
-        let Ok(record) = serde_json::from_slice::<AuditRecord>(line) else {
+    /// Reads the records of the terminal user from the store, except those that were read from
+    /// files.
+    async fn read_stored_records(
+        &mut self,
+        sessions: &OpenSessionStore,
+        since: Option<Timestamp>,
+    ) -> Result<(), SessionStoreError> {
+        let (store, owner, mut after) = (&sessions.store, Principal::default(), String::new());
+        loop {
+            let page = store.load_audit_records(&owner, &after, PAGE).await?;
+            let Some(last) = page.last() else {
+                return Ok(());
+            };
+            after.clone_from(&last.id);
+            for stored in page {
+                let record = serde_json::from_value::<AuditRecord>(stored.record);
+                let is_counted = record.as_ref().is_ok_and(|record| {
+                    let events = self.in_files.get(&record.run_id);
+                    events.is_some_and(|events| events.contains(&record.seq))
+                });
+                if !is_counted {
+                    self.count_audit_record(record, since);
+                }
+            }
+        }
+    }
+
+    fn count_audit_record(
+        &mut self,
+        record: serde_json::Result<AuditRecord>,
+        since: Option<Timestamp>,
+    ) {
+        let Ok(record) = record else {
             self.unreadable += 1;
             return;
         };
@@ -170,7 +224,7 @@ impl AuditStatistics {
     fn print_omission_warnings(&self) {
         if self.unreadable > 0 {
             print_warning(&format!(
-                "not counted: {} lines that are not audit records of this version",
+                "not counted: {} lines or entries that are not audit records of this version",
                 self.unreadable
             ));
         }
