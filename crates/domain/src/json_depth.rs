@@ -43,8 +43,8 @@ pub fn check_depth(value: &Value) -> Result<(), TooDeep> {
     Ok(())
 }
 
-/// Returns whether the value has more than `levels` nested arrays and objects. The recursion stops
-/// at `levels`.
+/// Returns whether arrays and objects of the value are nested more than `levels` deep. Does not
+/// examine deeper values.
 fn is_deeper_than(value: &Value, levels: usize) -> bool {
     let is_deeper = |child: &Value| is_deeper_than(child, levels - 1);
     match value {

@@ -11,7 +11,7 @@ fn nested(levels: usize) -> Value {
     })
 }
 
-/// Counts levels in the plainest way.
+/// Computes the depth with a simple recursion, which the tested function is compared with.
 fn depth(value: &Value) -> usize {
     let children: Vec<&Value> = match value {
         Value::Array(items) => items.iter().collect(),
@@ -128,7 +128,7 @@ proptest! {
         let text = value.to_string();
         let passes = check_document_depth(text.as_bytes()).is_ok();
         prop_assert_eq!(passes, levels <= MAX_DOCUMENT_DEPTH);
-        // Whatever passes can be read again.
+        // A value that passes the check can be serialized and parsed.
         prop_assert!(!passes || serde_json::from_str::<Value>(&text).is_ok());
     }
 }

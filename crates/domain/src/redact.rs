@@ -203,7 +203,7 @@ impl Redactor {
     /// that contains a secret becomes a string. In a member name, a secret that looks like a word
     /// stays, as in [`Self::redact_known_in_name`].
     pub fn redact_known_in_value(&self, value: &mut Value) {
-        *value = ValueRedactor::new_for_known_secrets(self).redact_json_value(value, 0);
+        *value = ValueRedactor::new(self, true).redact_json_value(value, 0);
     }
 
     /// Removes known and likely secrets from a text and truncates it to [`RedactionLimits::text`].
@@ -216,7 +216,7 @@ impl Redactor {
     ///
     /// A note in the place of omitted items states their number.
     pub fn redact_value(&self, value: &Value) -> Value {
-        ValueRedactor::new_for_all_secrets(self).redact_json_value(value, 0)
+        ValueRedactor::new(self, false).redact_json_value(value, 0)
     }
 
     /// Returns tool content as a JSON array without known and likely secrets. The
@@ -224,7 +224,7 @@ impl Redactor {
     ///
     /// A short description replaces the bytes of media and resources.
     pub fn redact_content(&self, content: &[ToolContent]) -> Value {
-        let mut walk = ValueRedactor::new_for_all_secrets(self);
+        let mut value_redactor = ValueRedactor::new(self, false);
         let parts = content.iter().take(self.limits.items).map(|part| {
             let shown = match part {
                 ToolContent::Resource {
@@ -236,7 +236,7 @@ impl Redactor {
                 ToolContent::Unknown { value } => value.clone(),
                 other => Value::from(other.as_text()),
             };
-            walk.redact_json_value(&shown, 0)
+            value_redactor.redact_json_value(&shown, 0)
         });
         parts.collect()
     }
@@ -293,8 +293,8 @@ impl Redactor {
         }
     }
 
-    /// Removes secrets from a text, and then truncates it to `limit` bytes. The truncation is last,
-    /// because a secret that it cuts in half would not be recognized.
+    /// Removes secrets from a text, and then truncates the text to `limit` bytes. The truncation is
+    /// the last step, because it could cut a secret in half, which would then not be recognized.
     fn redact_and_truncate(&self, text: &str, limit: usize, kind: TextKind) -> String {
         // Only the start of a large text is searched: the bytes up to the limit, and enough further
         // bytes to recognize a secret that starts before the limit and ends after it.
@@ -329,6 +329,7 @@ impl fmt::Debug for Redactor {
 /// State of the conversion of one JSON value to its redacted copy.
 struct ValueRedactor<'r> {
     redactor: &'r Redactor,
+    /// Whether only known secrets are removed. The size of the copy is then not limited.
     known_only: bool,
     limits: RedactionLimits,
     /// Number of bytes of texts and member names that may still be added to the copy without
@@ -337,21 +338,17 @@ struct ValueRedactor<'r> {
 }
 
 impl<'r> ValueRedactor<'r> {
-    fn new_for_all_secrets(redactor: &'r Redactor) -> Self {
+    fn new(redactor: &'r Redactor, known_only: bool) -> Self {
+        let limits = if known_only {
+            RedactionLimits::UNLIMITED
+        } else {
+            redactor.limits
+        };
         Self {
             redactor,
-            known_only: false,
-            limits: redactor.limits,
-            left: redactor.limits.total,
-        }
-    }
-
-    fn new_for_known_secrets(redactor: &'r Redactor) -> Self {
-        Self {
-            redactor,
-            known_only: true,
-            limits: RedactionLimits::UNLIMITED,
-            left: usize::MAX,
+            known_only,
+            limits,
+            left: limits.total,
         }
     }
 

@@ -36,7 +36,7 @@ fn known_secrets_are_redacted_in_texts_and_names() {
         json!({"a [redacted]": "it is [redacted], short"})
     );
     assert!(!format!("{redactor:?}").contains("horse"));
-    // Earlier secrets stay known.
+    // The new redactor also knows the earlier secrets.
     let more = redactor.with_secrets(["another secret"]);
     assert_eq!(
         more.redact_text("correct horse, another secret"),
@@ -66,7 +66,7 @@ fn large_input_is_cut_and_the_omitted_part_is_counted() {
         redactor.redact_text("0123456789abc"),
         "0123456789… [3 more bytes]"
     );
-    // Cuts only between characters.
+    // The text is cut only between characters.
     assert_eq!(
         redactor.redact_text("012345678é!"),
         "012345678… [3 more bytes]"
@@ -220,7 +220,7 @@ fn added_secrets_are_shared_and_the_oldest_are_dropped() {
     assert_eq!((redactor.secret_count(), clone.secret_count()), (2, 3));
     for n in 0..Redactor::MAX_ADDED_SECRETS - 1 {
         redactor.add_secret(&format!("another-{n}"));
-        // A repeated secret is a new one.
+        // Adding a known secret again makes it the newest one, so it is not dropped.
         redactor.add_secret("of-a-client");
     }
     assert_eq!(

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
-    fmt,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -71,6 +70,8 @@ const KILL_TIMEOUT: Duration = Duration::from_millis(500);
 /// Client of many MCP servers that offers their tools as one [`ToolHost`].
 ///
 /// Dropping it kills all server processes. [`McpHost::close`] ends the servers gracefully.
+#[derive(derive_more::Debug)]
+#[debug("McpHost {{ servers: {:?}, .. }}", self.server_statuses())]
 pub struct McpHost {
     pub(crate) servers: Vec<Arc<Server>>,
     changes: broadcast::Sender<ToolHostChange>,
@@ -103,9 +104,7 @@ impl McpHost {
         let (changes, _) = broadcast::channel(CHANGE_CAPACITY);
         let watchdog = Watchdog::default();
         let new_server = |config| Server::new(config, &options, changes.clone(), watchdog.clone());
-        let servers = configs
-            .into_iter()
-            .map(|config| Arc::new(new_server(config)));
+        let servers = configs.into_iter().map(|it| Arc::new(new_server(it)));
         let servers: Vec<_> = servers.collect();
         let startup = Arc::new(Semaphore::new(MAX_PARALLEL_STARTS));
         let options = Arc::new(options);
@@ -344,11 +343,7 @@ impl McpHost {
 
     /// Finds a server by its configured name. The error for an unknown server lists all names.
     pub(crate) fn find_server(&self, name: &str) -> Result<&Arc<Server>, ToolCallError> {
-        let names = || {
-            self.servers
-                .iter()
-                .map(|server| server.config.name.as_str())
-        };
+        let names = || self.servers.iter().map(|it| it.config.name.as_str());
         self.get_server(name)
             .ok_or_else(|| ToolCallError::Unavailable {
                 server: name.to_owned(),
@@ -439,11 +434,8 @@ impl McpHost {
 
     fn build_catalog(&self) -> ToolCatalog {
         let mut catalog = ToolCatalog::default();
-        let snapshots: Vec<_> = self
-            .servers
-            .iter()
-            .map(|server| (server, server.snapshot()))
-            .collect();
+        let servers = self.servers.iter();
+        let snapshots: Vec<_> = servers.map(|it| (it, it.snapshot())).collect();
         let mut names = HashSet::new();
         for (server, snapshot) in &snapshots {
             let mut report = |message: String| {
@@ -455,10 +447,8 @@ impl McpHost {
             if snapshot.state != ServerState::Ready {
                 report(snapshot.unavailable_reason());
             }
-            let changed = server
-                .pinned_tools
-                .changed_tools(&server.config.name, &snapshot.tools);
-            for change in changed {
+            let (pinned, name) = (&server.pinned_tools, &server.config.name);
+            for change in pinned.changed_tools(name, &snapshot.tools) {
                 report(format!("the definition of `{}` has changed", change.tool));
             }
             for message in &snapshot.tools.problems {
@@ -501,8 +491,8 @@ impl ToolHost for McpHost {
         let (server, tool) = match self.find_tool(&tool_call.name) {
             Some(found) => found,
             None => {
-                self.wait_for_tool(&tool_call.name, started, tool_call.deadline)
-                    .await?
+                let found = self.wait_for_tool(&tool_call.name, started, tool_call.deadline);
+                found.await?
             }
         };
         let limits = self.call_time_limits(server, tool.original_name(), tool_call.deadline);
@@ -538,13 +528,5 @@ impl Drop for McpHost {
         self.kill_all_servers();
         self.stop.cancel();
         self.ended.cancel();
-    }
-}
-
-impl fmt::Debug for McpHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpHost")
-            .field("servers", &self.server_statuses())
-            .finish_non_exhaustive()
     }
 }

@@ -6,8 +6,7 @@ use switchboard_testkit::hostile::{chain, schemas, values};
 
 use super::*;
 
-/// The longest check in a debug build, where this crate is not optimized. A release build keeps to
-/// 100 ms.
+/// Maximum time of one check. A debug build, in which this crate is not optimized, is slower.
 const MAX_TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_000 } else { 100 });
 
 fn check(schema: &Value, value: &Value) -> Result<bool, ValidationTooExpensive> {
@@ -112,7 +111,7 @@ fn ends_recursion_without_progress() {
 #[test]
 fn long_chains_of_references_do_not_overflow_the_stack() {
     let schema = chain(5_000, "allOf", 1);
-    // The default size of a worker's stack.
+    // 2 MiB, the default stack size of a tokio worker thread.
     let thread = std::thread::Builder::new().stack_size(2 << 20);
     let checked = thread.spawn(move || match SchemaValidator::compile(&schema) {
         Ok(validator) => validator.is_valid(&json!(1)).is_err(),

@@ -31,14 +31,14 @@ use serde_json::Value;
 /// Maximum number of steps of one check. A step applies one schema node to one value node. The
 /// slowest allowed check takes less than 100 ms on one core.
 pub const MAX_VISITS: u64 = 1_000_000;
-/// Maximum number of steps of [`SchemaValidator::list_errors`]. Each error below `anyOf` and
-/// `oneOf` contains a copy of the faulty value, and each JSON value in the copy counts as one step.
+/// Maximum number of steps of [`SchemaValidator::list_errors`]. Each error in a branch of `anyOf`
+/// or `oneOf` contains a copy of the invalid value. Each JSON value in the copy counts as one step.
 const MAX_ERROR_STEPS: u64 = 2_000_000;
 /// Maximum number of JSON values in a schema. A larger schema is refused.
 const MAX_SCHEMA_VALUES: usize = 20_000;
 /// Maximum nesting of a schema, in levels. A deeper schema is refused.
 const MAX_SCHEMA_DEPTH: usize = 100;
-/// Maximum size of one compiled pattern in bytes. For comparison, `\p{L}{1,64}` takes 1 MB.
+/// Maximum size of one compiled pattern in bytes. For example, `\p{L}{1,64}` takes 1 MB.
 const MAX_PATTERN_BYTES: usize = 2 << 20;
 
 /// A compiled schema whose checks have a bounded cost.
@@ -153,17 +153,15 @@ fn build_validator(
     schema: &Value,
     options: SchemaOptions,
 ) -> Result<Validator, ValidationError<'static>> {
-    let base = jsonschema::options()
+    let mut base = jsonschema::options()
         .offline()
         .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES));
-    let base = match options.draft {
-        Some(draft) => base.with_draft(draft),
-        None => base,
-    };
-    let base = match options.assert_formats {
-        Some(yes) => base.should_validate_formats(yes),
-        None => base,
-    };
+    if let Some(draft) = options.draft {
+        base = base.with_draft(draft);
+    }
+    if let Some(assert_formats) = options.assert_formats {
+        base = base.should_validate_formats(assert_formats);
+    }
     base.build(schema)
 }
 

@@ -24,8 +24,7 @@ impl<'s> SchemaReferences<'s> {
                     for key in ["$id", "id", "$anchor", "$dynamicAnchor"] {
                         if let Some(Value::String(name)) = fields.get(key) {
                             let anchor = name.strip_prefix('#');
-                            let name = anchor.unwrap_or_else(|| last_path_segment(name));
-                            named.push((name, value));
+                            named.push((anchor.unwrap_or_else(|| last_path_segment(name)), value));
                         }
                     }
                     open.extend(fields.values());
@@ -43,7 +42,7 @@ impl<'s> SchemaReferences<'s> {
     /// Returns the subschemas that `reference` may point to, and the number of name comparisons,
     /// which the caller counts as steps. If several subschemas have the same name, all of them are
     /// returned. Returns no subschema if the reference points to another document.
-    pub(super) fn find_targets(&mut self, reference: &'s str) -> (Rc<[&'s Value]>, usize) {
+    pub(super) fn find_referenced(&mut self, reference: &'s str) -> (Rc<[&'s Value]>, usize) {
         if let Some(targets) = self.resolved.get(reference) {
             return (Rc::clone(targets), 0);
         }
@@ -55,9 +54,9 @@ impl<'s> SchemaReferences<'s> {
         } else {
             &*fragment
         };
-        let named = self.named.iter();
-        let named = named.filter(|(it, _)| *it == name || (is_pointer && uri.is_empty()));
-        let named = named.map(|(_, schema)| *schema);
+        let named = self.named.iter().filter_map(|(it, schema)| {
+            (*it == name || (is_pointer && uri.is_empty())).then_some(*schema)
+        });
         let targets: Rc<[&Value]> = if is_pointer {
             let root = uri.is_empty().then_some(self.root);
             let resources = root.into_iter().chain(named);

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::references::SchemaReferences;
 
-/// Maximum recursion depth of the check of a value against a schema. A deeper check is refused,
-/// because the validator recurses equally deeply and must not overflow a stack of 2 MiB.
+/// Maximum recursion depth of the check of a value against a schema. A check with a deeper
+/// recursion is refused, because the validator could overflow a stack of 2 MiB.
 const MAX_NESTING: usize = 400;
 /// Number of bytes of a text that count as one step of a check.
 const BYTES_PER_STEP: usize = 64;
@@ -19,7 +19,7 @@ const UNIQUE_STEPS: u64 = 16;
 /// Returns `None` if this bound exceeds `max`, or if the check is nested more than [`MAX_NESTING`]
 /// levels deep. The computation of the bound itself takes at most `max` steps.
 pub(super) fn count_validation_steps(schema: &Value, value: &Value, max: u64) -> Option<u64> {
-    Some(total_cost(schema, value, max, false)?.check)
+    Some(compute_total_cost(schema, value, max, false)?.check)
 }
 
 /// Returns an upper bound of the number of steps to list all errors of `value`: the steps of the
@@ -27,11 +27,16 @@ pub(super) fn count_validation_steps(schema: &Value, value: &Value, max: u64) ->
 /// not, so the result may exceed `max`. Returns `None` if the check or the computation of the bound
 /// takes more than `max` steps, or if the check is nested too deeply.
 pub(super) fn count_error_listing_steps(schema: &Value, value: &Value, max: u64) -> Option<u64> {
-    let total = total_cost(schema, value, max, true)?;
+    let total = compute_total_cost(schema, value, max, true)?;
     Some(total.check.saturating_add(total.copies))
 }
 
-fn total_cost(schema: &Value, value: &Value, max: u64, counts_copies: bool) -> Option<Cost> {
+fn compute_total_cost(
+    schema: &Value,
+    value: &Value,
+    max: u64,
+    counts_copies: bool,
+) -> Option<Cost> {
     let mut counter = ValidationCostCounter {
         root: schema,
         references: None,
@@ -43,7 +48,7 @@ fn total_cost(schema: &Value, value: &Value, max: u64, counts_copies: bool) -> O
     counter.estimate_cost(schema, value, CostContext::default())
 }
 
-/// Numbers of steps that the check of one value against one schema needs.
+/// Numbers of steps that the check of one value against one schema takes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
     /// Steps to decide whether the value fits the schema.
@@ -51,8 +56,8 @@ struct Cost {
     /// Steps to find the members of the value that the schema evaluates. A keyword such as
     /// `unevaluatedProperties` in an enclosing schema needs this information.
     mark: u64,
-    /// Steps to copy values into validation errors. Each error below `anyOf` or `oneOf` has a copy
-    /// of the faulty value.
+    /// Steps to copy values into validation errors. Each error in a branch of `anyOf` or `oneOf`
+    /// contains a copy of the invalid value.
     copies: u64,
 }
 
@@ -75,8 +80,8 @@ struct ValidationCostCounter<'s> {
     max: u64,
     counts_copies: bool,
     steps: u64,
-    /// Costs that were computed earlier, for reuse. The key consists of the addresses of the schema
-    /// and of the value.
+    /// Costs that were computed earlier, for reuse. The key consists of the address of the schema
+    /// and the address of the value.
     known: HashMap<(*const Value, *const Value), Cost>,
 }
 
@@ -146,18 +151,18 @@ impl<'s> ValidationCostCounter<'s> {
                 let references = self
                     .references
                     .get_or_insert_with(|| SchemaReferences::collect_named_subschemas(root));
-                let (targets, compared) = references.find_targets(reference);
+                let (targets, compared) = references.find_referenced(reference);
                 self.add_counted_steps(cost, to_u64(compared))?;
                 let by_reference = CostContext {
                     is_referenced: true,
                     ..below
                 };
-                self.add_same_value_costs(cost, targets.iter().copied(), value, by_reference)
+                self.add_whole_value_costs(cost, targets.iter().copied(), value, by_reference)
             }
-            ("allOf", Value::Array(all), _) => self.add_same_value_costs(cost, all, value, below),
+            ("allOf", Value::Array(all), _) => self.add_whole_value_costs(cost, all, value, below),
             ("anyOf" | "oneOf", Value::Array(all), _) => {
                 let before = cost.check;
-                self.add_same_value_costs(cost, all, value, below)?;
+                self.add_whole_value_costs(cost, all, value, below)?;
                 if self.counts_copies {
                     let (size, steps) = (count_json_values(value), cost.check - before);
                     self.count_computation_steps(size)?;
@@ -166,11 +171,11 @@ impl<'s> ValidationCostCounter<'s> {
                 Some(())
             }
             ("not" | "if" | "then" | "else", _, _) => {
-                self.add_same_value_costs(cost, [part], value, below)
+                self.add_whole_value_costs(cost, [part], value, below)
             }
             ("dependentSchemas" | "dependencies", Value::Object(all), _) => {
                 self.add_counted_steps(cost, to_u64(all.len()))?;
-                self.add_same_value_costs(cost, all.values(), value, below)
+                self.add_whole_value_costs(cost, all.values(), value, below)
             }
             ("properties", Value::Object(named), Value::Object(members)) => {
                 self.add_counted_steps(cost, to_u64(named.len()))?;
@@ -181,8 +186,8 @@ impl<'s> ValidationCostCounter<'s> {
             ("patternProperties", Value::Object(patterns), Value::Object(members)) => {
                 for (pattern, schema) in patterns {
                     self.add_pattern_cost(cost, pattern, members.keys())?;
-                    // The result is an upper bound, so the pattern is assumed to match each member
-                    // name.
+                    // The result is an upper bound, so the computation assumes that the pattern
+                    // matches each member name.
                     self.add_member_costs(cost, members.values().map(|it| (schema, it)), below)?;
                 }
                 Some(())
@@ -232,8 +237,8 @@ impl<'s> ValidationCostCounter<'s> {
         }
     }
 
-    /// Adds the cost of subschemas that apply to the whole value, such as those of `allOf`.
-    fn add_same_value_costs(
+    /// Adds the cost of subschemas that apply to the whole value, such as the items of `allOf`.
+    fn add_whole_value_costs(
         &mut self,
         cost: &mut Cost,
         schemas: impl IntoIterator<Item = &'s Value>,
@@ -250,7 +255,8 @@ impl<'s> ValidationCostCounter<'s> {
         Some(())
     }
 
-    /// Adds the cost of subschemas that apply to members of the value, such as `properties`.
+    /// Adds the cost of subschemas that apply to members or items of the value, such as the
+    /// subschemas in `properties`. Each pair consists of a subschema and a member.
     fn add_member_costs<'v>(
         &mut self,
         cost: &mut Cost,

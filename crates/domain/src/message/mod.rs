@@ -126,8 +126,8 @@ impl Part {
         })
     }
 
-    /// Returns a name of the part's kind for people: `text`, `an image`, `a tool use`. For an
-    /// opaque part, returns the block type.
+    /// Returns the kind of the part for messages to people: `text`, `an image`, `a tool use`. For
+    /// an opaque part, returns the block type.
     pub fn describe_kind(&self) -> &str {
         match self {
             Self::Text(_) => "text",

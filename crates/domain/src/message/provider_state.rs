@@ -35,10 +35,8 @@ impl ProviderState {
 
     /// Returns the data if `model` issued it.
     pub fn data_for_model(&self, model: &ModelId) -> Option<&Value> {
-        let same_model = self
-            .model
-            .as_ref()
-            .is_none_or(|minter| *minter == model.name);
+        let issuer = self.model.as_ref();
+        let same_model = issuer.is_none_or(|issuer| *issuer == model.name);
         (self.provider == model.provider && same_model).then_some(&self.data)
     }
 }
@@ -49,10 +47,10 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_the_minter_reads_it_again() {
-        let minter = ModelId::new("anthropic", "claude-a");
-        let state = ProviderState::new_for_model(&minter, json!({"signature": "s"}));
-        assert!(state.data_for_model(&minter).is_some());
+    fn only_the_issuer_receives_the_data_again() {
+        let issuer = ModelId::new("anthropic", "claude-a");
+        let state = ProviderState::new_for_model(&issuer, json!({"signature": "s"}));
+        assert!(state.data_for_model(&issuer).is_some());
         assert!(
             state
                 .data_for_model(&ModelId::new("anthropic", "claude-b"))

@@ -31,8 +31,8 @@ pub struct SharedObject {
     value: Arc<Value>,
 }
 
-/// Value that `Deref` returns if the JSON value is not an object. No constructor creates such a
-/// value.
+/// The object that `Deref` returns if the shared JSON value is not an object. This does not happen,
+/// because every constructor of [`SharedObject`] stores an object.
 static EMPTY_OBJECT: LazyLock<JsonObject> = LazyLock::new(JsonObject::new);
 
 impl SharedObject {

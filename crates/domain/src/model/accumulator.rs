@@ -24,24 +24,19 @@ pub const DEFAULT_MAX_TOOL_INPUT_BYTES: usize = 4 * 1024 * 1024;
 /// assert_eq!(answer.finish()?.message.text(), "42");
 /// # Ok::<(), switchboard_domain::GrammarViolation>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ResponseAccumulator {
-    max_tool_input_bytes: usize,
+    /// `None` means [`DEFAULT_MAX_TOOL_INPUT_BYTES`].
+    max_tool_input_bytes: Option<usize>,
     grammar: EventOrderChecker,
-    /// The content of each part that has started, in the order of their start.
-    slots: Vec<PartBuffer>,
+    /// The parts that have started, in the order of their start.
+    parts: Vec<PartBuffer>,
     usage: Usage,
     warnings: Vec<Warning>,
     tool_choice: ToolChoiceOutcome,
     response_id: Option<String>,
     model: Option<String>,
     finished: Option<(FinishReason, Option<String>)>,
-}
-
-impl Default for ResponseAccumulator {
-    fn default() -> Self {
-        Self::with_max_tool_input(DEFAULT_MAX_TOOL_INPUT_BYTES)
-    }
 }
 
 #[derive(Debug)]
@@ -70,16 +65,14 @@ impl ResponseAccumulator {
     /// [`ToolInput::Malformed`].
     pub fn with_max_tool_input(bytes: usize) -> Self {
         Self {
-            max_tool_input_bytes: bytes,
-            grammar: EventOrderChecker::default(),
-            slots: Vec::new(),
-            usage: Usage::default(),
-            warnings: Vec::new(),
-            tool_choice: ToolChoiceOutcome::default(),
-            response_id: None,
-            model: None,
-            finished: None,
+            max_tool_input_bytes: Some(bytes),
+            ..Self::default()
         }
+    }
+
+    fn max_tool_input_bytes(&self) -> usize {
+        let max = self.max_tool_input_bytes;
+        max.unwrap_or(DEFAULT_MAX_TOOL_INPUT_BYTES)
     }
 
     /// Adds the next event. Fails if the event is not allowed at this position (see the grammar at
@@ -102,14 +95,15 @@ impl ResponseAccumulator {
             ModelEvent::Warning { warning } => self.warnings.push(warning.clone()),
             // A retry starts the answer again, so everything that was received before is discarded.
             ModelEvent::Retrying { .. } => {
-                *self = Self::with_max_tool_input(self.max_tool_input_bytes);
+                *self = Self::with_max_tool_input(self.max_tool_input_bytes());
             }
             ModelEvent::Finished { reason, raw } => {
                 self.finished = Some((reason.clone(), raw.clone()));
             }
             part_event => {
-                if let Some(slot) = self.slots.get_mut(at) {
-                    slot.push(part_event, self.max_tool_input_bytes);
+                let max_tool_input = self.max_tool_input_bytes();
+                if let Some(part) = self.parts.get_mut(at) {
+                    part.push(part_event, max_tool_input);
                 }
             }
         }
@@ -124,7 +118,7 @@ impl ResponseAccumulator {
     /// Returns whether any part of the answer has started. A retry discards the parts that started
     /// before it.
     pub fn has_output(&self) -> bool {
-        !self.slots.is_empty()
+        !self.parts.is_empty()
     }
 
     /// Returns the complete answer. Fails if [`ModelEvent::Finished`] was not received.
@@ -146,14 +140,11 @@ impl ResponseAccumulator {
     }
 
     fn assemble_response(self, reason: FinishReason, finish_raw: Option<String>) -> ChatResponse {
-        let limit = self.max_tool_input_bytes;
+        let max_tool_input = self.max_tool_input_bytes();
         // The capacity is exact, because the parts stay in memory as long as the conversation.
-        let mut parts = Vec::with_capacity(self.slots.len());
-        parts.extend(
-            self.slots
-                .into_iter()
-                .filter_map(|slot| slot.into_part(limit)),
-        );
+        let mut parts = Vec::with_capacity(self.parts.len());
+        let buffers = self.parts.into_iter();
+        parts.extend(buffers.filter_map(|part| part.into_part(max_tool_input)));
         let message = Message::new(Role::Assistant, parts);
         let any_tool_use = message.tool_uses().next().is_some();
         ChatResponse {
@@ -180,7 +171,7 @@ impl ResponseAccumulator {
             },
             PartStart::Whole { part } => PartContent::Whole(part.clone()),
         };
-        self.slots.push(PartBuffer {
+        self.parts.push(PartBuffer {
             open: true,
             state: None,
             content,
@@ -238,13 +229,17 @@ impl PartBuffer {
     fn into_part(self, max_tool_input: usize) -> Option<Part> {
         let provider_state = self.state;
         match self.content {
-            PartContent::Text(text) if text.is_empty() && provider_state.is_none() => None,
+            // An empty part with provider state stays: providers require the signature of reasoning
+            // even if the reasoning has no text.
+            PartContent::Text(text) | PartContent::Reasoning(text)
+                if text.is_empty() && provider_state.is_none() =>
+            {
+                None
+            }
             PartContent::Text(text) => Some(Part::Text(Text {
                 text,
                 provider_state,
             })),
-            // Reasoning without text stays if it has a signature, which providers require.
-            PartContent::Reasoning(text) if text.is_empty() && provider_state.is_none() => None,
             PartContent::Reasoning(text) => Some(Part::Reasoning(Reasoning {
                 text,
                 provider_state,

@@ -101,7 +101,7 @@ fn an_input_without_deltas_is_the_empty_object_only_when_complete() {
         ToolInput::from(JsonObject::new())
     );
 
-    // The limit struck before the first argument: `{}` would be an invention.
+    // The output limit cut the response before the first argument, so the input is not `{}`.
     let cut = collect(&[start, finished(FinishReason::Length)]).unwrap();
     assert_eq!(cut.finish, FinishReason::Length);
     assert!(
@@ -206,7 +206,7 @@ fn a_repeated_attempt_voids_what_came_before_it() {
     }];
     events.extend(tool(0, "a", "{\"x\":"));
     events.push(retrying());
-    // The indices begin again.
+    // The second response uses the same part indices again.
     events.extend(tool(0, "b", "{}"));
     events.extend([closed(0), finished(FinishReason::Stop)]);
     let answer = collect(&events).unwrap();
@@ -288,7 +288,7 @@ fn faults_of_an_adapter_are_named() {
 }
 
 proptest! {
-    /// However an input is cut into deltas, the same object comes out.
+    /// The result does not depend on how an input is divided into deltas.
     #[test]
     fn cutting_does_not_change_the_input(cuts in proptest::collection::vec(0usize..=30, 0..6)) {
         let whole = "{\"name\":\"Zoë\",\"n\":[1,2,3]}";
@@ -305,8 +305,8 @@ proptest! {
         prop_assert_eq!(&answer.message.tool_uses().next().unwrap().input, &ToolInput::parse_input(whole));
     }
 
-    /// No event sequence makes the accumulator panic, and a tool use that is not complete is never
-    /// an object.
+    /// No event sequence causes a panic, and the input of an incomplete tool use is never an
+    /// object.
     #[test]
     fn any_order_of_events_is_survived(picks in proptest::collection::vec((0usize..7, 0u32..3), 0..24)) {
         let mut accumulator = ResponseAccumulator::default();

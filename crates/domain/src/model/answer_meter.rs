@@ -7,8 +7,8 @@ use crate::{ModelEvent, PartStart};
 /// Default maximum size of one answer in bytes.
 pub const DEFAULT_MAX_ANSWER_BYTES: u64 = 16 << 20;
 
-/// Minimum number of bytes counted per event. Events without text are also stored and sent, so an
-/// endless stream of such events must reach the limit too.
+/// Minimum number of bytes that the counter adds for each event. Events without text are also
+/// stored and sent, so an endless stream of them must reach the size limit too.
 const MIN_EVENT_BYTES: u64 = 32;
 
 /// A counter for the bytes of one answer: text, reasoning, tool inputs and provider data.

@@ -18,23 +18,18 @@ pub struct ModelError {
     context: Box<ModelErrorDetails>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ModelErrorDetails {
     provider: String,
     message: String,
     status: Option<u16>,
     request_id: Option<String>,
-    retry: Option<RetryHint>,
+    /// Whether the HTTP transport expects that a retry may succeed. `None` means that the error
+    /// kind decides.
+    is_retry_worthwhile: Option<bool>,
+    /// The delay before a retry, used only if the error kind contains no delay.
+    retry_after: Option<Duration>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
-}
-
-/// The HTTP transport's advice about a retry. `is_worthwhile` states whether a retry may succeed,
-/// and takes precedence over the default of the error kind. `after` is the delay before the retry.
-/// It is used only if the error kind contains no delay.
-#[derive(Debug, Clone, Copy)]
-struct RetryHint {
-    is_worthwhile: bool,
-    after: Option<Duration>,
 }
 
 /// The classification of a failed model request.
@@ -127,10 +122,7 @@ impl ModelError {
         let context = ModelErrorDetails {
             provider: provider.into(),
             message: message.into(),
-            status: None,
-            request_id: None,
-            retry: None,
-            source: None,
+            ..ModelErrorDetails::default()
         };
         Self {
             kind,
@@ -157,10 +149,8 @@ impl ModelError {
     /// the provider requests. It is used only if the error kind contains no delay.
     #[must_use]
     pub fn with_retry_hint(mut self, is_worthwhile: bool, after: Option<Duration>) -> Self {
-        self.context.retry = Some(RetryHint {
-            is_worthwhile,
-            after,
-        });
+        self.context.is_retry_worthwhile = Some(is_worthwhile);
+        self.context.retry_after = after;
         self
     }
 
@@ -228,7 +218,7 @@ impl ModelError {
             );
             is_broken || self.is_transient()
         };
-        let hint = self.context.retry.map(|hint| hint.is_worthwhile);
+        let hint = self.context.is_retry_worthwhile;
         hint.unwrap_or_else(by_kind)
     }
 
@@ -240,7 +230,7 @@ impl ModelError {
             | ModelErrorKind::Overloaded { retry_after } => retry_after,
             _ => None,
         };
-        by_kind.or(self.context.retry.and_then(|hint| hint.after))
+        by_kind.or(self.context.retry_after)
     }
 
     /// Returns an error for events that violate the grammar of [`ModelEvent`](crate::ModelEvent).

@@ -34,8 +34,8 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
-    /// Corrects a finish reason that contradicts the output. `any` states whether the output has
-    /// tool uses.
+    /// Corrects a finish reason that contradicts the output. `any` states whether the output
+    /// contains a tool use.
     ///
     /// Gemini, Ollama and Chat Completions with a named tool report "stop" although there are tool
     /// uses. vLLM reports `tool_calls` with an empty list. Other reasons do not change: at the

@@ -79,9 +79,9 @@ pub enum Delivery {
     /// The answer arrives as a stream, while the model generates it.
     #[default]
     Streamed,
-    /// The answer arrives as one document, when it is complete. This is less work for both sides,
-    /// and some servers and models support nothing else. The time limit for the first byte then
-    /// applies to the whole answer. An answer that the server streams nevertheless is accepted.
+    /// The answer arrives as one document, when it is complete. Some servers and models cannot
+    /// stream. The time limit for the first byte then applies to the whole answer. If the server
+    /// streams the answer nevertheless, the stream is accepted.
     Whole,
 }
 

@@ -14,7 +14,7 @@ fn known_secrets_are_found_in_the_spellings_of_other_programs() {
     let secret = "Zq9/+\"x\\y Sécr3t<&>";
     let known = known(secret);
     for (written, expected) in [
-        // Python: `quote(s, safe='')`, `quote(s)`, `quote_plus(s)`.
+        // As Python's `quote(s, safe='')`, `quote(s)` and `quote_plus(s)` encode it.
         (
             "?q=Zq9%2F%2B%22x%5Cy%20S%C3%A9cr3t%3C%26%3E&n=1",
             "?q=[redacted]&n=1",
@@ -22,7 +22,8 @@ fn known_secrets_are_found_in_the_spellings_of_other_programs() {
         ("Zq9/%2B%22x%5Cy%20S%C3%A9cr3t%3C%26%3E", "[redacted]"),
         ("Zq9%2F%2B%22x%5Cy+S%C3%A9cr3t%3C%26%3E", "[redacted]"),
         ("Zq9%2f%2b%22x%5cy%20S%c3%a9cr3t%3c%26%3e", "[redacted]"),
-        // `json.dumps(s)`, without `ensure_ascii`, and Go's.
+        // As Python's `json.dumps(s)` encodes it with and without `ensure_ascii`, and as Go encodes
+        // it.
         (
             r#"{"k": "Zq9/+\"x\\y S\u00e9cr3t<&>"}"#,
             r#"{"k": "[redacted]"}"#,
@@ -47,7 +48,7 @@ fn known_secrets_are_found_in_the_spellings_of_other_programs() {
             r#""{\"k\": \"Zq9/+\\\"x\\\\y Sécr3t<&>\"}""#,
             r#""{\"k\": \"[redacted]\"}""#,
         ),
-        // The last digit also depends on the text after the secret.
+        // The last Base64 digit also depends on the text after the secret.
         ("WnE5LysieFx5IFPDqWNyM3Q8Jj4=", "[redacted]="),
         ("5a71392f2b22785c792053c3a9637233743c263e", "[redacted]"),
         ("5A71392F2B22785C792053C3A9637233743C263E", "[redacted]"),
@@ -138,7 +139,7 @@ fn named_secrets_may_be_short_and_are_found_inside_words() {
 }
 
 fn whole_base64(bytes: &[u8]) -> String {
-    // Converts through text of bits, unlike the code under test.
+    // Encodes by way of a string of bits, unlike the code under test.
     let mut bits = String::new();
     for byte in bytes {
         let _ = write!(bits, "{byte:08b}");
@@ -167,7 +168,8 @@ proptest! {
         let known = known(&secret);
         for written in [whole.replace('+', "-").replace('/', "_"), whole] {
             let clean = known.redact_known(&written);
-            // At most one digit on each side has bits of the secret and of other text.
+            // At most one Base64 digit on each side encodes bits of both the secret and the other
+            // text.
             let outside = clean.len().saturating_sub(REDACTED.len());
             prop_assert!(clean.contains(REDACTED), "{} in {}", clean, written);
             prop_assert!(outside <= (before.len() + after.len()) * 4 / 3 + 4, "{} of {}",

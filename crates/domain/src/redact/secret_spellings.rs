@@ -11,14 +11,14 @@ const UNESCAPED_IN_URLS: [&str; 5] = ["-._~", "-._~/", "-._~!'()*", "-._~!$&'()*
 const BASE64_DIGITS: &[u8; 64] =
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Returns the spellings of a secret in JSON, URLs and HTML forms, without duplicates. Adds
-/// hexadecimal and base64 forms if `encoded` is set.
+/// Returns the spellings of a secret in JSON, URLs and HTML forms, without duplicates. Also returns
+/// its hexadecimal and base64 forms if `encoded` is `true`.
 pub(super) fn list_secret_spellings(secret: &str, encoded: bool) -> BTreeSet<String> {
     let json = escape_json(secret);
     let mut spellings = BTreeSet::from([
         secret.to_owned(),
         // JSON inside of a JSON string is escaped twice.
-        self::escape_json(&json),
+        escape_json(&json),
         // Go's JSON encoder also escapes `<`, `>` and `&`.
         escape_as_unicode(&json, false, |c| matches!(c, '<' | '>' | '&')),
     ]);

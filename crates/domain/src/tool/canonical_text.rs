@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::ToolDefinition;
 
-/// First line of every canonical text. Increase the number in it with every change of the format:
-/// stored hashes then differ from new ones, and the tools need a new approval.
+/// First line of every canonical text. If you change the format of the text, increase the number in
+/// this line. Stored hashes then differ from new hashes, and the tools need a new approval.
 const VERSION_PREFIX: &str = "switchboard tool definition 1\n";
 
 impl ToolDefinition {
@@ -18,13 +18,9 @@ impl ToolDefinition {
     /// Contains the tool's name on its server instead of an alias, and no server name. The order of
     /// keys in the schemas has no effect.
     pub fn canonical_text(&self) -> String {
-        let name = self
-            .origin
-            .as_ref()
-            .map_or(self.name.as_str(), |origin| origin.tool.as_str());
         let annotations = &self.annotations;
         let definition = json!([
-            name,
+            self.original_name(),
             self.title,
             self.description,
             sort_object_keys(&self.input_schema),

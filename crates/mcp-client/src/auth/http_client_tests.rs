@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// Requests that reached a place that does not redirect, with the secret header.
+/// The number of requests to `/arrive` that had the secret header.
 #[derive(Clone, Default)]
 struct Arrived(Arc<AtomicUsize>);
 
@@ -85,7 +85,7 @@ async fn no_redirect_to_another_origin_is_followed() {
     let port = address.port();
     let from = format!("http://{address}/away/307");
     for to in [
-        // Another port, another name of the same machine, another scheme.
+        // Another port, another name of the same machine, and another scheme.
         format!("http://{other}/arrive"),
         format!("http://localhost:{port}/arrive"),
         format!("https://{address}/arrive"),

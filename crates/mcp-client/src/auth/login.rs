@@ -12,7 +12,7 @@ use crate::auth::{
     challenge::add_scope,
     error::AuthError,
     login::{
-        pkce::{random_token, s256},
+        pkce::{pkce_challenge, random_token},
         redirect_listener::{ExpectedRedirect, RedirectListener},
     },
     metadata::{AuthServerMetadata, DiscoveredAuthServer},
@@ -82,7 +82,7 @@ impl LoginContext<'_> {
                 .append_pair("client_id", &client.id)
                 .append_pair("redirect_uri", &redirect_uri)
                 .append_pair("state", &state)
-                .append_pair("code_challenge", &s256(&verifier))
+                .append_pair("code_challenge", &pkce_challenge(&verifier))
                 .append_pair("code_challenge_method", "S256")
                 .append_pair("resource", &self.discovered.resource);
             if !scopes.is_empty() {
@@ -101,7 +101,7 @@ impl LoginContext<'_> {
             sends_issuer: server.authorization_response_iss_parameter_supported == Some(true),
         };
         let code = callback
-            .receive_code(&expected, self.options.login_timeout)
+            .receive_authorization_code(&expected, self.options.login_timeout)
             .await?;
         let parameters = [
             ("grant_type", "authorization_code"),
@@ -110,13 +110,9 @@ impl LoginContext<'_> {
             ("code_verifier", &verifier),
             ("resource", &self.discovered.resource),
         ];
-        let issued = token::request_tokens(
-            self.fetch,
-            &endpoint,
-            &build_credentials(&client, self.config, &server.issuer),
-            &parameters,
-        )
-        .await?;
+        let credentials = build_credentials(&client, self.config, &server.issuer);
+        let issued =
+            token::request_tokens(self.fetch, &endpoint, &credentials, &parameters).await?;
         Ok(self.build_grant(client, &endpoint, issued, scopes))
     }
 
@@ -293,10 +289,8 @@ impl LoginContext<'_> {
             "application_type": "native",
         });
         let body = ("application/json", body.to_string());
-        let answer = self
-            .fetch
-            .send_post(REGISTRATION, &endpoint, body, None)
-            .await?;
+        let answer = self.fetch.send_post(REGISTRATION, &endpoint, body, None);
+        let answer = answer.await?;
         if !answer.status.is_success() {
             return Err(token::parse_oauth_error("registration", &endpoint, &answer));
         }

@@ -138,10 +138,8 @@ async fn request_auth_challenge(server: &ServerConfig) -> Result<BearerChallenge
         .header(CONTENT_TYPE, "application/json")
         .body(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);
     let response = request.send().await.map_err(|error| {
-        AuthError::Failed(format!(
-            "no response from the server: {}",
-            root_cause(&error)
-        ))
+        let cause = root_cause(&error);
+        AuthError::Failed(format!("no response from the server: {cause}"))
     })?;
     let found = response
         .headers()

@@ -145,11 +145,8 @@ async fn read_response(
 ) -> Result<JsonResponse, AuthError> {
     let status = response.status();
     let mut body = Vec::new();
-    while let Some(chunk) = response
-        .chunk()
-        .await
-        .map_err(|error| unreachable_error(what, url, &error))?
-    {
+    let failed = |error| unreachable_error(what, url, &error);
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
         if body.len() + chunk.len() > MAX_ANSWER {
             let reason = format!("more than {MAX_ANSWER} bytes");
             return Err(bad_response(what, url, reason));

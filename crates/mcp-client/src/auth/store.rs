@@ -73,7 +73,7 @@ pub struct StoredClient {
         rename = "client_secret",
         default,
         skip_serializing_if = "Option::is_none",
-        with = "secret"
+        with = "secret_serde"
     )]
     pub secret: Option<SecretString>,
     /// Authentication method of the client at the token endpoint.
@@ -112,7 +112,7 @@ pub struct StoredTokens {
         rename = "refresh_token",
         default,
         skip_serializing_if = "Option::is_none",
-        with = "secret"
+        with = "secret_serde"
     )]
     pub refresh: Option<SecretString>,
     /// Expiry time of the access token in seconds since 1970, if the authorization server sent it.
@@ -195,7 +195,7 @@ pub(super) fn unix_seconds_now() -> u64 {
 }
 
 /// Serde functions that store a secret as plain text, because `SecretString` does not serialize.
-mod secret {
+mod secret_serde {
     use secrecy::{ExposeSecret, SecretString};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -238,9 +238,8 @@ const VERSION: u32 = 1;
 
 /// Serializes a stored login (grant) to JSON for a token store. The text contains all its secrets.
 pub fn serialize_grant(key: &GrantKey, grant: &StoredGrant) -> SecretString {
-    let version = VERSION;
     let record = GrantRecord {
-        version,
+        version: VERSION,
         key,
         grant,
     };

@@ -90,13 +90,10 @@ async fn post_with_client_auth(
             parameters.push(("client_assertion", assertion.expose_secret()));
         }
     }
-    let body = (
-        "application/x-www-form-urlencoded",
-        encode_form(&parameters),
-    );
-    fetch
-        .send_post("token endpoint", endpoint, body, authorization)
-        .await
+    let form = encode_form(&parameters);
+    let body = ("application/x-www-form-urlencoded", form);
+    let answer = fetch.send_post("token endpoint", endpoint, body, authorization);
+    answer.await
 }
 
 /// Returns a Basic `Authorization` header for a client. OAuth requires that client id and secret
@@ -108,12 +105,10 @@ fn basic_auth_header(id: &str, secret: &SecretString) -> Result<HeaderValue, Aut
             .to_owned()
     };
     let pair = format!("{}:{}", encoded(id), encoded(secret.expose_secret()));
-    let mut value =
-        HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair))).map_err(|_| {
-            AuthError::Configuration {
-                reason: "`client_secret` cannot be sent".to_owned(),
-            }
-        })?;
+    let value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)));
+    let mut value = value.map_err(|_| AuthError::Configuration {
+        reason: "`client_secret` cannot be sent".to_owned(),
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -124,12 +119,9 @@ fn parse_tokens(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError>
         let reason = "`access_token` is missing or invalid";
         return Err(bad_response(TOKEN, endpoint, reason));
     };
-    match text("token_type") {
-        Some(kind) if !kind.eq_ignore_ascii_case("bearer") => {
-            let reason = format!("tokens of type `{}` are not supported", shorten(kind));
-            return Err(bad_response(TOKEN, endpoint, reason));
-        }
-        _ => {}
+    if let Some(kind) = text("token_type").filter(|kind| !kind.eq_ignore_ascii_case("bearer")) {
+        let reason = format!("tokens of type `{}` are not supported", shorten(kind));
+        return Err(bad_response(TOKEN, endpoint, reason));
     }
     // Some servers send `expires_in` as text instead of a number.
     let lifetime = match json.get("expires_in") {

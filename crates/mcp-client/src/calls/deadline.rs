@@ -113,9 +113,9 @@ impl Deadline {
         }
     }
 
-    /// Restarts the idle limit. Callers use it when the server has reported progress or the state
-    /// of a task, and after a wait for a free call permit, for a connection, or for a person or a
-    /// model.
+    /// Restarts the idle limit (the maximum time without progress). Callers use it when the server
+    /// has reported progress or the state of a task. They also use it after a wait that the server
+    /// did not cause, for example for a free call permit or for an answer of a person.
     pub(crate) fn record_activity(&self) {
         if let Some(last_activity) = &self.last_activity {
             *lock_mutex(last_activity) = Instant::now();

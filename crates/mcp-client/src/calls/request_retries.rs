@@ -138,9 +138,8 @@ pub(crate) async fn send_with_retries(
             }
             Ok(Err(failure)) => failure,
             Err(after) => {
-                let server = server.config.name.clone();
                 let error = ToolCallError::Timeout {
-                    server,
+                    server: server.config.name.clone(),
                     tool: name.clone(),
                     after,
                 };

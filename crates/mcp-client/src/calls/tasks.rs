@@ -172,28 +172,19 @@ async fn send_task_input(
     answered.extend(new.keys().cloned());
     let required = json!({"resultType": "input_required", "inputRequests": new});
     let context = RequestContext::from_call(&call.context);
-    let input = match server.responder.collect_input(&required, &context).await {
-        Some(Ok(input)) => input,
-        Some(Err(error)) => {
-            let reason = format!(
-                "the task requires input that is not available: {}",
-                error.message
-            );
-            return Err(protocol_error(reason));
-        }
-        None => return Ok(()),
-    };
-    let Some(responses) = input.responses else {
+    let input = server.responder.collect_input(&required, &context).await;
+    let input = input.transpose().map_err(|error| {
+        let reason = error.message;
+        protocol_error(format!("the task requires input that is not available: {reason}"))
+    })?;
+    let Some(responses) = input.and_then(|input| input.responses) else {
         return Ok(());
     };
     let update = UpdateTaskRequest::new(UpdateTaskParams::new(id, responses));
     let request = ClientRequest::UpdateTaskRequest(update);
-    match connection.send_request(request, None).await {
-        Ok(_) => Ok(()),
-        Err(error) => Err(protocol_error(format!(
-            "the task did not accept the input: {error}"
-        ))),
-    }
+    let sent = connection.send_request(request, None).await;
+    sent.map(drop)
+        .map_err(|error| protocol_error(format!("the task did not accept the input: {error}")))
 }
 
 fn protocol_error(reason: impl Into<String>) -> RequestFailure {

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What counts of a server, with its secrets: these are tests.
+/// Returns the configuration of a server as JSON, with its secrets.
 fn shown(server: &ServerConfig) -> Value {
     let secrets: serde_json::Map<_, _> = server
         .transport
@@ -178,7 +178,7 @@ fn our_keys_and_known_filters_count_in_the_forms_of_other_hosts() {
     insta::assert_json_snapshot!(all(&parse_config_document(&document).unwrap()));
 }
 
-/// Reasons for a person, like the errors below.
+/// The reasons are shown to a person.
 #[test]
 fn one_bad_server_of_another_host_hides_no_other() {
     let good = json!({"command": "x"});
@@ -239,7 +239,7 @@ fn a_server_of_another_host_can_be_marked_as_unusable() {
         );
         assert!(servers[0].required);
         assert!(servers[1].transport.is_stdio());
-        // No file can say this of itself.
+        // No configuration file can contain this mark.
         drop_unused_parts(&mut marked);
         assert!(
             parse_config_document(&marked).unwrap()[0]
@@ -342,7 +342,7 @@ fn of_another_hosts_document_only_its_servers_are_selected() {
     }
 }
 
-/// Every message says where, what and what to do; read them as a user would.
+/// Every message names the place and the fault, and says what the user can do.
 #[test]
 fn errors_say_where_what_and_what_to_do() {
     let ours = [

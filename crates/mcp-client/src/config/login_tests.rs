@@ -61,7 +61,7 @@ fn a_bad_one_of_another_host_hides_no_other_server() {
     assert_eq!(servers[1].authorization.client_id.as_deref(), Some("x"));
 }
 
-/// Read them as a person would.
+/// The messages are shown to a person.
 #[test]
 fn errors_say_where_what_and_what_to_do() {
     let errors = [

@@ -12,8 +12,8 @@ pub(crate) mod login;
 mod other_hosts;
 mod read;
 pub(crate) mod redaction;
-mod select;
 mod switchboard_format;
+mod unused_parts;
 
 use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
 
@@ -27,7 +27,7 @@ pub use log_level::LogLevel;
 pub use other_hosts::{ENV_FILE, mark_server_unusable};
 use redaction::{find_argument_secrets, find_url_secrets};
 pub(crate) use redaction::{redact_command, redact_url};
-pub use select::{drop_unused_parts, other_host_servers_mut, prune_server_entries};
+pub use unused_parts::{drop_unused_parts, other_host_servers_mut, prune_server_entries};
 
 use self::login::AuthConfig;
 
@@ -185,15 +185,10 @@ impl ServerConfig {
     /// login, values of options such as `--api-key`, and the password and query of URLs. Short
     /// values may be ordinary settings (`8080`), which the redactor ignores.
     pub fn values_to_redact(&self) -> Vec<SecretString> {
-        let further = self
-            .secrets
-            .iter()
-            .chain(self.authorization.secret_values());
-        let configured = self
-            .transport
-            .env_or_headers()
-            .iter()
-            .map(|(_, value)| value);
+        let login_secrets = self.authorization.secret_values();
+        let further = self.secrets.iter().chain(login_secrets);
+        let configured = self.transport.env_or_headers().iter();
+        let configured = configured.map(|(_, value)| value);
         let mut hidden = Vec::new();
         for value in configured.chain(further) {
             let text = value.expose_secret();

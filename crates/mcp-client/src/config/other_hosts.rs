@@ -7,8 +7,8 @@ use crate::config::{
     ServerConfig, ServerTransport,
     error::ConfigError,
     read::{self, RawServerEntry, join_path},
-    select::find_editor_variable,
     switchboard_format,
+    unused_parts::find_editor_variable,
 };
 
 /// Keys with the URL of a server, in order of precedence. Gemini CLI uses `httpUrl` for streamable
@@ -257,16 +257,13 @@ fn parse_tool_names(
 
 fn reject_editor_variables(value: &Value, path: &str) -> Result<(), ConfigError> {
     match value {
-        Value::String(text) => match find_editor_variable(text) {
-            Some(variable) => Err(ConfigError::invalid_value(
-                path,
-                format!(
-                    "contains `{variable}`, which only an editor can substitute: use `${{NAME}}` \
-                     and set the environment variable NAME"
-                ),
-            )),
-            None => Ok(()),
-        },
+        Value::String(text) => find_editor_variable(text).map_or(Ok(()), |variable| {
+            let reason = format!(
+                "contains `{variable}`, which only an editor can substitute: use `${{NAME}}` and \
+                 set the environment variable NAME"
+            );
+            Err(ConfigError::invalid_value(path, reason))
+        }),
         Value::Array(items) => items.iter().enumerate().try_for_each(|(index, item)| {
             reject_editor_variables(item, &format!("{path}[{index}]"))
         }),

@@ -25,29 +25,21 @@ pub(super) fn list_server_entries<'a>(
     value: &'a Value,
     path: &str,
 ) -> Result<Vec<RawServerEntry<'a>>, ConfigError> {
-    match value {
-        Value::Object(map) => Ok(map
-            .iter()
-            .map(|(name, value)| RawServerEntry {
-                key: Some(name),
-                value,
-                path: join_path(path, name),
-            })
-            .collect()),
-        Value::Array(list) => Ok(list
-            .iter()
-            .enumerate()
-            .map(|(index, value)| RawServerEntry {
-                key: None,
-                value,
-                path: format!("{path}[{index}]"),
-            })
-            .collect()),
-        _ => Err(ConfigError::invalid_value(
-            path,
-            "must be a map of servers by name, or a list of servers",
-        )),
-    }
+    let entry = |key, value, path| RawServerEntry { key, value, path };
+    Ok(match value {
+        Value::Object(map) => {
+            let entries = map.iter();
+            entries.map(|(name, it)| entry(Some(name.as_str()), it, join_path(path, name))).collect()
+        }
+        Value::Array(list) => {
+            let entries = list.iter().enumerate();
+            entries.map(|(index, it)| entry(None, it, format!("{path}[{index}]"))).collect()
+        }
+        _ => {
+            let reason = "must be a map of servers by name, or a list of servers";
+            return Err(ConfigError::invalid_value(path, reason));
+        }
+    })
 }
 
 /// Deserializes a JSON object to a struct. An error contains the path of the invalid value.

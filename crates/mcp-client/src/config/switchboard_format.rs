@@ -194,7 +194,8 @@ impl ServerEntry {
     }
 }
 
-/// Returns an error if `key` is set, because only servers of type `kind` support this key.
+/// Returns an error if the key `key` of a server entry is set. Only servers of type `kind` support
+/// this key.
 fn reject_unused_key(
     path: &str,
     kind: TransportKind,

@@ -85,11 +85,8 @@ impl Capability {
     }
 
     fn unsupported_error(self, server: &Server) -> FeatureError {
-        let server = server.config.name.clone();
-        FeatureError::Unsupported {
-            server,
-            capability: self.0,
-        }
+        let (server, capability) = (server.config.name.clone(), self.0);
+        FeatureError::Unsupported { server, capability }
     }
 
     /// Converts the error of a request. A server without an implementation of the requested method
@@ -125,10 +122,8 @@ pub(super) struct FeatureClient<'a> {
 impl<'a> FeatureClient<'a> {
     pub(super) fn new(host: &'a McpHost, name: &str) -> Result<Self, FeatureError> {
         let server = host.find_server(name)?;
-        let total = server
-            .config
-            .call_timeout
-            .unwrap_or(host.options.call_timeout);
+        let total = server.config.call_timeout;
+        let total = total.unwrap_or(host.options.call_timeout);
         Ok(Self {
             server,
             deadline: Deadline::new(Instant::now(), CallTimeLimits { total, idle: None }),

@@ -122,17 +122,14 @@ fn parse_messages(message: &Value) -> Result<Vec<PromptMessage>, String> {
         return Err("a message has neither the role `user` nor `assistant`".to_owned());
     };
     let contents = match message.get("content") {
-        Some(Value::Array(blocks)) => blocks
-            .iter()
-            .cloned()
-            .map(convert::content_from_json)
-            .collect(),
+        Some(Value::Array(blocks)) => {
+            let blocks = blocks.iter().cloned();
+            blocks.map(convert::content_from_json).collect()
+        }
         Some(Value::String(text)) => vec![ToolContent::text(text)],
         Some(block @ Value::Object(_)) => vec![convert::content_from_json(block.clone())],
         _ => return Err("a message has no content".to_owned()),
     };
-    let messages = contents
-        .into_iter()
-        .map(|content| PromptMessage { role, content });
-    Ok(messages.collect())
+    let contents = contents.into_iter();
+    Ok(contents.map(|content| PromptMessage { role, content }).collect())
 }

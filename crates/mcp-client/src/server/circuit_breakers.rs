@@ -1,9 +1,10 @@
 //! The circuit breakers of one server: one for the server and one for each of its tools.
 //!
-//! A breaker stops calls to a target that did not answer several times in a row. The breaker of a
-//! tool counts the unanswered calls of that tool, the breaker of the server those of all its tools.
-//! Only calls that were sent count. The exit of a process does not count for the server, because
-//! the supervisor restarts it, but counts once for each tool that was being called.
+//! A breaker stops calls to a tool or server that did not answer several times in a row. The
+//! breaker of a tool counts the unanswered calls of that tool, and the breaker of the server counts
+//! the unanswered calls of all its tools. Only calls that were sent count. The exit of the server
+//! process does not count for the server, because the supervisor restarts it, but it counts once
+//! for each tool that was being called.
 //!
 //! An open breaker rejects calls until a pause is over, and then admits one call as a probe. An
 //! answer to any call closes the breaker. If the probe has no answer, the pause doubles. If the
@@ -87,11 +88,8 @@ impl CircuitBreakers {
     pub(crate) fn admit_call<'a>(&'a self, tool: &'a str) -> Result<CallAdmission<'a>, String> {
         let mut breakers = lock_mutex(&self.breakers);
         breakers.check_call_allowed(tool)?;
-        let of_tool = breakers
-            .tools
-            .entry(tool.to_owned())
-            .or_default()
-            .start_probe_if_open();
+        let breaker_of_tool = breakers.tools.entry(tool.to_owned()).or_default();
+        let of_tool = breaker_of_tool.start_probe_if_open();
         Ok(CallAdmission {
             circuits: self,
             tool,
@@ -138,10 +136,9 @@ impl CircuitBreakers {
 impl BreakerStates {
     fn check_call_allowed(&self, tool: &str) -> Result<(), String> {
         self.server.check_call_allowed("the last calls")?;
-        match self.tools.get(tool) {
-            Some(breaker) => breaker.check_call_allowed(&format!("the last calls of `{tool}`")),
-            None => Ok(()),
-        }
+        self.tools.get(tool).map_or(Ok(()), |breaker| {
+            breaker.check_call_allowed(&format!("the last calls of `{tool}`"))
+        })
     }
 }
 
@@ -184,9 +181,7 @@ impl Breaker {
         if outcome == Outcome::NoAnswer {
             self.last_failure.clone_from(&call.reason);
         }
-        let CircuitOptions {
-            pause, max_pause, ..
-        } = call.circuits.options;
+        let options = call.circuits.options;
         let pause = match (outcome, &mut self.open) {
             (Outcome::Answered, _) => {
                 (self.failures, self.open) = (0, None);
@@ -197,7 +192,7 @@ impl Breaker {
                 if max_failures == 0 || self.failures < max_failures {
                     return;
                 }
-                pause
+                options.pause
             }
             (Outcome::NoAnswer, Some(open)) if is_probe => open.pause.saturating_mul(2),
             (Outcome::Unknown, Some(open)) if is_probe => {
@@ -208,7 +203,7 @@ impl Breaker {
             // because the outcome is unknown.
             (Outcome::NoAnswer | Outcome::Unknown, _) => return,
         };
-        let pause = pause.min(max_pause);
+        let pause = pause.min(options.max_pause);
         self.open = Some(OpenBreaker {
             until: Instant::now() + pause,
             pause,

@@ -231,7 +231,7 @@ async fn perform_handshake<T: Transport<RoleClient> + 'static>(
         version,
     };
     let service = handler.serve_with_lifecycle(transport, mode).await;
-    let service = service.map_err(|error| start_error(server, &error))?;
+    let service = service.map_err(|error| convert_handshake_error(server, &error))?;
     set_log_level(server, service.peer()).await;
     Ok(service)
 }
@@ -266,7 +266,7 @@ fn is_connection_failure(error: &ClientInitializeError) -> bool {
     }
 }
 
-fn start_error(server: &Server, error: &ClientInitializeError) -> StartError {
+fn convert_handshake_error(server: &Server, error: &ClientInitializeError) -> StartError {
     if let ClientInitializeError::NoCompatibleProtocolVersion {
         server_supported, ..
     } = error

@@ -91,9 +91,8 @@ impl ServerProcess {
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(errors)) = pipes else {
             group.kill();
-            return Err(failed(std::io::Error::other(
-                "the pipes of the process are missing",
-            )));
+            let reason = "the pipes of the process are missing";
+            return Err(failed(std::io::Error::other(reason)));
         };
         let stderr_ended = CancellationToken::new();
         let ended = stderr_ended.clone().drop_guard();
@@ -103,17 +102,13 @@ impl ServerProcess {
             reading.await;
             drop(ended);
         });
-        let stderr_reader = reader.abort_handle();
-        Ok((
-            Self {
-                child,
-                group,
-                stderr_ended,
-                stderr_reader,
-            },
-            stdin,
-            stdout,
-        ))
+        let process = Self {
+            child,
+            group,
+            stderr_ended,
+            stderr_reader: reader.abort_handle(),
+        };
+        Ok((process, stdin, stdout))
     }
 
     /// Waits until the process has exited, and then briefly for the rest of its standard error.

@@ -179,7 +179,7 @@ impl Server {
     pub(crate) fn refresh_tools(&self) {
         let snapshot = self.snapshot.borrow();
         let freshness = snapshot.tools.freshness;
-        if snapshot.connection.is_some() && freshness.is_some_and(|tools| tools.has_expired()) {
+        if snapshot.connection.is_some() && freshness.is_some_and(|it| it.is_list_expired()) {
             self.relist_requested.notify_one();
         }
     }
@@ -276,11 +276,8 @@ impl Server {
         let connected = snapshot.connection.is_some();
         let tools = snapshot.tools.freshness.filter(|_| connected);
         let tools = tools.map(|tools| ListFreshness::new("tools", tools));
-        let tools = tools.filter(|tools| tools.ttl_ms > 0);
-        tools
-            .into_iter()
-            .chain(self.list_cache.list_freshness())
-            .collect()
+        let tools = tools.filter(|tools| tools.ttl_ms > 0).into_iter();
+        tools.chain(self.list_cache.list_freshness()).collect()
     }
 
     pub(crate) fn set_starting(&self, reason: StatusReason) {
@@ -326,8 +323,8 @@ impl Server {
 
     /// Stores the reason why the list of tools may be outdated. The old list stays in use.
     pub(crate) fn set_tools_outdated(&self, problem: String) {
-        self.snapshot
-            .send_modify(|snapshot| snapshot.outdated_tools = Some(problem));
+        let snapshot = &self.snapshot;
+        snapshot.send_modify(|snapshot| snapshot.outdated_tools = Some(problem));
         self.update_state();
     }
 

@@ -115,9 +115,8 @@ pub(crate) fn record_log(
         other => other.to_string(),
     };
     let text = sanitize_text(redactor, &text);
-    let logger = message
-        .logger
-        .map(|logger| sanitize_text(redactor, &logger));
+    let logger = message.logger.as_deref();
+    let logger = logger.map(|logger| sanitize_text(redactor, logger));
     match level {
         LogLevel::Debug => tracing::debug!(server, logger, text, "server log"),
         LogLevel::Info | LogLevel::Notice => tracing::info!(server, logger, text, "server log"),
@@ -131,7 +130,8 @@ pub(crate) fn record_log(
     });
 }
 
-/// Redacts secrets, then cuts the text to [`MAX_SIZE`]: a secret that is cut would not be found.
+/// Redacts secrets, and then cuts the text to [`MAX_SIZE`]. In the reverse order, a secret that is
+/// cut in half would not be recognized.
 fn sanitize_text(redactor: &Redactor, text: &str) -> String {
     let text = redactor.redact_known(text);
     let end = text.floor_char_boundary(MAX_SIZE);

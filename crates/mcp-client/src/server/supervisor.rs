@@ -50,8 +50,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const MIN_RELIST_PAUSE: Duration = Duration::from_millis(50);
 /// Maximum pause before a changed tool list is read, for a list that changes continuously.
 const MAX_RELIST_PAUSE: Duration = Duration::from_secs(5);
-/// Maximum time that a starting server delays the start of others. Starting a program needs CPU
-/// time, waiting for its answer does not.
+/// Maximum time that a starting server delays the start of other servers. Starting a program needs
+/// CPU time, but waiting for its answer does not.
 const STARTUP_PERMIT_TIME: Duration = Duration::from_millis(500);
 
 const RESTART_REQUESTED: &str = "restarting on request";
@@ -86,7 +86,8 @@ pub(crate) async fn supervise_server(
     let mut failures: u32 = 0;
     loop {
         let mut process = None;
-        let exit = Box::pin(run_once(&server, &options, &mut process, &startup, &stop)).await;
+        let run = run_server_once(&server, &options, &mut process, &startup, &stop);
+        let exit = Box::pin(run).await;
         let needs_person =
             matches!(&exit, ExitReason::NotStarted(error) if error.needs_user_action());
         let reason = match exit {
@@ -176,7 +177,7 @@ async fn end_process(process: Option<ServerProcess>, options: &HostOptions) {
 }
 
 /// Runs a server once, from its start to its exit. Stores its process in `process`.
-async fn run_once(
+async fn run_server_once(
     server: &Arc<Server>,
     options: &HostOptions,
     process: &mut Option<ServerProcess>,
@@ -357,11 +358,8 @@ async fn relist_tools_on_change(server: &Server, peer: &Peer<RoleClient>) {
     loop {
         server.relist_requested.notified().await;
         debounce.wait_before_relist().await;
-        let listed = timeout(
-            server.config.connect_timeout,
-            list_tools(&server.config, &server.redactor, peer),
-        )
-        .await;
+        let tools = list_tools(&server.config, &server.redactor, peer);
+        let listed = timeout(server.config.connect_timeout, tools).await;
         match listed.unwrap_or_else(|_| Err("timed out".to_owned())) {
             Ok(tools) => server.set_tools(tools),
             Err(reason) => server.set_tools_outdated(format!(

@@ -60,17 +60,14 @@ impl Form {
             }
         }
         let filled = Value::Object(filled);
-        let errors: Vec<String> = self
-            .validator
-            .list_errors(&filled)
-            .map_err(|error| error.to_string())?
-            .iter()
-            .take(MAX_ERRORS)
-            .map(|error| match error.instance_path().to_string() {
-                path if path.is_empty() => error.to_string(),
-                path => format!("{}: {error}", path.trim_start_matches('/')),
-            })
-            .collect();
+        let errors = self.validator.list_errors(&filled);
+        let errors = errors.map_err(|error| error.to_string())?;
+        let errors = errors.iter().take(MAX_ERRORS);
+        let errors = errors.map(|error| match error.instance_path().as_str() {
+            "" => error.to_string(),
+            path => format!("{}: {error}", path.trim_start_matches('/')),
+        });
+        let errors: Vec<String> = errors.collect();
         match filled {
             Value::Object(filled) if errors.is_empty() => Ok(filled),
             _ => Err(errors.join("; ")),

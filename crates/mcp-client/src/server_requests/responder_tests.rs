@@ -18,7 +18,8 @@ use crate::{
     transport::open_requests::OpenRequests,
 };
 
-/// Returns the given answers and records the elicitations. Never answers further ones.
+/// Returns the given answers, one per elicitation, and records the elicitations. Later elicitations
+/// get no answer.
 #[derive(Default)]
 struct User {
     answers: Mutex<VecDeque<ElicitationAnswer>>,

@@ -31,27 +31,21 @@ pub(crate) fn to_sample_request(
     params.validate()?;
     let mut tool_names = HashMap::new();
     let system = params.system_prompt.map(Message::system);
-    let messages = params
-        .messages
-        .into_iter()
-        .map(|message| self::to_message(message, &mut tool_names));
+    let messages = params.messages.into_iter();
+    let messages = messages.map(|message| to_message(message, &mut tool_names));
     let mut request = ChatRequest::new(system.into_iter().chain(messages));
-    request.tools = params
-        .tools
-        .unwrap_or_default()
-        .iter()
-        .map(|tool| self::to_tool_definition(tool).map(Arc::new))
-        .collect::<Result<_, _>>()?;
+    let tools = params.tools.unwrap_or_default();
+    let tools = tools.iter().map(|tool| to_tool_definition(tool).map(Arc::new));
+    request.tools = tools.collect::<Result<_, _>>()?;
     request.tool_choice = match params.tool_choice.and_then(|choice| choice.mode) {
         Some(ToolChoiceMode::Required) => ToolChoice::Required,
         Some(ToolChoiceMode::None) => ToolChoice::None,
         _ => ToolChoice::Auto,
     };
+    // Conversion to `f64` through text keeps 0.7 exact: `f64::from` would return 0.699999988.
+    let temperature = params.temperature.map(|number| number.to_string());
     request.sampling = Sampling {
-        // Conversion to `f64` through text keeps 0.7 exact: `f64::from` would return 0.699999988.
-        temperature: params
-            .temperature
-            .and_then(|temperature| temperature.to_string().parse().ok()),
+        temperature: temperature.and_then(|text| text.parse().ok()),
         stop: params.stop_sequences.unwrap_or_default(),
         ..Sampling::default()
     };
@@ -86,17 +80,12 @@ fn to_message(message: SamplingMessage, tool_names: &mut HashMap<String, String>
             }
             Block::ToolResult(result) => {
                 role = Role::Tool;
+                let name = tool_names.get(&result.tool_use_id).cloned();
+                let content = result.content.into_iter();
                 Part::ToolResult(ToolResult {
-                    name: tool_names
-                        .get(&result.tool_use_id)
-                        .cloned()
-                        .unwrap_or_default(),
+                    name: name.unwrap_or_default(),
                     tool_use_id: result.tool_use_id,
-                    content: result
-                        .content
-                        .into_iter()
-                        .map(convert::to_tool_content)
-                        .collect(),
+                    content: content.map(convert::to_tool_content).collect(),
                     structured: result.structured_content.map(Arc::new),
                     is_error: result.is_error.unwrap_or_default(),
                 })

@@ -29,22 +29,16 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ListedTool,
         ));
     };
     let hints = listed.get("annotations");
-    let hint = |key: &str| {
-        hints
-            .and_then(|hints| hints.get(key))
-            .and_then(Value::as_bool)
-    };
+    let hint = |key: &str| hints?.get(key)?.as_bool();
     let meta = listed.get("_meta").and_then(Value::as_object);
     let visibility = Visibility::from_meta(meta);
+    let output_schema = listed.get("outputSchema");
     let tool = ToolDefinition {
         name: catalog_name(server, &name),
         title: text("title").or_else(|| hints?.get("title")?.as_str().map(str::to_owned)),
         description: text("description").unwrap_or_default(),
         input_schema: input_schema.clone(),
-        output_schema: listed
-            .get("outputSchema")
-            .filter(|schema| schema.is_object())
-            .cloned(),
+        output_schema: output_schema.filter(|it| it.is_object()).cloned(),
         annotations: ToolAnnotations {
             read_only: hint("readOnlyHint"),
             destructive: hint("destructiveHint"),

@@ -45,13 +45,11 @@ impl OutputSchema {
         let listed = errors.iter().flatten().take(MAX_ERRORS + 1);
         let mut messages: Vec<String> = listed
             .map(|error| {
-                let path = error.instance_path().to_string();
                 // The message omits the invalid value, because the text content already shows it.
                 let message = shorten(&error.masked().to_string());
-                if path.is_empty() {
-                    message
-                } else {
-                    format!("{path}: {message}")
+                match error.instance_path().as_str() {
+                    "" => message,
+                    path => format!("{path}: {message}"),
                 }
             })
             .chain(errors.as_ref().err().map(ToString::to_string))

@@ -22,11 +22,8 @@ impl Freshness {
     /// Reads the time to live of a page that was just received. Returns `None` if the page declares
     /// no number. A negative number counts as zero.
     pub(crate) fn from_json(page: &Value) -> Option<Self> {
-        let seconds = page
-            .get("ttlMs")?
-            .as_f64()?
-            .clamp(0.0, MAX_TTL.as_secs_f64() * 1000.0)
-            / 1000.0;
+        let seconds = page.get("ttlMs")?.as_f64()? / 1000.0;
+        let seconds = seconds.clamp(0.0, MAX_TTL.as_secs_f64());
         let ttl = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         Some(Self {
             ttl,
@@ -39,7 +36,7 @@ impl Freshness {
     }
 
     /// Returns whether the list has expired. `false` for a list with a time to live of zero.
-    pub(crate) fn has_expired(&self) -> bool {
+    pub(crate) fn is_list_expired(&self) -> bool {
         !self.ttl.is_zero() && self.remaining_ttl().is_zero()
     }
 }

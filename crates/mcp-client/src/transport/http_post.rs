@@ -196,10 +196,8 @@ fn read_events(response: Response, request: Option<RequestId>) -> BoxedSseRespon
     let end = futures_util::stream::once(async move {
         let message = ServerJsonRpcMessage::error(too_large_error(), Some(request?));
         let is_too_large = received.load(Ordering::Relaxed) > MAX_ANSWER;
-        let data = serde_json::to_string(&message)
-            .ok()
-            .filter(|_| is_too_large)?;
-        Some(Ok(Sse::default().data(data)))
+        let data = serde_json::to_string(&message).ok();
+        Some(Ok(Sse::default().data(data.filter(|_| is_too_large)?)))
     });
     repair_event_stream(events.chain(end.filter_map(ready)).boxed())
 }

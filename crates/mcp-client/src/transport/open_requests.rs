@@ -66,9 +66,8 @@ impl OpenRequests {
         let open = requests.iter().filter(|request| request.is_open());
         let mut listeners = open.filter_map(|request| request.progress.as_ref());
         let token = &report.progress_token.0;
-        let listener = listeners
-            .find(|(known, _)| is_same_id(&known.0, token))
-            .cloned();
+        let listener = listeners.find(|(known, _)| is_same_id(&known.0, token));
+        let listener = listener.cloned();
         drop(requests);
         if let Some((_, sink)) = listener {
             sink.report_progress(ToolProgress {

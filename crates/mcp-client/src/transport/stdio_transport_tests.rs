@@ -87,7 +87,7 @@ async fn noise_is_skipped_and_invalid_requests_are_refused() {
     server.write_all(line.as_bytes()).await.unwrap();
     let read = serde_json::to_value(transport.receive().await).unwrap();
     assert_eq!(read, answer);
-    // After the refusal, which is queued.
+    // This message is queued behind the refusal.
     send(&mut transport, 2).await.unwrap();
     transport.close().await.unwrap();
     drop(transport);

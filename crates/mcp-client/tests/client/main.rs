@@ -16,8 +16,8 @@ mod features;
 mod host;
 mod server_requests;
 
-/// Not a test: the program that the tests start as their servers, and as a host. The output of the
-/// test runner is noise that a client has to ignore.
+/// Runs this program as a server or a host that a test starts. A client has to ignore the output of
+/// the test runner.
 #[test]
 #[ignore = "a server that the other tests start"]
 fn server() {

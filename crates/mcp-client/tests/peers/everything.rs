@@ -1,4 +1,4 @@
-//! The reference server that shows every feature of the protocol.
+//! The reference server with all features of the protocol.
 
 use std::{net::TcpListener, time::Duration};
 
@@ -17,7 +17,7 @@ const TOOLS: &[&str] = &[
     "trigger-long-running-operation",
 ];
 
-/// What works the same over both transports.
+/// Uses the features that work over both transports.
 async fn exercise(host: &McpHost, peer: &Peer) {
     let echo = call(host, peer, "echo", json!({"message": "grüße"})).await;
     assert_eq!(echo.content, [ToolContent::text("Echo: grüße")]);
@@ -39,7 +39,7 @@ async fn exercise(host: &McpHost, peer: &Peer) {
     let told = progress(host, peer, "trigger-long-running-operation", input).await;
     assert_eq!(told, [1.0, 2.0, 3.0]);
 
-    // A call that is given up leaves the server as it was.
+    // The server still works after a call that timed out.
     let long = ToolCall {
         name: format!("{}__trigger-long-running-operation", peer.name()),
         input: object(json!({"duration": 600, "steps": 2})).into(),
@@ -74,7 +74,7 @@ pub(crate) fn over_stdio() -> Peer {
     ))
 }
 
-/// The peer listens on `port`; ended with the returned value.
+/// Starts the server on `port`. It ends when the returned value is dropped.
 async fn listen(port: u16) -> Child {
     let mut command = Command::new("node");
     command.args([script("server-everything").as_str(), "streamableHttp"]);
@@ -83,7 +83,7 @@ async fn listen(port: u16) -> Child {
     serve(&mut command, true, listens).await.0
 }
 
-/// One that is free now. Somebody may take it before the peer does, which fails the test loudly.
+/// Returns a free port. Another process may take it before the server does; then the test fails.
 fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     listener.local_addr().unwrap().port()

@@ -1,4 +1,4 @@
-//! Servers that others wrote, as they are. See `cargo xtask test --peers`.
+//! Servers of other authors, unchanged. See `cargo xtask test --peers`.
 
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Servers of the protocol's own authors, from npm.
+//! Servers of the protocol's authors, from npm.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A server of ours (`notes.py`) upon the frameworks that most servers in Python are written with.
+//! A server of this project (`notes.py`) with the frameworks that most Python servers use.
 
 use serde_json::json;
 use switchboard_domain::ToolHost;
@@ -44,7 +44,7 @@ async fn over_http(name: &str, framework: &str, version: &'static str) -> Peer {
     }
 }
 
-/// `FastMCP` 4.
+/// Returns the server with `FastMCP` 4.
 pub(crate) fn newer() -> Peer {
     over_stdio("newer", "fastmcp", NEWER)
 }
@@ -53,7 +53,7 @@ pub(crate) async fn newer_over_http() -> Peer {
     over_http("newer-http", "fastmcp", NEWER).await
 }
 
-/// The SDK before 2026-07-28.
+/// Returns the server with an SDK that does not know protocol 2026-07-28.
 pub(crate) fn older() -> Peer {
     over_stdio("older", "mcp", OLDER)
 }
@@ -74,7 +74,7 @@ async fn exercise(host: &McpHost, peer: &Peer) {
     let told = progress(host, peer, "count", json!({"to": 3})).await;
     assert_eq!(told, [1.0, 2.0, 3.0]);
 
-    // Given up while it runs: the server hears of it.
+    // The cancelled call is cancelled on the server too.
     let (long, mut runs) = running(peer, "wait");
     {
         let call = host.call_tool(long);
@@ -86,13 +86,13 @@ async fn exercise(host: &McpHost, peer: &Peer) {
     text(host, peer, "was_given_up", json!({})).await;
 
     let asked = outcome(host, peer, "ask", json!({})).await;
-    // `FastMCP` 4 cannot ask within the newer protocol, and says so.
+    // `FastMCP` 4 cannot send elicitations with protocol 2026-07-28, and returns an error.
     if peer.version == OLDER || !asked.is_error {
         assert_eq!(text_of(&asked), "accept green");
     }
 }
 
-/// Speaks the older protocol with a server that knows both.
+/// Uses the older protocol with a server that supports both.
 fn held_back(mut peer: Peer) -> Peer {
     peer.config.protocol_version = Some(OLDER.to_owned());
     peer.version = OLDER;

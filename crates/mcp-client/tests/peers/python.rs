@@ -1,4 +1,4 @@
-//! Servers of the protocol's own authors, from `PyPI`.
+//! Servers of the protocol's authors, from `PyPI`.
 
 use std::{fs, process::Command};
 
@@ -29,7 +29,7 @@ pub(crate) fn git() -> Peer {
     }
 }
 
-/// What git itself says.
+/// Returns the output of git.
 fn in_repository(place: &str, args: &[&str]) -> String {
     let output = Command::new("git").arg("-C").arg(place).args(args).output();
     let output = output.expect("git is there");
@@ -66,7 +66,7 @@ pub(crate) fn time() -> Peer {
 }
 
 async fn use_time(host: &McpHost, peer: &Peer) {
-    // Neither has summer time.
+    // Neither zone has summer time.
     let input = json!({
         "source_timezone": "Asia/Tokyo",
         "time": "16:30",

@@ -1,4 +1,4 @@
-//! What the tests share: peers, the hosts they are in, and calls to them.
+//! Shared parts of the tests: servers, hosts, and calls.
 
 use std::{
     env,
@@ -25,22 +25,22 @@ use tokio::{
 
 pub(crate) use crate::shared::object;
 
-/// Node and Python need a while to start on a busy machine.
+/// Maximum start time of a Node or Python server on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) const OLDER: &str = "2025-11-25";
 pub(crate) const NEWER: &str = "2026-07-28";
 
-/// A server that others wrote, and what is expected of it.
+/// A server of another author, and the expected values.
 pub(crate) struct Peer {
     pub(crate) config: ServerConfig,
-    /// The version of the protocol that is spoken with it.
+    /// The negotiated protocol version.
     pub(crate) version: &'static str,
-    /// Some of its tools, by their own names.
+    /// Some names of its tools.
     pub(crate) tools: &'static [&'static str],
-    /// What it works on, where it has files.
+    /// The folder that a server with file tools works on.
     pub(crate) folder: Option<TempDir>,
-    /// Where it is an HTTP server; ended with this value.
+    /// The process of an HTTP server. It ends when this value is dropped.
     pub(crate) process: Option<Child>,
 }
 
@@ -61,14 +61,14 @@ fn installed(path: &str) -> String {
     path.into_os_string().into_string().unwrap()
 }
 
-/// The script of a package of npm.
+/// Returns the path of the script of an npm package.
 pub(crate) fn script(package: &str) -> String {
     installed(&format!(
         "node_modules/@modelcontextprotocol/{package}/dist/index.js"
     ))
 }
 
-/// A program of a virtual environment.
+/// Returns the path of a program in a virtual environment.
 pub(crate) fn program(environment: &str, name: &str) -> String {
     if cfg!(windows) {
         installed(&format!("{environment}/Scripts/{name}.exe"))
@@ -81,8 +81,8 @@ pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     timeout(PATIENCE, future).await.expect("it hangs")
 }
 
-/// Starts an HTTP server, and gives what `ready` finds in one of its lines. That is its sign that
-/// it listens.
+/// Starts an HTTP server and waits until `ready` finds a value in a line of its output. Returns the
+/// process and the value.
 pub(crate) async fn serve<T>(
     command: &mut Command,
     on_stderr: bool,
@@ -110,12 +110,12 @@ pub(crate) async fn serve<T>(
         panic!("the peer ended");
     });
     let found = found.await;
-    // It may go on writing, and must not be stopped by a full or closed pipe.
+    // Reads the remaining output, so that a full pipe does not block the server.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     (child, found)
 }
 
-/// Somebody who likes green.
+/// A person who answers `green`.
 struct Person;
 
 #[async_trait]
@@ -128,7 +128,7 @@ impl Elicitor for Person {
     }
 }
 
-/// A host with a peer that is ready and has the tools that it should have.
+/// Starts a host. Asserts that the server is ready and has the expected tools.
 pub(crate) async fn host(peer: &Peer) -> McpHost {
     let mut config = peer.config.clone();
     config.connect_timeout = PATIENCE;
@@ -158,14 +158,14 @@ pub(crate) async fn host(peer: &Peer) -> McpHost {
     host
 }
 
-/// Uses a peer, from its start to its end.
+/// Starts a host for one server, runs `exercise`, and closes the host.
 pub(crate) async fn alone(peer: Peer, exercise: impl AsyncFnOnce(&McpHost, &Peer)) {
     let host = host(&peer).await;
     exercise(&host, &peer).await;
     close(&host).await;
 }
 
-/// Ends all servers. Nothing is left of those that are processes of ours.
+/// Closes the host. Asserts that no process of its servers is left.
 pub(crate) async fn close(host: &McpHost) {
     let pids: Vec<u32> = host
         .server_statuses()
@@ -197,13 +197,13 @@ pub(crate) fn text_of(output: &ToolOutput) -> String {
     pieces.join("\n")
 }
 
-/// What a tool answers, whether it worked or not.
+/// Returns the result of a tool, also an error result.
 pub(crate) async fn outcome(host: &McpHost, peer: &Peer, tool: &str, input: Value) -> ToolOutput {
     let answer = soon(host.call_server_tool(peer.name(), tool, object(input))).await;
     answer.unwrap_or_else(|error| panic!("{tool}: {error}"))
 }
 
-/// The same, of a tool that worked.
+/// Returns the result of a tool. Panics on an error result.
 pub(crate) async fn call(host: &McpHost, peer: &Peer, tool: &str, input: Value) -> ToolOutput {
     let output = outcome(host, peer, tool, input).await;
     assert!(!output.is_error, "{tool}: {output:?}");
@@ -214,15 +214,15 @@ pub(crate) async fn text(host: &McpHost, peer: &Peer, tool: &str, input: Value) 
     text_of(&call(host, peer, tool, input).await)
 }
 
-/// What a tool says that did not work.
+/// Returns the text of an error result.
 pub(crate) async fn failure(host: &McpHost, peer: &Peer, tool: &str, input: Value) -> String {
     let output = outcome(host, peer, tool, input).await;
     assert!(output.is_error, "{tool}: {output:?}");
     text_of(&output)
 }
 
-/// Input that does not fit the tool's schema: servers say so as a result or as an error of the
-/// protocol.
+/// Sends an input that does not match the tool's schema. The server may return an error result or a
+/// protocol error.
 pub(crate) async fn misuse(host: &McpHost, peer: &Peer, tool: &str, input: Value) {
     match soon(host.call_server_tool(peer.name(), tool, object(input))).await {
         Ok(output) => assert!(output.is_error, "{output:?}"),
@@ -230,7 +230,7 @@ pub(crate) async fn misuse(host: &McpHost, peer: &Peer, tool: &str, input: Value
     }
 }
 
-/// Calls a tool and gives what progress it told.
+/// Calls a tool. Returns the reported progress.
 pub(crate) async fn progress(host: &McpHost, peer: &Peer, tool: &str, input: Value) -> Vec<f64> {
     let told = Arc::new(Mutex::new(Vec::new()));
     let listener = told.clone();
@@ -244,7 +244,7 @@ pub(crate) async fn progress(host: &McpHost, peer: &Peer, tool: &str, input: Val
     told.lock().unwrap().clone()
 }
 
-/// A call that says that it runs, by its first progress.
+/// Returns a call, and a channel that becomes true at the first progress of the call.
 pub(crate) fn running(peer: &Peer, tool: &str) -> (ToolCall, watch::Receiver<bool>) {
     let (tell, runs) = watch::channel(false);
     let call = ToolCall {

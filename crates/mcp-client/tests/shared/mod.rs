@@ -18,10 +18,10 @@ use switchboard_domain::JsonObject;
 use switchboard_mcp_client::{ServerConfig, ServerTransport};
 use tokio::{net::TcpListener, task::AbortHandle};
 
-/// Far more than any operation takes.
+/// Maximum time of an operation. It is long enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Fails the test instead of hanging.
+/// Panics if the future takes too long, instead of hanging.
 pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(TIMEOUT, future)
         .await

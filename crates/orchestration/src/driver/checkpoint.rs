@@ -12,8 +12,8 @@ use crate::Run;
 pub trait CheckpointStore: Send + Sync {
     /// Stores the run at a checkpoint. An error does not end the run; it becomes a warning.
     ///
-    /// If this method returns an error at [`Checkpoint::Leaving`], calls that are not safe to
-    /// repeat are not sent. The results of these calls state the reason. An implementation that
+    /// If this method returns an error at [`Checkpoint::Leaving`], the driver does not send tool
+    /// calls that are not safe to repeat, and their results state the error. An implementation that
     /// accepts repeated calls after a crash returns `Ok` at this checkpoint.
     async fn save_checkpoint(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError>;
 }
@@ -22,22 +22,22 @@ pub trait CheckpointStore: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Checkpoint {
-    /// The run has not made its first model call.
+    /// The run is new and has not called the model yet.
     Begun,
     /// The run has a model response, but the events of the response are not emitted yet. If the run
     /// is stored here, a crash does not cause a second, paid model call.
     ModelAnswered,
     /// The run has tool results, but their events are not emitted yet. If the run is stored here, a
-    /// call whose end was emitted does not run again after a crash.
+    /// tool call whose `tool_finished` event was emitted does not run again after a crash.
     ToolAnswered,
-    /// The run is about to request approvals, and the decisions may take long. Or it received a
-    /// decision whose events are not emitted yet.
+    /// The run is about to wait for approval decisions, which may take long. Or the run received a
+    /// decision, and the events of this decision are not emitted yet.
     Waiting,
     /// The run is about to send tool calls that are not safe to repeat, and it has recorded their
     /// start. Without a checkpoint here, these calls may run twice after a crash.
     Leaving,
-    /// All tool calls that were sent have results. The driver omits this checkpoint if it stores
-    /// the run before the next action anyway.
+    /// All tool calls that were sent have results. The driver omits this checkpoint if the next
+    /// action starts with another checkpoint.
     Settled,
     /// The run is finished. A finished run is not resumed, so a store may ignore this checkpoint.
     Over,

@@ -19,13 +19,14 @@ use crate::{Run, RunEvent, RunEventKind, observe::trace::RunLog};
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Maximum number of progress events of one tool call in a [`PERIOD`]. The same maximum applies to
-/// questions that a tool server asks during the call. Each event is stored permanently.
+/// questions that a tool server asks during the call. The events are limited because each of them
+/// is stored permanently.
 const MAX_PER_PERIOD: u32 = 10;
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Number of unread events at which the publisher delays further progress events and refuses
-/// further questions of tool servers. It is reached, for example, if the reader writes to a slow
-/// client.
+/// further questions of tool servers. Many events are unread, for example, if the reader of the
+/// events writes them to a slow client.
 const MAX_UNREAD: usize = 256;
 
 /// The publisher of a run's events. One lock protects the sequence numbers, the order and the rate
@@ -148,7 +149,7 @@ impl EventPublisher {
         &self.cancellation
     }
 
-    /// Publishes several events with the same time. Returns whether there were any.
+    /// Publishes several events with the same time. Returns `false` if `kinds` is empty.
     pub(super) fn publish_events(&self, kinds: impl IntoIterator<Item = RunEventKind>) -> bool {
         let mut kinds = kinds.into_iter().peekable();
         if kinds.peek().is_none() {
@@ -160,9 +161,9 @@ impl EventPublisher {
         true
     }
 
-    /// Publishes progress of a running tool call. Above [`MAX_PER_PERIOD`] or [`MAX_UNREAD`],
-    /// stores only the latest progress. It is published at the end of the call, unless newer
-    /// progress was published before.
+    /// Publishes progress of a running tool call. If [`MAX_PER_PERIOD`] or [`MAX_UNREAD`] is
+    /// reached, stores the progress instead. The latest stored progress is published at the end of
+    /// the call, unless newer progress was published before.
     pub(super) fn publish_progress(&self, id: &str, progress: ToolProgress) {
         let inner = &mut *self.lock_state();
         let is_below_limit = inner.is_below_unread_limit();
@@ -171,8 +172,8 @@ impl EventPublisher {
         };
         if is_below_limit && call.progress.count_within_limit() {
             call.delayed = None;
-            let time = (inner.clock)();
-            inner.send_progress(id.to_owned(), progress, time);
+            let (id, time) = (id.to_owned(), (inner.clock)());
+            inner.send_event(RunEventKind::ToolProgressed { id, progress }, time);
         } else {
             call.delayed = Some(progress);
         }
@@ -234,18 +235,15 @@ impl PublisherState {
             }
             RunEventKind::ToolFinished { id, .. } => {
                 let call = self.running.remove(id);
-                // The tool call has ended. Its delayed progress must precede the event of its end.
+                // The delayed progress of an ended call must precede the event of its end.
                 if let Some(progress) = call.and_then(|call| call.delayed) {
-                    self.send_progress(id.clone(), progress, time);
+                    let id = id.clone();
+                    self.send_event(RunEventKind::ToolProgressed { id, progress }, time);
                 }
             }
             _ => {}
         }
         self.send_event(kind, time);
-    }
-
-    fn send_progress(&mut self, id: String, progress: ToolProgress, time: Timestamp) {
-        self.send_event(RunEventKind::ToolProgressed { id, progress }, time);
     }
 
     /// Sends an event to the reader. Returns `false` if the reader no longer exists.
@@ -268,19 +266,12 @@ impl PublisherState {
     }
 }
 
-/// Yields to the reader once. The driver awaits this function after it published events.
+/// Pauses the driver until the reader has read the published events.
 ///
-/// No waker is stored, because the reader polls the driver again after it has read the events.
+/// Stores no waker, because the reader polls the driver again after it has read the events.
 pub(super) async fn yield_to_reader() {
-    let mut must_yield = true;
-    poll_fn(|_| {
-        if std::mem::take(&mut must_yield) {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
-    })
-    .await;
+    let mut first_poll = Some(Poll::Pending);
+    poll_fn(|_| first_poll.take().unwrap_or(Poll::Ready(()))).await;
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ fn asked(question: &str) -> RunEventKind {
     }
 }
 
-/// Returns descriptions of all available events.
+/// Returns a description of each event that is available.
 fn told(reader: &mut EventReader) -> Vec<String> {
     let mut all = Vec::new();
     while let Some(event) = reader.next() {

@@ -8,7 +8,7 @@ mod run_driver;
 mod run_stream;
 mod tool_calls;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
@@ -35,7 +35,8 @@ pub use run_stream::{CancelHandle, RunStream};
 pub type Prices = Arc<dyn Fn(&ModelId) -> Option<Pricing> + Send + Sync>;
 
 /// A model with tools and settings, which starts runs. Clones share the settings.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Agent {{ model: {}, options: {:?}, .. }}", self.first_model_id(), settings.options)]
 pub struct Agent {
     settings: Arc<AgentSettings>,
 }
@@ -129,15 +130,15 @@ impl Agent {
         self.change_settings(|settings| settings.prices = Some(Arc::new(prices)))
     }
 
-    /// Sets the approval decisions that several runs share, so that a person is not asked twice
-    /// about one tool.
+    /// Sets the store of approval decisions that several runs share. A person who has decided about
+    /// a tool in one run is not asked again in another run.
     #[must_use]
     pub fn with_shared_decisions(self, decisions: SharedDecisions) -> Self {
         self.change_settings(|settings| settings.decisions = Some(decisions))
     }
 
     /// Sets the counter for limits of tool calls per minute. By default, the runs of this agent and
-    /// of its clones share one in memory.
+    /// of its clones share a counter in memory.
     #[must_use]
     pub fn with_shared_call_rates(self, rates: SharedCallRates) -> Self {
         self.change_settings(|settings| settings.call_rates = rates)
@@ -193,7 +194,7 @@ impl Agent {
         })
     }
 
-    /// Sets the principal (user and tenant) and the session of the agent's runs.
+    /// Sets the principal (user and tenant) and the session id of the agent's runs.
     #[must_use]
     pub fn with_principal(self, principal: Principal, session: Option<String>) -> Self {
         self.change_settings(|settings| {
@@ -331,10 +332,8 @@ impl Agent {
 
     /// Returns the id of the model that is called first.
     fn first_model_id(&self) -> ModelId {
-        match self.settings.models.first() {
-            Some(model) => model.id().clone(),
-            None => ModelId::new("none", "none"),
-        }
+        let first = self.settings.models.first();
+        first.map_or_else(|| ModelId::new("none", "none"), |model| model.id().clone())
     }
 
     /// Resumes a stored run. Returns the stream of its further events.
@@ -364,11 +363,3 @@ impl Agent {
     }
 }
 
-impl fmt::Debug for Agent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agent")
-            .field("model", &self.first_model_id())
-            .field("options", &self.settings.options)
-            .finish_non_exhaustive()
-    }
-}

@@ -47,12 +47,12 @@ struct ModelEventConverter {
     ids: Option<ToolUseIdGenerator>,
     /// Whether text, reasoning or a provider block of this response was published.
     has_output: bool,
-    /// Whether the run is in the gathering phase. The response text of this phase is not the
-    /// answer, so it is published as reasoning.
+    /// Whether the run is in the gathering phase, in which the model only collects data. The text
+    /// of a response is then not the answer, so it is published as reasoning.
     gathers: bool,
-    /// Method that makes the model write the required format, and the parser of the streamed
-    /// answer. `None` unless the run is in the phase that formats the answer. Boxed, because the
-    /// parser is large and rarely used.
+    /// Method that makes the model write the required JSON format, and the parser of the streamed
+    /// JSON. `None` unless the run is in the formatting phase, in which the model writes the final
+    /// answer. Boxed, because the parser is large and rarely used.
     formatter: Option<Box<(FormatterMode, PartialAnswerReader)>>,
 }
 
@@ -160,9 +160,9 @@ impl RunDriver {
                     run.set_pricing(self.find_model_price(run.model_id()));
                     events.extend(switched);
                 }
-                // The parser may not have emitted the whole formatted answer during the stream. The
-                // rest is emitted here, even if the response was cut off. The text events and the
-                // report then contain the same answer.
+                // Emits the part of the formatted answer that was not emitted during the stream,
+                // even if the response was cut off. The text events and the report then contain the
+                // same answer.
                 if let Some((_, formatter)) = mapper.formatter.as_deref()
                     && let Some(report) = run.build_report()
                     && let Some(rest) = formatter.unemitted_text(&report.answer)
@@ -224,8 +224,8 @@ impl RunDriver {
         Ok(StepOutcome::Continue)
     }
 
-    /// Streams a response of the model. Returns the end of the call. If the response is incomplete
-    /// and contains output, also returns the received part.
+    /// Streams a response of the model. Returns how the call ended. If the response is incomplete
+    /// and contains output, also returns the received part of the response.
     async fn stream_answer(
         &self,
         run: &Run,
@@ -322,11 +322,8 @@ impl ModelEventConverter {
             ModelEvent::Retrying { .. } => {}
             _ => trace.record_first_chunk(),
         }
-        let max = run
-            .run_options()
-            .limits
-            .max_answer_bytes
-            .unwrap_or(u64::MAX);
+        let limits = &run.run_options().limits;
+        let max = limits.max_answer_bytes.unwrap_or(u64::MAX);
         if self.meter.count_event(&event) > max {
             return Err(ModelCallEnd::TooLarge(max));
         }
@@ -362,8 +359,8 @@ impl ModelEventConverter {
                 Some((FormatterMode::Native, formatter)) => {
                     return parse_formatted_text(formatter, &text);
                 }
-                // The model must write the answer as the input of the formatter tool. Other text is
-                // not part of the answer, so it is published as reasoning.
+                // The model must write the formatted answer as the input of a tool call. Other text
+                // is not part of the answer, so it is published as reasoning.
                 Some(_) => RunEventKind::ReasoningDelta { text },
                 None if self.gathers => RunEventKind::ReasoningDelta { text },
                 None => RunEventKind::TextDelta { text },

@@ -15,7 +15,7 @@ use super::{
     event_publisher::{EventPublisher, yield_to_reader},
 };
 use crate::{
-    Run, RunEventKind, RunReport, RunStep, UnexpectedInput,
+    Run, RunEventKind, RunStep, UnexpectedInput,
     observe::trace::AgentTrace,
     recipe::{Recipe, RecipeTools},
     tools::arguments::ContextInjection,
@@ -32,18 +32,19 @@ pub(super) struct RunDriver {
     pub(super) deadline: Option<Instant>,
     /// The recipe (agent settings from a file) that the run started with. `None` without a recipe.
     pub(super) recipe: Option<Arc<Recipe>>,
-    selection: Option<RecipeTools>,
+    /// The tools that the recipe selects. `None` without a recipe.
+    recipe_tools: Option<RecipeTools>,
     resumed: bool,
     /// The open trace span of the run; `None` after the run ended.
     trace: Option<AgentTrace>,
 }
 
 /// The action of the driver after a step of the run: execute the next step, end the run, or park
-/// the run until approval decisions arrive.
+/// the run (stop its execution until approval decisions arrive).
 pub(super) enum StepOutcome {
     Continue,
     Stopped(RunStopReason),
-    /// The run was stored and is not executed further, because its approvals will come later.
+    /// The run was stored, and its execution stops until approval decisions arrive.
     Parked,
 }
 
@@ -71,13 +72,13 @@ impl RunDriver {
             agent,
             publisher,
             deadline: None,
-            selection: None,
+            recipe_tools: None,
             resumed: false,
             trace: Some(trace),
         }
     }
 
-    /// Executes a run until it ends or is parked to wait for approvals.
+    /// Executes a run until it ends or must wait for approval decisions.
     // The arguments are boxed because they are large and an async function stores them twice.
     pub(super) async fn execute_run(
         mut self: Box<Self>,
@@ -91,7 +92,7 @@ impl RunDriver {
         }
         run.mark_redefined_tools(self.agent.redefined.iter().cloned());
         if let Some(recipe) = run.resolve_recipe(self.recipe.clone()) {
-            self.selection = Some(RecipeTools::new(&recipe));
+            self.recipe_tools = Some(RecipeTools::new(&recipe));
             self.recipe = Some(recipe);
         }
         // An earlier process stored these events, but did not emit them. They precede the start
@@ -186,7 +187,7 @@ impl RunDriver {
             if let Some(trace) = self.trace.take() {
                 trace.close_with_run_report(&report);
             }
-            let report: Box<RunReport> = Box::new(report);
+            let report = Box::new(report);
             self.publisher
                 .publish_events([RunEventKind::RunFinished { report }]);
         }
@@ -207,25 +208,25 @@ impl RunDriver {
         self.deadline = left.and_then(|left| Instant::now().checked_add(left));
     }
 
-    /// Publishes events and waits until the reader has taken them. If the reader cancels the run at
-    /// one of them, the driver does not start its next action.
+    /// Publishes events and waits until the reader has taken them. If the reader cancels the run
+    /// after one of these events, the driver does not start its next action.
     pub(super) async fn publish_events(&self, kinds: impl IntoIterator<Item = RunEventKind>) {
         if self.publisher.publish_events(kinds) {
             yield_to_reader().await;
         }
     }
 
-    /// Publishes events of the run. If they contain a model response, a tool result or an approval
-    /// decision, the run is first stored together with the events. Then a crash loses none of them,
-    /// and no published action is repeated. Returns `false` if the run could not be stored; the
-    /// events are published anyway.
+    /// Publishes events of the run. If they report a model response, a tool result or an approval
+    /// decision, the run is first stored together with the events. After a crash, these events are
+    /// then not lost, and the actions that they report are not repeated. Returns `false` if the run
+    /// could not be stored; the events are published anyway.
     pub(super) async fn store_and_publish_events(
         &self,
         run: &mut Run,
         mut kinds: Vec<RunEventKind>,
     ) -> bool {
         let mut is_stored = true;
-        let point = select_checkpoint(&kinds);
+        let point = find_checkpoint_for_events(&kinds);
         if let Some(point) = point.filter(|_| self.agent.checkpoints.is_some()) {
             run.set_pending_events(kinds);
             is_stored = self.store_checkpoint(run, point).await;
@@ -270,10 +271,8 @@ impl RunDriver {
         if self.publisher.cancellation_token().is_cancelled() {
             return Some(RunStopReason::Cancelled);
         }
-        let is_past = |deadline| deadline <= Instant::now();
-        self.deadline
-            .is_some_and(is_past)
-            .then_some(RunStopReason::TimeLimit)
+        let deadline = self.deadline?;
+        (deadline <= Instant::now()).then_some(RunStopReason::TimeLimit)
     }
 
     /// Ends the run because of `reason`. Unfinished tool calls get results that state the reason.
@@ -309,12 +308,10 @@ impl RunDriver {
     fn replace_missing_model(&self, run: &mut Run) -> Vec<RunEventKind> {
         let models = &self.agent.models;
         match models.first() {
-            Some(first) if models.iter().all(|model| model.id() != run.model_id()) => run
-                .replace_model(
-                    first.id().clone(),
-                    first.capabilities().clone(),
-                    "the model of the stored run is not configured".to_owned(),
-                ),
+            Some(first) if models.iter().all(|model| model.id() != run.model_id()) => {
+                let reason = "the model of the stored run is not configured".to_owned();
+                run.replace_model(first.id().clone(), first.capabilities().clone(), reason)
+            }
             _ => Vec::new(),
         }
     }
@@ -351,10 +348,10 @@ impl RunDriver {
         run: &mut Run,
         tools: Vec<Arc<ToolDefinition>>,
     ) -> (Vec<Arc<ToolDefinition>>, Vec<String>) {
-        let (tools, problems) = match &self.selection {
+        let (tools, problems) = match &self.recipe_tools {
             None => (tools, Vec::new()),
-            Some(selection) => {
-                let selected = selection.select_tools(&tools);
+            Some(recipe_tools) => {
+                let selected = recipe_tools.select_tools(&tools);
                 (selected.tools, selected.problems)
             }
         };
@@ -364,8 +361,9 @@ impl RunDriver {
         (visible, problems)
     }
 
-    /// Lists the current tools, and checks the calls that have not started against them. Returns
-    /// `false` if the run is cancelled or reaches its deadline while the tools are listed.
+    /// Lists the current tools, and checks with them again whether the calls that have not started
+    /// are valid and need approval. Returns `false` if the run is cancelled or reaches its deadline
+    /// while the tools are listed.
     async fn refresh_tools(&mut self, run: &mut Run) -> bool {
         let Some(host) = self.agent.tools.clone() else {
             return true;
@@ -379,9 +377,9 @@ impl RunDriver {
         true
     }
 
-    /// Makes ready calls of a resumed run wait for approval if their tool is unavailable, for
+    /// Makes calls that have not started wait for approval if their tool is unavailable, for
     /// example because its server is down. Publishes a warning about these tools. A person can
-    /// still deny the calls.
+    /// still deny the calls. Used for resumed runs.
     async fn suspend_unavailable_calls(&self, run: &mut Run) {
         let mut missing = run.unstarted_tool_names();
         missing.retain(|name| run.declared_tool(name).is_none());
@@ -562,8 +560,8 @@ impl RunDriver {
         self.resumed && run.declared_tool(&request.tool_use.name).is_none()
     }
 
-    /// Returns the ids of the waiting calls whose approvals are not requested yet. Omits calls of
-    /// unavailable tools. The list is empty if there is no approver.
+    /// Returns the ids of the calls that need an approval which is not requested yet. Omits calls
+    /// of unavailable tools. The list is empty if there is no approver.
     pub(super) fn calls_without_approval_request(
         &self,
         run: &Run,
@@ -617,9 +615,9 @@ impl RunDriver {
     }
 }
 
-/// Returns the checkpoint at which the run must be stored before `kinds` are published, or `None`
-/// if no checkpoint is needed.
-fn select_checkpoint(kinds: &[RunEventKind]) -> Option<Checkpoint> {
+/// Returns the checkpoint at which the run must be stored before events of these kinds are
+/// published. Returns `None` if the events can be published without storing the run.
+fn find_checkpoint_for_events(kinds: &[RunEventKind]) -> Option<Checkpoint> {
     let mut point = None;
     for kind in kinds {
         match kind {
@@ -639,10 +637,8 @@ fn select_checkpoint(kinds: &[RunEventKind]) -> Option<Checkpoint> {
 /// Returns the index of the approval request that expires first, and the time until it expires.
 /// Returns `None` if no request expires.
 fn find_earliest_expiry(run: &Run, requests: &[ApprovalRequest]) -> Option<(usize, Duration)> {
-    let requests = requests.iter().enumerate();
-    requests
-        .filter_map(|(index, request)| {
-            Some((index, run.remaining_decision_time(&request.tool_use.id)?))
-        })
-        .min_by_key(|(_, time)| *time)
+    let ids = requests.iter().map(|request| &request.tool_use.id);
+    let times = ids.enumerate();
+    let times = times.filter_map(|(index, id)| Some((index, run.remaining_decision_time(id)?)));
+    times.min_by_key(|(_, time)| *time)
 }

@@ -67,9 +67,9 @@ impl RunDriver {
         calls: Vec<PlannedCall>,
     ) -> Result<StepOutcome, UnexpectedInput> {
         if calls.is_empty() {
-            // An earlier process started the open calls of this run, and the caller loaded the run
-            // without `Run::recover_run`. The results of the calls are unknown, so the run ends
-            // with an error.
+            // All open calls of this run were started by an earlier process, and the caller loaded
+            // the run without `Run::recover_run`. The results of these calls are unknown, so the
+            // run ends with an error.
             let reason = "calls are running that this driver did not start";
             return Err(UnexpectedInput(reason.to_owned()));
         }
@@ -161,8 +161,8 @@ impl RunDriver {
                 break 'calls reason;
             }
         };
-        // Dropping the futures of the running calls cancels the calls at their servers. The
-        // cancellation does not wait until the reader has taken the remaining events.
+        // Dropping the futures of the running calls cancels the calls at their servers. This
+        // happens before the reader has taken the remaining events.
         drop(running);
         let elapsed = started
             .into_iter()
@@ -193,8 +193,8 @@ impl RunDriver {
         Some(error.message)
     }
 
-    /// Returns the cache key of a call, or `None` if its result must not come from the cache.
-    /// `input` includes the values that are hidden from the model, because results can depend on
+    /// Returns the cache key of a call, or `None` if the result must not come from the cache.
+    /// `input` includes the values that are hidden from the model, because the result can depend on
     /// them.
     fn create_cache_key(
         &self,
@@ -227,14 +227,12 @@ impl RunDriver {
             return Ok(planned.input.clone());
         }
         let input = planned.input.clone().into_object();
-        let injected = self
-            .context
-            .inject_values(declared, input)
-            .map(SharedObject::from);
-        injected.map_err(|missing| ToolCallError::Unavailable {
+        let injected = self.context.inject_values(declared, input);
+        let injected = injected.map_err(|missing| ToolCallError::Unavailable {
             server: planned.server.clone().unwrap_or_default(),
             reason: missing.to_string(),
-        })
+        });
+        injected.map(SharedObject::from)
     }
 
     async fn call_tool(
@@ -311,9 +309,8 @@ impl RunDriver {
         let (publisher, call) = (self.publisher.clone(), id.to_owned());
         let context = self.context.clone();
         let sink = ProgressSink::new(move |mut progress| {
-            progress.message = progress
-                .message
-                .map(|message| context.redact_text(&message).into_owned());
+            let redact = |text: String| context.redact_text(&text).into_owned();
+            progress.message = progress.message.map(redact);
             publisher.publish_progress(&call, progress);
         });
         let (publisher, call) = (self.publisher.clone(), id.to_owned());
@@ -341,14 +338,14 @@ impl RunDriver {
         };
         let name = call.name.clone();
         let max_duration = timeout.saturating_add(TOOL_TIMEOUT_GRACE);
-        match tokio::time::timeout(max_duration, host.call_tool(call)).await {
-            Ok(result) => result,
-            Err(_) => Err(ToolCallError::Timeout {
+        let result = tokio::time::timeout(max_duration, host.call_tool(call)).await;
+        result.unwrap_or_else(|_| {
+            Err(ToolCallError::Timeout {
                 server: "the tool host".to_owned(),
                 tool: name,
                 after: max_duration,
-            }),
-        }
+            })
+        })
     }
 
     /// Redacts hidden input values from an error of the tool host.

@@ -1,4 +1,5 @@
-//! Channel through which a driver hands over its checkpoints and waits until they are stored.
+//! Channel through which the driver of a run passes snapshots of the run to the stream that stores
+//! them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +10,8 @@ use tokio::sync::oneshot;
 use super::checkpoint::{Checkpoint, CheckpointError, CheckpointStore};
 use crate::{Run, SnapshotPosition};
 
-/// Channel from the driver of a run to the stream that stores the run's checkpoints.
+/// Channel from the driver of a run to the stream that stores snapshots of the run. The driver
+/// waits until each snapshot is stored.
 ///
 /// Only this stream writes to the store. It stores the events that precede a snapshot before the
 /// snapshot.
@@ -17,11 +19,11 @@ use crate::{Run, SnapshotPosition};
 pub(super) struct CheckpointChannel(Arc<Mutex<CheckpointChannelState>>);
 
 struct CheckpointChannelState {
-    /// Position in the run's messages at which the next snapshot starts. The earlier messages are
-    /// in the store or in the snapshot `pending`.
+    /// Position in the run's messages at which the next snapshot starts. The messages before this
+    /// position are in the store or in the snapshot `pending`.
     mark: SnapshotPosition,
-    /// Number of the first of the run's last events, which are stored together with the end of the
-    /// run. `None` before the run ends.
+    /// Sequence number of the first event that is stored together with the end of the run. `None`
+    /// before the run ends.
     first_end_event: Option<u64>,
     pending: Option<PendingCheckpoint>,
 }
@@ -56,8 +58,8 @@ impl CheckpointChannel {
             .take_if(|pending| pending.next_event <= last + 1)
     }
 
-    /// Returns the number of the first of the run's last events, which are stored together with the
-    /// end of the run. Returns `None` before the run ends.
+    /// Returns the sequence number of the first event that is stored together with the end of the
+    /// run. Returns `None` before the run ends.
     pub(super) fn first_end_event(&self) -> Option<u64> {
         self.lock_state().first_end_event
     }
@@ -75,7 +77,8 @@ impl CheckpointChannel {
 #[async_trait]
 impl CheckpointStore for CheckpointChannel {
     async fn save_checkpoint(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
-        // Every tool result was stored before its event was emitted, so nothing is left to store.
+        // `Settled` means that the sent tool calls have results. Each result was already stored
+        // before its event was emitted.
         if point == Checkpoint::Settled {
             return Ok(());
         }

@@ -124,8 +124,8 @@ impl RunLease {
         }
     }
 
-    /// Drops the lease without a write to the store, because the run does not exist or has another
-    /// owner.
+    /// Drops the lease without a write to the store. Used if the store has already released the
+    /// run, or did not assign the run to this process.
     pub(super) fn drop_without_release(mut self) {
         self.leased = None;
     }

@@ -9,8 +9,8 @@
 //!
 //! Guarantees, whenever the process ends:
 //! - Every published event is stored, and event numbers have no gaps.
-//! - A call whose end was published does not run again. A response whose end was published is not
-//!   requested again.
+//! - A tool call whose end was published does not run again. A model response whose end was
+//!   published is not requested again.
 //! - After `run_finished` the messages of the run are in its session.
 //! - In a session, every tool use has exactly one result. A run adds its messages at its end,
 //!   together; until then they are part of its state.
@@ -175,9 +175,8 @@ impl DurableRuns {
         let before = self.sessions.load_messages(&self.owner, session, 0).await?;
         let (before_count, new) = (count_messages(before.len()), messages.clone());
         let keep = keep.unwrap_or(before_count);
-        let earlier = before
-            .into_iter()
-            .take(usize::try_from(keep).unwrap_or(usize::MAX));
+        let kept_count = usize::try_from(keep).unwrap_or(usize::MAX);
+        let earlier = before.into_iter().take(kept_count);
         let conversation = earlier.chain(messages).collect();
         let (run, record) = self.prepare_run(agent, session, conversation, parameters);
         // The lease is created before the write. If this future is dropped during the write, the

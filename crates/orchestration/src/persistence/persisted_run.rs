@@ -26,9 +26,9 @@ use crate::{
     observe::audit::serialized_name,
 };
 
-/// Maximum number of emitted events that wait to be stored. At this number, the driver waits.
+/// Maximum number of emitted events that wait to be stored. The run pauses at this number.
 const MAX_AHEAD: usize = 512;
-/// Maximum size in bytes of emitted events that wait to be stored. At this size, the driver waits.
+/// Maximum size in bytes of emitted events that wait to be stored. The run pauses at this size.
 const MAX_AHEAD_BYTES: usize = 1 << 20;
 
 /// A stored event of a run. Cheap to clone.
@@ -42,16 +42,12 @@ pub struct PersistedEvent {
 
 impl PersistedEvent {
     pub(super) fn new(event: RunEvent) -> Result<Self, DurableRunError> {
-        match serde_json::to_string(&event) {
-            Ok(json) => Ok(Self {
-                json: json.into(),
-                event: Arc::new(event),
-            }),
-            Err(source) => Err(DurableRunError::Unwritable {
-                run: event.run_id.to_string(),
-                source,
-            }),
-        }
+        let json = serde_json::to_string(&event).map_err(|source| DurableRunError::Unwritable {
+            run: event.run_id.to_string(),
+            source,
+        })?;
+        let (event, json) = (Arc::new(event), json.into());
+        Ok(Self { event, json })
     }
 
     pub(super) fn to_stored_event(&self) -> StoredEvent {
@@ -238,8 +234,8 @@ impl PersistedRun {
     /// to be stored.
     fn poll_driver(&mut self, context: &mut Context<'_>) {
         while let Some(stream) = &mut self.stream
-            // The events of the run's end are stored together, so `MAX_AHEAD` and `MAX_AHEAD_BYTES`
-            // do not apply to them.
+            // The events about the end of the run are stored together, so `MAX_AHEAD` and
+            // `MAX_AHEAD_BYTES` do not apply to them.
             && (self.unsaved.len() < MAX_AHEAD && self.unsaved_bytes < MAX_AHEAD_BYTES
                 || self.channel.first_end_event().is_some())
         {
@@ -303,10 +299,11 @@ impl PersistedRun {
         })
     }
 
-    /// Takes the events that wait to be stored. Returns each event twice: for the stream, and for
-    /// the store.
+    /// Takes the events that wait to be stored. Returns each event twice: for the reader of the
+    /// stream, and for the store.
     ///
-    /// The events of the run's end stay, because they are stored with the release of the run.
+    /// Does not take the events about the end of the run, because they are stored together with the
+    /// release of the run.
     fn take_unsaved_events(&mut self) -> (Vec<PersistedEvent>, Vec<StoredEvent>) {
         let first_end_event = self.channel.first_end_event().unwrap_or(u64::MAX);
         let is_before_end = |event: &RunEvent| {
@@ -316,17 +313,13 @@ impl PersistedRun {
                     RunEventKind::RunFinished { .. } | RunEventKind::RunParked { .. }
                 )
         };
-        let before = self
-            .unsaved
-            .iter()
-            .take_while(|it| is_before_end(&it.event));
+        let before = self.unsaved.iter();
+        let before = before.take_while(|it| is_before_end(&it.event));
         let end = self.unsaved.split_off(before.count());
         self.unsaved_bytes = end.iter().map(|persisted| persisted.json.len()).sum();
         let persisted = mem::replace(&mut self.unsaved, end);
-        let events = persisted
-            .iter()
-            .map(PersistedEvent::to_stored_event)
-            .collect();
+        let events = persisted.iter().map(PersistedEvent::to_stored_event);
+        let events = events.collect();
         (persisted, events)
     }
 

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Maximum number of events that one read from the store returns.
-const PAGE: u32 = 1_000;
+const MAX_PAGE_EVENTS: u32 = 1_000;
 
 /// A stored run that this process has the exclusive right (lease) to execute.
 /// [`DurableRuns::resume_run`] resumes it.
@@ -33,7 +33,7 @@ pub struct LeasedRun {
 /// Data of a run that was read from the store.
 struct RestoredRun {
     run: Box<Run>,
-    /// Position in the run's messages. The store has all messages before it.
+    /// Position in the run's messages. All messages before this position are in the store.
     mark: SnapshotPosition,
     /// Whether the run has no stored state, because its process ended before the first checkpoint.
     /// The run then starts again, with the settings of the agent that resumes it.
@@ -171,8 +171,8 @@ impl DurableRuns {
             let _transition = local.lock_lease_changes().await;
             let (runs, owner) = (&durable_runs.runs, &durable_runs.owner);
             let taken = runs.acquire_run(owner, &run).await;
-            // Another task of this process may have leased the run. Then the failed call did not
-            // lease it, and a release would take the run from that task.
+            // If another task of this process has leased the run, `acquire_run` failed without
+            // leasing it. A release here would take the run from that task.
             let is_unleased = !local.is_leased();
             match taken {
                 Err(error @ SessionStoreError::Storage { .. }) if is_unleased => {
@@ -227,18 +227,15 @@ impl DurableRuns {
             let run = Run::from_snapshot(snapshot).and_then(|run| run.verify_run_id(&record.id));
             let run = run.map_err(|source| unreadable_run_error(&record.id, source))?;
             let mark = run.snapshot_position();
-            // The owner and the session come from the record in the store. Those in the stored
-            // state of the run are ignored.
+            // The owner and the session come from the record in the store. The owner and session in
+            // the stored state of the run are ignored.
             let session = Some(record.session.0.clone());
             let run = run.with_principal(self.owner.clone(), session);
             (Box::new(run), mark)
         } else {
             let messages = self.sessions.load_messages(&self.owner, &record.session, 0);
-            let messages = messages.await?;
-            (
-                self.new_run_from_conversation(record, messages),
-                SnapshotPosition::default(),
-            )
+            let run = self.new_run_from_conversation(record, messages.await?);
+            (run, SnapshotPosition::default())
         };
         let from = run.next_event_number().min(record.last_event + 1);
         let stored = self.read_events(record, from - 1).await?;
@@ -275,7 +272,8 @@ impl DurableRuns {
     ) -> Result<Vec<RunEvent>, DurableRunError> {
         let mut events = Vec::new();
         while after < record.last_event {
-            let page = self.runs.load_events(&self.owner, &record.id, after, PAGE);
+            let (owner, run) = (&self.owner, &record.id);
+            let page = self.runs.load_events(owner, run, after, MAX_PAGE_EVENTS);
             let page = page.await?;
             let Some(last) = page.last() else { break };
             after = last.seq;
@@ -307,20 +305,17 @@ impl DurableRuns {
         let report = run.build_report().map(Box::new);
         kinds.extend(report.map(|report| RunEventKind::RunFinished { report }));
         let run_id: Arc<str> = record.id.as_str().into();
-        let events = (run.next_event_number()..)
-            .zip(kinds)
-            .map(|(seq, kind)| RunEvent {
-                run_id: Arc::clone(&run_id),
-                seq,
-                time,
-                kind,
-            });
+        let events = (run.next_event_number()..).zip(kinds);
+        let events = events.map(|(seq, kind)| RunEvent {
+            run_id: Arc::clone(&run_id),
+            seq,
+            time,
+            kind,
+        });
         let persisted: Result<Vec<PersistedEvent>, _> = events.map(PersistedEvent::new).collect();
         let persisted = persisted?;
-        let stored: Vec<StoredEvent> = persisted
-            .iter()
-            .map(PersistedEvent::to_stored_event)
-            .collect();
+        let stored = persisted.iter().map(PersistedEvent::to_stored_event);
+        let stored: Vec<StoredEvent> = stored.collect();
         let outcome = run.outcome().map(|outcome| serialized_name(&outcome));
         let messages = run.session_messages();
         let finished = lease.finish_run(&stored, RunState::Finished, outcome, &messages);

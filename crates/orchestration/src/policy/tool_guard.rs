@@ -1,4 +1,5 @@
-//! Guards: conditions on a tool result that stop the later calls of the same model answer.
+//! Guards: conditions on a tool result. If a condition is met, the later tool calls of the same
+//! model answer are not executed.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,10 +7,11 @@ use switchboard_domain::{ToolContent, ToolOutput};
 
 use crate::tools::name_pattern::NamePattern;
 
-/// A guard of a tool. If the tool's result meets the condition, or is missing, the later calls of
-/// the same model answer are not executed.
+/// A guard of a tool. If the tool's result meets the condition, or is missing, the later tool calls
+/// of the same model answer are not executed.
 ///
-/// A guarded tool is a barrier: later calls wait for its result. In a configuration:
+/// The later tool calls wait until the guarded tool has a result. An example of a guard in a
+/// configuration:
 ///
 /// ```json
 /// {"tool": "crm__check_credit", "when": {"pointer": "/approved", "equals": false}}
@@ -19,11 +21,12 @@ use crate::tools::name_pattern::NamePattern;
 pub struct ToolGuard {
     /// Pattern of the tool's name as the model sees it.
     pub tool: NamePattern,
-    /// Condition on the result of the tool. If it is met, the later calls are skipped.
+    /// Condition on the result of the tool. If it is met, the later tool calls of the same model
+    /// answer are not executed.
     pub when: GuardCondition,
 }
 
-/// The condition on the result of a guarded tool that stops later calls.
+/// A condition on the result of a guarded tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum GuardCondition {
@@ -31,7 +34,7 @@ pub enum GuardCondition {
     Holds {
         /// JSON pointer to the compared value (RFC 6901), such as `/approved`.
         pointer: String,
-        /// Value that stops the later calls.
+        /// Value that meets the condition, such as `false`.
         equals: Value,
     },
     /// A condition that a configuration writes as one word: `error`. It is met if the tool returned
@@ -54,22 +57,21 @@ impl ToolGuard {
         self.tool.matches(tool)
     }
 
-    /// Returns whether the guard applies to `tool` and `output` meets its condition. The later
-    /// calls of the model answer must then be skipped. An error output always meets the condition.
+    /// Returns whether the guard applies to `tool` and `output` meets its condition. The later tool
+    /// calls of the model answer must then not be executed. An error output always meets the
+    /// condition.
     pub fn stops_later_calls(&self, tool: &str, output: &ToolOutput) -> bool {
         self.applies_to_tool(tool)
             && match &self.when {
-                // An error has no value to compare, so it always stops the later calls.
+                // An error has no value to compare, so it always meets the condition.
                 _ if output.is_error => true,
                 GuardCondition::Word(NamedGuardCondition::Error) => false,
                 GuardCondition::Holds { pointer, equals } => match &output.structured {
                     Some(structured) => structured.pointer(pointer) == Some(equals),
                     None => output.content.iter().any(|content| {
-                        let ToolContent::Text { text } = content else {
-                            return false;
-                        };
-                        serde_json::from_str::<Value>(text)
-                            .is_ok_and(|value| value.pointer(pointer) == Some(equals))
+                        matches!(content, ToolContent::Text { text }
+                            if serde_json::from_str::<Value>(text)
+                                .is_ok_and(|value| value.pointer(pointer) == Some(equals)))
                     }),
                 },
             }

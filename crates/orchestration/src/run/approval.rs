@@ -92,7 +92,7 @@ impl Run {
         remembered: bool,
     ) -> Events {
         let id = self.state.batch_calls()[position].tool_use.id.clone();
-        let end = ToolCallEnd::from_failure(failure, format!("Not executed: {reason}."));
+        let end = ToolCallEnd::not_executed(failure, &reason);
         let mut events = vec![RunEventKind::ToolDenied {
             id,
             reason,
@@ -105,7 +105,7 @@ impl Run {
     /// Stores an approval decision if it also covers later calls of the tool. Returns whether the
     /// decision was stored.
     fn store_decision(&self, tool: &str, decision: &ApprovalDecision) -> bool {
-        let Some(definition) = self.find_declared_tool(tool) else {
+        let Some(definition) = self.find_definition_for_approval(tool) else {
             return false;
         };
         let approval = &self.state.options.approval;

@@ -22,18 +22,18 @@ use crate::{
 /// The actions of a model, a person and tools in one run.
 #[derive(Debug, Clone)]
 pub(super) struct Script {
-    /// The parts of each answer: what, with which input, under which id.
+    /// The parts of each answer: the kind, the input and the id of each part.
     pub(super) answers: Vec<Vec<(u8, u8, u8)>>,
     pub(super) finish: Vec<u8>,
-    /// What becomes of each call of the model; 0 is an answer.
+    /// The result of each model request. 0 is an answer, and other values are errors.
     pub(super) asking: Vec<u8>,
     pub(super) tools: Vec<u8>,
     pub(super) people: Vec<u8>,
     pub(super) seconds: Vec<u8>,
     pub(super) knobs: Knobs,
-    /// After how many things the run is stopped, and whether by its time.
+    /// The number of actions before the run is stopped, and whether the time limit stops it.
     pub(super) stop: Option<(usize, bool)>,
-    /// The batch during which the program ends.
+    /// The number of the tool call batch during which the process ends.
     pub(super) crash: Option<u8>,
 }
 

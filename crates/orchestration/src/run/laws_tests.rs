@@ -1,5 +1,6 @@
-//! Laws of a run for any actions of models, tools and people. Each generated script runs once
-//! without storage, and twice with storage between any two actions: as a whole, and by snapshots.
+//! Properties of a run with any actions of models, tools and people. Each generated script runs
+//! three times: without storage, with the whole run stored and restored between actions, and with
+//! snapshots stored and restored between actions.
 
 #[path = "laws_script_tests.rs"]
 mod script;
@@ -22,20 +23,20 @@ use super::*;
 use crate::{RunPhase, ToolCallRecord, ToolFailure};
 use script::{Script, conversation, finish, options, part, scripts, tools};
 
-/// Maximum number of steps of a script. A run with more steps never ends.
+/// Maximum number of steps of a script. A run with more steps counts as endless.
 const ENDLESS: usize = 3_000;
 
 /// A run of a script, and the data for its checks.
 struct Play<'a> {
     script: &'a Script,
     stores: Stores,
-    /// The conversation as a store has it that gets snapshots.
+    /// The messages that a store with snapshots contains.
     conversation: Vec<Arc<Message>>,
     mark: SnapshotPosition,
     run: Run,
     now: Timestamp,
     events: Events,
-    /// Calls that left, with their inputs.
+    /// The executed calls with their inputs.
     ran: Vec<(String, String, JsonObject)>,
     crashed: bool,
     models: u8,
@@ -44,7 +45,7 @@ struct Play<'a> {
     used: HashMap<&'static str, usize>,
 }
 
-/// How a run is stored between any two things that happen.
+/// How the run is stored between two actions.
 #[derive(Clone, Copy)]
 enum Stores {
     Never,
@@ -78,7 +79,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// The next of a list, from its beginning again after its end.
+    /// Returns the next value of a list. Begins again after the last value.
     fn next(&mut self, of: &'static str, list: &[u8]) -> u8 {
         let used = self.used.entry(of).or_default();
         *used += 1;
@@ -228,7 +229,7 @@ impl<'a> Play<'a> {
             self.models -= u8::from(*self.run.model_id() != before);
             return self.heard(events);
         }
-        // From the beginning again after the end: only a limit ends a model that never does.
+        // The answers begin again after the last one, so a limit has to end some runs.
         let pieces = &self.script.answers[n % self.script.answers.len()];
         let parts = pieces.iter().copied().map(part).collect();
         let finish = finish(self.next("finish", &self.script.finish));
@@ -366,7 +367,8 @@ fn came_of(how: u8) -> ToolCallOutcome {
     ToolCallOutcome::new(result, 3)
 }
 
-/// A provider would take it: nothing is empty, and calls and results are together.
+/// Asserts that a provider accepts the request: no message is empty, and each call is followed by
+/// its result.
 fn assert_fit_to_send(request: &ChatRequest, events: &Events) {
     let messages = &request.messages;
     assert!(
@@ -399,7 +401,7 @@ pub(crate) fn assert_whole(messages: &[Arc<Message>]) {
     assert!(open.is_empty(), "{open:?} have no results");
 }
 
-/// Where a call is, as its events tell it.
+/// The state of a call according to its events.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Told {
     Planned,
@@ -412,7 +414,8 @@ enum Told {
     Finished,
 }
 
-/// planned → repaired? → (waiting → edited?)? → approved? | denied → started? → finished.
+/// Asserts the order of the events of each call: planned → repaired? → (waiting → edited?)? →
+/// approved? | denied → started? → finished.
 fn assert_grammar(play: &Play<'_>) {
     let mut calls: HashMap<&str, Told> = HashMap::new();
     let mut order: Vec<&str> = Vec::new();
@@ -506,7 +509,7 @@ fn assert_phases(play: &Play<'_>) {
     }
 }
 
-/// What left was allowed to, and left once.
+/// Asserts that each executed call was allowed and was executed once.
 fn assert_nothing_runs_that_must_not(play: &Play<'_>) {
     let mut left: HashMap<&str, u32> = HashMap::new();
     for (id, name, _) in &play.ran {
@@ -538,7 +541,8 @@ fn assert_nothing_runs_that_must_not(play: &Play<'_>) {
         }
         let record = play.record(id);
         if again {
-            // Interrupted and ready again, it may have been stopped before it left once more.
+            // A call that was interrupted and restored may have been stopped before its second
+            // attempt.
             continue;
         }
         assert!(record.attempts > 0);
@@ -564,7 +568,7 @@ fn assert_nothing_runs_that_must_not(play: &Play<'_>) {
     }
 }
 
-/// After a guard that stops and after a denial, no later call of the response starts.
+/// Asserts that no later call of a response starts after a stopping guard or a denial.
 fn assert_stopped(play: &Play<'_>) {
     let knobs = &play.script.knobs;
     let failure = |id: &str| {
@@ -578,7 +582,7 @@ fn assert_stopped(play: &Play<'_>) {
     // Calls that started before the stopping result continue.
     let mut stopped: HashSet<&str> = HashSet::new();
     let (mut answer, mut names) = (Vec::new(), HashMap::new());
-    // A call may have its result before the one behind it is planned.
+    // A call may be finished before the next call is planned.
     let mut is_stopped = false;
     for event in &play.events {
         match event {
@@ -616,7 +620,7 @@ fn assert_stopped(play: &Play<'_>) {
 fn assert_limits(play: &Play<'_>) {
     let options = play.run.run_options();
     let report = play.run.build_report().expect("it is over");
-    // Nothing is gathered with the last step: that is the form's.
+    // No gathering step may use the last step, which is reserved for formatting.
     let mut is_gathering = false;
     for event in &play.events {
         match event {
@@ -629,7 +633,8 @@ fn assert_limits(play: &Play<'_>) {
             _ => {}
         }
     }
-    // Bounds of the formatting phase: four modes, two responses, some pauses, three models.
+    // Maximum number of model calls for formatting: four modes, two responses, some pauses, three
+    // models.
     let formatting = if play.script.knobs.gathers {
         3 * 6 + 8
     } else {

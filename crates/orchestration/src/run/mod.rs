@@ -188,7 +188,7 @@ impl Run {
 
     /// Returns the definition to which approval decisions about the tool `name` apply: the
     /// definition of the tool host if it was set, otherwise the definition for the model.
-    fn find_declared_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+    fn find_definition_for_approval(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.declared_tool(name)
             .or_else(|| self.find_tool_definition(name))
     }
@@ -268,13 +268,11 @@ impl Run {
     /// Validates `input` against the input schema of the tool with this name. The error describes
     /// the faults of the input. Returns `Ok` for an unknown tool.
     pub fn check_tool_input(&self, tool: &str, input: &JsonObject) -> Result<(), String> {
-        match self.find_tool_definition(tool) {
-            Some(definition) => {
-                let input = input.clone().into();
-                self.caches.validators.validate_input(definition, &input)
-            }
-            None => Ok(()),
-        }
+        let Some(definition) = self.find_tool_definition(tool) else {
+            return Ok(());
+        };
+        let input = input.clone().into();
+        self.caches.validators.validate_input(definition, &input)
     }
 
     /// Returns the names of the tools of planned calls that have not started: calls that wait for
@@ -338,10 +336,10 @@ impl Run {
     /// Returns an error if a limit forbids the next model call or the JSON Schema of the answer is
     /// invalid.
     ///
-    /// The limits of model calls and tool calls do not cause an error in the gathering and
-    /// formatting phases, so that the gathered data becomes an answer. If the gathering phase
-    /// reaches one of these limits, [`Run::begin_model_call`] starts the formatting phase, which
-    /// ignores both. Only a limit of 0 model calls is an error.
+    /// While the run gathers data or formats the answer ([`RunPhase`](crate::RunPhase)), the limits
+    /// of model calls and tool calls do not cause an error, so that the gathered data becomes an
+    /// answer. If the gathering phase reaches one of these limits, [`Run::begin_model_call`] starts
+    /// the formatting phase, which ignores both limits. Only a limit of 0 model calls is an error.
     fn check_next_model_call(&self) -> Result<(), RunError> {
         let limits = &self.state.options.limits;
         if self.is_formatting() || (self.is_gathering() && limits.max_steps > 0) {

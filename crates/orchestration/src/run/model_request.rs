@@ -28,7 +28,7 @@ impl Run {
     #[allow(clippy::needless_pass_by_value)] // callers have no further use for the list
     pub fn begin_model_call(&mut self, tools: Vec<Arc<ToolDefinition>>) -> ModelCall {
         let mut events = Vec::new();
-        if self.has_reached_gather_limit() {
+        if self.has_reached_gathering_limit() {
             events.extend(self.begin_formatting(Some(GatheringEnd::Limit)));
         }
         if self.begin_gathering() {
@@ -60,11 +60,7 @@ impl Run {
         let may_summarise =
             policy.summarise && !matches!(self.state.phase, AgentLoopState::Summarising);
         if let Some(trimmed) = &fit.trimmed {
-            let dropped = self
-                .state
-                .turn
-                .history
-                .messages_to_summarize(&self.messages);
+            let dropped = turn.history.messages_to_summarize(&self.messages);
             let summarised = may_summarise && !dropped.is_empty();
             events.push(RunEventKind::HistoryTrimmed {
                 left_out: trimmed.messages,
@@ -201,7 +197,8 @@ impl Run {
         let mut policy = self.state.options.search.clone();
         policy.enabled &= self.state.capabilities.tool_search != Some(false);
         let mut offered = self.state.turn.selection.select_tools(&policy, index);
-        // The read tool is last, so that a prompt cache of the tools before it stays valid.
+        // The tool that reads truncated results is the last one, so that a prompt cache of the
+        // tools before it stays valid.
         if !self.state.complete_results.is_empty() {
             offered.push(results::result_reading_tool());
         }

@@ -78,7 +78,7 @@ impl Run {
         let has_content = !message.parts.is_empty();
         self.state.turn.has_content = has_content;
         if self.is_gathering() {
-            self.evaluate_gather_step(&message);
+            self.evaluate_gathering_step(&message);
         }
         if has_content {
             self.messages.push(Arc::new(message));
@@ -218,7 +218,7 @@ impl Run {
             }
             FinishReason::Stop | FinishReason::ToolUse | FinishReason::Other(_) => {
                 if self.is_gathering() {
-                    return self.finish_gather_step();
+                    return self.finish_gathering_step();
                 }
                 if has_content {
                     self.state.phase = AgentLoopState::Done(Outcome::Completed);
@@ -268,7 +268,7 @@ impl Run {
                 if self.is_gathering() {
                     // The response is unusable, but the run does not fail, because the data
                     // gathered so far can become an answer.
-                    return self.finish_gather_step();
+                    return self.finish_gathering_step();
                 }
                 self.end_run_by_finish_reason(other);
                 Vec::new()

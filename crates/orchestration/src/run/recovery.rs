@@ -91,10 +91,9 @@ impl Run {
                 },
                 ToolCallState::Waiting { .. }
                 | ToolCallState::Ready
-                | ToolCallState::Repeats { .. } => ToolCallEnd::from_failure(
-                    ToolFailure::Cancelled,
-                    format!("Not executed: {why}."),
-                ),
+                | ToolCallState::Repeats { .. } => {
+                    ToolCallEnd::not_executed(ToolFailure::Cancelled, why)
+                }
             };
             events.push(self.store_call_result(position, end));
         }
@@ -154,20 +153,17 @@ impl Run {
         events
     }
 
-    /// Checks calls that have not started against the current tool definitions.
+    /// Checks again whether the calls that have not started are valid and need approval, with the
+    /// current tool definitions.
     ///
-    /// An approval covers one definition of one server. If the definition or the server changed,
-    /// the approval is requested again. A call without an approval is checked against the approval
-    /// rules again. A call of a missing tool does not change.
+    /// An approval covers one tool definition of one server. If the definition or the server
+    /// changed, the approval is requested again. The approval rules are applied again to a call
+    /// that had no approval. A call of a missing tool does not change.
     pub fn recheck_planned_calls(&mut self, tools: &[Arc<ToolDefinition>]) -> Events {
-        let tools: HashMap<&str, &Arc<ToolDefinition>> = tools
-            .iter()
-            .map(|tool| (tool.name.as_str(), tool))
-            .collect();
         let mut events = Vec::new();
         for position in 0..self.state.batch_calls().len() {
-            let name = self.state.batch_calls()[position].tool_use.name.as_str();
-            if let Some(current) = tools.get(name) {
+            let name = &self.state.batch_calls()[position].tool_use.name;
+            if let Some(current) = tools.iter().find(|tool| tool.name == *name) {
                 events.extend(self.recheck_planned_call(position, current));
             }
         }
@@ -198,10 +194,8 @@ impl Run {
                  it: {faults}",
                 current.name
             );
-            return self.end_call(
-                position,
-                ToolCallEnd::from_failure(ToolFailure::InvalidInput, text),
-            );
+            let end = ToolCallEnd::from_failure(ToolFailure::InvalidInput, text);
+            return self.end_call(position, end);
         }
         if let ApprovalVerdict::Refuse { reason, remembered } = verdict {
             return self.deny_call(position, ToolFailure::Denied, reason, remembered);
@@ -271,12 +265,8 @@ impl Run {
     /// resumed run may have missed the original events.
     pub(crate) fn replay_call_events(&self) -> Events {
         let mut events = Vec::new();
-        for call in self
-            .state
-            .batch_calls()
-            .iter()
-            .filter(|call| !call.has_result())
-        {
+        let calls = self.state.batch_calls().iter();
+        for call in calls.filter(|call| !call.has_result()) {
             let Some(record) = self.state.records.get(call.record) else {
                 continue;
             };

@@ -36,7 +36,7 @@ pub(super) fn answer(parts: Vec<Part>, finish: FinishReason) -> ChatResponse {
         message: Message::new(Role::Assistant, parts),
         finish,
         finish_raw: None,
-        // Fixed numbers, because estimates would change the size of the state.
+        // The counts are fixed, because estimated counts would change the size of the state.
         usage: Usage {
             input_tokens: Some(100),
             output_tokens: Some(1),

@@ -35,7 +35,7 @@ fn run_after(before: usize) -> Run {
     )
 }
 
-/// The model calls the tool under each of these ids.
+/// Lets the model call the tool once with each of these ids.
 fn calls(run: &mut Run, ids: &[&str]) -> Vec<RunEventKind> {
     drop(run.begin_model_call(vec![tool()]));
     let call = |id: &&str| {
@@ -74,12 +74,12 @@ fn a_state_does_not_grow_with_the_conversation_before_the_run() {
             "the answer, and nothing before it"
         );
         let state: Value = serde_json::from_str(&snapshot.state).unwrap();
-        // How many messages there are is written in digits, and that twice.
+        // The snapshot contains the number of messages twice, in decimal digits.
         assert_eq!(state["message_count"], before + 2);
         assert_eq!(state["state"]["initial_messages"], before + 1);
         snapshot.state.len() - 2 * before.to_string().len()
     };
-    // The estimated size of the request is written in digits too.
+    // The estimated size of the request also has more digits.
     assert!(length(1_000) <= length(10) + 2);
 }
 
@@ -186,7 +186,7 @@ fn pending_events_are_emitted_once() {
         (run.caches.replayed_events.clone(), run.next_event_number())
     };
     assert_eq!(taken_up(&[], 7), (told.clone(), 8));
-    // Others may speak in between.
+    // Events of other calls may come between these events.
     let some = [progress, told[0].clone()];
     assert_eq!(taken_up(&some, 9), (told[1..].to_vec(), 10));
     let mut all = told.clone();
@@ -194,7 +194,7 @@ fn pending_events_are_emitted_once() {
     assert_eq!(taken_up(&all, 11), (Vec::new(), 12));
 }
 
-/// A tool that takes a text, which may be long.
+/// Returns a tool whose input contains a text.
 fn writing() -> Arc<ToolDefinition> {
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
     Arc::new(ToolDefinition::new("write", "Writes.", schema))
@@ -204,7 +204,7 @@ fn long() -> String {
     "word ".repeat(10_000)
 }
 
-/// The model writes a long text with the tool, once under each of these ids.
+/// Lets the model call the tool with a long text, once with each of these ids.
 fn writes(run: &mut Run, ids: &[&str]) {
     drop(run.begin_model_call(vec![writing()]));
     let call = |id: &&str| {
@@ -216,7 +216,7 @@ fn writes(run: &mut Run, ids: &[&str]) {
         .unwrap();
 }
 
-/// Asserts that a restored run serializes equally.
+/// Asserts that a restored run serializes to the same value.
 fn assert_restored(run: &Run) {
     let (snapshot, _) = run.take_snapshot(SnapshotPosition::default()).unwrap();
     let mut restored = Run::from_snapshot(snapshot).unwrap();
@@ -245,7 +245,7 @@ fn a_state_contains_neither_inputs_nor_results_of_the_conversation() {
     let ids = ["a", "b", "c"];
     writes(&mut run, &ids);
     assert_restored(&run);
-    // One input is edited to nothing at all.
+    // The person replaces one input with an empty object.
     let inputs = [Some(JsonObject::new()), None, None];
     for (id, input) in ids.iter().zip(inputs) {
         let scope = ApprovalScope::Once;
@@ -316,7 +316,7 @@ fn other_formats_are_refused_before_the_state_is_read() {
         let error = serde_json::from_value::<Run>(head).unwrap_err();
         assert!(error.to_string().contains("commit f008d49"), "{error}");
     }
-    // The form before format 1 had no such key.
+    // Snapshots before format 1 do not have the key `format`.
     let error = Run::from_snapshot(snapshot(json!({"version": 1, "id": "r"}))).unwrap_err();
     assert!(error.to_string().contains("format unknown"), "{error}");
 }

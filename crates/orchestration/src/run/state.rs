@@ -168,7 +168,8 @@ pub(super) struct RequestedToolCall {
     pub(super) state: ToolCallState,
     /// Index of this call in [`RunState::records`].
     pub(super) record: usize,
-    /// Whether this call must run alone, after all earlier calls and before all later ones.
+    /// Whether this call must run alone: after all earlier tool calls of the same model response,
+    /// and before all later ones.
     pub(super) barrier: bool,
     /// Fingerprint of the tool definition that the approval request shows; `None` if no approval
     /// was requested.
@@ -273,6 +274,12 @@ impl ToolCallEnd {
             failure: Some(failure),
             ..Self::default()
         }
+    }
+
+    /// Creates the end of a call that was not executed. `reason` is a clause for the model, without
+    /// a full stop.
+    pub(super) fn not_executed(failure: ToolFailure, reason: &str) -> Self {
+        Self::from_failure(failure, format!("Not executed: {reason}."))
     }
 }
 

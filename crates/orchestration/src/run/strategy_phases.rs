@@ -119,7 +119,7 @@ impl Run {
     /// Returns whether the limit of model calls or of tool calls ends the gathering phase. One
     /// model call is reserved for formatting the answer. Returns `false` outside the gathering
     /// phase.
-    pub(super) fn has_reached_gather_limit(&self) -> bool {
+    pub(super) fn has_reached_gathering_limit(&self) -> bool {
         if !self.is_gathering() {
             return false;
         }
@@ -156,8 +156,9 @@ impl Run {
         }
     }
 
-    /// Returns the formatting mode and a parser for the streamed text of a formatted answer. Each
-    /// model call needs a new parser. Returns `None` outside the formatting phase.
+    /// Returns the method that makes the model write the required format, and a parser for the
+    /// streamed JSON of the answer. Each model call needs a new parser. Returns `None` outside the
+    /// formatting phase.
     pub fn create_partial_formatter(&self) -> Option<(FormatterMode, PartialAnswerReader)> {
         let state = &self.formatting_phase()?.state;
         Some((state.current_mode(), state.new_partial_formatter()))
@@ -189,21 +190,15 @@ impl Run {
     /// Adapts the instructions, messages and tools of a model request to the current phase.
     pub(super) fn adapt_request_to_phase(&self, mut request: ChatRequest) -> ChatRequest {
         let count = count_system_messages(&request.messages);
-        let leading = &request.messages[..count];
+        let instructions = || join_message_texts(&request.messages[..count]);
         let prompt = match &self.state.stage {
             StrategyPhase::Loop => return request,
             StrategyPhase::Gather(_) => {
-                let instructions = join_message_texts(leading);
-                let tools = &request.tools;
-                gather_phase::system_prompt(
-                    &self.gathering_settings(),
-                    instructions.as_deref(),
-                    tools,
-                )
+                let (settings, instructions) = (self.gathering_settings(), instructions());
+                gather_phase::system_prompt(&settings, instructions.as_deref(), &request.tools)
             }
             StrategyPhase::Format(formatting) => {
-                let instructions = join_message_texts(leading);
-                formatting.state.system_prompt(instructions.as_deref())
+                formatting.state.system_prompt(instructions().as_deref())
             }
         };
         let prompt = Arc::new(Message::system(prompt));
@@ -220,7 +215,7 @@ impl Run {
 
     /// Finds repeated tool calls in a response of the gathering phase, and decides whether the
     /// phase continues after this response.
-    pub(super) fn evaluate_gather_step(&mut self, message: &Message) {
+    pub(super) fn evaluate_gathering_step(&mut self, message: &Message) {
         let StrategyPhase::Gather(gathering) = &mut self.state.stage else {
             return;
         };
@@ -257,9 +252,9 @@ impl Run {
         }
     }
 
-    /// Continues the gathering phase or starts the formatting phase, after all calls of a response
-    /// in the gathering phase have ended.
-    pub(super) fn finish_gather_step(&mut self) -> Events {
+    /// Continues the gathering phase, or ends it and starts the formatting phase. Call this
+    /// function when all tool calls of a response in the gathering phase have ended.
+    pub(super) fn finish_gathering_step(&mut self) -> Events {
         let StrategyPhase::Gather(gathering) = &mut self.state.stage else {
             return Vec::new();
         };
@@ -280,10 +275,8 @@ impl Run {
             StrategyPhase::Gather(gathering) => reason.or(Some(gathering.state.end_reason())),
             _ => reason,
         };
-        let gathered = self
-            .new_messages()
-            .iter()
-            .rev()
+        let messages = self.new_messages().iter().rev();
+        let gathered = messages
             .filter(|message| message.role == Role::Assistant)
             .map(|message| message.text())
             .find(|text| !text.trim().is_empty())
@@ -353,8 +346,9 @@ impl Run {
                 return vec![self.create_retry_event(error)];
             }
             FormatDecision::Done(formatted) => {
-                // The tool use of the formatter is not part of the history, because it would need a
-                // result. Later responses would also imitate it.
+                // If the model wrote the answer as the input of a tool call, the conversation gets
+                // only the text of the answer. The tool call would need a result, and later
+                // responses would imitate it.
                 let answer = Message::assistant(formatted.to_markdown());
                 self.messages.push(Arc::new(answer));
                 formatting.items = Some(formatted.items);
@@ -380,8 +374,8 @@ impl Run {
         } else if let Some(error) = error {
             self.end_with_error(error);
         } else {
-            // A call of the formatter tool is the final answer and gets no result, so the reported
-            // finish reason is `Stop`.
+            // If the model wrote the answer as the input of a tool call, this call is not executed,
+            // so the reported finish reason is `Stop`.
             if *finish == FinishReason::ToolUse {
                 self.state.finish = Some(FinishReason::Stop);
             }

@@ -56,10 +56,7 @@ impl Run {
             ..ToolCallRecord::default()
         });
         let planned = match (withheld, &definition) {
-            (Some(why), _) => Err(ToolCallEnd::from_failure(
-                ToolFailure::Withheld,
-                format!("Not executed: {why}."),
-            )),
+            (Some(why), _) => Err(ToolCallEnd::not_executed(ToolFailure::Withheld, why)),
             (None, None) => Err(self.unknown_tool_failure(&tool_use.name)),
             (None, Some(definition)) => {
                 self.plan_known_tool_call(&tool_use, definition, record, events)
@@ -77,7 +74,7 @@ impl Run {
         let end = match planned {
             Ok((state, input)) => {
                 if let (ToolCallState::Waiting { .. }, Some(definition)) = (&state, &definition) {
-                    let declared = self.find_declared_tool(&definition.name);
+                    let declared = self.find_definition_for_approval(&definition.name);
                     let declared = declared.unwrap_or(definition);
                     call.fingerprint = Some(approval::tool_fingerprint(declared));
                 }
@@ -109,11 +106,8 @@ impl Run {
         if u32::try_from(calls).is_ok_and(|calls| calls < max) {
             return Ok(());
         }
-        Err(tool_call_limit_error(
-            max,
-            &format!(" of `{tool}`"),
-            "tools",
-        ))
+        let part = format!(" of `{tool}`");
+        Err(tool_call_limit_error(max, &part, "tools"))
     }
 
     /// Plans the call of an existing tool: validates and repairs its input, then applies limits and
@@ -161,8 +155,7 @@ impl Run {
                     .count_tool_call(&state.options.limits, state.now)
             });
         admitted.map_err(|error| {
-            let text = format!("Not executed: {}.", error.message);
-            ToolCallEnd::from_failure(ToolFailure::LimitReached, text)
+            ToolCallEnd::not_executed(ToolFailure::LimitReached, &error.message)
         })?;
         self.state.turn.selection.offer_tool(&tool_use.name);
         match self.check_new_call_approval(definition) {
@@ -188,27 +181,27 @@ impl Run {
                 Ok((waiting, repaired))
             }
             (ApprovalVerdict::Refuse { reason, remembered }, _) => {
-                let text = format!("Not executed: {reason}.");
+                let end = ToolCallEnd::not_executed(ToolFailure::Denied, &reason);
                 events.push(RunEventKind::ToolDenied {
                     id: tool_use.id.clone(),
                     reason,
                     remembered,
                 });
-                Err(ToolCallEnd::from_failure(ToolFailure::Denied, text))
+                Err(end)
             }
         }
     }
 
-    /// Returns the result of [`Run::find_approval_verdict`] for a new call. If the rules alone do
-    /// not allow the call, also stores the fingerprint of the tool's definition at the first check.
-    /// A later change of the definition is detected by this fingerprint.
+    /// Returns the result of [`Run::find_approval_verdict`] for a new call. If the approval rules
+    /// alone do not allow the call, also stores a fingerprint (SHA-256) of the tool's definition at
+    /// the first check. A later change of the definition is detected by this fingerprint.
     pub(super) fn check_new_call_approval(
         &mut self,
         definition: &ToolDefinition,
     ) -> (ApprovalVerdict, bool) {
         let (verdict, is_allowed) = self.find_approval_verdict(definition);
         if verdict != ApprovalVerdict::Run || is_allowed {
-            let declared = self.find_declared_tool(&definition.name);
+            let declared = self.find_definition_for_approval(&definition.name);
             let fingerprint =
                 approval::tool_fingerprint(declared.map_or(definition, AsRef::as_ref));
             let reviewed = self.state.reviewed.entry(definition.name.clone());
@@ -225,7 +218,7 @@ impl Run {
     ) -> (ApprovalVerdict, bool) {
         let name = &definition.name;
         let declared = self
-            .find_declared_tool(name)
+            .find_definition_for_approval(name)
             .map_or(definition, AsRef::as_ref);
         let reviewed = self.state.reviewed.get(name);
         let is_redefined = self.state.redefined.contains(name)
@@ -269,15 +262,13 @@ impl Run {
     fn unknown_tool_failure(&self, name: &str) -> ToolCallEnd {
         let tools = self.state.turn.tools.iter();
         let names: Vec<_> = tools.map(|tool| tool.name.as_str()).collect();
-        let text = if names.is_empty() {
-            format!("Not executed: unknown tool `{name}`, and no tools are available.")
+        let reason = if names.is_empty() {
+            format!("unknown tool `{name}`, and no tools are available")
         } else {
-            format!(
-                "Not executed: unknown tool `{name}`. Available tools: {}.",
-                names.join(", ")
-            )
+            let names = names.join(", ");
+            format!("unknown tool `{name}`. Available tools: {names}")
         };
-        ToolCallEnd::from_failure(ToolFailure::UnknownTool, text)
+        ToolCallEnd::not_executed(ToolFailure::UnknownTool, &reason)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use switchboard_domain::{Message, Part, Role, ToolOutput, ToolResult};
+use switchboard_domain::{Message, Part, Role, ToolOutput};
 
 use super::{
     AgentLoopState, Events, Run, ToolCallOutcome, UnexpectedInput,
@@ -60,8 +60,7 @@ impl Run {
         reason: &str,
     ) -> Result<Events, UnexpectedInput> {
         let position = self.find_unfinished_call(id)?;
-        let text = format!("Not executed: {reason}.");
-        let end = ToolCallEnd::from_failure(ToolFailure::LimitReached, text);
+        let end = ToolCallEnd::not_executed(ToolFailure::LimitReached, reason);
         let mut events = self.end_call(position, end);
         events.extend(self.finish_batch_if_complete());
         Ok(events)
@@ -85,8 +84,8 @@ impl Run {
             return Err(UnexpectedInput(reason));
         }
         let end = ToolCallEnd::from(outcome);
-        // A guard stops later calls if this result meets its condition. It checks the complete
-        // output, before the output is truncated for the model.
+        // A configured guard prevents the later calls of the same response if this output meets its
+        // condition. The guard checks the complete output, before it is truncated for the model.
         let is_stopped = self.is_stopped_by_guard(position, &end.output);
         let mut events = vec![self.store_call_result(position, end)];
         if is_stopped {
@@ -136,10 +135,7 @@ impl Run {
         for later in position + 1..self.state.batch_calls().len() {
             let call = &self.state.batch_calls()[later];
             if call.is_waiting_or_ready() || matches!(call.state, ToolCallState::Repeats { .. }) {
-                let end = ToolCallEnd::from_failure(
-                    ToolFailure::Skipped,
-                    format!("Not executed: {why}."),
-                );
+                let end = ToolCallEnd::not_executed(ToolFailure::Skipped, why);
                 events.push(self.store_call_result(later, end));
             }
         }
@@ -162,12 +158,6 @@ impl Run {
                 self.state.complete_results.store_result(complete, after);
             }
         }
-        let ToolOutput {
-            content,
-            structured,
-            is_error,
-        } = output;
-        let (content, structured) = (Arc::from(content), structured.map(Arc::new));
         if matches!(
             end.failure,
             Some(
@@ -179,29 +169,23 @@ impl Run {
         ) {
             self.allow_repeated_call(&id);
         }
+        let result = output.into_result(id.clone(), name);
         if let Some(entry) = self.state.records.get_mut(record) {
-            entry.is_error = is_error;
+            entry.is_error = result.is_error;
             entry.failure = end.failure;
             entry.cached = end.cached;
             entry.attempts = end.attempts;
             entry.duration_ms = end.duration_ms;
         }
         let event = RunEventKind::ToolFinished {
-            id: id.clone(),
-            is_error,
+            id,
+            is_error: result.is_error,
             failure: end.failure,
             cached: end.cached,
             attempts: end.attempts,
             duration_ms: end.duration_ms,
-            content: Arc::clone(&content),
-            structured: structured.clone(),
-        };
-        let result = ToolResult {
-            tool_use_id: id,
-            name,
-            content,
-            structured,
-            is_error,
+            content: Arc::clone(&result.content),
+            structured: result.structured.clone(),
         };
         self.state.batch_calls_mut()[position].state = ToolCallState::Settled { result };
         event
@@ -226,7 +210,7 @@ impl Run {
         self.messages.push(Arc::new(message));
         self.state.phase = AgentLoopState::Model;
         if self.is_gathering() {
-            events.extend(self.finish_gather_step());
+            events.extend(self.finish_gathering_step());
         }
         events
     }
@@ -263,9 +247,9 @@ impl Run {
                     failure: Some(ToolFailure::Repeated),
                     ..ToolCallEnd::default()
                 },
-                None => ToolCallEnd::from_failure(
+                None => ToolCallEnd::not_executed(
                     ToolFailure::Repeated,
-                    "Not executed: the same call was made before.",
+                    "the same call was made before",
                 ),
             };
             events.extend(self.end_call(position, end));

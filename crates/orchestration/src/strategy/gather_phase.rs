@@ -1,11 +1,11 @@
-//! The gather phase of a run: the model calls tools to gather data and does not answer yet.
+//! The gathering phase of a run: the model calls tools to gather data and does not answer yet.
 
 use serde::{Deserialize, Serialize};
 
 use super::{GatherFormat, more_data_marker, repeated_calls::SeenToolCalls};
 pub use super::{prompt::system_prompt, repeated_calls::GatherCall};
 
-/// State of the gather phase, during which the model only collects data with tools. The state is
+/// State of the gathering phase, during which the model only collects data with tools. The state is
 /// stored with the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatherState {
@@ -21,7 +21,7 @@ pub struct GatherState {
     end: GatheringEnd,
 }
 
-/// The reason why the gather phase of a run ended.
+/// The reason why the gathering phase of a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -48,24 +48,25 @@ pub struct GatherDecision {
     pub next: GatherContinuation,
 }
 
-/// The next action of a run in the gather phase, after the tool calls of a response have results.
+/// The next action of a run in the gathering phase, after the tool calls of a response have
+/// results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GatherContinuation {
-    /// The model is called again, and the gather phase continues.
+    /// The model is called again, and the gathering phase continues.
     Think {
         /// User message at the end of the next request, which would otherwise end with an assistant
         /// message. `None` if the response had tool calls, because their results are at the end.
         nudge: Option<String>,
     },
-    /// The gather phase ends, and the formatting phase starts.
+    /// The gathering phase ends, and the formatting phase starts.
     Format,
 }
 
 const NUDGE: &str = "Continue: call the tools for the missing data.";
 
 impl GatherState {
-    /// Creates the state of a gather phase that has not started.
+    /// Creates the state of a gathering phase that has not started.
     pub fn new(settings: &GatherFormat) -> Self {
         Self {
             max_steps: settings.max_thinking_steps,
@@ -86,7 +87,7 @@ impl GatherState {
     /// Decides how the run continues after a response. `text` is the text of the response without
     /// reasoning, and `calls` are its tool calls.
     ///
-    /// By default, the gather phase ends after this response. It continues if a line of `text`
+    /// By default, the gathering phase ends after this response. It continues if a line of `text`
     /// starts with `NEED MORE DATA:`, or if [`GatherFormat::review`] requires a review. It always
     /// ends after [`GatherFormat::max_thinking_steps`] responses, or when the model repeats a call
     /// for the second time.

@@ -129,18 +129,19 @@ impl<'de> Deserialize<'de> for Strategy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatherFormat {
-    /// Maximum number of model responses in the gather phase, where the model calls tools.
+    /// Maximum number of model responses in the gathering phase, in which the model calls tools.
     pub max_thinking_steps: u32,
-    /// Maximum number of tools that the system prompt of the gather phase describes. For further
+    /// Maximum number of tools that the system prompt of the gathering phase describes. For further
     /// tools, the prompt states only their number. The request contains the definitions of all
     /// tools.
     pub described_tools: usize,
     /// Whether a review follows a response that has tool calls but no marker `NEED MORE DATA:`. A
-    /// review is one more model call, where the model can request further data. Without it, such
-    /// a response ends the gather phase. Useful for models that write no text beside a tool call.
+    /// review is one more model call, in which the model can request further data. Without a
+    /// review, such a response ends the gathering phase. Useful for models that write no text
+    /// beside a tool call.
     pub review: bool,
     /// How the model is made to write the answer in the required format. If the provider refuses
-    /// this mode, less strict ones follow. `None` selects the strictest supported mode.
+    /// this mode, the run tries less strict modes. `None` selects the strictest supported mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub formatter_mode: Option<FormatterMode>,
     /// JSON Schema of the final answer. `None` requires a list of texts and artifacts.

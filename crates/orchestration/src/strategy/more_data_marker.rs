@@ -1,4 +1,4 @@
-//! `NEED MORE DATA:`, the marker with which a model continues the gather phase.
+//! The marker `NEED MORE DATA:`. A model writes it to call further tools before it answers.
 
 /// Returns whether a line of the text starts with the marker `NEED MORE DATA:`.
 pub(super) fn requests_more_data(text: &str) -> bool {
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_of_the_gather_phase_are_not_text() {
+    fn markers_of_the_gathering_phase_are_not_text() {
         assert_eq!(
             remove_marker_lines("Found 3.\nNEED MORE DATA: x\nSo far."),
             "Found 3.\nSo far."

@@ -1,4 +1,4 @@
-//! The system prompt of the gather phase.
+//! The system prompt of the gathering phase, in which the model collects data with tools.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::tools::shorten_text;
 /// complete description.
 const MAX_DESCRIPTION: usize = 300;
 
-/// Text that a model writes in the gather phase if it needs no data from tools.
+/// Text that a model writes in the gathering phase if it needs no data from tools.
 pub(super) const NOTHING_TO_GATHER: &str = "Nothing to gather.";
 
 const RULES: &str = "\
@@ -34,7 +34,8 @@ another way exists, or if the user named tools that you have not called yet.
 9. If no data is missing, call no tool and write only `Nothing to gather.`
 ";
 
-/// Returns the system prompt of the gather phase.
+/// Returns the system prompt of the gathering phase, in which the model calls tools and does not
+/// answer yet.
 ///
 /// It contains `instructions` of the recipe or the user, the rules of the phase, and descriptions
 /// of up to [`GatherFormat::described_tools`] tools. For equal settings and instructions, it

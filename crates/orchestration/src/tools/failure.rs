@@ -22,8 +22,8 @@ pub enum ToolFailure {
     Denied,
     /// The call needs an approval, and no person was available or answered in time.
     NotApproved,
-    /// The call did not run. An earlier call of the same response was denied, or a configured guard
-    /// stopped the later calls because of its result.
+    /// The call did not run, because an earlier call of the same response was denied, or because
+    /// the result of an earlier call met the condition of a configured guard.
     Skipped,
     /// A limit of the run on tool calls was reached, so the call did not run.
     LimitReached,

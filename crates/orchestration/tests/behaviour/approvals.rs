@@ -107,7 +107,7 @@ async fn each_scope_of_a_decision_has_its_validity() {
             assert!(report.tool_calls.iter().all(|call| !call.is_error));
         }
         assert_eq!(person.asked().len(), questions, "{scope:?}");
-        // What holds for ever survives being stored.
+        // Permanent decisions can be stored and restored.
         let stored = serde_json::to_string(&decisions.copy_decisions()).unwrap();
         let decisions = SharedDecisions::new(serde_json::from_str(&stored).unwrap());
         let person = Person::who_says([allow(ApprovalScope::Once)]);
@@ -130,7 +130,7 @@ async fn the_audit_distinguishes_new_and_remembered_denials() {
         reason: None,
         scope: ApprovalScope::Always,
     }]);
-    // The second call of the first run waits when the person denies the first one.
+    // The second call of the first run waits for approval when the person denies the first call.
     let both = calls(&[
         ("a", "srv__write", json!({"n": 1})),
         ("b", "srv__write", json!({"n": 2})),
@@ -163,7 +163,7 @@ async fn the_audit_distinguishes_new_and_remembered_denials() {
     }
 }
 
-/// An approver that never decides.
+/// An approver that never returns a decision.
 struct Absent;
 
 #[async_trait]
@@ -185,7 +185,7 @@ async fn a_request_expires_and_the_run_continues() {
     assert!(tools.called().is_empty());
 }
 
-/// Sets the clock while it is asked, and lets time pass, before it answers from a list.
+/// An approver that changes the clock and waits before it returns the next decision.
 struct Jumping {
     wall: TestClock,
     jump: i64,
@@ -205,7 +205,7 @@ impl Approver for Jumping {
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// An agent whose requests expire after a minute, and which stores its runs.
+/// Returns an agent whose approval requests expire after a minute. It stores its runs.
 fn expiring(
     model: &Arc<Scripted>,
     tools: &Arc<Tools>,
@@ -284,7 +284,7 @@ async fn without_a_store_a_postponed_decision_denies_the_call() {
     assert!(results(&model, 1)[0].contains("no user is available"));
 }
 
-/// The values that spans got after their start.
+/// The values that were recorded on spans after their start.
 #[derive(Clone, Default)]
 struct RecordedValues(Arc<Mutex<Vec<String>>>);
 

@@ -1,4 +1,4 @@
-//! Answers with very many calls.
+//! Responses with very many tool calls.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn answer(calls: impl Iterator<Item = (String, u32)>) -> ChatResponse {
     }
 }
 
-/// Most calls exceed the limit of a response, and may be made again.
+/// Most of the calls exceed the limit per response. The model may repeat them.
 #[test]
 fn the_time_for_many_calls_beyond_a_limit_grows_linearly() {
     let options = gather_format();

@@ -18,7 +18,7 @@ use switchboard_orchestration::{Agent, CancelHandle, Outcome, RunStream};
 
 use crate::support::{Answer, Scripted, agent_with, asking, calls, echoing};
 
-/// An approver that cancels the run at one of its polls.
+/// An approver that cancels the run when it is polled for the `at`th time.
 struct Leaving {
     handle: OnceLock<CancelHandle>,
     at: u32,
@@ -60,7 +60,8 @@ fn run(leaving: &Arc<Leaving>) -> RunStream {
     run
 }
 
-/// How it ends, which takes no time: the clock stands still until nothing else is to be done.
+/// Returns the outcome. Asserts that the run ends without a timeout, that is, that something wakes
+/// it.
 async fn ends(run: RunStream) -> Option<Outcome> {
     let began = tokio::time::Instant::now();
     let run = tokio::time::timeout(Duration::from_mins(1), run.run_to_end()).await;
@@ -68,14 +69,14 @@ async fn ends(run: RunStream) -> Option<Outcome> {
     run.unwrap().outcome()
 }
 
-/// The driver checked for a cancellation and is about to wait, without another waker.
+/// The cancellation comes after the driver's check and before it waits.
 #[tokio::test(start_paused = true)]
 async fn a_run_cancelled_during_the_publication_of_a_question_ends() {
     let run = run(&Leaving::at(1));
     assert_eq!(ends(run).await, Some(Outcome::Cancelled));
 }
 
-/// Who would be woken does not read it any more.
+/// The task that a cancellation would wake no longer reads the stream.
 #[tokio::test(start_paused = true)]
 async fn a_run_cancelled_while_another_task_takes_over_its_stream_ends() {
     let mut run = run(&Leaving::at(2));
@@ -83,7 +84,7 @@ async fn a_run_cancelled_while_another_task_takes_over_its_stream_ends() {
     assert_eq!(ends(run).await, Some(Outcome::Cancelled));
 }
 
-/// The clock is read for each event.
+/// The driver reads the clock for each event.
 #[tokio::test(start_paused = true)]
 async fn a_clock_callback_can_cancel_the_run() {
     for at in 1..12 {

@@ -175,7 +175,7 @@ async fn results_that_were_read_during_a_change_are_not_cached() {
                 }
             })
             .with(tool("do"), move |call| {
-                // One permit for the waiting read, and one for the next.
+                // One permit for the pending read, and one for the next read.
                 tells.notify_one();
                 tells.notify_one();
                 echo(call)
@@ -194,7 +194,7 @@ async fn results_that_were_read_during_a_change_are_not_cached() {
         .with_result_cache(cache.clone());
     let (_, report) = ask(&agent, "go").await;
     let cached: Vec<_> = report.tool_calls.iter().map(|call| call.cached).collect();
-    // The last is the one before it again, and nothing changed between them.
+    // The last call equals the previous one, and no change came between them.
     assert_eq!(cached, [false, false, false, true]);
 }
 
@@ -207,7 +207,8 @@ fn person(name: &str) -> Principal {
 
 #[tokio::test]
 async fn results_and_decisions_are_separate_for_each_principal() {
-    // Of two servers: what changes something makes what its server said before worthless.
+    // The tools belong to two servers. A change on one server discards the cached results of that
+    // server only.
     let tools = Arc::new(
         Tools::new()
             .with(elsewhere(reading("look")), echo)

@@ -29,10 +29,11 @@ use crate::{
 };
 
 const QUESTION: &str = "What now?";
-/// The earlier messages.
+/// The messages of the session before the run.
 const BEFORE: [&str; 2] = ["hello", "hi"];
 
-/// A model that derives its step from the request, also in another process.
+/// A model that derives its next response from the request, so it also works in a restarted
+/// process.
 pub(crate) struct Knowing {
     id: ModelId,
     capabilities: ModelCapabilities,
@@ -78,7 +79,7 @@ impl ChatModel for Knowing {
             self.answers[said].clone()
         };
         let events = answered(answer)?;
-        // Pending between events, so that other events can come in between.
+        // The stream is pending between its events, so that other events can come in between.
         let events = futures_util::stream::iter(events).then(|event| async {
             tokio::task::yield_now().await;
             event
@@ -87,7 +88,7 @@ impl ChatModel for Knowing {
     }
 }
 
-/// An approver that allows, and may postpone the first decision.
+/// An approver that allows every call. It may postpone its first decision.
 struct Person {
     sleeps_on_it: bool,
 }
@@ -111,11 +112,11 @@ impl Approver for Person {
     }
 }
 
-/// What happens in a run.
+/// The properties of a run.
 #[derive(Debug, Clone, Copy)]
 struct Scenario {
     gathers: bool,
-    /// The person decides only in another process.
+    /// Whether the person decides only in another process.
     waits: bool,
 }
 
@@ -182,7 +183,7 @@ pub(crate) fn durable_runs(process: &Process) -> DurableRuns {
     DurableRuns::new(process.clone(), process, Principal::default())
 }
 
-/// The observations of a process before its end.
+/// The observations in one process.
 #[derive(Default)]
 struct Life {
     seen: Vec<PersistedEvent>,
@@ -191,7 +192,7 @@ struct Life {
     asked: usize,
 }
 
-/// How a process takes a run up.
+/// What a process does with the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Does {
     Begins,
@@ -199,7 +200,7 @@ enum Does {
     Abandons,
 }
 
-/// Runs a process to its end, or to its last allowed operation.
+/// Runs a process until its run ends or its last allowed store operation is used.
 async fn live(disk: &Disk, process: &Process, scenario: Scenario, does: Does) -> Life {
     let (agent, tools, model) = scenario.agent(does == Does::Begins);
     let durable_runs = durable_runs(process);
@@ -258,7 +259,8 @@ async fn live(disk: &Disk, process: &Process, scenario: Scenario, does: Does) ->
     life
 }
 
-/// The run was over when the process before it ended, which it did not hear any more.
+/// Returns the default value if the store reports that the run is already over: an earlier process
+/// ended before it got the confirmation.
 fn over_already<T: Default>(done: Result<T, DurableRunError>) -> T {
     match done {
         Ok(done) => done,
@@ -272,7 +274,7 @@ fn ended(kept: PersistedRun) -> PersistedRunEnd {
     kept.run_to_end().now_or_never().expect("it is over")
 }
 
-/// The calls that have their results in the log, as their tools know them.
+/// Returns the tool names and inputs of the finished calls.
 fn finished(events: &[RunEvent]) -> HashSet<(String, String)> {
     let mut planned = HashMap::new();
     let mut finished = HashSet::new();
@@ -297,7 +299,7 @@ fn answered_steps(events: &[RunEvent]) -> usize {
     events.iter().filter(answered).count()
 }
 
-/// Checks all emitted events at the end.
+/// Asserts the consistency of all emitted events.
 fn assert_log(events: &[RunEvent]) {
     let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
@@ -329,7 +331,7 @@ fn assert_log(events: &[RunEvent]) {
     assert_eq!(planned, ended);
 }
 
-/// Checks the stored data at the end.
+/// Asserts the consistency of the stored data.
 fn assert_kept(
     scenario: Scenario,
     disk: &Disk,
@@ -362,7 +364,7 @@ fn assert_kept(
             (last.role, last.text().as_str()),
             (Role::Assistant, "All is done.")
         );
-        // Two batches of calls and the answer, also formatted.
+        // Two assistant messages with their tool results, one answer, and one formatted answer.
         let said = if scenario.gathers { 6 } else { 5 };
         assert_eq!(messages.len(), BEFORE.len() + 1 + said);
         let Some(RunEventKind::RunFinished { report }) = events.last().map(|event| &event.kind)
@@ -434,7 +436,7 @@ async fn is_kept(scenario: Scenario, walls: &[(usize, Wall)], does: Does) -> boo
         }
         let records = disk.records();
         match records.first().map(|record| record.state) {
-            // It never began.
+            // The run was never stored.
             None => {
                 assert_eq!(disk.messages().len(), BEFORE.len());
                 return was_stuck;
@@ -478,7 +480,7 @@ async fn after_a_crash_at_any_write_a_durable_run_can_be_abandoned() {
         for wall in [Wall::Before, Wall::Behind] {
             let mut at = 0;
             while is_kept(scenario, &[(at, wall)], Does::Abandons).await {
-                // The abandoning process may crash too.
+                // The process that abandons the run may crash too.
                 let then = at % 4;
                 is_kept(scenario, &[(at, wall), (then, wall)], Does::Abandons).await;
                 at += 1;

@@ -1,4 +1,5 @@
-//! Late events: calls after the time limit, and tools after the omission of their examples.
+//! Slow operations: calls that exceed the time limit, and tools that appear after their examples
+//! were omitted.
 
 use std::{
     future::pending,
@@ -29,7 +30,7 @@ use crate::support::{
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Half a minute and no more.
+/// Returns options with a time limit of 30 seconds.
 fn timed() -> RunOptions {
     let mut options = RunOptions::default();
     options.limits.max_wall_time = Some(Duration::from_secs(30));
@@ -76,7 +77,7 @@ async fn no_call_starts_if_the_store_used_up_the_time() {
     assert_eq!(error.kind, RunErrorKind::TimeLimit);
     assert_eq!(tools.called().len(), 1);
     let failures = failures(&report);
-    // The finished call has its result, and the others did not start.
+    // The finished call keeps its result. The others did not start.
     assert_eq!(failures[0], None);
     assert!(
         failures[1..]
@@ -86,7 +87,7 @@ async fn no_call_starts_if_the_store_used_up_the_time() {
     );
 }
 
-/// Advances the time by an hour after a certain event.
+/// Runs the agent, and waits for an hour after each event that `at` accepts.
 async fn after_an_hour(agent: &Agent, at: impl Fn(&RunEventKind) -> bool) -> Run {
     let mut run = agent.ask("go");
     while let Some(event) = run.next().await {
@@ -120,7 +121,7 @@ async fn no_model_is_called_if_the_reader_used_up_the_time() {
     assert_eq!(model.asked(), 0);
 }
 
-/// A host whose list of tools never arrives.
+/// A host whose tool list never arrives.
 struct Silent;
 
 #[async_trait]
@@ -164,7 +165,7 @@ async fn the_time_limit_of_a_resumed_run_ends_the_wait_for_its_tools() {
     assert_eq!(report.tool_calls.len(), 3);
 }
 
-/// A host whose server is there from the second look on.
+/// A host whose server is ready only when the tools are listed for the second time.
 struct Connecting(Tools, AtomicU32);
 
 #[async_trait]
@@ -202,7 +203,8 @@ fn turn(n: usize) -> Vec<Message> {
     turn
 }
 
-/// Omitted messages are stored by index, which a late example before them would change.
+/// Omitted messages are stored by index. An example that is inserted before them later would shift
+/// the indices.
 #[tokio::test]
 async fn late_examples_leave_the_history_consistent() {
     let recipe = json!({"name": "r", "examples": [{
@@ -211,7 +213,7 @@ async fn late_examples_leave_the_history_consistent() {
         "answer": "example answer",
     }]});
     let recipe = Arc::new(Recipe::from_value(&recipe).unwrap());
-    // Where it is too long, and where the conversation just fits.
+    // Limits that the conversation exceeds and just meets.
     for max_tokens in [900, 1_640] {
         let mut options = RunOptions::default();
         options.history.max_tokens = Some(max_tokens);

@@ -1,5 +1,5 @@
-//! Defects of the source systems that do not occur here, each with its name. docs/orchestration.md
-//! names the tests about other defects.
+//! Defects of the source systems, each with its name. The tests show that they do not occur.
+//! docs/orchestration.md names the tests of other defects.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use switchboard_orchestration::{Agent, RunEventKind};
 
 use crate::support::{Answer, Scripted, Tools, ask, echo, echoing, picked, tool};
 
-/// Thinking with a signature, then a call with one.
+/// A response with signed reasoning and a signed tool call.
 fn thinks_and_calls(signature: &str) -> Answer {
     let minter = ModelId::new("test", "scripted");
     let state = |data: &str| ProviderState::new_for_model(&minter, json!({ "signature": data }));
@@ -76,7 +76,7 @@ async fn thinking_signatures_are_lost_in_recursion() {
         .map(|state| state.data["signature"].as_str().unwrap())
         .collect();
     assert_eq!(states, ["first", "of the call", "second", "of the call"]);
-    // Where they stood: before the call that they led to, in one message with it.
+    // The reasoning stays in its message, before the tool call that followed it.
     assert!(matches!(
         &last.messages[1].parts[..],
         [Part::Reasoning(thought), Part::ToolUse(_)] if thought.text == "I should look."
@@ -97,7 +97,7 @@ async fn one_tool_named_status_fails_its_whole_server() {
 
 #[tokio::test]
 async fn names_are_split_on_the_wrong_server() {
-    // `a__b` of server `c`, and `b` of server `c__a`: the name alone is ambiguous.
+    // The tool `a__b` of server `c` and the tool `b` of server `c__a` would have the same name.
     let named = |alias: &str, server: &str, own: &str| {
         let mut tool = tool(own);
         tool.name = alias.into();

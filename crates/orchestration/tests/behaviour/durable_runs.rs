@@ -31,7 +31,7 @@ pub(crate) async fn begin(durable_runs: &DurableRuns, agent: &Agent, text: &str)
     begun.expect("it begins")
 }
 
-/// Everything that is shown, and how it ended.
+/// Returns all events of the run and its end.
 pub(crate) async fn watched(mut run: PersistedRun) -> (Vec<PersistedEvent>, PersistedRunEnd) {
     let mut shown = Vec::new();
     while let Some(kept) = run.next().await {
@@ -40,7 +40,7 @@ pub(crate) async fn watched(mut run: PersistedRun) -> (Vec<PersistedEvent>, Pers
     (shown, run.run_to_end().await)
 }
 
-/// Everything that is shown of a run that ends, and its report.
+/// Returns all events of a run that finishes, and its report.
 pub(crate) async fn completed(run: PersistedRun) -> (Vec<PersistedEvent>, RunReport) {
     let (shown, end) = watched(run).await;
     let PersistedRunEnd::Finished(report) = end else {
@@ -75,7 +75,7 @@ pub(crate) fn doing() -> Arc<Tools> {
     echoing(&["do"])
 }
 
-/// Waits until spawned tasks are done.
+/// Waits until the run has this state in the store.
 pub(crate) async fn settled(disk: &Disk, state: RunState) {
     let settled = async {
         while disk.record().state != state {
@@ -132,7 +132,7 @@ async fn a_session_contains_the_conversation_without_instructions() {
     assert_eq!(disk.record().events_before, first.last_event);
 }
 
-/// Writes down when it is reached.
+/// Records the names of checkpoints.
 struct Points(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
@@ -269,7 +269,7 @@ async fn the_run_continues_during_a_write_up_to_a_limit() {
     let appending = Arc::clone(&process.appending);
     let held = appending.write().await;
     let mut pending = 0;
-    // Until it waits for nothing but the store.
+    // Polls the run until it waits only for the store.
     while pending < 50 {
         match run.next().now_or_never() {
             Some(kept) => assert!(kept.is_some()),

@@ -1,4 +1,4 @@
-//! Words about calls that are given before it is their turn.
+//! Decisions about calls that arrive before the call is due.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// An approver with early decisions.
+/// An approver that returns decisions before they are requested.
 #[derive(Default)]
 struct Leaves {
     words: Mutex<Vec<(String, ApprovalDecision)>>,
@@ -68,7 +68,7 @@ impl Approver for Leaves {
     }
 }
 
-/// Calls that run one after the other: `a`, of a tool that never ends, and `b` and `c`.
+/// Three sequential calls: `a` of a tool that never ends, then `b` and `c`.
 fn in_turn() -> Answer {
     calls(&[
         ("a", "srv__wait", json!({"n": 1})),
@@ -113,7 +113,7 @@ async fn an_early_decision_survives_the_end_of_the_process() {
     let mut run = begin(&durable_runs(&process), &agent(person.clone()), "go").await;
     person.leave("a", allow_once());
     until(&mut run, starts).await;
-    // It is the turn of `a`.
+    // The call `a` is running.
     person.leave("b", allow_once());
     until(
         &mut run,
@@ -186,7 +186,7 @@ async fn early_decisions_are_stored_while_an_approval_is_requested() {
     let waiting = taken.restored_run().pending_approvals();
     let waiting: Vec<_> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     assert_eq!(waiting, ["a", "b"]);
-    // The question that was open is open still.
+    // The approval request for `a` is still open.
     let mut run = second.resume_run(&agent(person.clone()), taken);
     person.leave("a", allow_once());
     until(&mut run, starts).await;

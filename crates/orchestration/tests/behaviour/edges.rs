@@ -1,4 +1,5 @@
-//! Combinations: a limit and a repetition, a pause and a format, a guard and an unstarted call.
+//! Combinations of features: a limit and a retry, a pause and a format, a guard and a call that did
+//! not start.
 
 use std::{sync::Arc, time::Duration};
 
@@ -99,7 +100,7 @@ async fn a_guarded_call_without_a_result_stops_later_calls() {
     assert_eq!(failures, expected);
 }
 
-/// Words and a call that the model then takes back.
+/// A response whose text and tool call the provider retracts.
 fn takes_back() -> Answer {
     Answer::Streams(vec![
         ModelEvent::PartStarted {
@@ -256,7 +257,7 @@ async fn a_fallback_model_uses_its_own_formatter_mode() {
     assert_ne!(modes[0], modes[1], "the event names the mode");
 }
 
-/// Two steps with calls of every sort, then an answer.
+/// Returns a model with two steps of different tool calls, and an answer.
 fn eventful_model() -> Arc<Scripted> {
     Scripted::new([
         Answer::Calls(
@@ -313,7 +314,7 @@ async fn a_cancellation_at_any_event_ends_the_run_consistently() {
             assert_eq!(run.outcome(), Some(Outcome::Completed));
             break;
         }
-        // The pending event describes a past action, and the end cannot be reverted.
+        // This event describes a past action. The end of a run cannot be reverted.
         let is_over = at + 1 >= events.len();
         assert!(
             is_over || run.outcome() == Some(Outcome::Cancelled),

@@ -1,4 +1,4 @@
-//! Fallbacks after failures.
+//! Fallback models after failures.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ fn retrying(delay_ms: u64) -> ModelEvent {
     }
 }
 
-/// A call whose input is not complete.
+/// Returns the events of a tool call with an incomplete input.
 fn half_call(name: &str, json: &str) -> Vec<ModelEvent> {
     let part = PartStart::ToolUse {
         id: "a".into(),
@@ -153,7 +153,8 @@ async fn an_incomplete_call_leads_to_the_fallback_model() {
     assert!(has(&events, switched));
 }
 
-/// A provider does not know that the input of a call is the answer that the run shows.
+/// The run has already emitted the text in the input of the formatter call, but the provider treats
+/// the input as incomplete.
 #[tokio::test]
 async fn an_emitted_answer_is_not_repeated() {
     let shown = r#"{"conversation": [{"type": "text", "content": "Half an ans"#;
@@ -238,7 +239,7 @@ async fn a_model_without_tool_support_is_called_without_tools() {
     }
 }
 
-/// A host none of whose servers is there.
+/// A host without any available server.
 struct Dead;
 
 #[async_trait::async_trait]

@@ -1,4 +1,4 @@
-//! Sequential thinking, exactly: gather with tools, then put the answer into its form.
+//! The strategy with two phases: gather data with tools, then format the answer.
 
 use std::sync::Arc;
 
@@ -38,7 +38,8 @@ fn gathering(model: &Arc<Scripted>) -> Agent {
     agent_with(model, &tools(), gather_format())
 }
 
-/// Asks a model with these capabilities that gathers nothing and then gives these answers.
+/// Asks a model with these capabilities. Its gathering phase has no tool call. These answers
+/// follow.
 async fn formatted(
     capabilities: ModelCapabilities,
     answers: impl IntoIterator<Item = Answer>,
@@ -49,7 +50,7 @@ async fn formatted(
     (model, events, report)
 }
 
-/// Returns the modes of the format phase.
+/// Returns the formatter modes of the formatting phase.
 fn modes(events: &[RunEvent]) -> Vec<Option<String>> {
     picked(events, |kind| match kind {
         RunEventKind::PhaseStarted {
@@ -61,7 +62,7 @@ fn modes(events: &[RunEvent]) -> Vec<Option<String>> {
     })
 }
 
-/// Returns the reasons that the events state for the end of the gather phase.
+/// Returns the reasons for the end of the gathering phase.
 fn gathering_ends(events: &[RunEvent]) -> Vec<GatheringEnd> {
     picked(events, |kind| match kind {
         RunEventKind::PhaseStarted {
@@ -121,7 +122,8 @@ async fn the_model_gathers_first_and_then_formats() {
     );
     assert_eq!(phases(&events), [RunPhase::Gathering, RunPhase::Formatting]);
     assert_eq!(gathering_ends(&events), [GatheringEnd::Stopped]);
-    // Gathering: instructions first, the marker explained, no choice of tools forced.
+    // The gathering phase: the prompt contains the instructions and the marker, and no tool choice
+    // is forced.
     let first = model.request(0);
     let prompt = first.messages[0].text();
     assert!(
@@ -129,7 +131,8 @@ async fn the_model_gathers_first_and_then_formats() {
         "{prompt}"
     );
     assert_eq!(first.tool_choice, ToolChoice::Auto);
-    // Formatting: the conversation so far, the formatter, nothing else to call.
+    // The formatting phase: the request contains the conversation, and the formatter is the only
+    // tool.
     let last = model.request(2);
     assert!(
         last.messages
@@ -145,7 +148,7 @@ async fn the_model_gathers_first_and_then_formats() {
     );
     // The streamed text is the answer.
     assert_eq!(streamed(&events), report.answer);
-    // The formatter leaves no tool use without a result behind.
+    // The formatter call is not recorded as a tool call.
     assert!(
         report
             .tool_calls
@@ -387,7 +390,7 @@ async fn the_last_allowed_step_formats_the_answer() {
         assert_eq!(report.outcome, Outcome::Completed, "{max_steps}");
         assert_eq!(report.answer, "What was gathered.");
         assert_eq!(report.steps, max_steps);
-        // The gather phase is not continued.
+        // The last request is a formatting request and not a gathering request.
         let last = model.request(model.asked() - 1);
         assert_eq!(last.tools[0].name, formatter::TOOL);
     }
@@ -447,7 +450,7 @@ async fn an_answer_that_violates_its_schema_is_an_error_with_its_text() {
             Outcome::Failed,
             RunErrorKind::MalformedAnswer,
         ),
-        // The reason why the model stopped comes first.
+        // The finish reason determines the error, and not the malformed answer.
         (
             Answer::Ends(UNFIT, FinishReason::Length),
             Outcome::Limited,

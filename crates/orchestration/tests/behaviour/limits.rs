@@ -42,7 +42,7 @@ fn one(id: &'static str) -> Answer {
 #[tokio::test]
 async fn each_limit_ends_the_run_and_keeps_the_results() {
     type Change = fn(&mut Limits);
-    // An empty answer would be requested again.
+    // The answer is empty, so the run would request another one.
     let expensive = || vec![Answer::Costs("", usage(900, 200))];
     let cases: [(Change, Vec<Answer>, RunErrorKind, usize); 6] = [
         (
@@ -243,11 +243,11 @@ async fn a_long_conversation_is_trimmed_by_whole_groups() {
     }
 }
 
-/// The event of an endless answer with this number.
+/// Creates the event with this number in an endless response.
 pub(crate) type Repeats = fn(u32) -> ModelEvent;
 
-/// A model that stops only after a given number of repetitions. Its stream holds a clone of `said`,
-/// the number of repetitions, until it is dropped.
+/// A model that repeats an event until a given number is reached. Its stream holds a clone of
+/// `said`, the number of repetitions, until the stream is dropped.
 pub(crate) struct Endless {
     id: ModelId,
     capabilities: ModelCapabilities,
@@ -269,7 +269,7 @@ impl Endless {
         }
     }
 
-    /// Returns a model that says this number of words.
+    /// Returns a model whose response has this number of words.
     pub(crate) fn talking(words: u32) -> Self {
         let word = |_| ModelEvent::TextDelta {
             index: 0,
@@ -330,7 +330,7 @@ async fn an_endless_answer_ends_the_run_and_keeps_the_received_part() {
         "one answer of the model is longer than 100000 bytes; raise the limit with \
          `limits.max_answer_bytes`"
     );
-    // Exactly the shown part is kept.
+    // The stored answer equals the emitted text.
     let shown = streamed(&events);
     assert_eq!(report.answer, shown);
     assert!((99_000..=100_000).contains(&shown.len()), "{}", shown.len());

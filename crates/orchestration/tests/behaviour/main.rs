@@ -1,5 +1,5 @@
-//! The behaviour and the defects of the source systems, one test for each line of the tables in
-//! docs/orchestration.md.
+//! Tests of the behaviour and the defects of the source systems, one test for each line of the
+//! tables in docs/orchestration.md.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod approvals;

@@ -1,4 +1,5 @@
-//! A store in memory that several simulated processes share. Each may end at any operation.
+//! A store in memory that several simulated processes share. A process may end at any store
+//! operation.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,9 +26,9 @@ struct State {
     runs: BTreeMap<String, PersistedRun>,
     processes: u64,
     alive: BTreeSet<u64>,
-    /// Messages that snapshots brought, all together.
+    /// The total number of messages in all snapshots.
     written: usize,
-    /// The messages of runs are none to this version.
+    /// Whether the stored messages of runs cannot be read by this version.
     is_garbled: bool,
     /// Number of releases.
     releases: usize,
@@ -42,19 +43,19 @@ struct KeptSession {
 struct PersistedRun {
     owner: Principal,
     record: RunRecord,
-    /// The process that it belongs to.
+    /// The process that holds the lease of the run.
     of: Option<u64>,
     events: Vec<StoredEvent>,
     state: Option<Arc<str>>,
     messages: Vec<Arc<Message>>,
 }
 
-/// What becomes of a process's operation when it may have no more.
+/// The result of a store operation after the allowed number of operations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Wall {
-    /// The process ends before it is done.
+    /// The process ends before the operation.
     Before,
-    /// It is done, and the process ends before it hears of that.
+    /// The operation is executed, and the process ends before it gets the result.
     Behind,
     /// Every operation returns an error.
     Fails,
@@ -72,9 +73,9 @@ pub(crate) struct Process {
     disk: Disk,
     number: u64,
     left: Arc<Mutex<Option<(usize, Wall)>>>,
-    /// Whether it came to its end.
+    /// Whether the process has ended.
     stuck: Arc<watch::Sender<bool>>,
-    /// Held while nothing may be appended.
+    /// A test holds the write lock to block all appends.
     pub(crate) appending: Arc<tokio::sync::RwLock<()>>,
 }
 
@@ -115,7 +116,7 @@ impl Disk {
         disk
     }
 
-    /// A new process, which may do so many things that change the disk.
+    /// Creates a process with this number of allowed store operations.
     pub(crate) fn process(&self, left: Option<(usize, Wall)>) -> Process {
         let mut state = self.lock();
         state.processes += 1;
@@ -144,7 +145,7 @@ impl Disk {
         self.records().pop().expect("a run was begun")
     }
 
-    /// The events of the last run.
+    /// Returns the events of the last run.
     pub(crate) fn events(&self) -> Vec<RunEvent> {
         let state = self.lock();
         let events = state.runs.values().next_back().map(|run| &run.events);
@@ -154,7 +155,7 @@ impl Disk {
             .collect()
     }
 
-    /// How many messages snapshots have brought so far.
+    /// Returns the total number of messages in all snapshots.
     pub(crate) fn written(&self) -> usize {
         self.lock().written
     }
@@ -170,7 +171,7 @@ impl Disk {
         run.state = run.state.as_deref().map(change).map(Into::into);
     }
 
-    /// From now on no conversation of a run can be read.
+    /// Makes the stored messages of all runs unreadable.
     pub(crate) fn garble(&self) {
         self.lock().is_garbled = true;
     }
@@ -250,12 +251,12 @@ impl Process {
         self.disk.lock().alive.remove(&self.number);
     }
 
-    /// It may still do so many things.
+    /// Sets the number of allowed store operations.
     pub(crate) fn may_do(&self, left: usize, wall: Wall) {
         *self.left.lock().unwrap() = Some((left, wall));
     }
 
-    /// The remaining number of operations.
+    /// Returns the remaining number of store operations.
     pub(crate) fn left(&self) -> Option<(usize, Wall)> {
         *self.left.lock().unwrap()
     }
@@ -264,14 +265,14 @@ impl Process {
         *self.stuck.borrow()
     }
 
-    /// Waits until it came to its end.
+    /// Waits until the process has ended.
     pub(crate) async fn stuck(&self) {
         let mut stuck = self.stuck.subscribe();
         stuck.wait_for(|stuck| *stuck).await.unwrap();
     }
 
     async fn changes<T>(&self, act: impl FnOnce(&mut State) -> Stored<T> + Send) -> Stored<T> {
-        // Others go on meanwhile.
+        // Other tasks can run between two operations.
         tokio::task::yield_now().await;
         let wall = {
             let mut left = self.left.lock().unwrap();

@@ -40,7 +40,7 @@ fn blue() -> ElicitationAnswer {
     }
 }
 
-/// A tool whose server asks a question first, and returns the answer.
+/// A tool whose server asks the user a question. Returns the answer as the tool result.
 async fn asks(questions: Questions, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
     let answer = questions.elicit(&form(call.idempotency_key)).await;
     let said = serde_json::to_string(&answer).unwrap();
@@ -65,7 +65,7 @@ fn ask(ids: &[&'static str]) -> Answer {
     calls(&made)
 }
 
-/// Everything up to and with the next question, whose id it gives.
+/// Reads events up to the next question. Returns the question's id.
 async fn next_question(run: &mut RunStream, events: &mut Vec<RunEvent>) -> String {
     loop {
         let event = run.next().await.expect("there is a question");
@@ -82,7 +82,7 @@ async fn rest(mut run: RunStream, mut events: Vec<RunEvent>) -> Vec<RunEvent> {
         events.push(event);
     }
     assert_grammar(&events);
-    // Each question is over once, and before its call is.
+    // Each question ends once, and before its call ends.
     let at = |is_it: &dyn Fn(&RunEventKind) -> bool| {
         let places = events.iter().enumerate();
         let places = places.filter(|(_, event)| is_it(&event.kind));
@@ -131,7 +131,7 @@ async fn a_question_is_emitted_in_its_run_only() {
     assert_eq!(questions.open_questions(&run_one)[0].id, one);
     assert_eq!(questions.open_questions(&run_two).len(), 1);
 
-    // The other run's question is none of this one's.
+    // The question of the other run is not found in this run.
     let unknown = NoSuchQuestion {
         run: run_one.to_string(),
         id: two.clone(),
@@ -200,7 +200,7 @@ async fn a_question_without_a_known_call_is_cancelled() {
     }
 }
 
-/// A question whose server does not name the call.
+/// Returns a question whose server does not name the call that it belongs to.
 fn without_call_id(keys: &[String], others: bool) -> Elicitation {
     Elicitation {
         candidates: CandidateToolCalls {
@@ -211,8 +211,8 @@ fn without_call_id(keys: &[String], others: bool) -> Elicitation {
     }
 }
 
-/// Starts a run of this user whose calls never end. Returns it with its events and the keys of the
-/// calls.
+/// Starts a run of this user with calls that never end. Returns the run, its events and the keys of
+/// the calls.
 async fn waiting(
     questions: &Questions,
     user: &str,
@@ -234,7 +234,7 @@ async fn waiting(
         started += usize::from(matches!(event.kind, RunEventKind::ToolStarted { .. }));
         events.push(event);
     }
-    // The calls start after their events are taken.
+    // The calls start only when their events have been read.
     assert!(run.next().now_or_never().is_none());
     let id = &events[0].run_id;
     let keys = ids.iter().map(|call| format!("{id}/1/{call}"));
@@ -242,7 +242,7 @@ async fn waiting(
     (run, events, keys)
 }
 
-/// The messages of the warnings that something was not asked.
+/// Returns the messages of the warnings that a question was not shown.
 fn not_asked(events: &[RunEvent]) -> Vec<&str> {
     let warnings = events.iter().filter_map(|event| match &event.kind {
         RunEventKind::Warning { warning } => Some(warning),
@@ -263,7 +263,7 @@ async fn every_run_with_a_possible_call_gets_a_warning() {
         let answer = questions.elicit(&either).now_or_never();
         assert_eq!(answer, Some(ElicitationAnswer::Cancel));
     }
-    // Also if the question may belong to none of the calls. Each call gets one warning.
+    // The question may also belong to none of the calls. Each call gets one warning.
     let or_none = without_call_id(&[bob, cy].concat(), true);
     let answer = questions.elicit(&or_none).now_or_never();
     assert_eq!(answer, Some(ElicitationAnswer::Cancel));
@@ -300,7 +300,7 @@ async fn a_question_without_call_id_is_shown_if_all_possible_calls_are_of_one_ru
     assert!(not_asked(&events).is_empty());
 }
 
-/// Asserts that no run sees a question with these possible calls.
+/// Asserts that a question that may belong to these calls is cancelled and not shown.
 fn assert_cancelled(questions: &Questions, keys: &[&[String]]) {
     let question = without_call_id(&keys.concat(), false);
     let answer = questions.elicit(&question).now_or_never();
@@ -312,7 +312,7 @@ async fn a_late_question_of_a_timed_out_call_is_not_shown_to_the_next_caller() {
     let questions = Questions::default();
     for next_caller in ["bob", "ada"] {
         let (timed_out, _, ada) = waiting(&questions, "ada", &["a"]).await;
-        // The call ends here, but its server has not answered it.
+        // The caller drops the call, but the server has not answered it.
         drop(timed_out);
         let (run, events, next) = waiting(&questions, next_caller, &["b"]).await;
         assert_cancelled(&questions, &[&ada, &next]);
@@ -334,7 +334,7 @@ async fn a_question_of_unknown_or_ended_calls_is_cancelled() {
     assert_cancelled(&questions, &[&keys]);
 }
 
-/// Calls end on one thread while their server asks on another.
+/// A call ends on one thread while its server sends a question on another thread.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_a_question_follows_the_question() {
     for _ in 0..200 {
@@ -374,7 +374,7 @@ async fn a_question_ends_with_its_run() {
             .is_err()
     );
 
-    // A dropped run.
+    // A question of a run that is dropped.
     let mut run = agent(&questions, [ask(&["a"])]).ask("go");
     let mut events = Vec::new();
     next_question(&mut run, &mut events).await;

@@ -20,7 +20,7 @@ use crate::{
     support::{Answer, Scripted, Tools, asking, assert_whole, calls, echo, tool},
 };
 
-/// Records that it was dropped.
+/// Sets the flag when it is dropped.
 struct Flag(Arc<AtomicBool>);
 
 impl Drop for Flag {
@@ -29,7 +29,7 @@ impl Drop for Flag {
     }
 }
 
-/// Tools with one that never ends, and a flag for its cancellation.
+/// Returns tools with one that never ends, and a flag that is set when the call is cancelled.
 fn endless() -> (Arc<Tools>, Arc<AtomicBool>) {
     let cancelled = Arc::new(AtomicBool::new(false));
     let flag = cancelled.clone();
@@ -55,7 +55,7 @@ fn both() -> Answer {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_cannot_be_recorded_does_not_start() {
     for wall in [Wall::Fails, Wall::FailsOnce] {
-        // It begins; from then on it fails at every one of its writes in turn.
+        // The start is stored. The first failed operation is another one in each round.
         for at in 1..8 {
             let disk = Disk::with_session([]);
             let (tools, cancelled) = endless();
@@ -113,7 +113,7 @@ async fn a_dropped_run_can_be_resumed() {
     let agent = Agent::new(Scripted::new([Answer::Says("So be it.")])).with_tools(tools.clone());
     let taken = durable_runs.acquire_run(&id).await.unwrap();
     assert_eq!(taken.restored_run().model_id().to_string(), "test/scripted");
-    // The acquired run is released again.
+    // Dropping the acquired run releases it.
     drop(taken);
     settled(&disk, RunState::Interrupted).await;
     let taken = durable_runs.acquire_run(&id).await.unwrap();
@@ -173,7 +173,7 @@ async fn a_waiting_run_can_be_acquired_by_any_process() {
     ));
 }
 
-/// Returns a durable run that waits for approval, and a process that can resume it.
+/// Returns a durable run that waits for approval, a process that can resume it, and its id.
 async fn waiting_run() -> (Disk, Process, String) {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
@@ -222,7 +222,7 @@ async fn a_run_with_an_unreadable_state_can_only_be_abandoned() {
         assert_eq!(record.outcome.as_deref(), Some("cancelled"));
         assert_eq!(roles(&disk), [said(Role::User, "go")]);
         let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
-        // The session is free.
+        // The session accepts a new run.
         completed(begin(&durable_runs, &agent, "and now?").await).await;
     }
 }
@@ -241,9 +241,9 @@ async fn a_possibly_acquired_run_is_released() {
         "{error:?}"
     );
     settled(&disk, RunState::Waiting).await;
-    // Nothing was done about it, and it can be taken.
+    // The failed operation changed nothing, so the run can be acquired.
     let taken = durable_runs.acquire_run(&id).await.unwrap();
-    // Another task of this process has the lease and keeps it.
+    // Another task of the process acquired the run and keeps its lease.
     process.may_do(0, Wall::FailsOnce);
     durable_runs.acquire_run(&id).await.unwrap_err();
     assert_eq!(disk.record().state, RunState::Running);
@@ -253,7 +253,7 @@ async fn a_possibly_acquired_run_is_released() {
     completed(durable_runs.resume_run(&agent, taken)).await;
 }
 
-/// Returns a durable run without a stored state, whose process ended after the start.
+/// Returns a durable run whose process ended before the first snapshot.
 async fn run_without_state() -> (Disk, String) {
     let disk = Disk::with_session([]);
     let process = disk.process(Some((1, Wall::Before)));
@@ -288,7 +288,7 @@ async fn a_dropped_acquisition_releases_the_run() {
     let (disk, id) = run_without_state().await;
     let durable_runs = durable_runs(&disk.process(None));
     let mut taking = Box::pin(durable_runs.acquire_run(&id));
-    // The caller is dropped during the acquisition.
+    // The caller stops waiting during the acquisition.
     assert!(taking.as_mut().now_or_never().is_none());
     drop(taking);
     let released = async {
@@ -309,7 +309,7 @@ async fn a_run_repeats_writes_while_the_store_is_unavailable() {
         let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
         completed(begin(&durable_runs(&process), &agent, "go").await).await;
     }
-    // A refused start is not repeated.
+    // The start is not retried if the store is unavailable.
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(Some((0, Wall::UnavailableOnce))));
     let agent = Agent::new(Scripted::new([]));

@@ -1,4 +1,5 @@
-//! Long conversations, many tools, recipes: the content of requests and the cost of building them.
+//! The content of requests and the cost of creating them, with long conversations, many tools and
+//! recipes.
 
 use std::sync::Arc;
 
@@ -94,7 +95,7 @@ async fn omitted_messages_are_summarised_by_the_model() {
     assert_eq!(crate::support::streamed(&events), "ok");
 }
 
-/// Returns the audit records and metrics of the events.
+/// Returns the audited model calls and the metrics of the events.
 fn recorded(events: &[RunEvent]) -> (Vec<AuditedModelCall>, MetricsSnapshot) {
     let cost: CostFunction = Arc::new(|_, usage| {
         let tokens = u32::try_from(usage.output_tokens?).ok()?;
@@ -172,7 +173,7 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
     assert_eq!((model.requests.total, model.requests.successful), (2, 2));
     assert!((model.cost_usd - 7.0).abs() < f64::EPSILON);
 
-    // One that fails, and one during which the run is cancelled.
+    // One summary fails, and the run is cancelled during the other one.
     let model = Scripted::new([
         Answer::Fails(ModelErrorKind::Authentication, "no"),
         Answer::Says("ok"),

@@ -1,5 +1,5 @@
-//! Stored runs that go on in another world: tools that are gone or others now, another model, a disk that is
-//! full.
+//! Stored runs that are resumed in a changed environment: removed or changed tools, another model,
+//! a full disk.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::support::{
     tool,
 };
 
-/// A run that waits: its model made these calls, and the person said these words before `Later`.
+/// Starts a run whose model makes these calls. The approver returns these decisions and then
+/// `Later`, so the run waits.
 async fn parked(
     tools: Tools,
     made: Answer,
@@ -260,9 +261,9 @@ async fn calls_that_start_together_are_stored_together() {
     let mut solo = tool("solo");
     solo.sequential = true;
     for (definition, leaving) in [
-        // Eight calls are concurrent.
+        // At most eight calls run at the same time.
         (tool("write"), 3),
-        // One at a time.
+        // The calls run one after the other.
         (solo, 24),
         (reading("look"), 0),
     ] {
@@ -304,7 +305,7 @@ async fn ids_of_the_earlier_conversation_are_not_reused() {
     assert_eq!(ids, ["0", "0_2", "0_3"]);
     ids.dedup();
     assert_eq!(ids.len(), 3);
-    // While it is written it has the same one.
+    // The event for the start of the input has the same id.
     let written = events.iter().find_map(|event| match &event.kind {
         RunEventKind::ToolInputStarted { id, .. } => Some(id.as_str()),
         _ => None,

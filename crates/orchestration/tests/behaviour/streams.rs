@@ -1,4 +1,4 @@
-//! The event stream of a run: its pace, its cancellation, and its end when it is dropped.
+//! The event stream of a run: its speed, its cancellation, and its end when it is dropped.
 
 use std::{
     pin::pin,
@@ -108,8 +108,8 @@ async fn the_model_stream_is_read_at_most_one_group_ahead() {
     assert_eq!(taken, 1_000);
 }
 
-/// Polls a run as long as events come. Returns the number of events and the number of times that
-/// the run woke its reader.
+/// Polls a run as long as it returns events. Returns the number of events, the number of times that
+/// the run woke its reader, and the last poll result.
 fn drained(run: &mut RunStream) -> (usize, usize, Poll<()>) {
     struct Wakes(AtomicUsize);
     impl Wake for Wakes {
@@ -135,7 +135,8 @@ fn drained(run: &mut RunStream) -> (usize, usize, Poll<()>) {
 #[test]
 fn yielding_to_the_reader_is_not_busy_waiting() {
     let mut ready = Agent::new(Scripted::new([Answer::Says("done")])).ask("go");
-    // run_started, model_call_started, two text_delta, model_call_finished, run_finished
+    // The events: run_started, model_call_started, two text_delta, model_call_finished,
+    // run_finished.
     assert_eq!(drained(&mut ready), (6, 0, Poll::Ready(())));
 
     let mut hanging = Agent::new(Scripted::new([Answer::Hangs("")])).ask("go");
@@ -232,7 +233,7 @@ async fn a_cancellation_at_a_text_delta_precedes_an_error_after_it() {
         }
     }
     assert_eq!(run.into_run().unwrap().outcome(), Some(Outcome::Cancelled));
-    // Without the cancellation, the error ends the run.
+    // If the run is not cancelled, the error ends it.
     let broken = Agent::new(Scripted::new([Answer::Breaks("so far")]));
     let error = ask(&broken, "go").await.1.error.unwrap();
     let interrupted = ModelErrorKind::Interrupted.as_str().to_owned();
@@ -242,7 +243,7 @@ async fn a_cancellation_at_a_text_delta_precedes_an_error_after_it() {
     );
 }
 
-/// On one thread the task that stops the run must get its turn.
+/// All tasks share one thread, and another task stops the run.
 #[tokio::test]
 async fn an_endless_answer_lets_other_tasks_run() {
     let model = Arc::new(Endless::new(begun(PartStart::Text), and));

@@ -34,20 +34,20 @@ use switchboard_orchestration::{
 #[derive(Clone)]
 pub(crate) enum Answer {
     Says(&'static str),
-    /// Words, then calls of (id, name, input).
+    /// A text, and tool calls (id, name, input).
     Calls(&'static str, Vec<(&'static str, &'static str, Value)>),
-    /// The raw input of a call, for example half an object.
+    /// A tool call with a raw input, for example half an object (id, name, input).
     RawCall(&'static str, &'static str, &'static str),
     Ends(&'static str, FinishReason),
     Fails(ModelErrorKind, &'static str),
-    /// Words, then the connection breaks.
+    /// A text, and then a connection error.
     Breaks(&'static str),
-    /// Words, then nothing any more.
+    /// A text, and then no further event.
     Hangs(&'static str),
     Costs(&'static str, Usage),
-    /// What an adapter says, word for word.
+    /// The given events.
     Streams(Vec<ModelEvent>),
-    /// What an adapter says, then nothing any more.
+    /// The given events, and then no further event.
     Waits(Vec<ModelEvent>),
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn calls(calls: &[(&'static str, &'static str, Value)]) -> Answer {
     Answer::Calls("", calls.to_vec())
 }
 
-/// A model that answers from a list.
+/// A model that returns the answers of a list.
 pub(crate) struct Scripted {
     id: ModelId,
     capabilities: ModelCapabilities,
@@ -68,7 +68,7 @@ impl Scripted {
         Self::named("scripted", ModelCapabilities::default(), answers)
     }
 
-    /// Returns a model that makes these calls and then says "ok".
+    /// Returns a model that makes these tool calls and then answers "ok".
     pub(crate) fn calling(uses: &[(&'static str, &'static str, Value)]) -> Arc<Self> {
         Self::new([calls(uses), Answer::Says("ok")])
     }
@@ -122,7 +122,7 @@ impl ChatModel for Scripted {
 
 type Events = Vec<Result<ModelEvent, ModelError>>;
 
-/// What an adapter says of an answer.
+/// Returns the events of an answer.
 pub(crate) fn answered(answer: Answer) -> Result<Events, ModelError> {
     Ok(match answer {
         Answer::Says(text) => said(text, FinishReason::Stop, None),
@@ -159,7 +159,7 @@ pub(crate) fn answered(answer: Answer) -> Result<Events, ModelError> {
 
 fn said(text: &str, reason: FinishReason, usage: Option<Usage>) -> Events {
     let mut events = Vec::new();
-    // In two pieces, which the reader must join.
+    // The text consists of two deltas.
     if !text.is_empty() {
         let middle = (0..=text.len() / 2)
             .rev()
@@ -251,19 +251,19 @@ impl Tools {
         self
     }
 
-    /// A tool is there no more.
+    /// Removes a tool.
     pub(crate) fn remove(&self, name: &str) {
         let mut definitions = self.definitions.lock().unwrap();
         definitions.retain(|tool| tool.name != name);
     }
 
-    /// A tool is another one from now on, or is new.
+    /// Adds or replaces a tool.
     pub(crate) fn define(&self, definition: ToolDefinition) {
         self.remove(&definition.name);
         self.definitions.lock().unwrap().push(Arc::new(definition));
     }
 
-    /// Tells the run that is listening of a change.
+    /// Reports a change to the run.
     pub(crate) fn tell(&self, change: ToolHostChange) {
         self.told.lock().unwrap().push_back(change);
     }
@@ -308,7 +308,7 @@ impl ToolHost for Tools {
     }
 }
 
-/// A tool of server `srv` with a number `n` as its input.
+/// Returns the definition of a tool of server `srv` with a number `n` as its input.
 pub(crate) fn tool(name: &str) -> ToolDefinition {
     let mut tool = ToolDefinition::new(
         format!("srv__{name}"),
@@ -333,7 +333,7 @@ pub(crate) fn reading(name: &str) -> ToolDefinition {
     tool
 }
 
-/// The same tool, of another server.
+/// Returns the same tool with another server.
 pub(crate) fn elsewhere(mut tool: ToolDefinition) -> ToolDefinition {
     if let Some(origin) = &mut tool.origin {
         origin.server = "lib".into();
@@ -341,7 +341,7 @@ pub(crate) fn elsewhere(mut tool: ToolDefinition) -> ToolDefinition {
     tool
 }
 
-/// Returns its input.
+/// Returns the input as the result.
 #[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)] // It is one of many that may fail and keep it.
 pub(crate) fn echo(call: ToolCall) -> Result<ToolOutput, ToolCallError> {
     Ok(ToolOutput::text(format!(
@@ -351,7 +351,7 @@ pub(crate) fn echo(call: ToolCall) -> Result<ToolOutput, ToolCallError> {
     )))
 }
 
-/// A run to its end, with all that happened.
+/// Runs to the end. Returns all events and the run.
 pub(crate) async fn played(mut stream: RunStream) -> (Vec<RunEvent>, Run) {
     let mut events = Vec::new();
     while let Some(event) = stream.next().await {
@@ -367,7 +367,7 @@ pub(crate) async fn ask(agent: &Agent, question: &str) -> (Vec<RunEvent>, RunRep
     (events, run.build_report().expect("the run is over"))
 }
 
-/// Every tool use has exactly one result, in the next message, in call order.
+/// Asserts that every tool use has exactly one result, in the next message and in call order.
 pub(crate) fn assert_whole(messages: &[Arc<Message>]) {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
@@ -381,7 +381,8 @@ pub(crate) fn assert_whole(messages: &[Arc<Message>]) {
     assert!(open.is_empty(), "{open:?} have no results");
 }
 
-/// Events are numbered without gaps, begin and end as they must, and every planned call ends once.
+/// Asserts that events are numbered without gaps, that the first and last events are right, and
+/// that every planned call ends once.
 pub(crate) fn assert_grammar(events: &[RunEvent]) {
     let numbers: Vec<_> = events.iter().map(|event| event.seq).collect();
     let first = numbers[0];
@@ -436,7 +437,7 @@ pub(crate) fn streamed(events: &[RunEvent]) -> String {
         .collect()
 }
 
-/// The texts of the results that the model got with request `n`, the newest message of results.
+/// Returns the texts of the newest tool results in request `n`.
 pub(crate) fn results(model: &Scripted, n: usize) -> Vec<String> {
     let request = model.request(n);
     let message = request.messages.iter().rev().find(|m| m.role == Role::Tool);
@@ -496,7 +497,7 @@ pub(crate) fn asking() -> RunOptions {
     }
 }
 
-/// Asks about every call. A request expires after a minute.
+/// Returns options with which every call needs an approval. A request expires after a minute.
 pub(crate) fn expiring_options() -> RunOptions {
     RunOptions {
         approval: ApprovalSettings {
@@ -573,13 +574,13 @@ impl Approver for Person {
     }
 }
 
-/// Stores the last checkpoint and the list of points, and can fail at one point.
+/// Stores the last checkpoint and records all checkpoints. Can fail at one checkpoint.
 #[derive(Default)]
 pub(crate) struct Shelf {
     stored: Mutex<Option<String>>,
     points: Mutex<Vec<Checkpoint>>,
     fails_at: Option<Checkpoint>,
-    /// The only point that is stored.
+    /// If set, only this checkpoint is stored.
     keeps: Option<Checkpoint>,
 }
 

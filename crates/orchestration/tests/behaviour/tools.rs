@@ -1,4 +1,4 @@
-//! How tools are run.
+//! Execution of tools.
 
 use std::{
     sync::{
@@ -24,7 +24,7 @@ use crate::support::{
     results, tool,
 };
 
-/// A tool that ends only when as many of them run as the test wants.
+/// Returns a tool whose calls end only when `wanted` calls run at the same time.
 fn together(name: &str, wanted: usize, running: Arc<AtomicUsize>, all: Arc<Notify>) -> Tools {
     Tools::new().with_async(tool(name), move |call| {
         let (running, all) = (running.clone(), all.clone());
@@ -140,7 +140,7 @@ async fn each_call_has_its_own_deadline() {
     };
     let (events, report) = ask(&agent_with(&model, &Arc::new(tools), options), "go").await;
     let call = &report.tool_calls[0];
-    // A call with an unknown effect is not repeated.
+    // A call that may have had an effect is not repeated.
     let expected = (Some(ToolFailure::Timeout), 1);
     assert_eq!((call.failure, call.attempts), expected);
     let ended: Vec<_> = picked(&events, |kind| match kind {
@@ -229,7 +229,7 @@ async fn injected_values_are_not_visible() {
         "required": ["n", "databaseContext"],
     });
     let tools = Arc::new(Tools::new().with(definition, |call| {
-        // A server that returns its input.
+        // The server returns its input.
         let output = echo(call)?;
         Ok(output)
     }));

@@ -1,4 +1,4 @@
-//! Search among 300 tools of 10 servers: hit rate and size of the prompt.
+//! Tool search in a catalog of 300 tools of 10 servers: hit rate and prompt size.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use switchboard_orchestration::{
     tools::tokens::{estimate_text, estimate_tool},
 };
 
-/// Questions of people and the tool that they need. Written before the first search.
+/// Questions of people and the needed tool. They were written before the first search.
 const QUESTIONS: [(&str, &str); 20] = [
     (
         "Please put a dentist appointment on Tuesday at 3 into my calendar",
@@ -75,8 +75,8 @@ const QUESTIONS: [(&str, &str); 20] = [
     ),
 ];
 
-/// Requests for every fifteenth tool of the catalogue, by a person who does not know its name. The
-/// search was not tuned with them.
+/// Questions that need every fifteenth tool of the catalog, without its name. They were not used to
+/// tune the search.
 const HELD_BACK: [(&str, &str); 20] = [
     (
         "Brandt & Sons went out of business, put them away",
@@ -145,7 +145,7 @@ const HELD_BACK: [(&str, &str); 20] = [
     ),
 ];
 
-/// Queries of a model for such questions, and the tool that it needs.
+/// Search queries that a model may write for [`QUESTIONS`], and the needed tool.
 const SEARCHES: [(&str, &str); 20] = [
     ("cancel meeting", "calendar__cancel_event"),
     ("sunset time", "weather__sunrise_sunset"),
@@ -172,9 +172,9 @@ const SEARCHES: [(&str, &str); 20] = [
     ("mark deal as won", "crm__close_deal_won"),
 ];
 
-/// Queries of a model for the questions of [`HELD_BACK`], in their order. They describe the tool
-/// instead of repeating the question. Written before the first search, but with knowledge of the
-/// tool names.
+/// Search queries that a model may write for [`HELD_BACK`], in the same order. They describe the
+/// tool and do not repeat the question. They were written before the first search, by somebody who
+/// knew the tool names.
 const OF_HELD_BACK: [&str; 20] = [
     "archive company in crm",
     "list leads",
@@ -198,7 +198,7 @@ const OF_HELD_BACK: [&str; 20] = [
     "restore database backup",
 ];
 
-/// Maximum number of tokens of tools in a request after one search.
+/// Maximum number of tokens of the tools in a request after one search.
 const PROMPT: u64 = 1_500;
 
 #[expect(clippy::unwrap_used, reason = "a test's own data")]
@@ -240,7 +240,7 @@ fn the_right_tool_is_found_for_18_of_20_questions() {
         let mut selection = ToolSelection::default();
         selection.select_tools(&policy, &index);
         assert!(selection.is_search_tool("search_tools"));
-        // The words of a person; a model uses better queries.
+        // The query is the question itself. A model writes better queries.
         let input = json!({"query": question});
         let answer = selection.execute_search(&policy, &index, input.as_object().unwrap());
         let shown = selection.select_tools(&policy, &index);
@@ -267,7 +267,7 @@ fn is_found(found: &[Arc<ToolDefinition>], expected: &str) -> bool {
     found.iter().any(|found| found.name == expected)
 }
 
-/// The search has no synonyms, but the model does.
+/// The search has no synonyms. The queries of a model compensate for that.
 #[test]
 fn technical_terms_find_tools_that_everyday_words_do_not() {
     let mut index = ToolIndex::default();

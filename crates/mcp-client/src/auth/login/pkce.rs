@@ -13,7 +13,7 @@ pub(in crate::auth) fn random_token() -> String {
 }
 
 /// Returns the PKCE code challenge of a verifier with method `S256`.
-pub(in crate::auth) fn s256(verifier: &str) -> String {
+pub(in crate::auth) fn pkce_challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()))
 }
 
@@ -25,7 +25,7 @@ mod tests {
     fn the_challenge_matches_the_standard() {
         // RFC 7636, appendix B.
         assert_eq!(
-            s256("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
+            pkce_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
             "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
         );
         assert_eq!(random_token().len(), 43);

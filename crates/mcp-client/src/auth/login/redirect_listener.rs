@@ -65,11 +65,8 @@ impl RedirectListener {
     /// Starts the listener on the port of an earlier redirect URI, so that its client registration
     /// can be reused. Uses any free port if that port is in use.
     pub(in crate::auth) async fn reuse_port(redirect_uri: &str) -> Result<Self, AuthError> {
-        let port = Url::parse(redirect_uri)
-            .ok()
-            .and_then(|url| url.port())
-            .unwrap_or(0);
-        match Self::listen_on_port(port).await {
+        let port = Url::parse(redirect_uri).ok().and_then(|url| url.port());
+        match Self::listen_on_port(port.unwrap_or(0)).await {
             Ok(callback) => Ok(callback),
             Err(_) => Self::listen_on_port(0).await,
         }
@@ -78,7 +75,7 @@ impl RedirectListener {
     /// Waits for the redirect and returns its authorization code. Answers other requests with
     /// status 404. Returns an error if the redirect reports an error, or if no redirect arrives
     /// within `limit`.
-    pub(in crate::auth) async fn receive_code(
+    pub(in crate::auth) async fn receive_authorization_code(
         self,
         expected: &ExpectedRedirect<'_>,
         limit: Duration,
@@ -189,12 +186,12 @@ fn parse_redirect(
     if parameters.get("state").map(String::as_str) != Some(expected.state) {
         return None;
     }
-    Some(extract_code(&mut parameters, expected))
+    Some(extract_authorization_code(&mut parameters, expected))
 }
 
 /// Returns the authorization code or the error in the redirect. Checks the issuer first, so that
 /// error text from another issuer is not shown (RFC 9207, section 2.4).
-fn extract_code(
+fn extract_authorization_code(
     parameters: &mut HashMap<String, String>,
     expected: &ExpectedRedirect<'_>,
 ) -> Result<SecretString, AuthError> {
@@ -219,14 +216,12 @@ fn extract_code(
                 .map(|text| shorten(text)),
         });
     }
-    match parameters.remove("code").filter(|code| !code.is_empty()) {
-        Some(code) => Ok(code.into()),
-        None => Err(AuthError::Refused {
-            what: LOGIN,
-            error: "the redirect contains no authorization code".to_owned(),
-            description: None,
-        }),
-    }
+    let code = parameters.remove("code").filter(|code| !code.is_empty());
+    code.map(Into::into).ok_or_else(|| AuthError::Refused {
+        what: LOGIN,
+        error: "the redirect contains no authorization code".to_owned(),
+        description: None,
+    })
 }
 
 #[cfg(test)]

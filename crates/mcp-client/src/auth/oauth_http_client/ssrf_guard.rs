@@ -150,10 +150,6 @@ impl TargetHosts {
             lock_mutex(&self.0).insert(host.to_ascii_lowercase());
         }
     }
-
-    fn is_target_host(&self, name: &str) -> bool {
-        lock_mutex(&self.0).contains(&name.to_ascii_lowercase())
-    }
 }
 
 struct GuardedResolver {
@@ -164,7 +160,7 @@ struct GuardedResolver {
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = self.guard.clone();
-        let is_proxy = !self.targets.is_target_host(name.as_str());
+        let is_proxy = !lock_mutex(&self.targets.0).contains(&name.as_str().to_ascii_lowercase());
         Box::pin(async move {
             let found: Vec<_> = lookup_host((name.as_str(), 0))
                 .await?

@@ -108,7 +108,7 @@ impl StoredLogin {
         self.grant.tokens.as_ref().map(|tokens| &tokens.access)
     }
 
-    fn has_expired(&self) -> bool {
+    fn is_access_token_expired(&self) -> bool {
         let tokens = self.grant.tokens.as_ref();
         let end = tokens.and_then(|tokens| tokens.expires_at);
         end.is_some_and(|end| end <= unix_seconds_now())
@@ -236,7 +236,7 @@ impl Session {
             // sent. If the server rejects it, the session searches for a new token.
             Ok(None) => Ok(again.access_token().cloned()),
             // The renewal failed, but the old token is still valid.
-            Err(error) if !again.has_expired() => {
+            Err(error) if !again.is_access_token_expired() => {
                 tracing::debug!(server = self.name, %error, "failed to renew the token");
                 Ok(again.access_token().cloned())
             }
@@ -248,11 +248,8 @@ impl Session {
     /// first tries to renew it.
     pub(crate) fn record_accepted_token(&self, token: &SecretString) {
         let mut known = lock_mutex(&self.known);
-        if let Some((unproven, _)) = &known.unproven
-            && is_same_token(Some(unproven), Some(token))
-        {
-            known.unproven = None;
-        }
+        let is_accepted = |(unproven, _): &mut (_, _)| is_same_token(Some(unproven), Some(token));
+        known.unproven.take_if(is_accepted);
     }
 
     /// Returns a new token after the server rejected the token `used`. Returns `None` if the server
@@ -303,10 +300,10 @@ impl Session {
                 }
                 new
             }
-            TokenRejection::InsufficientScope(challenge) => self
-                .handle_insufficient_scope(stored, challenge)
-                .await
-                .map(Some),
+            TokenRejection::InsufficientScope(challenge) => {
+                let token = self.handle_insufficient_scope(stored, challenge);
+                token.await.map(Some)
+            }
         }
     }
 
@@ -316,13 +313,9 @@ impl Session {
         stored: Vec<StoredLogin>,
         challenge: &BearerChallenge,
     ) -> Result<Option<SecretString>, AuthError> {
-        let unproven = {
-            let known = lock_mutex(&self.known);
-            let unproven = known.unproven.as_ref();
-            unproven
-                .filter(|(token, _)| is_same_token(Some(token), used))
-                .map(|(_, origin)| *origin)
-        };
+        let unproven = lock_mutex(&self.known).unproven.clone();
+        let unproven = unproven.filter(|(token, _)| is_same_token(Some(token), used));
+        let unproven = unproven.map(|(_, origin)| origin);
         let is_oauth = challenge.resource_metadata.is_some()
             || !stored.is_empty()
             || self.config.has_oauth_settings();
@@ -373,8 +366,8 @@ impl Session {
         }
         let discovered = self.discover_auth_server(challenge, &stored).await?;
         let before = self.find_login(stored, &discovered)?;
-        self.login_during_call(&discovered, before.as_ref(), needed)
-            .await
+        let login = self.login_during_call(&discovered, before.as_ref(), needed);
+        login.await
     }
 
     pub(in crate::auth) async fn discover_auth_server(
@@ -396,14 +389,10 @@ impl Session {
         before: Option<&StoredLogin>,
         challenged: &[String],
     ) -> Result<SecretString, AuthError> {
-        let on_url = self
-            .options
-            .on_url
-            .as_deref()
-            .filter(|_| !lock_mutex(&self.known).declined);
-        let current = self
-            .login_and_store(discovered, before, challenged, on_url)
-            .await;
+        let on_url = self.options.on_url.as_deref();
+        let on_url = on_url.filter(|_| !lock_mutex(&self.known).declined);
+        let login = self.login_and_store(discovered, before, challenged, on_url);
+        let current = login.await;
         if let Err(AuthError::Refused { what: LOGIN, .. } | AuthError::TimedOut { .. }) = &current {
             lock_mutex(&self.known).declined = true;
         }

@@ -48,11 +48,11 @@ pub(in crate::auth) fn client_assertion(
     });
     let encoded = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let signed = format!("{}.{}", encoded(&header), encoded(&claims));
-    let signature = sign(&key, signed.as_bytes())?;
+    let signature = sign_message(&key, signed.as_bytes())?;
     Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)).into())
 }
 
-fn sign(key: &SigningKey, message: &[u8]) -> Result<Vec<u8>, AuthError> {
+fn sign_message(key: &SigningKey, message: &[u8]) -> Result<Vec<u8>, AuthError> {
     let failed = |_| AuthError::Configuration {
         reason: "signing with `private_key` failed".to_owned(),
     };

@@ -26,13 +26,10 @@ pub(crate) async fn wait_for_hang(
     loop {
         connection.timed_out.notified().await;
         if reaches_failed_ping_limit(server, connection, settings).await {
-            let HangDetection {
-                ping_timeout,
-                max_failed_pings,
-            } = settings;
+            let (pings, limit) = (settings.max_failed_pings, settings.ping_timeout);
             return format!(
-                "the server hangs: it answered neither a call nor {max_failed_pings} pings within \
-                 {ping_timeout:?} each"
+                "the server hangs: it answered neither a call nor {pings} pings within {limit:?} \
+                 each"
             );
         }
     }
@@ -52,11 +49,8 @@ async fn reaches_failed_ping_limit(
         let was_idle = server.is_idle();
         // Any answer, even an error, shows that the server does not hang. The end of the connection
         // also ends the check.
-        let answer = timeout(
-            settings.ping_timeout,
-            connection.send_request(ping_request(connection), None),
-        );
-        if answer.await.is_ok() {
+        let ping = connection.send_request(ping_request(connection), None);
+        if timeout(settings.ping_timeout, ping).await.is_ok() {
             return false;
         }
         if was_idle && server.is_idle() {

@@ -65,15 +65,6 @@ struct PinFileData {
     sources: BTreeMap<String, ToolPins>,
 }
 
-impl Default for PinFileData {
-    fn default() -> Self {
-        Self {
-            version: VERSION,
-            sources: BTreeMap::new(),
-        }
-    }
-}
-
 impl ToolPinFile {
     /// Creates the store. The file is created when pins are saved, and its folder gets the mode
     /// 0700.
@@ -103,7 +94,10 @@ impl ToolPinFile {
     fn read_pin_file(&self) -> Result<PinFileData, ToolPinStoreError> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(PinFileData::default()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let (version, sources) = (VERSION, BTreeMap::new());
+                return Ok(PinFileData { version, sources });
+            }
             Err(error) => return Err(self.file_error(error)),
         };
         let malformed = |reason: String| ToolPinStoreError::Malformed {

@@ -45,7 +45,7 @@ fn servers_with_one_name_from_two_sources_are_different() {
     let folder = tempfile::tempdir().unwrap();
     let here = store(folder.path(), &[("s", "a.yaml")]);
     let there = store(folder.path(), &[("s", "b.yaml")]);
-    // A server without a source is not stored.
+    // The file stores no pins of a server without a source.
     let all = pins(&[("s", "x", "1"), ("bundled", "x", "1")]);
     here.save(&all, false).unwrap();
     assert_eq!(there.load().unwrap(), none());

@@ -1,4 +1,4 @@
-//! Becoming a client of an authorization server, and proving to be it.
+//! Registration of a client with an authorization server, and client authentication.
 
 use serde_json::json;
 use switchboard_mcp_client::auth::{AuthError, ClientAuth, GrantType};
@@ -22,7 +22,7 @@ async fn a_configured_client_wins_over_a_document_and_that_over_registration() {
     world.set_metadata(json!({}));
     let info = login(&server(&world), &options).await.unwrap();
     assert!(info.client_id.starts_with("client-"), "{info:?}");
-    // What one client got is of no use to another.
+    // The stored logins with other client ids are not used.
     assert_eq!(world.count("POST /register"), 1);
 }
 
@@ -83,7 +83,7 @@ async fn a_client_that_logs_itself_in_asks_nobody() {
     call_works(&host, "some").await;
     world.end_access_tokens();
     call_works(&host, "some").await;
-    // More scopes too.
+    // A call that needs more scopes works too.
     call_works(&host, "more").await;
     let forms = world.forms_of("client_credentials");
     assert_eq!(forms[0]["scope"], "jobs");
@@ -133,7 +133,7 @@ async fn at_another_authorization_server_one_is_another_client() {
     world.set_resource("authorization_servers", named(&world.other_issuer));
     call_works(&host, "some").await;
     assert_eq!(world.count("POST /register"), 2);
-    // Neither the client nor the refresh token of the first one went there.
+    // The second issuer got neither the client id nor the refresh token of the first issuer.
     assert!(world.pages()[1]["client_id"].ends_with(&world.other_issuer));
     assert_eq!(world.forms_of("refresh_token").len(), 0);
 }
@@ -151,7 +151,8 @@ async fn a_configured_client_is_not_taken_to_another_authorization_server() {
     assert!(reason.contains("belongs to"), "{reason}");
     assert_eq!(world.forms().len(), 1);
 
-    // The same if the configuration names the issuer, also for a first login with a secret.
+    // The same error occurs if the configuration names the issuer, also for a first login with a
+    // secret.
     config.authorization.client_secret = Some("my-secret-1".into());
     config.authorization.issuer = Some(world.issuer.clone());
     let error = login(&config, &unattended()).await.unwrap_err();
@@ -168,7 +169,7 @@ async fn a_secret_needs_the_authorization_server_that_it_is_for() {
     let error = login(&config, &options).await.unwrap_err();
     assert!(matches!(error, AuthError::Configuration { .. }), "{error}");
     assert!(error.to_string().contains("`issuer`"), "{error}");
-    // The MCP server named an authorization server, and nothing was sent there.
+    // The MCP server named an authorization server, but the client sent nothing to it.
     assert!(world.forms().is_empty());
 
     config.authorization.issuer = Some(world.issuer.clone());

@@ -1,4 +1,4 @@
-//! Finding the authorization server, in the order of the specification.
+//! Discovery of the authorization server, in the order of the specification.
 
 use serde_json::{Value, json};
 use switchboard_mcp_client::auth::AuthError;
@@ -9,7 +9,7 @@ const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
 async fn fails(world: &World) -> AuthError {
     let error = login(&server(world), &unattended()).await.unwrap_err();
-    // Nobody was sent to a page, and no secret anywhere.
+    // No browser page was opened, and no secret was sent.
     assert_eq!(world.count("GET /authorize"), 0, "{error}");
     assert_eq!(world.count("POST /token"), 0, "{error}");
     error
@@ -124,7 +124,7 @@ async fn metadata_of_somebody_else_are_refused() {
     for issuer in ["https://evil.example", "", "/"] {
         let world = World::new().await;
         let issuer = match issuer {
-            // As it is, but for what a normalization would do.
+            // Equal to the real issuer after URL normalization, but not as a string.
             "/" => format!("{}/", world.issuer),
             issuer => issuer.to_owned(),
         };
@@ -215,7 +215,7 @@ async fn addresses_inside_are_not_asked() {
         let error = fails(&world).await;
         assert!(is_guarded(&error), "{error}");
 
-        // Where a redirect leads counts as well.
+        // The target of a redirect is checked too.
         let world = World::new().await;
         let mut config = server(&world);
         config.authorization.metadata_url = Some(format!("{}/away/{inside}", world.issuer));
@@ -248,7 +248,7 @@ async fn what_is_configured_of_an_authorization_server_counts() {
     let info = login(&config, &options).await.unwrap();
     assert_eq!(info.issuer, world.issuer);
 
-    // The server says nothing, or nothing of use.
+    // The MCP server names no authorization server.
     for resource in [None, Some(json!({"resource": world.url()}))] {
         world.manners().names_metadata = resource.is_some();
         world.manners().resource = resource;
@@ -256,7 +256,7 @@ async fn what_is_configured_of_an_authorization_server_counts() {
         assert_eq!(info.issuer, world.issuer);
     }
 
-    // Their place is configured.
+    // The configuration contains the URL of the metadata.
     world.manners().metadata_path = Some("/elsewhere");
     config.authorization.metadata_url = Some(format!("{}/elsewhere", world.issuer));
     let info = login(&config, &options).await.unwrap();

@@ -1,4 +1,4 @@
-//! Tokens in files.
+//! Storage of tokens in files.
 
 use std::fs;
 
@@ -113,7 +113,7 @@ async fn what_is_kept_is_found_again_the_latest_first() {
             .is_empty()
     );
 
-    // What somebody else left there, or a later version, hides nothing.
+    // Damaged files, unfinished files and files of a later version do not hide the valid ones.
     fs::write(inside.join("odd.json"), "{").unwrap();
     fs::write(inside.join("later.json"), r#"{"version": 2}"#).unwrap();
     fs::write(inside.join("cut.new"), "{").unwrap();

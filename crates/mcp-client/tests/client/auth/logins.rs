@@ -1,4 +1,4 @@
-//! What a person does: log in, look, log out.
+//! Login, login status and logout by a person.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -26,7 +26,7 @@ async fn a_login_is_made_used_and_ended() {
     assert_eq!(info.scopes, ["files:read"]);
     assert!(info.renewable);
 
-    // The servers have checked PKCE, redirect and resource; this is the rest of what is asked for.
+    // The servers have checked PKCE, redirect and resource. These are the other parameters.
     let page = world.pages().remove(0);
     assert_eq!(page["scope"], "files:read");
     assert_eq!(page["resource"], world.url());
@@ -89,7 +89,7 @@ async fn a_person_may_take_longer_than_the_call_that_asks() {
         answer = call(&host, "more") => panic!("{answer:?}"),
         page = soon(pages.recv()) => page.unwrap(),
     };
-    // One page is enough.
+    // A second call opens no second page.
     let impatient = ToolCall {
         name: "s__more".to_owned(),
         deadline: Some(Duration::from_millis(100)),
@@ -100,7 +100,7 @@ async fn a_person_may_take_longer_than_the_call_that_asks() {
     call_works(&host, "more").await;
     assert!(pages.is_empty());
 
-    // With its host, a login that is under way ends.
+    // When the host is dropped, its pending login ends.
     world.end_access_tokens();
     world.end_refresh_tokens();
     tokio::select! {

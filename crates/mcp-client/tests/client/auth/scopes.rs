@@ -1,4 +1,4 @@
-//! What is asked for, and asking for more.
+//! Requested scopes, and later requests for further scopes.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use crate::{
     auth::world::{MORE, World},
 };
 
-/// The scopes that the authorization page was asked for, each time.
+/// Returns the `scope` parameter of each authorization request.
 fn asked_for(world: &World) -> Vec<Option<String>> {
     let pages = world.pages();
     pages
@@ -63,7 +63,7 @@ async fn a_call_that_needs_more_gets_it_where_somebody_is_there() {
     let (options, opened) = attended();
     let host = ready_host(&server(&world), &options).await;
     call_works(&host, "more").await;
-    // What was granted before is kept.
+    // The second request contains the scopes that were granted before.
     let both = format!("files:read {MORE}");
     assert_eq!(
         asked_for(&world),
@@ -84,13 +84,13 @@ async fn without_anybody_the_next_login_asks_for_it() {
     let reason = call_fails(&host, "more").await;
     let advice = format!("run `switchboard servers login s` (scopes: `{MORE}`)");
     assert!(reason.contains(&advice), "{reason}");
-    // What it has is still good.
+    // The old token still works for calls that need no further scope.
     call_works(&host, "some").await;
 
     login(&config, &options).await.unwrap();
     let both = format!("files:read {MORE}");
     assert_eq!(asked_for(&world)[1], Some(both));
-    // The host takes the new token by itself.
+    // The running host uses the new token without a restart.
     call_works(&host, "more").await;
 }
 

@@ -1,4 +1,4 @@
-//! What the tests share: configurations, a browser, hosts, and waiting.
+//! Shared parts of the tests: configurations, a browser, hosts, and waiting.
 
 use std::{
     sync::{
@@ -20,19 +20,20 @@ use crate::auth::world::World;
 
 pub(crate) use crate::shared::soon;
 
-/// The MCP server of a world, of the older era so that there is one handshake only.
+/// Returns the configuration of the MCP server. Its protocol is fixed, so that there is only one
+/// handshake.
 pub(crate) fn server(world: &World) -> ServerConfig {
     let mut config = ServerConfig::http("s", world.url());
     config.protocol_version = Some("2025-11-25".to_owned());
     config
 }
 
-/// Nobody logs in.
+/// Returns options without a browser: no login can happen.
 pub(crate) fn unattended() -> AuthOptions {
     AuthOptions::with_store(Arc::new(MemoryStore::default()))
 }
 
-/// A person who opens each page at once. The second value counts them.
+/// Returns options with a person who opens each page at once, and the number of opened pages.
 pub(crate) fn attended() -> (AuthOptions, Arc<AtomicUsize>) {
     let opened = Arc::new(AtomicUsize::new(0));
     let counted = opened.clone();
@@ -45,12 +46,12 @@ pub(crate) fn attended() -> (AuthOptions, Arc<AtomicUsize>) {
     (options, opened)
 }
 
-/// Opens a page in the background and follows it to its end.
+/// Opens a page in the background and follows all redirects.
 pub(crate) fn browse(url: &str) {
     let url = url.to_owned();
     tokio::spawn(async move {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        // Nobody may listen any more, if the login failed.
+        // The redirect fails if the login failed before, because nothing listens any more.
         let _ = client.get(url).send().await;
     });
 }
@@ -62,14 +63,14 @@ pub(crate) async fn login(
     soon(auth::login(config, options, browse)).await
 }
 
-/// Configuration and options after a login.
+/// Logs in and returns the configuration and the options.
 pub(crate) async fn logged_in(world: &World) -> (ServerConfig, AuthOptions) {
     let (config, options) = (server(world), unattended());
     login(&config, &options).await.unwrap();
     (config, options)
 }
 
-/// A host that uses the tokens of a login, and whose server is ready.
+/// Logs in and returns a host whose server is ready.
 pub(crate) async fn logged_in_host(world: &World) -> McpHost {
     let (config, options) = logged_in(world).await;
     ready_host(&config, &options).await
@@ -83,7 +84,7 @@ pub(crate) fn host_options(auth: AuthOptions) -> HostOptions {
     }
 }
 
-/// A host whose server is ready or failed.
+/// Starts a host and waits until its server is ready or has failed.
 pub(crate) async fn host(config: &ServerConfig, auth: &AuthOptions) -> McpHost {
     let options = host_options(auth.clone());
     let host = McpHost::start(vec![config.clone()], options).unwrap();
@@ -91,7 +92,7 @@ pub(crate) async fn host(config: &ServerConfig, auth: &AuthOptions) -> McpHost {
     host
 }
 
-/// One whose server is ready.
+/// Starts a host and asserts that its server is ready.
 pub(crate) async fn ready_host(config: &ServerConfig, auth: &AuthOptions) -> McpHost {
     let host = host(config, auth).await;
     let status = status(&host);
@@ -103,14 +104,14 @@ pub(crate) fn status(host: &McpHost) -> ServerStatus {
     host.server_statuses().remove(0)
 }
 
-/// Why the server of a host is not ready.
+/// Returns the reason why the server is not ready.
 pub(crate) fn reason(host: &McpHost) -> String {
     let status = status(host);
     assert_ne!(status.state, ServerState::Ready);
     status.reason.unwrap()
 }
 
-/// Starts the server again, and waits until it is ready.
+/// Restarts the server and waits until it is ready.
 pub(crate) async fn start_again(host: &McpHost) {
     let mut changes = host.watch_changes();
     assert!(host.restart_server("s"));
@@ -122,9 +123,9 @@ pub(crate) async fn start_again(host: &McpHost) {
     .await;
 }
 
-/// Calls a tool, which answers with its name.
+/// Calls a tool. Each tool returns its own name.
 pub(crate) async fn call(host: &McpHost, tool: &str) -> Result<String, ToolCallError> {
-    // The future is larger than the lints like on the stack.
+    // Boxed, because the future is too large for the stack.
     let called = Box::pin(host.call_server_tool("s", tool, JsonObject::new()));
     let output = soon(called).await?;
     Ok(output.content.iter().map(ToolContent::as_text).collect())
@@ -134,14 +135,14 @@ pub(crate) async fn call_works(host: &McpHost, tool: &str) {
     assert_eq!(call(host, tool).await.unwrap(), tool);
 }
 
-/// The reason of a call that does not work.
+/// Returns the error message of a call that fails.
 pub(crate) async fn call_fails(host: &McpHost, tool: &str) -> String {
     let error = call(host, tool).await.unwrap_err();
     assert!(error.did_not_run(), "{error:?}");
     error.to_string()
 }
 
-/// Metadata that name this authorization server.
+/// Returns the value of `authorization_servers` with this issuer.
 pub(crate) fn named(issuer: &str) -> serde_json::Value {
     json!([issuer])
 }

@@ -1,4 +1,4 @@
-//! Tokens end, are refused and are renewed: once, whoever asks.
+//! Expired, rejected and renewed tokens. Concurrent calls share one renewal.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ async fn many_calls(hosts: &[&McpHost]) {
 #[tokio::test]
 async fn a_token_that_is_about_to_end_is_renewed_once() {
     let world = World::new().await;
-    // It is renewed when it has half a minute left.
+    // 20 seconds are less than the 30 seconds that a token must still be valid for.
     world.manners().lifetimes = vec![20, 3600];
     let host = logged_in_host(&world).await;
     many_calls(&[&host]).await;
@@ -40,7 +40,7 @@ async fn a_token_that_is_refused_is_renewed_once() {
     for round in 1..=3 {
         world.end_access_tokens();
         many_calls(&[&host]).await;
-        // The refresh token is another one each time; the server takes none twice.
+        // The server accepts each refresh token only once.
         assert_eq!(world.forms_of("refresh_token").len(), round);
     }
     assert_eq!(world.count("GET /authorize"), 1);
@@ -50,7 +50,7 @@ async fn a_token_that_is_refused_is_renewed_once() {
 async fn processes_that_share_a_folder_renew_once() {
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
-    // Two stores over one folder know nothing of each other, like two processes.
+    // Like two processes, the two stores share nothing but the folder.
     let options = || AuthOptions::with_store(Arc::new(FileStore::new(folder.path())));
     let (one, other) = (options(), options());
     let config = server(&world);
@@ -79,7 +79,8 @@ async fn a_renewal_outlives_the_call_that_began_it() {
     }
     world.manners().slow_renewal = None;
     go_on.notify_one();
-    // The old refresh token is used up. Its successor was kept though nobody waited for it.
+    // The first renewal has used the old refresh token. Its successor was stored although the call
+    // that renewed was dropped.
     call_works(&host, "some").await;
     assert_eq!(world.forms_of("refresh_token").len(), 1);
     assert_eq!(world.count("GET /authorize"), 1);
@@ -88,7 +89,7 @@ async fn a_renewal_outlives_the_call_that_began_it() {
 #[tokio::test]
 async fn while_nothing_can_be_renewed_a_token_is_used_to_its_end() {
     let world = World::new().await;
-    // About to end, and ended.
+    // The first token expires soon, and the second one has expired.
     world.manners().lifetimes = vec![20, 0, 3600];
     let (config, options) = logged_in(&world).await;
     world.manners().is_down = true;
@@ -102,7 +103,7 @@ async fn while_nothing_can_be_renewed_a_token_is_used_to_its_end() {
     let reason = call_fails(&host, "some").await;
     assert!(reason.contains("503"), "{reason}");
 
-    // It was not the refresh token's fault.
+    // The failed renewal did not discard the refresh token.
     world.manners().is_down = false;
     call_works(&host, "some").await;
     assert_eq!(world.count("GET /authorize"), 1);
@@ -136,8 +137,7 @@ async fn when_nothing_can_be_renewed_a_person_is_needed() {
         reason.contains("run `switchboard servers login s`"),
         "{reason}"
     );
-    // A refresh token that was refused is not tried again, and that it takes a person is found out
-    // once for all calls at one time.
+    // A rejected refresh token is not sent again. Concurrent calls share one discovery.
     let asked = world.well_known().len();
     let calls = join_all((0..CALLS).map(|_| call(&host, "some"))).await;
     assert!(calls.iter().all(Result::is_err));
@@ -145,7 +145,7 @@ async fn when_nothing_can_be_renewed_a_person_is_needed() {
     let asked = world.well_known().len() - asked;
     assert!(asked < CALLS, "{asked}");
 
-    // The client is still good, and is sent back to where it was registered for.
+    // The login uses the registered client and its redirect URI again.
     login(&config, &options).await.unwrap();
     assert_eq!(world.count("POST /register"), 1);
     call_works(&host, "some").await;
@@ -187,7 +187,7 @@ async fn a_server_that_takes_no_token_is_not_given_one_after_the_other() {
     assert_eq!(world.count("GET /authorize"), 1);
     assert_eq!(world.count("POST /token"), 1);
 
-    // Nor to calls, if it began later.
+    // The server begins to reject tokens after the login. Five calls cause one renewal.
     let world = World::new().await;
     let host = logged_in_host(&world).await;
     world.manners().takes_nothing = true;

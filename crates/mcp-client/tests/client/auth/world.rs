@@ -1,5 +1,5 @@
-//! An MCP server and two authorization servers, all on loopback. They check what they are given as
-//! strictly as real ones should, and write down what they were asked.
+//! An MCP server and two authorization servers on loopback. They check requests as strictly as real
+//! servers should, and record them.
 
 mod issuer;
 mod mcp;
@@ -15,42 +15,43 @@ use axum::extract::State;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Notify, task::AbortHandle};
 
-/// The name of the tool that needs more than the others.
+/// A tool that needs a further scope. The scope has the same name.
 pub(crate) const MORE: &str = "files:write";
 
-/// How the servers behave.
+/// Settings of the servers that a test can change.
 #[derive(Clone)]
 pub(crate) struct Manners {
-    /// The document at the well-known address of the resource; `None`: there is none.
+    /// The protected resource metadata at the well-known URL. `None`: the URL does not exist.
     pub(crate) resource: Option<Value>,
-    /// Whether a challenge says where that is.
+    /// Whether the `WWW-Authenticate` header contains the URL of the protected resource metadata.
     pub(crate) names_metadata: bool,
-    /// What else stands in a challenge of 401.
+    /// Further parameters of the `WWW-Authenticate` header of a response with status 401.
     pub(crate) challenge: String,
-    /// Where the metadata of the authorization server are, below its address.
+    /// The path of the authorization server metadata.
     pub(crate) metadata_path: Option<&'static str>,
-    /// Instead of what stands in them.
+    /// Fields that replace fields of the authorization server metadata.
     pub(crate) metadata: Value,
-    /// Seconds; the last one goes on.
+    /// The lifetimes of the access tokens in seconds. Later tokens get the last one.
     pub(crate) lifetimes: Vec<u64>,
     pub(crate) gives_refresh_tokens: bool,
-    /// `iss` of the redirect: nothing, or this.
+    /// The parameter `iss` of the redirect.
     pub(crate) iss: Option<String>,
-    /// Answers the authorization page with this instead of a code.
+    /// The error code that the authorization page returns instead of a code.
     pub(crate) denies: Option<&'static str>,
-    /// The MCP server asks for no token.
+    /// Whether the MCP server needs no token.
     pub(crate) is_open: bool,
-    /// The MCP server takes no token at all.
+    /// Whether the MCP server rejects every token.
     pub(crate) takes_nothing: bool,
-    /// The MCP server never finds enough scopes in a token.
+    /// Whether the MCP server requires more scopes than any token has.
     pub(crate) never_enough: bool,
-    /// The token endpoint is out of order.
+    /// Whether the token endpoint returns an error.
     pub(crate) is_down: bool,
-    /// The token endpoint tells the first that there is a renewal, and waits for the second.
+    /// The token endpoint signals the first value when a renewal begins, and then waits for the
+    /// second one.
     pub(crate) slow_renewal: Option<[Arc<Notify>; 2]>,
 }
 
-/// A token, as the MCP server looks it up.
+/// The data of an access token on the MCP server.
 struct Issued {
     scopes: HashSet<String>,
     until: Instant,
@@ -75,27 +76,27 @@ struct Renewal {
 #[derive(Default)]
 struct Books {
     next: usize,
-    /// How many access tokens there were.
+    /// The number of issued access tokens.
     issued: usize,
-    /// By client id: the secret, how it proves itself, and its redirects.
+    /// The secret, the authentication method and the redirect URIs of each client id.
     clients: HashMap<String, (Option<String>, String, Vec<String>)>,
     codes: HashMap<String, Code>,
     tokens: HashMap<String, Issued>,
     renewals: HashMap<String, Renewal>,
-    /// Everything that was asked, as `METHOD path`.
+    /// All requests, for example `POST /token`.
     asked: Vec<String>,
-    /// Parameters of authorization requests.
+    /// The parameters of each authorization request.
     pages: Vec<HashMap<String, String>>,
-    /// Forms sent to the token endpoint.
+    /// The form of each token request.
     forms: Vec<HashMap<String, String>>,
     registrations: Vec<Value>,
-    /// The bearer tokens that came with requests for MCP.
+    /// The bearer token of each request to the MCP endpoint.
     bearers: Vec<Option<String>>,
 }
 
 pub(crate) struct World {
     pub(crate) mcp: String,
-    /// The issuer; with a path if `issuer_path` says so.
+    /// The issuer URL. It contains the path of `with_issuer_path`.
     pub(crate) issuer: String,
     pub(crate) other_issuer: String,
     manners: Mutex<Manners>,
@@ -111,7 +112,7 @@ impl Drop for World {
 
 type Shared = Arc<Served>;
 
-/// What the handlers share; the world itself is the test's.
+/// The state of the request handlers. The test owns the world, so this reference is weak.
 pub(crate) struct Served {
     world: Mutex<Option<std::sync::Weak<World>>>,
 }
@@ -128,7 +129,7 @@ impl World {
         Self::with_issuer_path("").await
     }
 
-    /// The issuer is at this path of its server.
+    /// Creates a world whose issuer URL has this path.
     pub(crate) async fn with_issuer_path(path: &str) -> Arc<Self> {
         let shared = Arc::new(Served {
             world: Mutex::default(),
@@ -187,7 +188,7 @@ impl World {
         self.books.lock().unwrap()
     }
 
-    /// Sets what differs in the metadata of the authorization server; `null` takes a field away.
+    /// Replaces fields of the authorization server metadata. `null` removes a field.
     pub(crate) fn set_metadata(&self, fields: Value) {
         self.manners().metadata = fields;
     }
@@ -196,14 +197,14 @@ impl World {
         self.manners().resource.as_mut().unwrap()[field] = value;
     }
 
-    /// A client that somebody registered beforehand.
+    /// Adds a client that was registered before the test.
     pub(crate) fn add_client(&self, id: &str, secret: Option<&str>, method: &str) {
         let secret = secret.map(str::to_owned);
         let client = (secret, method.to_owned(), Vec::new());
         self.books().clients.insert(id.to_owned(), client);
     }
 
-    /// Access tokens that are out are not good any more.
+    /// Makes all issued access tokens invalid.
     pub(crate) fn end_access_tokens(&self) {
         self.books().tokens.clear();
     }
@@ -216,7 +217,7 @@ impl World {
         self.books().clients.clear();
     }
 
-    /// How often this was asked, such as `POST /token`.
+    /// Returns the number of such requests, for example `POST /token`.
     pub(crate) fn count(&self, what: &str) -> usize {
         self.books()
             .asked
@@ -225,7 +226,7 @@ impl World {
             .count()
     }
 
-    /// What was asked of the well-known addresses, in order.
+    /// Returns the requests for well-known URLs in order.
     pub(crate) fn well_known(&self) -> Vec<String> {
         let books = self.books();
         let asked = books.asked.iter();
@@ -243,7 +244,7 @@ impl World {
         self.books().forms.clone()
     }
 
-    /// The forms of this grant.
+    /// Returns the token requests with this grant type.
     pub(crate) fn forms_of(&self, grant: &str) -> Vec<HashMap<String, String>> {
         let mut forms = self.forms();
         forms.retain(|form| form["grant_type"] == grant);

@@ -47,7 +47,7 @@ async fn a_page_calls_what_is_for_pages_and_nothing_else() {
         .await
         .unwrap();
     assert_eq!(output.content[0].as_text(), "no task");
-    // For models and pages, as most are.
+    // Like most tools, `work` may be called by models and by pages.
     soon(host.call_tool_from_app("s", "work", none()))
         .await
         .unwrap();
@@ -59,7 +59,7 @@ async fn a_page_calls_what_is_for_pages_and_nothing_else() {
         "server `s` refused `crash`: the tool's `visibility` does not allow calls from pages (code \
          -32600)"
     );
-    // The person may.
+    // The user may call the tool in spite of its `visibility`.
     let error = soon(host.call_server_tool("s", "crash", none()))
         .await
         .unwrap_err();

@@ -1,4 +1,4 @@
-//! Servers that do not offer what is asked for, or offer it badly.
+//! Servers that do not support a requested feature, or return invalid data for it.
 
 use std::{collections::BTreeMap, time::Duration};
 

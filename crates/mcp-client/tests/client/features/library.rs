@@ -1,4 +1,4 @@
-//! A server with everything, made with the SDK's own server side.
+//! A server with all features, made with the server side of the SDK.
 
 #![allow(
     deprecated,
@@ -38,19 +38,19 @@ use crate::shared::{known_version, tools};
 
 pub(crate) const APP: &str = "text/html;profile=mcp-app";
 
-/// Its state is shared by all connections.
+/// All connections share the state of the server.
 #[derive(Clone)]
 pub(crate) struct Library {
     version: ProtocolVersion,
     touched: broadcast::Sender<String>,
-    /// Lists that are told to have changed.
+    /// The names of lists to send change notifications for.
     rewritten: broadcast::Sender<&'static str>,
-    /// Streams on which that is told.
+    /// The number of streams that get change notifications.
     listening: Arc<watch::Sender<usize>>,
     prompts_listed: Arc<AtomicU32>,
-    /// Resources that are subscribed to now.
+    /// The subscribed resources.
     watched: Arc<watch::Sender<Vec<String>>>,
-    /// How often each task was asked after.
+    /// The number of `tasks/get` requests for each task.
     asked_after: Arc<Mutex<HashMap<String, u32>>>,
     told: Arc<Mutex<Option<Value>>>,
     cancelled: Arc<watch::Sender<Vec<String>>>,
@@ -117,7 +117,7 @@ impl Library {
     }
 }
 
-/// Tells that nobody listens any more, however the stream ends.
+/// Removes the subscriptions of a stream when the stream ends.
 struct Listening<'a>(&'a Library, Vec<String>);
 
 impl Drop for Listening<'_> {
@@ -148,7 +148,7 @@ impl ServerHandler for Library {
         vec![self.version.clone()].into()
     }
 
-    /// Two pages.
+    /// Returns the resources in two pages.
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
@@ -191,7 +191,7 @@ impl ServerHandler for Library {
                 .with_mime_type(APP)
                 .with_meta(meta(json!({"ui": {"csp": {"connectDomains": []}}}))),
             "ui://plain" => ResourceContents::text("<p>plain</p>", uri).with_mime_type("text/html"),
-            // Only for those who say who they are.
+            // This resource needs the name of the user first.
             "f:///private" => match request.input_responses {
                 None => {
                     return Ok(InputRequiredResult::new(Some(question()), None).into());
@@ -313,7 +313,7 @@ impl ServerHandler for Library {
         Ok(result.into())
     }
 
-    /// Repeats what it was asked.
+    /// Returns its own parameters.
     async fn complete(
         &self,
         request: CompleteRequestParams,
@@ -373,12 +373,12 @@ impl ServerHandler for Library {
                         context.peer.notify_resource_updated(updated).await.unwrap();
                     }
                 } else {
-                    // Fails when nobody listens.
+                    // The send fails if no stream listens.
                     let _ = self.touched.send(uri);
                 }
                 text("touched").into()
             }
-            // Once there are so many subscriptions.
+            // Waits until this number of resources is subscribed.
             "watched" => {
                 let count = &params.arguments.unwrap()["count"];
                 let mut watched = self.watched.subscribe();
@@ -390,7 +390,7 @@ impl ServerHandler for Library {
             "rewrite" => {
                 let prompts = params.arguments.unwrap()["list"] == "prompts";
                 if !self.is_older() {
-                    // Since it came up it is being subscribed to.
+                    // The client subscribes in the background after the start.
                     let mut listening = self.listening.subscribe();
                     listening
                         .wait_for(|listening| *listening > 0)
@@ -413,13 +413,13 @@ impl ServerHandler for Library {
                 let offered = here.or(once).unwrap_or_default().extensions;
                 text(serde_json::to_string(&offered).unwrap()).into()
             }
-            // Once there is one.
+            // Waits until a task is cancelled.
             "cancelled" => {
                 let mut cancelled = self.cancelled.subscribe();
                 let cancelled = cancelled.wait_for(|ids| !ids.is_empty()).await.unwrap();
                 text(cancelled.join(",")).into()
             }
-            // Those of the newer era become tasks, for those who follow them.
+            // With protocol 2026-07-28, the other tools become tasks if the client supports tasks.
             tool => {
                 let offered = context.meta.client_capabilities();
                 if !offered.is_some_and(|offered| offered.supports_tasks()) {

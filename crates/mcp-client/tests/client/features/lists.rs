@@ -1,4 +1,4 @@
-//! Lists that are good for a while, and that changes of them are told.
+//! Cached lists, and notifications about their changes.
 
 use futures_util::StreamExt;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use switchboard_mcp_client::{ListFreshness, McpHost};
 
 use crate::features::stage::*;
 
-/// How often the server was asked for its prompts.
+/// Returns the number of `prompts/list` requests that the server got.
 async fn asked(host: &McpHost) -> Value {
     let asked = call(host, "listed", json!({})).await.unwrap();
     serde_json::from_str(&asked).unwrap()
@@ -63,7 +63,7 @@ async fn a_fresh_list_is_not_asked_for_again_until_it_changes() {
         assert!((1..=3_600_000).contains(&prompts.fresh_for_ms));
 
         let mut changes = host.watch_changes();
-        // Of another list nothing follows for this one.
+        // A change of another list does not discard this one.
         for (list, times) in [("resources", 1), ("prompts", 2)] {
             call(host, "rewrite", json!({"list": list})).await.unwrap();
             let server = "s".to_owned();
@@ -121,7 +121,7 @@ async fn a_list_of_tools_that_is_not_good_any_more_is_asked_for_when_somebody_lo
         let names = catalog.tools.iter().map(|tool| tool.name.clone());
         names.collect::<Vec<_>>()
     };
-    // Its tools are good for a moment, and others each time.
+    // The server's list is cached briefly, and contains another tool each time.
     let first = names().await;
     assert_eq!(first, ["s__tool_0"]);
     let expected = ToolHostChange::ToolsChanged {
@@ -136,7 +136,7 @@ async fn a_list_of_tools_that_is_not_good_any_more_is_asked_for_when_somebody_lo
                         return;
                     }
                 }
-                // Whoever looks before it is over changes nothing.
+                // Reading the list during its refresh changes nothing.
                 _ = names() => tokio::task::yield_now().await,
             }
         }

@@ -1,5 +1,5 @@
-//! What servers offer beside tools, and calls that become tasks, against real servers of both eras
-//! over both transports: processes (this program, started again) and HTTP on loopback.
+//! Features besides tools, and calls that become tasks, against servers of both protocols over both
+//! transports: processes (this program, started again) and HTTP on loopback.
 
 mod apps;
 mod flaws;
@@ -12,7 +12,7 @@ mod stage;
 mod tasks;
 mod teller;
 
-/// Which server to be: a version of the protocol, or one of those by hand.
+/// The environment variable with the kind of server: a protocol version, or a hand-written server.
 const SERVER: &str = "SWITCHBOARD_TEST_LIBRARY";
 
 /// Serves as a server of these tests if this process was started as one.

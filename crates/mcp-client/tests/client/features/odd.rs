@@ -1,4 +1,4 @@
-//! A server by hand, of the older era, with a flaw in everything that it says.
+//! A hand-written server with the older protocol and a fault in every response.
 
 use std::io::{BufRead, Write};
 
@@ -8,7 +8,8 @@ pub(crate) fn serve() {
     answer_with(answer);
 }
 
-/// Of the newer era, and its tools are others each time and good for a moment.
+/// Serves with protocol 2026-07-28. Its tools differ in each list, and a list may be cached
+/// briefly.
 pub(crate) fn serve_fleeting() {
     let mut listed = 0;
     answer_with(|method, _| {
@@ -66,7 +67,7 @@ fn answer(method: &str, params: &Value) -> Option<Value> {
                 {"role": "assistant", "content": {"type": "text", "text": "three"}},
             ],
         }),
-        // It says nothing.
+        // This request gets no response.
         "completion/complete" => return None,
         "resources/templates/list" => {
             let message = "templates are kept with sk-secret-77";

@@ -131,8 +131,7 @@ async fn pages_of_tools_are_found_and_read() {
             error.contains("has no content `ui://plain` of type text/html"),
             "{error}"
         );
-        // The server is not even asked: it has the first, knows nothing of the second, and would
-        // want to know more for the third.
+        // The host rejects these URIs without a request to the server.
         for uri in ["f:///notes", "f:///none", "f:///private", "ui:report", ""] {
             let error = soon(stage.host.read_app("s", uri)).await.unwrap_err();
             assert!(matches!(error, FeatureError::NotAPage { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! Resources: listed, read, watched.
+//! Resources: lists, contents and subscriptions.
 
 use futures_util::StreamExt;
 use serde_json::json;
@@ -13,7 +13,8 @@ fn update(uri: &str) -> ResourceUpdate {
     }
 }
 
-/// Waits until the server knows of so many subscriptions: it accepts one before it listens.
+/// Waits until the server has this number of active subscriptions. It accepts a subscription before
+/// it activates it.
 async fn watched(host: &McpHost, count: usize) {
     let input = json!({"count": count});
     assert_eq!(call(host, "watched", input).await.unwrap(), "so it is");
@@ -85,7 +86,7 @@ async fn who_watches_hears_of_updates_and_the_server_of_the_end() {
         let host = &stage.host;
         let one = soon(host.watch_resource("s", "f:///notes")).await.unwrap();
         let mut other = soon(host.watch_resource("s", "f:///notes")).await.unwrap();
-        // The older era knows no more than one subscription of a client.
+        // With the older protocol, a client has only one subscription per resource.
         watched(host, if stage.version == OLDER { 1 } else { 2 }).await;
         drop(one);
         watched(host, 1).await;
@@ -128,7 +129,8 @@ async fn a_watch_outlives_its_server() {
         let host = &stage.host;
         let mut updates = soon(host.watch_resource("s", "f:///notes")).await.unwrap();
         call(host, "crash", json!({})).await.unwrap_err();
-        // Nobody heard of what happened meanwhile.
+        // The resource may have changed while the server was down, so a restart counts as an
+        // update.
         assert_eq!(soon(updates.next()).await, Some(update("f:///notes")));
         watched(host, 1).await;
         call(host, "touch", json!({"uri": "f:///notes"}))

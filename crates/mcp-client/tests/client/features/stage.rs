@@ -1,4 +1,4 @@
-//! What the tests share: the server in every form, hosts, and a person who answers.
+//! Shared parts of the tests: all variants of the server, hosts, and a person who answers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,14 +19,14 @@ use crate::{
 
 pub(crate) const OLDER: &str = "2025-11-25";
 pub(crate) const NEWER: &str = "2026-07-28";
-/// In the configuration of every server here.
+/// A secret in the configuration of every server.
 const SECRET: &str = "sk-secret-77";
 
 /// A host with one server, `s`.
 pub(crate) struct Stage {
     pub(crate) host: McpHost,
     pub(crate) version: &'static str,
-    /// Of the HTTP server.
+    /// The task of the HTTP server.
     accepting: Option<AbortHandle>,
 }
 
@@ -38,12 +38,12 @@ impl Drop for Stage {
     }
 }
 
-/// The server over both transports.
+/// Starts the server with this protocol over both transports.
 pub(crate) async fn both(version: &'static str) -> [Stage; 2] {
     [over_stdio(version).await, over_http(version).await]
 }
 
-/// The server of both eras over both transports.
+/// Starts the server with both protocols over both transports.
 pub(crate) async fn every() -> Vec<Stage> {
     let mut every = Vec::from(both(OLDER).await);
     every.extend(both(NEWER).await);
@@ -69,14 +69,14 @@ async fn over_http(version: &'static str) -> Stage {
     }
 }
 
-/// This program as a server of this kind.
+/// Returns the configuration of this program as a server of this kind.
 pub(crate) fn program(kind: &str) -> ServerConfig {
     let mut config = this_program("s", SERVER, kind);
     set_env(&mut config, "KEY", SECRET);
     config
 }
 
-/// A host whose server is ready, with a person who answers.
+/// Starts a host whose server is ready, with a person who answers.
 pub(crate) async fn host(config: ServerConfig) -> McpHost {
     let options = HostOptions {
         restart_delay: Duration::from_millis(10),
@@ -93,7 +93,7 @@ pub(crate) async fn host(config: ServerConfig) -> McpHost {
     host
 }
 
-/// Says its name whenever it is asked.
+/// A person who answers each question with her name.
 struct Ada;
 
 #[async_trait]
@@ -113,7 +113,7 @@ pub(crate) fn tool(name: &str, input: Value) -> ToolCall {
     }
 }
 
-/// What a tool says.
+/// Returns the text of a tool result.
 pub(crate) async fn call(
     host: &McpHost,
     name: &str,

@@ -22,7 +22,7 @@ async fn a_task_is_followed_to_its_result() {
         });
         let output = soon(stage.host.call_tool(work)).await.unwrap();
         assert_eq!(output.content[0].as_text(), "done");
-        // What is said twice is told once.
+        // A repeated progress message is reported once.
         let told = told.lock().unwrap().clone();
         let expected = [(1.0, "begun".to_owned()), (2.0, "halfway".to_owned())];
         assert_eq!(told, expected);
@@ -88,7 +88,7 @@ async fn answers_about_a_task_are_signs_of_life() {
     let ToolCallError::Timeout { after, .. } = error else {
         panic!("{error}");
     };
-    // Not for its silence, but at the end of all.
+    // The maximum time of the whole call ended it, and not the limit without progress.
     assert_eq!(after, Duration::from_millis(1200));
     assert!(begun.elapsed() >= after);
     soon(host.close()).await;
@@ -103,12 +103,12 @@ async fn the_end_of_a_task_is_heard_before_it_is_asked_after() {
     work.progress = ProgressSink::new(move |progress| {
         heard.lock().unwrap().extend(progress.message);
     });
-    // It is asked after every twenty seconds.
+    // The task's poll interval is 20 seconds, so only notifications can bring the result in time.
     work.deadline = Some(Duration::from_secs(15));
     let output = soon(host.call_tool(work)).await.unwrap();
     assert_eq!(output.content[0].as_text(), "worked");
     assert_eq!(told.lock().unwrap()[..2], ["begun", "halfway"]);
-    // The server hears that nobody listens any more.
+    // The server gets the end of the subscription.
     let over = call(&host, "over", json!({})).await.unwrap();
     assert_eq!(over, "nobody listens");
     soon(host.close()).await;

@@ -1,4 +1,5 @@
-//! A server by hand, of the newer era, that tells of its tasks and is not to be asked after them.
+//! A hand-written server with protocol 2026-07-28 that sends task notifications. Clients should not
+//! poll its tasks.
 
 use std::io::{BufRead, Write};
 
@@ -16,9 +17,9 @@ pub(crate) fn serve() {
 
 #[derive(Default)]
 struct Teller {
-    /// The request that listens.
+    /// The id of the pending subscription request.
     listening: Option<Value>,
-    /// A call that waits for the end of that.
+    /// The call that waits for the end of the subscription.
     waiting: Option<Value>,
     over: bool,
 }
@@ -53,7 +54,7 @@ impl Teller {
                 let accepted = json!({"notifications": wanted});
                 tell(id, "notifications/subscriptions/acknowledged", accepted);
                 tell(id, "notifications/tasks", task("working", "halfway"));
-                // Somebody else's.
+                // A notification about a task of another client.
                 let mut others = task("completed", "done");
                 others["taskId"] = "t-2".into();
                 others["result"] = json!({"content": [{"type": "text", "text": "another's"}]});
@@ -66,7 +67,7 @@ impl Teller {
                 self.over = true;
                 self.say_when_over();
             }
-            // In twenty seconds, when the test has failed.
+            // A client polls after 20 seconds. By then the test has failed.
             "tasks/get" => answer(message, task("working", "asked after")),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Servers written by hand, each with something that real servers get wrong.
+//! Hand-written servers, each with a fault that occurs in real servers.
 
 use std::{
     fs,
@@ -9,15 +9,15 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// What to do with a request that is not answered as usual.
+/// The response to one request.
 enum Reply {
     Result(Value),
     Error(i64, String),
-    /// This text, with the request's id for `$ID`.
+    /// This text, in which `$ID` is replaced with the request's id.
     Text(String),
     /// No answer at all.
     Nothing,
-    /// As a well-behaved server of the older era.
+    /// The response of a correct server with the older protocol.
     Usual,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn serve(kind: &str) {
             server.noise();
             server.answer(|_, _| Reply::Usual);
         }
-        // Of the older era, and surprised by the newer one.
+        // Servers with the older protocol that handle the unknown request `server/discover` badly.
         "leaves at discover" => server.on("server/discover", |_| process::exit(1)),
         "mute at discover" => server.on("server/discover", |_| Reply::Nothing),
         "odd at discover" => server.on("server/discover", |_| {
@@ -64,7 +64,7 @@ pub(crate) fn serve(kind: &str) {
                 "resultType": "complete",
             }))
         }),
-        // The first call of its first life ends it.
+        // The process exits in its first call. After a restart it works.
         "dies once" => {
             let mark = std::env::var("MARK").unwrap();
             server.answer(|method, _| match method {
@@ -78,7 +78,7 @@ pub(crate) fn serve(kind: &str) {
         "tells secrets" => {
             let token = std::env::var("TOKEN").unwrap();
             complain(&format!("connecting with {token}"));
-            // What the shell in front of it made of its arguments.
+            // The shell that starts the server puts its arguments into this variable.
             if let Ok(argument) = std::env::var("ARGUMENT") {
                 complain(&format!("asked for {argument}"));
             }
@@ -89,7 +89,7 @@ pub(crate) fn serve(kind: &str) {
         "plain" => server.answer(|_, _| Reply::Usual),
         kind if kind.contains("call") => server.serve_call(kind),
         "asks back" => server.asks_back(),
-        // Neither the end of its input nor, with the shell's help, a signal makes it leave.
+        // The server stays when its input ends. The shell script before it also ignores `SIGTERM`.
         "stubborn" => {
             server.answer(|_, _| Reply::Usual);
             loop {
@@ -100,7 +100,7 @@ pub(crate) fn serve(kind: &str) {
     }
 }
 
-/// One that begins with `read` says that it only reads.
+/// Creates a tool. It is read-only if its name begins with `read`.
 fn tool(name: &str) -> Value {
     let mut tool = json!({"name": name, "description": "", "inputSchema": {"type": "object"}});
     if name.starts_with("read") {
@@ -109,7 +109,7 @@ fn tool(name: &str) -> Value {
     tool
 }
 
-/// Three pages; a bad tool on the second.
+/// Returns one of three pages. The second one contains an invalid tool.
 fn page(cursor: Option<&str>) -> Value {
     match cursor {
         None => json!({"tools": [tool("a"), tool("b")], "nextCursor": "two"}),
@@ -121,7 +121,7 @@ fn page(cursor: Option<&str>) -> Value {
     }
 }
 
-/// Thousands of notifications of every kind, asked for by nobody.
+/// Sends thousands of unrequested notifications of every kind.
 fn flood(out: &mut impl Write, params: &Value) {
     let token = &params["_meta"]["progressToken"];
     for n in 0..5000 {
@@ -165,7 +165,7 @@ struct Server {
 }
 
 impl Server {
-    /// With something wrong about its list.
+    /// Serves with a fault in the tool list.
     fn serve_list(&mut self, kind: &str) {
         match kind {
             "never lists" => self.on("tools/list", |_| Reply::Nothing),
@@ -197,7 +197,7 @@ impl Server {
         }
     }
 
-    /// With something wrong about its calls.
+    /// Serves with a fault in tool calls.
     fn serve_call(&mut self, kind: &str) {
         match kind {
             "dies in a call" => self.on("tools/call", |_| {
@@ -208,7 +208,7 @@ impl Server {
                 let deep = (0..100).fold(json!(1), |inner, _| json!({"k": inner}));
                 Reply::Result(json!({"content": [], "structuredContent": deep}))
             }),
-            // For ever, in the first call of its first life.
+            // The process hangs in its first call. After a restart it works.
             "hangs in a call" => {
                 let mark = std::env::var("MARK").unwrap();
                 let newer = std::env::var("ERA").unwrap() == "newer";
@@ -229,7 +229,7 @@ impl Server {
                 });
             }
             "silent in a call" => self.on("tools/call", |_| Reply::Nothing),
-            // `work` is not answered three times; `rest` always is.
+            // The first three calls of `work` get no response. `rest` always gets one.
             "silent in three calls" => {
                 self.tools.push("rest");
                 let mut left = 3;
@@ -243,7 +243,7 @@ impl Server {
             }
             "slow in a call" => self.on("tools/call", |params| {
                 let late = params["arguments"]["ms"].as_u64().unwrap();
-                // sleep: this server is slow, and does one thing at a time.
+                // sleep: this server is slow, and handles one request at a time.
                 thread::sleep(Duration::from_millis(late));
                 Reply::Usual
             }),
@@ -282,7 +282,7 @@ impl Server {
         });
     }
 
-    /// Until its input ends.
+    /// Answers requests until the input ends.
     fn answer(&mut self, mut reply: impl FnMut(&str, &Value) -> Reply) {
         while let Some(Ok(line)) = self.lines.next() {
             let message: Value = serde_json::from_str(&line).unwrap();
@@ -325,7 +325,7 @@ impl Server {
         }
     }
 
-    /// Of the newer era: before it answers a call it wants something from the person.
+    /// Serves with protocol 2026-07-28, and requests an input from the user before each result.
     fn asks_back(&mut self) {
         self.answer(|method, params| match method {
             "server/discover" => Reply::Result(json!({

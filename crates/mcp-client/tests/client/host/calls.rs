@@ -1,4 +1,4 @@
-//! Calls: what they give, and everything that can go wrong with them.
+//! Tool calls: their results and their failures.
 
 use std::{
     sync::{Arc, Mutex},
@@ -72,7 +72,7 @@ async fn a_tool_or_server_that_is_not_there_is_named_with_what_is() {
     let expected = "unknown tool `s__ecko`. Available: s__echo";
     assert_eq!(error.to_string(), expected);
 
-    // Not "no such tool": it may well be one of this server.
+    // The tools of this server are unknown, so the error is not "unknown tool".
     let error = call(&host, "dead__anything", json!({})).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -106,9 +106,9 @@ async fn progress_is_told_in_order_and_before_the_answer() {
             message: Some(format!("step {n}")),
         };
         assert_eq!(*told.lock().unwrap(), [step(1), step(2), step(3)], "{kind}");
-        // Where nobody listens it still says that the server is at work.
+        // Without a listener, progress is still requested: it shows that the server works.
         assert_eq!(text(&host, "s__count").await, "counted");
-        // It is not asked for where that changes nothing either.
+        // With a fixed deadline and without a listener, progress is not requested.
         let mut call = tool_call("s__count", json!({}));
         call.deadline = Some(Duration::from_secs(20));
         let output = soon(host.call_tool(call)).await.unwrap();
@@ -120,7 +120,7 @@ async fn progress_is_told_in_order_and_before_the_answer() {
 async fn a_repetition_can_be_told_by_its_key() {
     let host = host([program("s", OLDER_ERA)]).await;
     let mut call = tool_call("s__meta", json!({}));
-    // With a deadline of its own no progress is asked for.
+    // With a fixed deadline, no progress is requested.
     call.deadline = Some(Duration::from_secs(20));
     let without = call.clone();
     call.idempotency_key = Some("run-1/call-2".to_owned());
@@ -142,7 +142,7 @@ async fn the_server_hears_of_a_call_that_is_dropped() {
             tokio::select! {
                 biased;
                 answer = &mut endless => panic!("{answer:?}"),
-                // Its answer shows that the one before has reached the server.
+                // The result shows that the endless call has reached the server.
                 output = call(&host, "s__echo", json!({})) => assert!(output.is_ok()),
             }
         }
@@ -160,7 +160,7 @@ async fn a_call_that_takes_too_long_is_cancelled() {
     assert_eq!(error.to_string(), expected);
     assert!(!error.did_not_run());
 
-    // A call may bring a deadline of its own.
+    // The deadline of a call replaces the default time limit.
     let mut patient = tool_call("s__await_cancellation", json!({}));
     patient.deadline = Some(Duration::from_secs(20));
     assert_eq!(

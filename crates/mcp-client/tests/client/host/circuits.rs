@@ -1,4 +1,4 @@
-//! Deadlines, repetitions, circuits and turns: what a call is allowed, and what it may cost others.
+//! Time limits, repetitions, circuit breakers and the number of concurrent calls.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn timed_out(answer: Result<switchboard_domain::ToolOutput, ToolCallError>) -> D
     }
 }
 
-/// Calls a tool, which times out, and returns the limit.
+/// Calls a tool that times out. Returns the exceeded limit.
 async fn time_limit(host: &McpHost, tool: &str) -> Duration {
     timed_out(call(host, tool, json!({})).await)
 }
@@ -28,19 +28,19 @@ async fn time_limit(host: &McpHost, tool: &str) -> Duration {
 #[tokio::test]
 async fn progress_keeps_a_call_alive_and_never_beyond_its_whole_time() {
     for kind in [OLDER_ERA, NEWER_ERA] {
-        // Half a second of work is longer than it may be silent, and is told all the time.
+        // The tool works for 500 ms and reports progress every 50 ms.
         let mut options = options();
         options.call_timeout = ms(250);
         let host = host_with([program("s", kind)], options.clone()).await;
         assert_eq!(text(&host, "s__labour").await, "done", "{kind}");
         assert_eq!(time_limit(&host, "s__endless").await, ms(250));
 
-        // In all it may take no longer than that, whatever it tells.
+        // Progress does not extend the maximum time of the whole call.
         options.max_call_time = ms(300);
         let host = host_with([program("s", kind)], options).await;
         assert_eq!(time_limit(&host, "s__labour").await, ms(300));
 
-        // The same of one server alone.
+        // The same limits can be set for one server.
         let mut config = program("s", kind);
         config.call_timeout = Some(ms(20_000));
         config.idle_timeout = Some(ms(200));
@@ -101,7 +101,7 @@ async fn a_call_that_broke_is_made_again_where_the_tool_only_reads() {
     let error = call(&host, "s__read", json!({})).await.unwrap_err();
     assert!(matches!(error, ToolCallError::Broken { .. }), "{error:?}");
 
-    // What it does may be done twice otherwise.
+    // A tool that is not read-only is not called again.
     let host = crate::host::stage::host([server("works")]).await;
     let error = call(&host, "s__work", json!({})).await.unwrap_err();
     assert!(matches!(error, ToolCallError::Broken { .. }), "{error:?}");
@@ -116,7 +116,7 @@ async fn a_repetition_has_its_end_too() {
     set_env(&mut config, "TOOLS", "work,read");
     let host = host_with([config], options).await;
     let error = call(&host, "s__read", json!({})).await.unwrap_err();
-    // The reason of the first attempt, not of the last one.
+    // The error is that of the first attempt.
     assert!(
         error.to_string().contains("process exited with code 3"),
         "{error}"
@@ -155,13 +155,13 @@ async fn a_tool_that_gives_no_answers_is_left_alone_for_a_while() {
             .contains("`work` (no response within 100ms)")
     );
     assert_eq!(status(&host, "s").state, ServerState::Degraded);
-    // Its other tools work, and it stays in the list.
+    // The server's other tools work, and the blocked tool stays in the list.
     assert_eq!(text(&host, "s__rest").await, "did \"rest\"");
     assert_eq!(tool_names(&host).await, ["s__work", "s__rest"]);
     assert_eq!(problems(&host).await.len(), 1);
     host.wait_until_ready().await.unwrap();
 
-    // Once the while is over a call is let through, and its answer is all that it takes.
+    // After the pause, one call is allowed. Its success closes the circuit breaker.
     soon(async {
         while call(&host, "s__work", json!({})).await.is_err() {
             tokio::task::yield_now().await;
@@ -199,7 +199,7 @@ async fn a_server_that_answers_nothing_is_blocked_until_somebody_starts_it_again
         now.state == ServerState::Ready && now.pid != blocked.pid
     });
     again.await;
-    // It is called again.
+    // The restarted server gets calls again.
     timed_out(call(&host, "s__work", json!({})).await);
 }
 

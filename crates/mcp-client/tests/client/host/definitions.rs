@@ -1,4 +1,4 @@
-//! That a tool is still what it was.
+//! Detection of changed tool definitions.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -39,9 +39,9 @@ async fn a_definition_that_changes_while_it_is_there_is_seen() {
             problems(&host).await,
             ["s: the definition of `meta` has changed"]
         );
-        // A new tool is no changed one.
+        // A new tool does not count as changed.
         assert!(tool_names(&host).await.contains(&"s__grown".to_owned()));
-        // It is told once, after the new list is there.
+        // The change is reported once, after the new list is available.
         soon(host.close()).await;
         let told: Vec<ToolHostChange> = soon(told.collect()).await;
         let told: Vec<_> = told
@@ -60,7 +60,8 @@ async fn a_definition_that_changes_while_it_is_there_is_seen() {
 
 #[tokio::test]
 async fn a_definition_that_changed_between_two_runs_is_seen() {
-    // As it was approved once, and as nobody offers it any more.
+    // One known pin differs from the tool's definition, and the other one belongs to a tool that no
+    // longer exists.
     let known = [("echo", "another"), ("vanished", "kept")];
     let known = known.map(|(tool, pin)| (tool.to_owned(), pin.to_owned()));
     let mut options = options();
@@ -75,7 +76,7 @@ async fn a_definition_that_changed_between_two_runs_is_seen() {
     );
 }
 
-/// A run with a memory in this folder.
+/// Creates a host that stores its tool pins in this folder.
 fn run(folder: &Path, config: ServerConfig) -> McpHost {
     let places = BTreeMap::from([("s".to_owned(), "here".to_owned())]);
     let memory = ToolPinFile::new(folder.join("known.json"), places);
@@ -99,7 +100,7 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     assert!(first.redefined_tool_names().is_empty());
     soon(first.close()).await;
 
-    // Also in the run after the one in which it was seen first.
+    // The change is reported again in the next run, because nobody approved it.
     for _ in 0..2 {
         let host = run(folder.path(), grown());
         let told = host.watch_changes();
@@ -131,7 +132,7 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     soon(host.wait_for_startup()).await;
     assert!(host.redefined_tool_names().is_empty());
     soon(host.close()).await;
-    // And what it was is a change now.
+    // After the approval of the new definition, the old one counts as changed.
     let host = run(folder.path(), program("s", BOTH_ERAS));
     soon(host.wait_for_startup()).await;
     assert_eq!(host.redefined_tool_names().len(), 1);

@@ -1,4 +1,4 @@
-//! How servers end, and that nothing of them stays.
+//! The end of servers. No process of them stays.
 
 #![cfg(unix)]
 
@@ -11,21 +11,22 @@ use switchboard_mcp_client::{McpHost, ServerConfig, ServerState};
 
 use crate::host::stage::*;
 
-/// Runs, and is no zombie that only waits for whoever adopted it.
+/// Whether the process runs. A zombie does not count.
 pub(crate) fn runs(pid: u32) -> bool {
     let raw = i32::try_from(pid).unwrap();
     if test_kill_process(Pid::from_raw(raw).unwrap()).is_err() {
         return false;
     }
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-        // The state stands behind the name, which is in brackets and may hold anything.
+        // The state follows the process name, which is in parentheses and may contain any
+        // character.
         Ok(stat) => !stat
             .rsplit(')')
             .next()
             .unwrap_or_default()
             .trim_start()
             .starts_with('Z'),
-        // Gone in between, or a system without /proc.
+        // The process has just ended, or the system has no `/proc`.
         Err(_) => !cfg!(target_os = "linux"),
     }
 }
@@ -33,14 +34,15 @@ pub(crate) fn runs(pid: u32) -> bool {
 pub(crate) async fn gone(pid: u32) {
     soon(async {
         while runs(pid) {
-            // sleep: nobody is told when a process ends that is not one's child.
+            // sleep: only the parent of a process can wait for its end
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
 }
 
-/// A server with a process of its own, both deaf to `SIGTERM`, and the ids of the two.
+/// Returns a server whose shell starts a grandchild. Both ignore `SIGTERM`. The grandchild's id is
+/// in the stderr output.
 pub(crate) fn stubborn(name: &str) -> ServerConfig {
     program_after(
         "trap '' TERM; sleep 1000 </dev/null >/dev/null 2>&1 & echo grandchild $! >&2",
@@ -49,7 +51,7 @@ pub(crate) fn stubborn(name: &str) -> ServerConfig {
     )
 }
 
-/// The id that the shell told before it became the server.
+/// Returns the id of the grandchild from the stderr output.
 async fn grandchild(host: &McpHost, name: &str) -> u32 {
     soon(async {
         loop {
@@ -73,7 +75,7 @@ pub(crate) async fn pids(host: &McpHost, name: &str) -> (u32, u32) {
 
 #[tokio::test]
 async fn a_server_leaves_when_its_input_ends() {
-    // With this grace a server that has to be told by a signal fails the test.
+    // A server that ends only at a signal takes the whole grace period, which fails the test.
     let host = host([program("old", OLDER_ERA), program("new", NEWER_ERA)]).await;
     let all: Vec<u32> = host
         .server_statuses()
@@ -96,11 +98,11 @@ async fn a_server_leaves_when_its_input_ends() {
     let expected = "server `old` is not available: the server was stopped";
     assert_eq!(error.to_string(), expected);
     assert!(host.list_tools().await.tools.is_empty());
-    // Twice is no error.
+    // A second call of `close` is allowed.
     soon(host.close()).await;
 }
 
-/// With this grace closing would not end within the patience of a test.
+/// The grace period is longer than the time limit of the test.
 #[tokio::test]
 async fn killing_waits_for_nobody() {
     let mut patient = options();
@@ -117,7 +119,7 @@ async fn killing_waits_for_nobody() {
     let (server, grandchild) = pids(&host, "s").await;
     let mute = status(&host, "mute").pid.unwrap();
     let killing = async {
-        // A call that is answered shows that the one before it has left.
+        // The result shows that the pending call has reached its server.
         assert_eq!(text(&host, "good__echo").await, "{}");
         host.kill_servers().await;
     };
@@ -136,7 +138,7 @@ async fn killing_waits_for_nobody() {
     for pid in [server, grandchild, mute] {
         gone(pid).await;
     }
-    // Nothing is left to wait for.
+    // All processes have ended, so this returns at once.
     soon(host.close()).await;
     soon(host.kill_servers()).await;
 }
@@ -148,7 +150,7 @@ async fn killing_ends_a_close_that_takes_its_time() {
     let host = host_with([stubborn("s")], patient).await;
     let (server, grandchild) = pids(&host, "s").await;
     let mut closing = std::pin::pin!(host.close());
-    // It is polled once, and so under way.
+    // One poll starts the closing.
     let under_way =
         std::future::poll_fn(|context| Poll::Ready(closing.as_mut().poll(context).is_pending()));
     assert!(under_way.await);

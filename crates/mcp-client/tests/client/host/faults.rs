@@ -1,16 +1,16 @@
-//! Misbehaving servers, one test each. What holds for every one of them:
+//! Misbehaving servers, one test each. For every fault:
 //!
-//! - what comes of it is a typed error or a recovery, within its deadline;
-//! - another server is called all the while, and answers;
-//! - after the host is closed no process is left, whoever started it, and no task.
+//! - the result is a typed error or a recovery, within the deadline;
+//! - calls of another server succeed all the while;
+//! - after the host is closed, no process and no task is left.
 //!
-//! | server | what comes of it |
+//! | fault | result |
 //! |---|---|
-//! | slow | `Timeout` within the deadline; its late answer is nobody else's |
-//! | a line of 20 MiB | arrives |
-//! | a line that is too long for anybody | `Timeout` within the deadline |
-//! | deaf to `SIGTERM`, with grandchildren | is killed, with them |
-//! | a flood of notifications | works |
+//! | slow response | `Timeout` within the deadline; the late response belongs to no other call |
+//! | a line of 20 MiB | the response arrives |
+//! | a line that exceeds the maximum length | `Timeout` within the deadline |
+//! | `SIGTERM` is ignored, also by grandchildren | the processes are killed |
+//! | a flood of notifications | the call works |
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},
@@ -28,13 +28,14 @@ use tokio::runtime::Handle;
 use crate::host::endings::stubborn;
 use crate::host::stage::*;
 
-/// In the environment of a test's servers, and so of whatever those start: whose they are.
+/// An environment variable of the test's servers, which their child processes inherit. Its value
+/// identifies the test.
 const OWNER: &str = "SWITCHBOARD_TEST_OWNER";
-/// How long the healthy server may take to answer beside a sick one, on a busy machine.
+/// Maximum response time of the healthy server on a busy machine.
 const HEALTHY: Duration = Duration::from_secs(10);
 
-/// Runs `check` on a host with the server and a healthy one, within `limit`, then everything that
-/// holds for all.
+/// Runs `check` within `limit` on a host with the faulty server and a healthy one. Then checks the
+/// properties that hold for all faults.
 async fn fault(mut sick: ServerConfig, limit: Duration, check: impl AsyncFnOnce(&McpHost)) {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -88,13 +89,13 @@ fn alive_tasks() -> usize {
     Handle::current().metrics().num_alive_tasks()
 }
 
-/// Where the system tells the environment of processes; elsewhere the tests of `endings.rs` have to
-/// do.
+/// Waits until no process of this test is left. Works only where the environment of a process can
+/// be read.
 async fn no_process_of(owner: &str) {
     let mark = format!("{OWNER}={owner}");
     soon(async {
         while !processes_with(&mark).is_empty() {
-            // sleep: nobody is told when a process ends that is not one's child.
+            // sleep: only the parent of a process can wait for its end
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
@@ -127,7 +128,7 @@ async fn slow() {
     fault(sick, Duration::from_secs(20), async |host| {
         let error = error(host, "s__work", json!({"ms": 600})).await;
         assert!(matches!(error, ToolCallError::Timeout { .. }), "{error:?}");
-        // The late answer of the first call comes before that of the second.
+        // The late response to the first call arrives before the response to the second call.
         let mut patient = tool_call("s__work", json!({"ms": 0}));
         patient.deadline = Some(Duration::from_secs(20));
         let output = soon(switchboard_domain::ToolHost::call_tool(host, patient)).await;
@@ -157,7 +158,7 @@ async fn a_line_that_is_too_long_for_anybody() {
     fault(sick, Duration::from_mins(1), async |host| {
         let error = error(host, "s__work", json!({"bytes": 70 * 1024 * 1024})).await;
         assert!(matches!(error, ToolCallError::Timeout { .. }), "{error:?}");
-        // What comes after it is read again.
+        // The line after the overlong one is read.
         let mut patient = tool_call("s__work", json!({"bytes": 3}));
         patient.deadline = Some(Duration::from_secs(20));
         let output = soon(switchboard_domain::ToolHost::call_tool(host, patient)).await;

@@ -1,4 +1,5 @@
-//! A well-behaved server with the SDK's own server side, over stdio or HTTP, of either era.
+//! A correct server, made with the server side of the SDK, over stdio or HTTP and with any
+//! protocol.
 
 use std::{
     borrow::Cow,
@@ -25,7 +26,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::shared::{known_version, tools};
 
-/// Its state is shared by all connections.
+/// All connections share the state of the server.
 #[derive(Clone)]
 pub(crate) struct Good {
     versions: Arc<[ProtocolVersion]>,
@@ -72,13 +73,13 @@ impl Good {
                     .unwrap();
                 std::process::exit(3);
             }
-            // Until it is cancelled.
+            // Waits for its cancellation.
             "endless" => {
                 context.ct.cancelled().await;
                 self.cancelled.notify_one();
                 text("cancelled".to_owned())
             }
-            // Answers once an `endless` was cancelled.
+            // Waits for the cancellation of an `endless` call.
             "await_cancellation" => {
                 self.cancelled.notified().await;
                 text("seen".to_owned())
@@ -95,10 +96,10 @@ impl Good {
                 }
                 text("counted".to_owned())
             }
-            // Half a second of work, told ten times.
+            // Works for half a second and reports progress ten times.
             "labour" => {
                 for step in 1..=10_u8 {
-                    // sleep: a tool takes time; it is in the nature of this one.
+                    // sleep: this tool takes time
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     if let Some(token) = context.meta.get_progress_token() {
                         let progress = ProgressNotificationParam::new(token, f64::from(step));
@@ -107,17 +108,17 @@ impl Good {
                 }
                 text("done".to_owned())
             }
-            // How many of these ran at once, this one among them.
+            // Returns the number of concurrent calls of this tool.
             "crowd" => {
                 let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
-                // sleep: a tool takes time, so that another call could come in between.
+                // sleep: another call can start during this one
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 self.running.fetch_sub(1, Ordering::SeqCst);
                 text(running.to_string())
             }
             "grow" => {
                 self.more_tools.send_replace(true);
-                // Those of the newer era have to subscribe.
+                // With protocol 2026-07-28, clients subscribe to the notification.
                 if self.versions.iter().any(ProtocolVersion::has_initialize) {
                     context.peer.notify_tool_list_changed().await.unwrap();
                 }
@@ -166,7 +167,7 @@ impl ServerHandler for Good {
             "grown",
         ]);
         if *self.more_tools.borrow() {
-            // Another one than before, under its old name.
+            // An existing tool gets another definition.
             tools[2].description = Some("Does meta, and more.".into());
         } else {
             tools.pop();

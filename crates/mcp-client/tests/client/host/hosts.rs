@@ -1,4 +1,4 @@
-//! Hosts that are programs of their own: what is left of them.
+//! Hosts in separate programs, and the processes that remain after their end.
 
 #![cfg(unix)]
 
@@ -24,10 +24,10 @@ use crate::{
     host::stage::*,
 };
 
-/// What stands before what a host says, among what the test runner says.
+/// Prefix of the host's output lines. Other lines come from the test runner.
 const SAYS: &str = "host says ";
 
-/// Not a test: the hosts that the tests start.
+/// Runs this program as a host that a test starts.
 pub(crate) fn be(which: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -43,7 +43,7 @@ fn say(value: &Value) {
     out.flush().unwrap();
 }
 
-/// A host of servers that ignore everything, and how it ends.
+/// Starts servers that ignore all signals, and ends the host in the given way.
 async fn few(how: &str) {
     let mut options = options();
     options.grace.after_stdin = Duration::from_millis(300);
@@ -60,7 +60,7 @@ async fn few(how: &str) {
     say(&json!(tree(std::process::id())));
 }
 
-/// All processes below this one.
+/// Returns all descendants of a process.
 fn tree(root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -72,7 +72,8 @@ fn tree(root: u32) -> Vec<u32> {
             continue;
         };
         let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
-        // The name is in brackets and may hold anything; behind it the state and the parent.
+        // The state and the parent id follow the process name, which is in parentheses and may
+        // contain any character.
         let mut fields = stat
             .rsplit(')')
             .next()
@@ -93,7 +94,7 @@ fn tree(root: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// This program as a host, and what it says.
+/// Starts this program as a host. Returns the lines of its output.
 fn start(which: &str) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "server", "--ignored", "--nocapture"])
@@ -132,7 +133,7 @@ async fn pids(lines: &mut Lines<BufReader<ChildStdout>>) -> Vec<u32> {
 async fn nothing_is_left_of_a_host_that_was_killed() {
     let (mut host, mut lines) = start("that is killed");
     let all = pids(&mut lines).await;
-    // Two deaf servers with a child each, one good one, and the watchdog.
+    // Two stubborn servers with a child each, one correct server, and the watchdog.
     assert_eq!(all.len(), 6, "{all:?}");
     let pid = i32::try_from(host.id().unwrap()).unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
@@ -165,7 +166,7 @@ async fn nothing_is_left_of_a_host_that_exits_without_a_word() {
 async fn a_host_that_was_closed_has_no_watchdog_any_more() {
     let (mut host, mut lines) = start("that is closed");
     assert_eq!(pids(&mut lines).await.len(), 6);
-    // While the program still runs.
+    // No server and no watchdog is left, although the host program still runs.
     assert_eq!(pids(&mut lines).await, [0; 0]);
     soon(host.wait()).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Streamable HTTP on loopback.
+//! The Streamable HTTP transport on loopback.
 
 use std::{
     net::SocketAddr,
@@ -32,8 +32,8 @@ use tokio::{
 
 use crate::{host::good::Good, host::stage::*};
 
-/// An HTTP server of this test, ended with it. It has a runtime of its own, because the tasks that
-/// hold its connections end with nothing else.
+/// An HTTP server that ends when this value is dropped. It has its own runtime, because only the
+/// end of a runtime ends the tasks of its connections.
 pub(crate) struct Served {
     address: SocketAddr,
     accepting: JoinHandle<()>,
@@ -45,7 +45,7 @@ impl Served {
         format!("http://{}/mcp", self.address)
     }
 
-    /// Ends it with all its connections.
+    /// Ends the server and all its connections.
     async fn end(mut self) -> SocketAddr {
         self.accepting.abort();
         let _ = (&mut self.accepting).await;
@@ -179,15 +179,15 @@ async fn a_server_that_is_gone_is_said_to_be() {
     assert!(status.reason.unwrap().contains("refused"));
 }
 
-/// What a hand-written server has seen.
+/// The counts of a hand-written server.
 #[derive(Clone, Default)]
 struct Seen {
     sessions: Arc<AtomicUsize>,
     calls: Arc<AtomicUsize>,
 }
 
-/// Of the older era. Its first session is forgotten as soon as a tool is called; and to a session
-/// that it does not know it answers like many servers: status 400, and an error without an id.
+/// Serves with the older protocol. The first tool call ends the first session. A request with an
+/// unknown session gets status 400 and an error without an id, as from many servers.
 async fn forgetful(
     State(seen): State<Seen>,
     headers: HeaderMap,
@@ -236,7 +236,7 @@ async fn a_forgotten_session_is_replaced_and_the_call_made_again() {
     assert_eq!(seen.calls.load(Ordering::SeqCst), 1);
 }
 
-/// Lets only those in who know the word.
+/// Allows only requests with the right bearer token.
 async fn guard(request: Request, next: Next) -> Response {
     let given = request.headers().get(header::AUTHORIZATION);
     if given.is_some_and(|given| given == "Bearer tok-5f0c1a77d2") {

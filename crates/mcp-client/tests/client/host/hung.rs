@@ -1,4 +1,4 @@
-//! Servers that hang: that this is seen, and that what only looks like it is left alone.
+//! Servers that hang are restarted. Slow servers are not.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ const fn hang_detection(ping_timeout: u64, max_failed_pings: u32) -> HangDetecti
 async fn host_that_probes(config: ServerConfig, hang_detection: HangDetection) -> McpHost {
     let mut options = options();
     options.hang_detection = hang_detection;
-    // One call without an answer and the server is not called any more, until it is another
-    // process.
+    // After one call without a response, the circuit breaker blocks the server until its process is
+    // replaced.
     options.circuits = CircuitOptions {
         server_failures: 1,
         ..CircuitOptions::default()
@@ -31,7 +31,7 @@ async fn host_that_probes(config: ServerConfig, hang_detection: HangDetection) -
     host
 }
 
-/// Hangs in the first call of its first life.
+/// Returns a server that hangs in its first call. After a restart it works.
 fn hangs_once(era: &str, folder: &tempfile::TempDir) -> ServerConfig {
     let mut config = program("s", "hangs in a call");
     config.call_timeout = Some(Duration::from_millis(200));
@@ -66,7 +66,7 @@ async fn a_server_that_hangs_is_started_again() {
              within 100ms each"
         );
         assert_ne!(status(&host, "s").pid, first);
-        // Its circuit is closed again.
+        // The restart closed the circuit breaker.
         assert_eq!(text(&host, "s__work").await, "did \"work\"");
         soon(host.close()).await;
     }
@@ -77,7 +77,7 @@ async fn a_server_that_answers_pings_is_left_alone() {
     let mut config = program("s", "silent in three calls");
     config.call_timeout = Some(Duration::from_millis(100));
     let mut options = options();
-    // A single ping that is not answered would do.
+    // One ping without a response would be enough for a restart.
     options.hang_detection = hang_detection(5000, 1);
     let host = host_with([config], options).await;
     let first = status(&host, "s").pid;
@@ -120,9 +120,9 @@ async fn a_call_that_is_made_again_is_told_before() {
     let host = host([config]).await;
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let mut read = tool_call("s__read", json!({}));
-    // Also where progress is listened to.
+    // The retry is reported also to a sink that receives progress.
     read.progress = ProgressSink::new(|_| {}).on_retry(move |retry| {
-        // Fails when the test is over.
+        // The send fails after the end of the test.
         let _ = told.send(retry);
     });
     let output = soon(host.call_tool(read)).await.unwrap();
@@ -134,7 +134,7 @@ async fn a_call_that_is_made_again_is_told_before() {
             reason: "process exited with code 9".to_owned(),
         })
     );
-    // The sink is gone with the call.
+    // The sink is dropped with the call.
     assert_eq!(soon(heard.recv()).await, None);
     soon(host.close()).await;
 }

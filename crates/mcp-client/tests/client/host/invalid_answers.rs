@@ -1,4 +1,4 @@
-//! Answers that are not valid JSON, over every transport: the call fails at once, and the server
+//! Responses that are not valid JSON, over every transport. The call fails at once, and the server
 //! stays.
 
 use std::time::{Duration, Instant};
@@ -18,15 +18,15 @@ use crate::{
     host::stage::*,
 };
 
-/// How an HTTP server sends its answers.
+/// How an HTTP server sends its responses.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Body,
     Events,
 }
 
-/// A server of the older era. Its tool writes the text that a call contains, with the request's id
-/// for `$ID` and 17 MiB for `$LONG`.
+/// Starts a server with the older protocol. Its tool responds with the text in the call's input, in
+/// which `$ID` is the request's id and `$LONG` stands for 17 MiB.
 async fn serve_text(form: Form) -> Served {
     let answer = move |Json(message): Json<Value>| async move { answer(form, &message) };
     serve(Router::new().route("/mcp", post(answer)), None).await
@@ -87,7 +87,7 @@ async fn the_call_fails_at_once_and_no_circuit_opens() {
     ];
     over_every_transport(async |host| {
         let begun = Instant::now();
-        // More often than any circuit allows for calls without an answer.
+        // This is more often than a circuit breaker allows calls without a response.
         for _ in 0..3 {
             for answer in answers {
                 let error = call(host, "s__work", json!({"text": answer}))

@@ -1,4 +1,4 @@
-//! Which tools there are.
+//! The tool lists of hosts.
 
 use futures_util::StreamExt;
 use switchboard_domain::{ToolHost, ToolHostChange};
@@ -71,7 +71,7 @@ async fn names_are_valid_unique_and_lead_to_their_tool() {
     }
     let names = tool_names(&host).await;
     insta::assert_json_snapshot!(names);
-    // In another order and another run they are the same.
+    // The names do not depend on the order of the servers.
     let mut turned = servers();
     turned.reverse();
     let mut again = tool_names(&crate::host::stage::host(turned).await).await;
@@ -115,7 +115,7 @@ async fn changes_of_the_list_are_followed_in_both_eras() {
             "{kind}"
         );
         host.close().await;
-        // With the host the stream ends.
+        // The stream ends when the host is closed.
         soon(async { while changes.next().await.is_some() {} }).await;
     }
 }

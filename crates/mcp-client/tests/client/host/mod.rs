@@ -16,7 +16,7 @@ mod secrets;
 mod stage;
 mod starts;
 
-/// Which server to be.
+/// The environment variable with the kind of server.
 const SERVER: &str = "SWITCHBOARD_TEST_SERVER";
 
 /// Serves as a server of these tests if this process was started as one.

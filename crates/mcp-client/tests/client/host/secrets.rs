@@ -1,4 +1,4 @@
-//! What is configured stays secret, and what is not configured is not given away.
+//! Configured secrets stay secret, and servers get only configured environment variables.
 
 use serde_json::json;
 use switchboard_domain::ToolHost;
@@ -51,7 +51,7 @@ async fn secrets_of_arguments_and_addresses_are_not_shown_either() {
 
 #[tokio::test]
 async fn a_server_sees_little_of_our_environment() {
-    // Set by cargo for this program, and no business of any server.
+    // Cargo sets this variable. Servers must not get it.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let mut config = program("s", BOTH_ERAS);
     set_env(&mut config, "CONFIGURED", "yes");

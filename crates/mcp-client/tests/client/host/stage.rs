@@ -1,4 +1,4 @@
-//! What the tests share: servers to start, hosts that hold them, and waiting for an event.
+//! Shared parts of the tests: servers, hosts, and waiting for an event.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use switchboard_mcp_client::{
 pub(crate) use crate::shared::{object, set_env, soon};
 use crate::{host::SERVER, shared::this_program};
 
-/// A server of both eras.
+/// A server that supports both protocols.
 pub(crate) const BOTH_ERAS: &str = "good 2025-11-25,2026-07-28";
 pub(crate) const OLDER_ERA: &str = "good 2025-06-18,2025-11-25";
 pub(crate) const NEWER_ERA: &str = "good 2026-07-28";
 
-/// This program as a server of this kind.
+/// Returns the configuration of this program as a server of this kind.
 pub(crate) fn program(name: &str, kind: &str) -> ServerConfig {
     this_program(name, SERVER, kind)
 }
 
-/// The same, started by a shell that does something before.
+/// Like `program`, but started by a shell that first runs `script`.
 #[cfg(unix)]
 pub(crate) fn program_after(script: &str, name: &str, kind: &str) -> ServerConfig {
     let mut config = program(name, kind);
@@ -48,7 +48,7 @@ pub(crate) fn options() -> HostOptions {
     }
 }
 
-/// A host whose servers are all ready or failed.
+/// Starts a host and waits until all servers are ready or have failed.
 pub(crate) async fn host(servers: impl IntoIterator<Item = ServerConfig>) -> McpHost {
     host_with(servers, options()).await
 }
@@ -78,7 +78,7 @@ pub(crate) async fn call(
     soon(host.call_tool(tool_call(name, input))).await
 }
 
-/// The text of a call that is to succeed, without input.
+/// Calls a tool without input. Returns the text of the result, or panics.
 pub(crate) async fn text(host: &McpHost, name: &str) -> String {
     match call(host, name, json!({})).await {
         Ok(output) => all_text(&output),
@@ -102,7 +102,7 @@ pub(crate) fn assert_ready(host: &McpHost, name: &str) {
     assert_eq!(status.state, ServerState::Ready, "{status:#?}");
 }
 
-/// The status of a server once it is as wanted.
+/// Waits until a server has the wanted status.
 pub(crate) async fn status_when(
     host: &McpHost,
     name: &str,

@@ -1,4 +1,4 @@
-//! Coming up, or saying why not.
+//! Starts of servers, and the reasons of failed starts.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn servers_that_are_surprised_by_discovery_are_ready_all_the_same() {
         "noisy",
     ] {
         let mut config = program("s", kind);
-        // rmcp waits ten seconds for the answer to `server/discover`.
+        // The SDK waits ten seconds for the response to `server/discover`.
         config.connect_timeout = Duration::from_secs(20);
         let host = host([config]).await;
         let status = status(&host, "s");
@@ -110,7 +110,7 @@ async fn a_program_that_does_not_exist_is_an_error_that_names_server_and_program
         "required server `crm` is not available: `switchboard-no-such-program` was not found on PATH: install it, or set \
          its full path"
     );
-    // The others are there.
+    // The other server is ready.
     assert_eq!(text(&host, "good__echo").await, "{}");
 
     let other = program("dead", "dead");
@@ -143,7 +143,7 @@ async fn a_server_that_does_not_start_says_why() {
     );
     let status = status(&host, "dead");
     assert_eq!(status.state, ServerState::Failed);
-    // What both say is said once.
+    // The reason does not repeat the stderr lines, which are in `stderr_tail`.
     assert_eq!(status.reason.as_deref(), Some("process exited with code 3"));
     assert_eq!(status.stderr_tail, ["cannot open the database", "bye"]);
     let error = call(&host, "dead__work", serde_json::json!({}))
@@ -155,7 +155,7 @@ async fn a_server_that_does_not_start_says_why() {
          open the database | bye"
     );
     assert!(host.list_tools().await.tools.is_empty());
-    // None of them is required.
+    // No server is required.
     host.wait_until_ready().await.unwrap();
 }
 

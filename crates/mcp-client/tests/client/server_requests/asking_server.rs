@@ -1,4 +1,4 @@
-//! A server that asks before it answers, made with the SDK's own server side.
+//! A server that sends requests during its calls, made with the server side of the SDK.
 
 #![allow(
     deprecated,
@@ -30,22 +30,23 @@ use tokio::sync::watch;
 
 use crate::shared::{known_version, tools};
 
-/// Its state is shared by all connections.
+/// All connections share the state of the server.
 #[derive(Clone)]
 pub(crate) struct AskingServer {
     version: ProtocolVersion,
-    /// Asks outside every call, and lists its tools when it has the answer.
+    /// Whether the server sends a request outside every call. It lists its tools only after the
+    /// answer.
     eager: bool,
-    /// What came of a request that it asked outside every call, or whose call was given up.
+    /// The answer to a request that belonged to no call, or whose call was cancelled.
     last_answer: Arc<watch::Sender<Option<Value>>>,
     level: Arc<Mutex<Option<LoggingLevel>>>,
     visited: Arc<AtomicBool>,
-    /// How many calls wait, and whether they may go on.
+    /// The number of waiting calls.
     waiting: Arc<watch::Sender<usize>>,
     released: Arc<watch::Sender<bool>>,
 }
 
-/// What each tool asks, as the protocol has it in either era.
+/// Returns the request that a tool sends, in a form that both protocols have.
 fn server_request(tool: &str) -> Option<Value> {
     Some(match tool {
         "form" | "endless" => json!({
@@ -87,7 +88,7 @@ fn server_request(tool: &str) -> Option<Value> {
 }
 
 impl AskingServer {
-    /// `version` may end with ` eager`.
+    /// Creates a server with this protocol. A version such as `2025-11-25 eager` sets `eager`.
     pub(crate) fn new(version: &str) -> Self {
         let (version, eager) = match version.strip_suffix(" eager") {
             Some(version) => (version, true),
@@ -104,7 +105,7 @@ impl AskingServer {
         }
     }
 
-    /// Until `go` is called.
+    /// Waits until the tool `go` is called.
     async fn wait(&self) {
         self.waiting.send_modify(|waiting| *waiting += 1);
         let mut released = self.released.subscribe();
@@ -115,7 +116,7 @@ impl AskingServer {
         self.version.has_initialize()
     }
 
-    /// Asks in the middle of a call, as servers of the legacy era do. An error is an answer, too.
+    /// Sends a request during a call, as in the older protocol. Returns an error as an answer.
     async fn ask(peer: &Peer<RoleServer>, request: Value) -> Value {
         let request: ServerRequest = serde_json::from_value(request).unwrap();
         match peer.send_request(request).await {
@@ -124,7 +125,7 @@ impl AskingServer {
         }
     }
 
-    /// Answers what was answered, in the way of the era.
+    /// Sends the request in the way of the protocol. Returns the answer.
     async fn asking(
         &self,
         tool: &str,
@@ -146,7 +147,7 @@ impl AskingServer {
             (None, None) => {
                 let request: InputRequest = serde_json::from_value(request).unwrap();
                 let requests = BTreeMap::from([("it".to_owned(), request)]);
-                // Any text is a good state.
+                // The state may contain any character.
                 let state = format!("{tool} \u{e4}\n");
                 InputRequiredResult::new(Some(requests), Some(state)).into()
             }
@@ -154,7 +155,7 @@ impl AskingServer {
         }
     }
 
-    /// Needs an address to be visited first, which is done as soon as it was said.
+    /// Needs a visit of a URL first. The second call counts as the visit.
     async fn gated(&self, context: &RequestContext<RoleServer>) -> Result<Value, ErrorData> {
         if self.visited.swap(true, Ordering::SeqCst) {
             return Ok(json!("welcome"));
@@ -187,7 +188,7 @@ impl AskingServer {
         }
     }
 
-    /// What the client says that it can do.
+    /// Returns the capabilities of the client.
     fn offered(&self, context: &RequestContext<RoleServer>) -> ClientCapabilities {
         if self.is_legacy() {
             context.peer.peer_info().unwrap().capabilities.clone()
@@ -224,7 +225,7 @@ impl ServerHandler for AskingServer {
         Ok(())
     }
 
-    /// Asks somebody who has not called anything.
+    /// Sends a request outside every call.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if self.eager {
             let answer = Self::ask(&context.peer, server_request("form").unwrap()).await;
@@ -273,7 +274,7 @@ impl ServerHandler for AskingServer {
         }
         let answer = match tool.as_ref() {
             "gated" => self.gated(&context).await?,
-            // Once there is one.
+            // Waits for the last answer.
             "last_answer" => {
                 let mut last_answer = self.last_answer.subscribe();
                 let answer = last_answer.wait_for(Option::is_some).await.unwrap();
@@ -288,21 +289,21 @@ impl ServerHandler for AskingServer {
                 let why = ContentBlock::text("\"in vain\"");
                 return Ok(CallToolResult::error(vec![why]).into());
             }
-            // Does not mind that nobody waits for it any more.
+            // Sends its request also after the call was cancelled.
             "late" => {
                 self.wait().await;
                 let answer = Self::ask(&context.peer, server_request("form").unwrap()).await;
                 self.last_answer.send_replace(Some(answer.clone()));
                 answer
             }
-            // Says within which call it asks.
+            // Sends the key of its call with the request.
             "named" => {
                 let mut request = server_request("form").unwrap();
                 let key = context.meta.get("switchboard/idempotency-key");
                 request["params"]["_meta"] = json!({"switchboard/idempotency-key": key});
                 Self::ask(&context.peer, request).await
             }
-            // Once there is one that waits.
+            // Waits until a call waits.
             "waiting" => {
                 let mut waiting = self.waiting.subscribe();
                 json!(*waiting.wait_for(|waiting| *waiting > 0).await.unwrap())
@@ -319,7 +320,7 @@ impl ServerHandler for AskingServer {
             "level" => json!(context.meta.log_level()),
             "offered" => {
                 let mut offered = self.offered(&context);
-                // Not asked for: that calls may become tasks is always said.
+                // Not relevant here: every client declares task support.
                 offered.extensions = None;
                 serde_json::to_value(offered).unwrap()
             }

@@ -1,5 +1,5 @@
-//! The call that an elicitation belongs to if the server does not name it: over stdio, in versions
-//! before 2026-07-28.
+//! The call that an elicitation belongs to if the server does not name it. This occurs over stdio
+//! in versions before 2026-07-28.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A server asks the user.
+//! Elicitations: requests of a server to the user.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn a_person_fills_in_a_form_and_the_server_gets_what_fits_with_defaults() 
         let ElicitationForm::Fields { schema } = &asked[0].form else {
             panic!("{:?}", asked[0].form);
         };
-        // In the order in which the server wants them filled in.
+        // The fields keep the order of the server.
         let fields: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
         assert_eq!(fields, ["name", "colour", "age"]);
         soon(host.close()).await;
@@ -81,7 +81,7 @@ async fn a_call_that_needs_a_visit_is_made_again_after_it() {
         soon(host.close()).await;
     })
     .await;
-    // Nobody to be sent there.
+    // Without an elicitor, the URL cannot be shown.
     with_each(legacy().await, |support| async move {
         let host = support.host(ClientHandlers::default()).await;
         let error = call(&host, "gated").await.unwrap_err();
@@ -107,7 +107,8 @@ async fn a_question_says_within_which_call_it_is_asked() {
         let first = (Some("one/1/a".to_owned()), Vec::new());
         assert_eq!(user.attributions(), [first]);
 
-        // Two at once, of two several. Where nothing says whose a request is, it may be either's.
+        // Two concurrent calls of two users. Over legacy stdio, a request may belong to either
+        // call.
         let is_known = !support.is_legacy()
             || !matches!(support.config.transport, ServerTransport::Stdio { .. });
         {
@@ -151,7 +152,7 @@ async fn a_question_is_withdrawn_with_its_call() {
         }
         user.has_pending(0).await;
         if support.is_legacy() {
-            // It waits for that answer no more, or has it.
+            // The server got a cancellation or an error.
             let last_answer = call(&host, "last_answer").await.unwrap();
             let is_cancelled = last_answer == json!({"action": "cancel"});
             assert!(

@@ -1,4 +1,4 @@
-//! A server logs through the protocol.
+//! Log notifications of servers.
 
 use serde_json::json;
 use switchboard_mcp_client::{ClientHandlers, LogLevel, McpHost};
@@ -35,7 +35,7 @@ async fn messages_are_kept_with_the_server_without_secrets_and_only_what_is_want
                 let host = support.host(ClientHandlers::default()).await;
                 assert_eq!(call(&host, "level").await.unwrap(), json!(word));
                 assert_eq!(call(&host, "log").await.unwrap(), json!("logged"));
-                // Each message is handled by itself, so their order is not certain.
+                // Messages are handled concurrently, so their order may vary.
                 expected.sort();
                 until(|| {
                     let mut now = logged(&host);

@@ -1,5 +1,5 @@
-//! What servers ask in the middle of a call, against real servers of both eras over both
-//! transports: processes (this program, started again) and HTTP on loopback.
+//! Requests of servers during a call, with both protocols over both transports: processes (this
+//! program, started again) and HTTP on loopback.
 
 mod asking_server;
 mod attribution;
@@ -10,7 +10,7 @@ mod sampling;
 mod server_stream;
 mod support;
 
-/// Which version of the protocol the server speaks.
+/// The environment variable with the protocol version of the server.
 const VERSION: &str = "SWITCHBOARD_TEST_ASKER";
 
 /// Serves as a server of these tests if this process was started as one.

@@ -1,4 +1,4 @@
-//! A server asks for the folders it may work in.
+//! Requests of a server for the folders that it may use.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ async fn a_server_has_its_own_roots_or_none() {
         let host = support.host(ClientHandlers::default()).await;
         let none = call(&host, "roots").await.unwrap();
         if support.is_legacy() {
-            // It asked for what was not offered.
+            // The client did not declare roots, so the request is an error.
             let error = none["error"].as_str().unwrap();
             assert!(error.contains("-32601"), "{error}");
         } else {

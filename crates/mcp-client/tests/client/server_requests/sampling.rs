@@ -1,4 +1,4 @@
-//! A server asks a model.
+//! Requests of a server to a model.
 
 use std::sync::{Arc, Mutex};
 
@@ -41,8 +41,7 @@ fn handlers(model: &Arc<Model>) -> ClientHandlers {
     }
 }
 
-/// What the server got of its request, or the code of the error that it was told or that it made of
-/// the call.
+/// Returns the answer that the server got, or the error of the request or of the call.
 async fn sample(host: &McpHost) -> Result<Value, String> {
     match call(host, "sample").await {
         Ok(answer) => match answer.get("error") {
@@ -62,7 +61,7 @@ async fn no_server_may_ask_a_model_unless_it_was_allowed_to() {
         assert_eq!(call(&host, "offered").await.unwrap(), json!({}));
         let error = sample(&host).await.unwrap_err();
         assert!(error.contains("-32601"), "{error}");
-        // Since 2026-07-28 there is no way to tell the server, and the call ends with the reason.
+        // With protocol 2026-07-28, the server gets no error. The call fails with this reason.
         let why =
             "the server requires sampling: set `sampling` in the server's configuration to allow \
              it";

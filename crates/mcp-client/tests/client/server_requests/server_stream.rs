@@ -1,6 +1,6 @@
-//! A server of the legacy era that asks on its own stream only, takes its time to open that, and
-//! loses what it says while nobody listens there: as servers do that are made with the TypeScript
-//! SDK and do not say to which request a request belongs.
+//! A server with the older protocol that sends requests only on its own stream (HTTP GET). It opens
+//! the stream late, and loses the requests that it sends before. Servers with the TypeScript SDK do
+//! this if they do not name the related request.
 
 use std::{
     convert::Infallible,
@@ -31,7 +31,7 @@ struct StreamServer {
 }
 
 async fn open(State(server): State<StreamServer>) -> Response {
-    // sleep: the server is slow; a call that did not wait for it would be made meanwhile.
+    // sleep: a call that does not wait for the slow stream would start during this time
     tokio::time::sleep(Duration::from_millis(150)).await;
     let (say, heard) = mpsc::unbounded_channel();
     *server.stream.lock().unwrap() = Some(say);

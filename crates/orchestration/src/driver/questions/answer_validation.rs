@@ -1,4 +1,4 @@
-//! Validation of a person's answer against the form in the server's question.
+//! Validation of a person's answer to a question of a tool server (MCP elicitation).
 
 use serde_json::Value;
 use switchboard_domain::{

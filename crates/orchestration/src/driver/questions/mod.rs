@@ -1,15 +1,15 @@
 //! Questions of tool servers (MCP elicitations) during tool calls, published as events of a run.
 //!
 //! One tool host serves many runs. A question belongs to the call that the server names
-//! ([`Elicitation::call`]). If it names none, the question is shown only if all calls that it may
-//! belong to ([`Elicitation::candidates`]) have the same principal and the same run. Otherwise the
-//! wrong person could see it: the server gets `cancel`, and the runs get a warning.
+//! ([`Elicitation::call`]). If the server names no call, the question is shown only if all calls
+//! that may have caused it ([`Elicitation::candidates`]) have the same principal and the same run.
+//! Otherwise the wrong person could see the question. The server then gets `cancel` as the answer,
+//! and the runs get a warning.
 
 mod answer_validation;
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -24,7 +24,7 @@ use uuid::Uuid;
 use super::event_publisher::EventPublisher;
 use crate::{QuestionAction, RunEventKind, tools::arguments::ContextInjection};
 
-/// Maximum number of ended tool calls that are remembered, each with its principal and run. A
+/// Maximum number of ended tool calls that the registry stores, each with its principal and run. A
 /// server may still ask a question about a call that was cancelled or timed out shortly before.
 const MAX_ENDED_CALLS: usize = 1024;
 
@@ -36,7 +36,8 @@ const MAX_ENDED_CALLS: usize = 1024;
 /// ([`Questions::answer_question`]), or when the question ends without an answer.
 ///
 /// [`Agent::with_question_registry`]: crate::Agent::with_question_registry
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("Questions {{ open: {}, .. }}", self.lock_registry().open.len())]
 pub struct Questions(Arc<Mutex<QuestionRegistry>>);
 
 #[derive(Default)]
@@ -63,8 +64,8 @@ struct RunningCall {
     owner: CallOwner,
     tool_use: String,
     context: ContextInjection,
-    /// Whether this call may have caused a question of its server that no person saw. Each call
-    /// causes at most one warning about such questions.
+    /// Whether a warning was published that this call may have caused a question that no person
+    /// saw. Each call gets at most one such warning.
     is_warned: bool,
 }
 
@@ -107,14 +108,12 @@ impl Questions {
         let action = QuestionAction::from(&answer);
         let found =
             self.end_questions(action, |open| open.id == id && *open.call.owner.run == *run);
-        let Some(open) = found.into_iter().next() else {
-            return Err(NoSuchQuestion {
-                run: run.to_owned(),
-                id: id.to_owned(),
-            });
-        };
+        let question = found.into_iter().next().ok_or_else(|| NoSuchQuestion {
+            run: run.to_owned(),
+            id: id.to_owned(),
+        })?;
         // Sending fails if the tool call has just ended. The answer is then discarded.
-        let _ = open.answer.send(answer);
+        let _ = question.answer.send(answer);
         Ok(())
     }
 
@@ -309,7 +308,8 @@ impl Drop for CancelQuestionOnDrop<'_> {
     }
 }
 
-/// A guard of a running tool call. Dropping it ends the call and cancels its questions.
+/// A guard that exists while a tool call runs. Dropping it removes the call from the running calls
+/// and cancels its questions.
 pub(crate) struct ToolCallRegistration {
     questions: Questions,
     key: String,
@@ -317,15 +317,14 @@ pub(crate) struct ToolCallRegistration {
 
 impl Drop for ToolCallRegistration {
     fn drop(&mut self) {
-        {
-            let mut registry = self.questions.lock_registry();
-            if let Some(call) = registry.calls.remove(&self.key) {
-                if registry.ended.len() == MAX_ENDED_CALLS {
-                    registry.ended.pop_front();
-                }
-                registry.ended.push_back((self.key.clone(), call.owner));
+        let mut registry = self.questions.lock_registry();
+        if let Some(call) = registry.calls.remove(&self.key) {
+            if registry.ended.len() == MAX_ENDED_CALLS {
+                registry.ended.pop_front();
             }
+            registry.ended.push_back((self.key.clone(), call.owner));
         }
+        drop(registry);
         let _ = self
             .questions
             .end_questions(QuestionAction::Cancel, |open| open.key == self.key);
@@ -351,12 +350,4 @@ fn redact_question(question: &Elicitation, context: &ContextInjection) -> Elicit
         _ => {}
     }
     question
-}
-
-impl fmt::Debug for Questions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Questions")
-            .field("open", &self.lock_registry().open.len())
-            .finish_non_exhaustive()
-    }
 }

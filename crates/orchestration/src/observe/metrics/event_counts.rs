@@ -241,9 +241,8 @@ impl Metrics {
             latency.record_duration(call.duration_ms.unwrap_or(0));
         }
         if let Some(model) = model {
-            self.find_or_add_model(&model, true)
-                .tool_calls
-                .add_tool_call(call, repeated);
+            let counts = self.find_or_add_model(&model, true);
+            counts.tool_calls.add_tool_call(call, repeated);
         }
     }
 
@@ -256,9 +255,8 @@ impl Metrics {
             model = ModelId::new("(other)", "(other)");
             name = model.to_string();
         }
-        self.models
-            .entry(name)
-            .or_insert_with(|| ModelMetrics::new(model))
+        let counts = self.models.entry(name);
+        counts.or_insert_with(|| ModelMetrics::new(model))
     }
 
     /// Returns whether a model that has no counters yet gets separate counters. Increments

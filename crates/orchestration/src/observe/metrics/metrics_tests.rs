@@ -102,7 +102,7 @@ fn recorded(feeds: &[&Feed]) -> Metrics {
     metrics
 }
 
-/// A run with every kind of tool call and model call.
+/// Returns the events of a run with every kind of tool call and model call.
 fn complete_run() -> Feed {
     let mut feed = Feed::new();
     feed.emit(started(false));
@@ -194,16 +194,16 @@ fn audit_records_give_the_same_counts_as_events() {
 fn a_repeated_call_is_unnecessary_only_if_an_earlier_answer_had_its_result() {
     let mut feed = Feed::new();
     feed.call_model("large");
-    // The model requested both calls in one answer.
+    // The model requests both calls in one response.
     feed.emit(planned("a", "get", json!({"id": 1})));
     feed.emit(planned("b", "get", json!({"id": 1})));
     feed.finish_tool_call("a", None);
     feed.finish_tool_call("b", None);
     feed.call_tool("get", json!({"id": 2}), Some(ToolFailure::Timeout));
     feed.call_model("large");
-    // A failed call may be repeated.
+    // A repetition of a failed call does not count as a repeated call.
     feed.call_tool("get", json!({"id": 2}), None);
-    // Another run has its own calls.
+    // An equal call in another run does not count as a repeated call.
     feed.run_id = "run-2";
     feed.call_model("large");
     feed.call_tool("get", json!({"id": 1}), None);
@@ -278,7 +278,7 @@ fn invented_model_names_do_not_displace_known_models() {
     for n in 0..3 * MAX_NAMES {
         feed.fail_model_call(&format!("invented-{n}"));
     }
-    // A server that answers under every name.
+    // A server that reports another model name in each response.
     for n in 0..MAX_UNKNOWN_MODELS + 20 {
         feed.call_model(&format!("answers-{n:03}"));
     }
@@ -326,7 +326,7 @@ fn a_parked_run_continues_as_the_same_run() {
         (metrics.parked_run_count(), metrics.unfinished_run_count()),
         (1, 0)
     );
-    // Another process has its own audit trail.
+    // Like another process, the second value has its own audit trail.
     let mut second = Feed::new();
     second.emit(started(true));
     second.call_model("large");
@@ -340,7 +340,7 @@ fn a_parked_run_continues_as_the_same_run() {
     );
     assert_eq!((snapshot.runs_started, snapshot.runs_completed), (1, 1));
     assert_eq!(snapshot.tools[0].calls.unnecessary, 1);
-    // A run whose start is not recorded is counted as well.
+    // A run is counted even if its start is not recorded.
     let snapshot = recorded(&[&second]).take_snapshot();
     assert_eq!((snapshot.runs_started, snapshot.runs_completed), (1, 1));
 }

@@ -17,23 +17,23 @@ use super::{
 
 type Labels<'a> = [(&'static str, &'a str); 2];
 /// Value of a Prometheus label, such as `failed`, and the function that returns the count for it.
-type Count<T> = (&'static str, fn(&T) -> u64);
+type LabelledCount<T> = (&'static str, fn(&T) -> u64);
 /// Suffix of a metric name, description for its help text, and function that counts a subset of the
 /// tool calls, such as the cached ones.
-type Subset = (&'static str, &'static str, fn(&ToolCallCounts) -> u64);
+type ToolCallSubset = (&'static str, &'static str, fn(&ToolCallCounts) -> u64);
 
-const CALL_RESULTS: [Count<ToolCallCounts>; 4] = [
+const CALL_RESULTS: [LabelledCount<ToolCallCounts>; 4] = [
     ("successful", |calls| calls.successful),
     ("failed", |calls| calls.failed),
     ("hallucinated", |calls| calls.hallucinated),
     ("not_executed", |calls| calls.not_executed),
 ];
-const REQUEST_RESULTS: [Count<ModelMetrics>; 3] = [
+const REQUEST_RESULTS: [LabelledCount<ModelMetrics>; 3] = [
     ("successful", |model| model.requests.successful),
     ("failed", |model| model.requests.failed),
     ("cancelled", |model| model.requests.cancelled),
 ];
-const TOKEN_TYPES: [Count<ModelMetrics>; 5] = [
+const TOKEN_TYPES: [LabelledCount<ModelMetrics>; 5] = [
     ("input", |model| model.tokens.input),
     ("output", |model| model.tokens.output),
     ("cache_read", |model| model.tokens.cache_read),
@@ -137,7 +137,7 @@ impl MetricsEncoder<'_> {
     ) -> fmt::Result {
         let by_result = format!("{help} by result.");
         self.encode_labelled_counters(name, &by_result, "result", calls, CALL_RESULTS)?;
-        let subsets: [Subset; 3] = [
+        let subsets: [ToolCallSubset; 3] = [
             ("unnecessary", "that repeated an earlier call", |calls| {
                 calls.unnecessary
             }),
@@ -162,7 +162,7 @@ impl MetricsEncoder<'_> {
         help: &str,
         label: &'static str,
         items: &[(Labels<'_>, &T)],
-        counts: [Count<T>; N],
+        counts: [LabelledCount<T>; N],
     ) -> fmt::Result {
         let samples = items.iter().flat_map(|(labels, item)| {
             counts.map(|(value, count)| ((*labels, [(label, value)]), count(item)))

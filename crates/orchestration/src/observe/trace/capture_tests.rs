@@ -34,7 +34,7 @@ struct Capture {
 }
 
 impl CapturedTrace {
-    /// Runs `work` with its own subscriber.
+    /// Runs `work` with a new subscriber, and returns what it recorded.
     pub(super) fn of(content: bool, work: impl FnOnce()) -> Self {
         let captured = Self::default();
         let layer = Capture {
@@ -55,7 +55,7 @@ impl CapturedTrace {
             .clone()
     }
 
-    /// Returns the events of a target as lines.
+    /// Returns the events with this target, one line each.
     pub(super) fn lines(&self, target: &str) -> Vec<String> {
         let events = self.events.lock().unwrap();
         let ours = events.iter().filter(|(of, _)| *of == target);

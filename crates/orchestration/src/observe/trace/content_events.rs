@@ -24,8 +24,9 @@ fn is_content_enabled(span: &Span) -> bool {
     !span.is_disabled() && tracing::enabled!(target: CONTENT, Level::TRACE)
 }
 
-fn new_redactor() -> Redactor {
-    Redactor::default().with_limits(LIMITS)
+fn redact_to_text(value: &Value) -> String {
+    let redactor = Redactor::default().with_limits(LIMITS);
+    redactor.redact_value(value).to_string()
 }
 
 /// Emits a tracing event with the messages of a model request. Has no effect unless a subscriber
@@ -33,7 +34,7 @@ fn new_redactor() -> Redactor {
 pub(super) fn emit_input_messages(span: &Span, messages: &[Arc<Message>]) {
     if is_content_enabled(span) {
         let messages: Value = messages.iter().map(|it| message_to_json(it)).collect();
-        let text = new_redactor().redact_value(&messages).to_string();
+        let text = redact_to_text(&messages);
         tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.input.messages = text);
     }
 }
@@ -44,7 +45,7 @@ pub(super) fn emit_output_message(span: &Span, message: &Message, finish: &str) 
     if is_content_enabled(span) {
         let mut message = message_to_json(message);
         message["finish_reason"] = finish.into();
-        let text = new_redactor().redact_value(&json!([message])).to_string();
+        let text = redact_to_text(&json!([message]));
         tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.output.messages = text);
     }
 }
@@ -53,9 +54,7 @@ pub(super) fn emit_output_message(span: &Span, message: &Message, finish: &str) 
 /// the target [`CONTENT`].
 pub(super) fn emit_tool_input(span: &Span, input: &JsonObject) {
     if is_content_enabled(span) {
-        let text = new_redactor()
-            .redact_value(&Value::Object(input.clone()))
-            .to_string();
+        let text = redact_to_text(&Value::Object(input.clone()));
         tracing::event!(
             target: CONTENT, parent: span, Level::TRACE, gen_ai.tool.call.arguments = text
         );
@@ -66,11 +65,11 @@ pub(super) fn emit_tool_input(span: &Span, input: &JsonObject) {
 /// the target [`CONTENT`].
 pub(super) fn emit_tool_output(span: &Span, output: &ToolOutput) {
     if is_content_enabled(span) {
-        let value = match &output.structured {
-            Some(structured) => new_redactor().redact_value(structured),
-            None => new_redactor().redact_content(&output.content),
+        let redactor = Redactor::default().with_limits(LIMITS);
+        let text = match &output.structured {
+            Some(structured) => redact_to_text(structured),
+            None => redactor.redact_content(&output.content).to_string(),
         };
-        let text = value.to_string();
         tracing::event!(
             target: CONTENT, parent: span, Level::TRACE, gen_ai.tool.call.result = text
         );

@@ -125,7 +125,7 @@ fn runs_and_calls_are_spans_of_the_conventions() {
         assert_eq!(chat.get(name).map(String::as_str), Some(value), "{name}");
     }
     assert!(chat.contains_key("gen_ai.response.time_to_first_chunk"));
-    // Unreported counts are omitted.
+    // A token count that the provider does not report has no attribute.
     assert!(!chat.contains_key("gen_ai.usage.reasoning.output_tokens"));
 
     let (parent, tool) = captured.span("execute_tool add");

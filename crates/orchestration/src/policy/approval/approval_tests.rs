@@ -55,7 +55,7 @@ fn approvals(
     }
 }
 
-/// Returns the verdict about a call in session `s`.
+/// Returns the verdict on a call in session `s`.
 fn verdict(
     approvals: &ApprovalSettings,
     call: &ToolCallToCheck<'_>,
@@ -68,12 +68,12 @@ fn verdict(
     approvals.verdict_for_call(call, &requester, decisions, at(0))
 }
 
-/// Returns the verdict without remembered decisions.
+/// Returns the verdict on a call without remembered decisions.
 fn fresh(approvals: &ApprovalSettings, call: &ToolCallToCheck<'_>) -> ApprovalVerdict {
     verdict(approvals, call, &RememberedDecisions::default())
 }
 
-/// Returns one remembered decision in session `s`.
+/// Returns remembered decisions with this one for session `s`.
 fn remembered(tool: &ToolDefinition, decision: &ApprovalDecision) -> RememberedDecisions {
     let requester = Requester {
         principal: &Principal::default(),
@@ -117,7 +117,7 @@ fn the_strictest_layer_decides() {
     ] {
         let approvals = ApprovalSettings {
             layers,
-            // Only where no layer says anything.
+            // This rule applies only if no rule of a layer matches.
             rules: [ApprovalRule::ask_for_all_calls()].into_iter().collect(),
             ..ApprovalSettings::from(ApprovalPolicy::None)
         };
@@ -125,7 +125,7 @@ fn the_strictest_layer_decides() {
         assert_eq!(verdict("files", "save"), ApprovalVerdict::Run);
         assert_eq!(verdict("files", "send_mail"), ASK);
         assert!(is_refused(&verdict("files", "prod_drop")));
-        // The order within a layer stays: the narrow rule goes first.
+        // Rules of one layer keep their order: the first match counts.
         assert_eq!(verdict("crm", "get_customer"), ApprovalVerdict::Run);
         assert!(is_refused(&verdict("crm", "send_mail")));
     }
@@ -170,7 +170,7 @@ fn a_server_cannot_imitate_the_tool_of_another_server() {
         [ApprovalRule::allow_all_calls().with_tool("git__*")],
     );
     assert_eq!(of_tool(&allowing, &spoof), ASK);
-    // To be denied it is read in every way.
+    // A rule that denies matches every reading of the ambiguous name.
     let denying = approvals(
         ApprovalPolicy::All,
         [ApprovalRule::deny_all_calls("no").with_tool("git__*")],
@@ -202,7 +202,7 @@ fn missing_annotations_have_cautious_defaults() {
     let closed: Narrow = |rule| rule.open_world = Some(false);
     let silent = ToolAnnotations::default();
     let reads = says(Some(true), None);
-    // A contradiction is not a promise.
+    // A read-only tool cannot be destructive, so these annotations contradict each other.
     let liar = says(Some(true), Some(true));
     let adds = says(Some(false), Some(false));
     let stays = ToolAnnotations {
@@ -320,7 +320,8 @@ fn rules_are_deserialized_and_unknown_keys_are_errors() {
 
 #[test]
 fn the_fingerprint_equals_that_of_the_mcp_host() {
-    // Fixed digits, because stored decisions and the MCP host use them.
+    // The digits are fixed, because stored decisions contain them and the MCP host computes them
+    // too.
     let mut tool = tool("s", "read");
     tool.annotations.read_only = Some(true);
     let one = tool_fingerprint(&tool);
@@ -363,7 +364,7 @@ fn any_rule() -> impl Strategy<Value = ApprovalRule> {
 }
 
 proptest! {
-    /// The verdict follows the order in the documentation of the module.
+    /// The verdict follows the order in the module documentation.
     #[test]
     fn denials_apply_and_only_an_approval_of_this_definition_counts(
         rules in prop::collection::vec(any_rule(), 0..4),
@@ -381,7 +382,7 @@ proptest! {
             tool.description.push('!');
         }
         let call = ToolCallToCheck::from_tool(&tool).with_redefined_tool(changed);
-        // The annotations of a changed tool do not loosen anything.
+        // The annotations of a changed tool cannot permit anything.
         let calls = if changed { vec![call, call.without_annotations()] } else { vec![call] };
         let rules: Vec<_> = calls
             .iter()
@@ -412,8 +413,8 @@ proptest! {
                 prop_assert!(told == Some(false) || (0..calls.len()).any(refused));
             }
         }
-        // Where the policy is somebody's word, nothing runs or is asked about that it refuses; else
-        // nothing changes.
+        // With `policy_overrides_rules`, a call that the policy refuses is refused. Other verdicts
+        // stay.
         let insistent = ApprovalSettings { policy_overrides_rules: true, ..approvals.clone() };
         let now = verdict(&insistent, &call, &decisions);
         if calls.iter().any(|call| is_refused(&policy.verdict_for_annotations(call.annotations))) {
@@ -436,12 +437,12 @@ fn a_server_can_require_a_new_approval_of_each_call() {
     assert!(approvals.always_requires_approval(&mine));
     assert!(!approvals.always_requires_approval(&tool("other", "t")));
     for word in [allow(ApprovalScope::Always), deny(ApprovalScope::Session)] {
-        // As an earlier version may have stored it.
+        // An earlier version may have stored such a decision.
         let decisions = remembered(&mine, &word);
         let verdict = verdict(&approvals, &ToolCallToCheck::from_tool(&mine), &decisions);
         assert_eq!(verdict, ASK, "{word:?}");
     }
-    // Even one that only reads, or that the policy refuses.
+    // The rule holds even for a read-only tool and for a policy that refuses the call.
     mine.annotations = says(Some(true), None);
     approvals.rules = Rules::default();
     assert_eq!(of_tool(&approvals, &mine), ASK);
@@ -450,7 +451,7 @@ fn a_server_can_require_a_new_approval_of_each_call() {
     assert_eq!(of_tool(&approvals, &mine), ASK);
     let other = of_tool(&approvals, &tool("other", "t"));
     assert!(is_refused(&other));
-    // A denial stays.
+    // A rule that denies still applies.
     approvals
         .rules
         .push(ApprovalRule::deny_all_calls("no").with_server("client"));
@@ -506,7 +507,7 @@ fn a_call_that_requires_approval_runs_only_if_a_person_approved() {
         approvals.approved_in_advance = true;
         assert_eq!(fresh(&approvals, &writing), ApprovalVerdict::Run);
     }
-    // It approves nothing that a rule or the policy asks about or denies.
+    // The decision does not approve a call that a rule or the policy denies or asks about.
     for (policy, rule) in [
         (ApprovalPolicy::Ask, None),
         (ApprovalPolicy::None, None),

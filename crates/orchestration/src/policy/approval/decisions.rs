@@ -6,8 +6,8 @@ use switchboard_domain::{ApprovalDecision, ApprovalScope, Principal, ToolDefinit
 
 use super::{Requester, ToolCallToCheck, tool_fingerprint};
 
-/// Maximum number of remembered session decisions per person. A session can end without notice, so
-/// its decisions would otherwise accumulate.
+/// Maximum number of remembered decisions per person that apply only to one session. Without a
+/// maximum, they could accumulate, because the program may not notice the end of a session.
 pub(super) const MAX_SESSION_DECISIONS: usize = 1_000;
 
 /// Remembered approval decisions of all persons. They contain no tool inputs and can be stored.

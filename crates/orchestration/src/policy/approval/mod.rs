@@ -49,7 +49,7 @@ use std::{cmp::Reverse, iter, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use switchboard_domain::{Principal, ToolAnnotations, ToolDefinition, ToolOrigin};
+use switchboard_domain::{Principal, ToolAnnotations, ToolDefinition};
 
 pub use decisions::{DecisionStatus, RememberedDecision, RememberedDecisions};
 use rules::find_first_match;
@@ -267,8 +267,8 @@ impl ApprovalSettings {
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCallToCheck<'a> {
     tool: &'a ToolDefinition,
-    /// Annotations that the rules and the policy use: those that the tool declares, or the defaults
-    /// for a tool whose definition changed.
+    /// Annotations that the rules and the policy use: the annotations that the tool declares, or
+    /// MCP's defaults for a tool whose definition changed.
     annotations: ToolAnnotations,
     redefined: bool,
     requires_approval: bool,
@@ -308,9 +308,6 @@ impl<'a> ToolCallToCheck<'a> {
         self
     }
 
-    fn tool_origin(&self) -> Option<&ToolOrigin> {
-        self.tool.origin.as_ref()
-    }
 }
 
 /// The principal and the session of the run that requests a tool call.

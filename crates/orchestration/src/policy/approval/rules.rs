@@ -35,7 +35,7 @@ pub struct ApprovalRule {
     /// tool of another server.
     #[serde(
         default,
-        deserialize_with = "one_or_many",
+        deserialize_with = "deserialize_one_or_many",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub tool: Vec<NamePattern>,
@@ -149,22 +149,19 @@ impl ApprovalRule {
     }
 
     fn matches_server(&self, call: &ToolCallToCheck<'_>) -> bool {
-        let Some(pattern) = &self.server else {
-            return true;
-        };
-        call.tool_origin()
-            .is_some_and(|origin| pattern.matches(&origin.server))
+        let server = call.tool.server_name();
+        self.server
+            .as_ref()
+            .is_none_or(|pattern| server.is_some_and(|server| pattern.matches(server)))
     }
 
     fn matches_tool_name(&self, call: &ToolCallToCheck<'_>) -> bool {
-        let own = call
-            .tool_origin()
-            .map(|origin| origin.tool.as_str())
-            .filter(|own| self.verdict != RuleVerdict::Allow || !own.contains("__"));
-        let is_meant = |pattern: &NamePattern| {
-            pattern.matches(&call.tool.name) || own.is_some_and(|own| pattern.matches(own))
+        let name_on_server = call.tool.original_name();
+        let may_match = self.verdict != RuleVerdict::Allow || !name_on_server.contains("__");
+        let matches_pattern = |pattern: &NamePattern| {
+            pattern.matches(&call.tool.name) || may_match && pattern.matches(name_on_server)
         };
-        self.tool.is_empty() || self.tool.iter().any(is_meant)
+        self.tool.is_empty() || self.tool.iter().any(matches_pattern)
     }
 
     /// Returns the text for the model about a call that this rule denies.
@@ -176,7 +173,9 @@ impl ApprovalRule {
     }
 }
 
-fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NamePattern>, D::Error> {
+fn deserialize_one_or_many<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<NamePattern>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum OneOrManyPatterns {

@@ -31,7 +31,7 @@ fn thought(minter: &str) -> Part {
     })
 }
 
-/// A thought and some calls, as one model's answer.
+/// Returns an assistant message with reasoning and tool calls.
 fn calls(minter: &str, ids: &[String]) -> Message {
     let uses = ids
         .iter()
@@ -54,7 +54,8 @@ fn arcs(messages: impl IntoIterator<Item = Message>) -> Vec<Arc<Message>> {
     messages.into_iter().map(Arc::new).collect()
 }
 
-/// One turn: a question, `rounds` of one call each with a result of `tokens`, and an answer.
+/// Returns one turn: a question, `rounds` tool calls with results of `tokens` tokens each, and an
+/// answer.
 fn turn(n: usize, rounds: usize, tokens: usize) -> Vec<Message> {
     let mut messages = vec![Message::user(format!("Question {n}?"))];
     for round in 0..rounds {
@@ -89,7 +90,7 @@ fn a_trim_makes_room_for_many_steps() {
         }
         last = sent;
     }
-    // A turn has about 110 tokens: 18 of them fit between the marks.
+    // The interval between the two trim thresholds has room for 18 turns of about 110 tokens.
     assert!((5..=13).contains(&trims), "{trims}");
 }
 
@@ -107,7 +108,7 @@ fn a_long_current_turn_loses_the_ends_of_its_oldest_results_and_no_call() {
         let sent = history.messages_to_send(&messages);
         assert_eq!(sent.len(), messages.len());
         assert_whole(&sent);
-        // The newest results are whole.
+        // The newest result is not shortened.
         assert!(Arc::ptr_eq(sent.last().unwrap(), messages.last().unwrap()));
         tokens = fit.tokens;
         if let Some(trimmed) = fit.trimmed {
@@ -177,7 +178,7 @@ fn a_conversation_that_cannot_fit_is_reported() {
     let fit = history.trim_to_token_limit(&policy(2_000), &messages, 700);
     assert_eq!(fit.trimmed.map(|trimmed| trimmed.messages), Some(1));
     assert!(fit.is_over);
-    // The fault is reported again, and nothing more is trimmed.
+    // The excess is reported again, and no further message is trimmed.
     let again = history.trim_to_token_limit(&policy(2_000), &messages, 700);
     assert_eq!(again.trimmed, None);
     assert!(again.is_over);
@@ -258,7 +259,7 @@ fn a_summary_request_has_the_whole_text_and_no_tools() {
     assert!(estimate_message(&request[1]) < 600);
 }
 
-/// What happens in a conversation, one thing after the other.
+/// An event of a generated conversation.
 #[derive(Debug, Clone)]
 enum Happens {
     Asked(usize),
@@ -282,7 +283,7 @@ fn any_history() -> impl Strategy<Value = Vec<Happens>> {
     prop::collection::vec(thing, 1..60)
 }
 
-/// What happens, as messages; the model changes in the middle of it.
+/// Returns the messages of an event. The model changes after 15 events.
 fn told(n: usize, thing: &Happens) -> Vec<Message> {
     let minter = if n < 15 { "anthropic" } else { "openai" };
     match thing {
@@ -301,7 +302,8 @@ fn told(n: usize, thing: &Happens) -> Vec<Message> {
     }
 }
 
-/// Where each sent message comes from; a shortened one by its calls.
+/// Returns the position of the original of each sent message. A shortened message is found by its
+/// call ids.
 fn origins(
     sent: &[Arc<Message>],
     messages: &[Arc<Message>],
@@ -326,9 +328,9 @@ fn origins(
 }
 
 proptest! {
-    /// At every step of any conversation: calls have their results, the order stays, required
-    /// messages stay, whole turns are omitted, the limit holds or is reported, and a stored history
-    /// behaves like one in memory.
+    /// At every step of any conversation, calls keep their results, the order and required messages
+    /// stay, and only whole turns are omitted. The limit holds or the excess is reported. A
+    /// restored history behaves like the original.
     #[test]
     fn the_laws_hold_at_every_step(
         things in any_history(),
@@ -361,7 +363,7 @@ proptest! {
             prop_assert_eq!(fit.tokens, tokens + overhead);
             prop_assert_eq!(fit.is_over, fit.tokens > max);
 
-            // Consecutive messages of the person are one; the last such group begins the turn.
+            // A turn begins with the last group of consecutive user messages before an answer.
             let spoken: Vec<usize> = (0..messages.len())
                 .filter(|at| messages[*at].role != Role::System)
                 .collect();
@@ -381,7 +383,7 @@ proptest! {
                     || pins.contains(&at);
                 prop_assert!(!must_stay || origins.contains(&at), "{at} is gone");
             }
-            // Of a turn the model's and the tools' messages are all there or all gone.
+            // The assistant and tool messages of one turn are either all sent or all omitted.
             for (i, start) in begins.iter().enumerate() {
                 let end = begins.get(i + 1).copied().unwrap_or(messages.len());
                 let theirs: Vec<bool> = (*start..end)
@@ -390,8 +392,8 @@ proptest! {
                     .collect();
                 prop_assert!(theirs.iter().all(|kept| *kept == theirs[0]), "half a turn");
             }
-            // Only results of the current turn are shortened now; older ones may have been before.
-            // The sent messages do not change until the next trim.
+            // This trim shortens only results of the current turn. An earlier trim may have
+            // shortened older results. Between trims, the sent messages do not change.
             let known = before.len().min(origins.len());
             if fit.trimmed.is_none() {
                 prop_assert_eq!(&origins[..known], &before[..known]);

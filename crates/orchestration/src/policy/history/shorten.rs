@@ -6,7 +6,7 @@ use crate::tools::tokens::{estimate_content, estimate_text, prefix_length_for_to
 
 /// Minimum number of tokens that the shortening of a tool result must save. The model gets a note
 /// about the removed text, which also needs tokens, so a smaller saving is not worthwhile.
-const WORTHWHILE: u64 = 60;
+const MIN_SAVED_TOKENS: u64 = 60;
 
 /// Returns the message with each long tool result shortened to about `keep` tokens, or `None` if no
 /// result is long enough.
@@ -14,20 +14,15 @@ const WORTHWHILE: u64 = 60;
 /// The same arguments always return the same text, so that prompt caches stay valid.
 pub(super) fn shorten_tool_results(message: &Message, keep: u64) -> Option<Message> {
     let mut changed = false;
-    let parts = message
-        .parts
-        .iter()
-        .map(|part| match part {
-            Part::ToolResult(result) => match shorten_tool_result(result, keep) {
-                Some(result) => {
-                    changed = true;
-                    Part::ToolResult(result)
-                }
-                None => part.clone(),
-            },
-            other => other.clone(),
-        })
-        .collect::<Vec<_>>();
+    let mut parts = message.parts.clone();
+    for part in &mut parts {
+        if let Part::ToolResult(result) = part
+            && let Some(shortened) = shorten_tool_result(result, keep)
+        {
+            *result = shortened;
+            changed = true;
+        }
+    }
     changed.then(|| Message::new(message.role, parts))
 }
 
@@ -42,7 +37,7 @@ fn shorten_tool_result(result: &ToolResult, keep: u64) -> Option<ToolResult> {
         _ => &result.content[..],
     };
     let whole = estimate_content(content);
-    if whole <= keep.saturating_add(WORTHWHILE) {
+    if whole <= keep.saturating_add(MIN_SAVED_TOKENS) {
         return None;
     }
     let mut left = keep;

@@ -7,12 +7,12 @@ use switchboard_domain::{Message, Part, Role, ToolInput};
 use super::shorten::truncate_text;
 
 /// Maximum size of one text part in the request for a summary, in tokens. A longer text is cut.
-const TEXT: u64 = 2_000;
-/// Maximum size of one tool input or tool result in the request for a summary, in tokens. A longer
-/// one is cut.
-const TOOL: u64 = 400;
+const MAX_TEXT_TOKENS: u64 = 2_000;
+/// Maximum size of one tool input or tool result in the request for a summary, in tokens. Longer
+/// inputs and results are cut.
+const MAX_TOOL_TOKENS: u64 = 400;
 /// Maximum size of the summary in the requests that contain it, in tokens. A longer summary is cut.
-const SUMMARY: u64 = 1_500;
+const MAX_SUMMARY_TOKENS: u64 = 1_500;
 
 const INSTRUCTIONS: &str = "\
 You summarize a conversation between a person and an assistant that uses tools. Write a summary of \
@@ -50,7 +50,7 @@ pub(super) fn summary_message(text: &str) -> Message {
     Message::user(format!(
         "[An earlier part of this conversation was removed because it became too long. The model \
          wrote this summary of it:]\n{}",
-        truncate_text(text.trim(), SUMMARY)
+        truncate_text(text.trim(), MAX_SUMMARY_TOKENS)
     ))
 }
 
@@ -63,27 +63,27 @@ fn write_message_part(out: &mut String, role: Role, part: &Part) -> std::fmt::Re
     };
     match part {
         Part::Text(text) if text.text.trim().is_empty() => Ok(()),
-        Part::Text(text) => writeln!(out, "{who}: {}", truncate_text(&text.text, TEXT)),
+        Part::Text(text) => {
+            writeln!(out, "{who}: {}", truncate_text(&text.text, MAX_TEXT_TOKENS))
+        }
         // Reasoning is omitted from the request for a summary, because only messages and tool calls
         // matter for later responses.
         Part::Reasoning(_) => Ok(()),
         Part::ToolUse(tool_use) => {
             let input = match &tool_use.input {
-                ToolInput::Object(object) => {
-                    serde_json::to_string(object).unwrap_or_else(|_| "{}".to_owned())
-                }
+                ToolInput::Object(object) => object.as_value().to_string(),
                 ToolInput::Malformed { raw, .. } => raw.clone(),
             };
-            let (name, input) = (&tool_use.name, truncate_text(&input, TOOL));
+            let (name, input) = (&tool_use.name, truncate_text(&input, MAX_TOOL_TOKENS));
             writeln!(out, "{who} calls {name}: {input}")
         }
         Part::ToolResult(result) => {
             let failed = if result.is_error { " (failed)" } else { "" };
-            let (name, text) = (&result.name, truncate_text(&result.as_text(), TOOL));
-            writeln!(out, "{name}{failed} answers: {text}")
+            let text = truncate_text(&result.as_text(), MAX_TOOL_TOKENS);
+            writeln!(out, "{}{failed} answers: {text}", result.name)
         }
         Part::Opaque(opaque) => match &opaque.text {
-            Some(text) => writeln!(out, "{who}: {}", truncate_text(text, TEXT)),
+            Some(text) => writeln!(out, "{who}: {}", truncate_text(text, MAX_TEXT_TOKENS)),
             None => Ok(()),
         },
         other => writeln!(out, "{who} gives {}.", other.describe_kind()),

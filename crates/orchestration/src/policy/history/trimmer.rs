@@ -109,15 +109,16 @@ impl HistoryTrimmer {
         }
     }
 
-    /// Estimates the tokens of a request with the messages that
-    /// [`HistoryTrimmer::messages_to_send`] returns, and `overhead_tokens` for its other parts.
+    /// Estimates the number of tokens of a request. The request consists of the messages that
+    /// [`HistoryTrimmer::messages_to_send`] returns, and of other parts with `overhead_tokens`
+    /// tokens.
     pub(crate) fn estimate_request_tokens(
         &self,
         messages: &[Arc<Message>],
         overhead_tokens: u64,
     ) -> u64 {
-        self.estimate_conversation_tokens(messages, overhead_tokens)
-            .total
+        let measured = self.estimate_conversation_tokens(messages, overhead_tokens);
+        measured.total
     }
 
     /// Returns the messages for the next request, as [`HistoryTrimmer::trim_to_token_limit`]
@@ -290,7 +291,7 @@ impl HistoryTrimmer {
         }
         let results = u64::try_from(messages[last].tool_results().count()).unwrap_or(u64::MAX);
         let others = measured.total - measured.tokens[last];
-        let markers = results.saturating_mul(MARKER);
+        let markers = results.saturating_mul(MARKER_TOKENS);
         let share = max.saturating_sub(others).saturating_sub(markers) / results.max(1);
         let keep = share.max(policy.shortened_tokens);
         self.shorten_message(messages, last, keep, measured);
@@ -303,11 +304,8 @@ impl HistoryTrimmer {
         keep: u64,
         measured: &mut ConversationTokenCounts,
     ) {
-        if self
-            .shortened
-            .get(&at)
-            .is_some_and(|tokens| *tokens <= keep)
-        {
+        let before = self.shortened.get(&at);
+        if before.is_some_and(|tokens| *tokens <= keep) {
             return;
         }
         let Some(message) = shorten_tool_results(&messages[at], keep) else {
@@ -324,4 +322,4 @@ impl HistoryTrimmer {
 
 /// Estimated number of tokens that a shortened tool result needs besides its remaining content: for
 /// the marker text, the type and the ids.
-const MARKER: u64 = 60;
+const MARKER_TOKENS: u64 = 60;

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -13,19 +12,14 @@ use switchboard_domain::{
 
 const MINUTE_US: u64 = 60_000_000;
 
-/// A counter of tool calls that several agents share. The default one is in memory.
-#[derive(Clone)]
+/// A counter of tool calls that several agents share. By default, it is [`InMemoryCallRates`].
+#[derive(Clone, derive_more::Debug)]
+#[debug("SharedCallRates")]
 pub struct SharedCallRates(pub Arc<dyn CallRateCounter>);
 
 impl Default for SharedCallRates {
     fn default() -> Self {
         Self(Arc::new(InMemoryCallRates::default()))
-    }
-}
-
-impl fmt::Debug for SharedCallRates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SharedCallRates")
     }
 }
 
@@ -47,7 +41,8 @@ impl CallRateCounter for InMemoryCallRates {
     ) -> Result<Option<ReachedCallRate>, SessionStoreError> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.retain(|_, calls| {
-            // Far later times are removed too, because the system clock may have been set back.
+            // Times that are a minute or more in the future are removed too. Such times exist if
+            // the system clock was set back.
             calls.retain(|(_, at)| now_us.abs_diff(*at) < MINUTE_US);
             !calls.is_empty()
         });

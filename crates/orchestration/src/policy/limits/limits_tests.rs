@@ -117,7 +117,8 @@ fn the_cost_counts_every_kind_of_token_at_its_price() {
         reasoning_tokens: Some(50_000),
         server_tool_requests: Some(3),
     };
-    // 0.2 M plain, 0.5 M read, 0.2 M written, 0.1 M written for long at twice the input's price.
+    // In million tokens: 0.2 uncached, 0.5 read from the cache, 0.2 written to it, and 0.1 written
+    // for a longer time at twice the input price.
     let expected = 0.2 * 3.0 + 0.5 * 0.3 + 0.2 * 3.75 + 0.1 * 6.0 + 0.1 * 15.0;
     let cost = PRICE.compute_cost(&usage);
     assert!((cost.usd - expected).abs() < 1e-9, "{cost:?}");
@@ -165,13 +166,13 @@ fn only_periods_of_work_count() {
     assert_eq!(check(&ledger, at(4)), Ok(()));
     let expected = Some(Duration::from_secs(6));
     assert_eq!(ledger.remaining_time(&limits, at(4)), expected);
-    // A person thinks for a day.
+    // The time that the run waits for a person does not count.
     ledger.stop_wall_time(at(4));
     assert_eq!(check(&ledger, at(86_400)), Ok(()));
     ledger.start_wall_time(at(86_400));
     ledger.count_tool_call(&limits, at(86_402)).unwrap();
     assert_eq!(ledger.elapsed_ms(at(86_402)), 6_000);
-    // The process is killed, and another one takes the run up a day later.
+    // The time between the end of the process and the restart of the run does not count.
     let stored = serde_json::to_string(&ledger).unwrap();
     let mut ledger: UsageLedger = serde_json::from_str(&stored).unwrap();
     ledger.start_wall_time(at(200_000));
@@ -185,13 +186,13 @@ fn only_periods_of_work_count() {
     );
     let expected = Some(Duration::ZERO);
     assert_eq!(ledger.remaining_time(&limits, at(300_000)), expected);
-    // The clock was set back.
+    // A clock that is set back does not reduce the elapsed time.
     assert_eq!(ledger.elapsed_ms(at(100_000)), 6_000);
 }
 
 proptest! {
-    /// No model answer and no run admits more calls than allowed, also if the ledger is stored and
-    /// restored at any time.
+    /// Neither a response nor a run exceeds its maximum number of calls, even if the ledger is
+    /// stored and restored between calls.
     #[test]
     fn limits_of_calls_hold(
         new_answers in prop::collection::vec(any::<bool>(), 1..60),
@@ -219,7 +220,7 @@ proptest! {
             }
         }
     }
-    /// No minute admits more calls than allowed, in total and of one tool.
+    /// No minute has more calls than allowed, neither of all tools nor of one tool.
     #[test]
     fn limits_per_minute_hold(
         calls in prop::collection::vec((0_i64..40_000, 0_usize..2), 1..60),

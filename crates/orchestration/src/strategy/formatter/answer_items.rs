@@ -9,7 +9,7 @@ use crate::AnswerItem;
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ParsedAnswer {
     pub(super) items: Vec<AnswerItem>,
-    /// The field `thinking`.
+    /// Notes of the model on how it reached the answer: the field `thinking` of its JSON.
     pub(super) thinking: Option<String>,
     pub(super) repairs: Vec<String>,
 }

@@ -10,9 +10,8 @@ use crate::tools::arguments::describe_faults;
 /// wrapped in an object, because tool inputs must be objects.
 const WRAPPER: &str = "answer";
 
-/// Returns a schema for the input of the formatter tool or for the response format. This is
-/// `schema` if it describes an object, and otherwise a schema of an object with `schema` as the
-/// property [`WRAPPER`].
+/// Returns the JSON Schema that the request contains. This is `schema` if it describes an object.
+/// Otherwise, it is the schema of an object whose property [`WRAPPER`] has the schema `schema`.
 pub(super) fn wrap_in_object_schema(schema: &Value) -> Value {
     if is_object_schema(schema) {
         return schema.clone();

@@ -58,10 +58,10 @@ pub enum FormatDecision {
     Silent,
 }
 
-/// The content of a response, separated into formatter tool calls, other calls and text.
+/// The content of a model response: tool calls that contain the answer, other tool calls, and text.
 struct ResponseContent<'a> {
-    /// Calls of the formatter tool, whose input is the answer: calls of a tool whose name ends with
-    /// [`TOOL`], and calls whose input has the key `conversation`.
+    /// Tool calls whose input is the answer: calls of a tool whose name ends with [`TOOL`], and
+    /// calls whose input has the key `conversation`.
     answers: Vec<&'a ToolUse>,
     others: Vec<&'a ToolUse>,
     text: String,
@@ -101,14 +101,17 @@ impl FormatState {
         prompts::build_answer_request(self.mode)
     }
 
-    /// Adapts a request to the mode. The messages do not change.
+    /// Adapts a request to the current mode. The messages do not change.
     ///
-    /// | mode | tools | tool choice | response format |
+    /// | mode | declared tools | tool choice | response format |
     /// |---|---|---|---|
-    /// | `Native` | unchanged, because some APIs reject uses of undeclared tools | none | schema |
-    /// | `Named` | the formatter | by name | text |
-    /// | `Required` | the formatter | required | text |
-    /// | `Auto` | the formatter | auto | text |
+    /// | `Native` | unchanged | `None` | `JsonSchema` |
+    /// | `Named` | only [`TOOL`] | `Only` with the name of [`TOOL`] | `Text` |
+    /// | `Required` | only [`TOOL`] | `Required` | `Text` |
+    /// | `Auto` | only [`TOOL`] | `Auto` | `Text` |
+    ///
+    /// `Native` keeps the declared tools, because some APIs reject a conversation with calls of
+    /// tools that the request does not declare.
     #[must_use]
     pub fn prepare_request(&self, mut request: ChatRequest) -> ChatRequest {
         if self.mode == FormatterMode::Native {
@@ -163,10 +166,11 @@ impl FormatState {
 
     /// Processes a response of the formatting phase and decides how the run continues.
     ///
-    /// `gathered` is the last text of the model in the gather phase. It becomes the answer if the
-    /// responses of the formatting phase have no text.
+    /// `gathered` is the last text of the model in the gathering phase, which precedes the
+    /// formatting phase. It becomes the answer if the responses of the formatting phase have no
+    /// text.
     ///
-    /// After a refusal or at the output limit the model is not called again, because the result
+    /// After a refusal or at the output limit, the model is not called again, because the result
     /// would be equal.
     pub fn evaluate_formatting_response(
         &mut self,
@@ -260,14 +264,15 @@ impl<'a> ResponseContent<'a> {
         Self {
             answers,
             others,
-            // The gather phase has ended, but the model may still write its control lines, such as
-            // `NEED MORE DATA: …`. They are not part of the answer.
+            // The gathering phase has ended, but the model may still write lines such as `NEED MORE
+            // DATA: …`, with which it requests a further step of that phase. They are not part of
+            // the answer.
             text: more_data_marker::remove_marker_lines(&answer.text()),
         }
     }
 
-    /// Returns whether the answer is where the mode requires it: in a formatter call or in JSON
-    /// text.
+    /// Returns whether the response contains the answer in the form that the mode requires: as a
+    /// call of the tool [`TOOL`], or as JSON text.
     fn has_answer_for_mode(&self, mode: FormatterMode) -> bool {
         match mode {
             FormatterMode::Native => json::find_json(&self.text, true).is_some(),
@@ -323,8 +328,8 @@ impl<'a> ResponseContent<'a> {
     ) {
         let found = found.filter(|found| answer_items::looks_like_answer(&found.value));
         if let Some(found) = found {
-            // If a formatter call already contains the answer, the JSON in the text may repeat it,
-            // so it is ignored.
+            // If the input of a tool call already is the answer, the JSON in the text may repeat
+            // it, so this JSON is ignored.
             if reading.items.is_empty() {
                 reading.add_answer_items(found.value);
             }
@@ -383,9 +388,9 @@ impl<'a> ResponseContent<'a> {
         }
     }
 
-    /// Returns all readable text of a malformed response: its text and the inputs of its formatter
-    /// calls. With a custom schema, the inputs are formatted as JSON. Returns `None` if there is no
-    /// text.
+    /// Returns all readable text of a malformed response: its text, and the inputs of the tool
+    /// calls that contain the answer. With a custom schema, the inputs are formatted as JSON.
+    /// Returns `None` if there is no text.
     fn malformed_answer_text(&self, is_custom: bool) -> Option<String> {
         let uses = self.answers.iter().map(|tool_use| match &tool_use.input {
             ToolInput::Object(input) if is_custom => answer_items::to_pretty_json(input.as_value()),

@@ -100,7 +100,7 @@ fn text_outside_of_the_tool_becomes_part_of_the_answer() {
     let formatted = done(read(&mut state(&can(false, true)), &both));
     assert_eq!(formatted.to_markdown(), "Words before.\n\nHello");
     assert_eq!(formatted.repairs.len(), 1);
-    // Only text, plain or as JSON.
+    // The response contains only text: plain or JSON.
     for (text, answer) in [
         ("Just words.".to_owned(), "Just words."),
         (hello().to_string(), "Hello"),
@@ -113,7 +113,7 @@ fn text_outside_of_the_tool_becomes_part_of_the_answer() {
         assert_eq!(formatted.to_markdown(), answer);
         assert!(!formatted.repairs.is_empty());
     }
-    // The same twice is said once.
+    // An answer that the text repeats occurs once.
     let mut twice = call(hello());
     twice.parts.insert(0, Part::text(hello().to_string()));
     assert_eq!(
@@ -148,7 +148,7 @@ fn an_answer_is_never_empty() {
         panic!("nothing was read as something");
     };
     assert_eq!(message.role, Role::User);
-    // A format that did not hold is not tried again.
+    // A format mode that failed is not tried again.
     assert_eq!(first.current_mode(), FormatterMode::Named);
     let mut second = first.clone();
     assert_eq!(read(&mut first, &nothing), FormatDecision::Silent);
@@ -175,7 +175,7 @@ fn a_call_of_another_tool_is_not_executed() {
     assert!(error.contains("does not call"), "{error}");
     assert_eq!(message.tool_results().count(), 1);
     assert_eq!(state.current_mode(), FormatterMode::Required);
-    // Called by another name it is the formatter all the same.
+    // A formatter call with a slightly different tool name is accepted.
     let named = ToolUse::new(
         "1",
         "functions.Response_Formatter",
@@ -201,7 +201,7 @@ fn an_answer_at_the_output_limit_keeps_its_text() {
     let decision =
         native.evaluate_formatting_response(&Message::assistant(raw), &FinishReason::Length, "");
     assert_eq!(done(decision).to_markdown(), "Half an ans");
-    // Nothing is asked for again at the limit.
+    // After an output limit, no second response is requested.
     let empty = Message::new(Role::Assistant, []);
     let decision =
         state(&can(true, true)).evaluate_formatting_response(&empty, &FinishReason::Length, "");
@@ -267,7 +267,7 @@ fn says_something(message: &Message) -> bool {
 }
 
 proptest! {
-    /// Two answers at most, and then there is something, unless the model never said anything.
+    /// After at most two responses there is an answer, unless the model never returned any text.
     #[test]
     fn never_empty_if_the_model_said_anything(
         answers in prop::collection::vec(answer(), 2),

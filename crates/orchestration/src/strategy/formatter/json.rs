@@ -2,10 +2,7 @@
 //! truncated.
 
 use serde_json::{Map, Value};
-
-/// Maximum nesting depth of parsed JSON. It is below the recursion limit of `serde_json`, so that
-/// the value can be serialized and parsed again.
-const MAX_DEPTH: usize = 64;
+use switchboard_domain::MAX_JSON_DEPTH;
 
 /// A JSON object or list that was found in a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,7 +96,7 @@ impl LenientParser<'_> {
     fn parse_value(&mut self) -> Option<Value> {
         match self.peek_char()? {
             '"' => self.parse_string().map(Value::String),
-            c @ ('{' | '[') if self.depth < MAX_DEPTH => {
+            c @ ('{' | '[') if self.depth < MAX_JSON_DEPTH => {
                 self.skip_char(c);
                 self.depth += 1;
                 let value = if c == '{' {

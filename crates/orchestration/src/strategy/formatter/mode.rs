@@ -1,4 +1,4 @@
-//! Modes of formatting: how a model is made to write the answer in the required format.
+//! Ways to make a model write the answer in the required format.
 
 use std::fmt;
 
@@ -12,11 +12,14 @@ use switchboard_domain::ModelCapabilities;
 pub enum FormatterMode {
     /// The provider enforces the JSON Schema of the answer, without a tool.
     Native,
-    /// The only tool is the formatter tool, whose input is the answer. The tool choice names it.
+    /// The request declares one tool, whose input is the answer ([`TOOL`](super::TOOL)). The tool
+    /// choice names this tool.
     Named,
-    /// The only tool is the formatter tool, and the tool choice requires the call of a tool.
+    /// The request declares only the tool whose input is the answer, and the tool choice requires a
+    /// tool call.
     Required,
-    /// The only tool is the formatter tool, and only the prompt asks the model to call it.
+    /// The request declares only the tool whose input is the answer. Only the prompt asks the model
+    /// to call it.
     Auto,
 }
 

@@ -20,7 +20,7 @@ fn text_is_emitted_as_it_arrives() {
         (r"lo\u00", "lo"),
         (r"e9 \ud83d", "é"),
         (r#"\ude00\n"}, {"content": "ne"#, " 😀"),
-        // The content is stored until its item ends.
+        // The content is buffered until the type of its item is known.
         (r#"xt", "type": "text"}"#, ""),
         ("]}", "\n\nnext"),
         (r#" {"conversation": ["b"]}"#, ""),
@@ -38,7 +38,7 @@ fn an_artifact_is_emitted_when_its_type_and_title_are_known() {
             "**T**\n\n```\na",
         ),
         (r#" | b\n"}"#, " | b"),
-        // Code waits for its language.
+        // The content of a code block is buffered until its language is known.
         (
             r#",{"type":"artifact","artifactType":"code","title":"T","content":"  x"#,
             "\n```",
@@ -117,7 +117,7 @@ fn answer() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// The emitted text is the answer, for any pieces and any order of keys.
+    /// The emitted text equals the answer, however the JSON is divided and its keys are ordered.
     #[test]
     fn the_emitted_text_is_the_answer(
         written in answer(),

@@ -17,7 +17,7 @@ state it in the answer.
 unless the user asked about them.
 ";
 
-const FORM: &str = "\
+const ANSWER_ITEM_RULES: &str = "\
 3. The answer is `conversation`, a list of items in reading order, never a string:
    - text: {\"type\": \"text\", \"content\": \"Markdown\"}
    - artifact: {\"type\": \"artifact\", \"artifactType\": \"…\", \"title\": \"…\", \
@@ -28,7 +28,7 @@ A short answer is one text item.
 5. `thinking` is optional and is not shown as part of the answer.
 ";
 
-const OWN_FORM: &str = "\
+const CUSTOM_SCHEMA_RULES: &str = "\
 3. The answer is data for a JSON Schema. Fill it in from the gathered data. Omit unknown values \
 where the schema allows it.
 ";
@@ -40,7 +40,7 @@ pub(super) fn system_prompt(
     schema: Option<&Value>,
 ) -> String {
     let mut prompt = prepend_instructions(instructions, RULES);
-    prompt.push_str(if schema.is_some() { OWN_FORM } else { FORM });
+    prompt.push_str(schema.map_or(ANSWER_ITEM_RULES, |_| CUSTOM_SCHEMA_RULES));
     let request = match mode {
         FormatterMode::Native => {
             "\nWrite only the JSON object, without text before or after it and \

@@ -16,7 +16,7 @@ use switchboard_domain::{JsonObject, Principal, ToolDefinition, ToolOutput, reda
 
 use super::{
     client_context::{ClientContext, ClientContextError},
-    schema::{collect_applied_schemas, escape_pointer_key},
+    schema::{collect_schemas_of_same_value, escape_pointer_key},
     template::{ContextTemplate, RunPlaceholderValues},
 };
 use crate::tools::definition_cache::DefinitionCache;
@@ -412,7 +412,7 @@ fn find_schema_argument(
     name: &str,
     value: Option<ContextTemplate>,
 ) -> Option<HiddenArgument> {
-    let schemas = collect_applied_schemas(root, "");
+    let schemas = collect_schemas_of_same_value(root, "");
     let mut properties = schemas
         .iter()
         .filter_map(|it| it.find_property(name))
@@ -422,7 +422,7 @@ fn find_schema_argument(
         return None;
     }
     let of_value: Vec<_> = properties
-        .flat_map(|pointer| collect_applied_schemas(root, &pointer))
+        .flat_map(|pointer| collect_schemas_of_same_value(root, &pointer))
         .collect();
     let mut needed = BTreeSet::new();
     let value = value.map(|value| value.select_declared_members(&of_value, required, &mut needed));
@@ -437,7 +437,7 @@ fn find_schema_argument(
 /// Removes properties from the top level of a schema, and then the definitions that no `$ref` uses.
 fn remove_schema_properties(root: &Value, names: &[&str]) -> Value {
     let mut shown = root.clone();
-    for found in collect_applied_schemas(root, "") {
+    for found in collect_schemas_of_same_value(root, "") {
         if let Some(Value::Object(schema)) = shown.pointer_mut(&found.pointer) {
             remove_object_properties(schema, names);
         }

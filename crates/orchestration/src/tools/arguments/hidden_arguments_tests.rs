@@ -101,7 +101,7 @@ fn tools_that_do_not_request_the_value_and_excluded_servers_are_unchanged() {
     let context = context().with_excluded_server("the client");
     let input = object(json!({"databaseContext": "the model's own", "a": 1}));
     for tool in [
-        // A nested property with the same name belongs to the model.
+        // A nested property with the same name is not hidden.
         tool(json!({"properties": {"a": {"properties": {"databaseContext": {}}}}})),
         of_server("the client", json!({"properties": {"databaseContext": {}}})),
     ] {
@@ -308,7 +308,7 @@ fn a_client_can_send_only_configured_values() {
             .to_string()
             .contains("clients cannot send any")
     );
-    // Null counts as not sent.
+    // A null value counts as missing.
     let sent = of_client(json!({"x": null}));
     assert!(sent.is_empty());
     ContextInjection::new().with_client(sent).unwrap();
@@ -333,7 +333,7 @@ fn a_reserved_argument_is_hidden_and_required() {
             .contains("set `context.databaseContext`"),
         "{missing}"
     );
-    // Other servers get no value, neither from the host nor from the model.
+    // Servers that are not allowed get no value, neither from the host nor from the model.
     let context = context
         .with_template("databaseContext", template(&json!({"conversationId": "c"})))
         .with_allowed_servers(["graph".to_owned()]);

@@ -152,7 +152,7 @@ fn unwrap_arguments(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonOb
 /// Repairs the scalar values of an input. Returns the value and descriptions of the repairs, which
 /// are empty if the value was valid. Returns `None` if the value stays invalid.
 fn repair_scalars(validator: &SchemaValidator, mut value: Value) -> Option<Repaired<Value>> {
-    let mut changes: Vec<Change> = Vec::new();
+    let mut changes: Vec<ProposedChange> = Vec::new();
     for fault in validator.list_errors(&value).ok()?.iter().take(MAX_FAULTS) {
         collect_repair_changes(&value, fault, &mut changes);
     }
@@ -173,11 +173,11 @@ fn repair_scalars(validator: &SchemaValidator, mut value: Value) -> Option<Repai
 
 /// A proposed change of an input: the JSON pointer of a value, the new value (`None` removes the
 /// property), and a description.
-type Change = (String, Option<Value>, String);
+type ProposedChange = (String, Option<Value>, String);
 
 /// Collects changes that could repair a validation fault. For a fault of `anyOf` or `oneOf`,
 /// collects the changes for every branch.
-fn collect_repair_changes(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>) {
+fn collect_repair_changes(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<ProposedChange>) {
     let path = fault.instance_path().as_str();
     let (new_value, description) = match (root.pointer(path), fault.kind()) {
         (Some(Value::Null), _) => (None, "removed null: the property is optional".to_owned()),

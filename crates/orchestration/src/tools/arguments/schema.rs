@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-/// Maximum number of subschemas that [`collect_applied_schemas`] returns for one JSON value.
-/// Further subschemas are ignored.
+/// Maximum number of subschemas that [`collect_schemas_of_same_value`] returns. Further subschemas
+/// are ignored.
 const MAX_SCHEMAS: usize = 256;
 
 /// A subschema of a tool's schema, and its location in the document.
@@ -32,9 +32,10 @@ impl LocatedSubschema<'_> {
 }
 
 /// Returns all subschemas that apply to the same value as the subschema at the JSON pointer
-/// `pointer`: the subschema itself and, recursively, those in its `$ref`, `allOf`, `anyOf` and
-/// `oneOf`. References to other documents are ignored. Each subschema is returned once.
-pub(super) fn collect_applied_schemas<'a>(
+/// `pointer`. These are the subschema itself and, recursively, the subschemas in its `$ref`,
+/// `allOf`, `anyOf` and `oneOf`. References to other documents are ignored. Each subschema is
+/// returned once.
+pub(super) fn collect_schemas_of_same_value<'a>(
     root: &'a Value,
     pointer: &str,
 ) -> Vec<LocatedSubschema<'a>> {
@@ -61,7 +62,7 @@ pub(super) fn collect_applied_schemas<'a>(
 
 /// Returns whether the top level of a schema declares or requires the property `name`.
 pub(super) fn declares_property(root: &Value, name: &str) -> bool {
-    let mut schemas = collect_applied_schemas(root, "").into_iter();
+    let mut schemas = collect_schemas_of_same_value(root, "").into_iter();
     schemas.any(|schema| schema.find_property(name).is_some() || schema.requires_property(name))
 }
 

@@ -4,8 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::JsonObject;
 
-/// Returns values as models write them. Fractions are not whole, so `1.0` and `1` do not both
-/// occur.
+/// Generates JSON values. No fraction is whole, so that `1.0` and `1` do not both occur.
 pub(crate) fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -23,13 +22,13 @@ pub(crate) fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Returns objects of such values.
+/// Generates objects with such values.
 pub(crate) fn json_object() -> impl Strategy<Value = JsonObject> {
     prop::collection::vec(("[a-e\" ]{1,3}", json_value()), 0..5)
         .prop_map(|entries| entries.into_iter().collect())
 }
 
-/// Returns the object with the keys of all objects in another order.
+/// Returns the object with all its keys, also those of nested objects, in another order.
 pub(crate) fn shuffled(object: &JsonObject, seed: u64) -> JsonObject {
     let mut entries: Vec<(String, Value)> = object
         .iter()

@@ -1,6 +1,6 @@
 //! Context values with placeholders that are filled for each run.
 
-use std::{collections::BTreeSet, fmt};
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 use switchboard_domain::Principal;
@@ -25,7 +25,8 @@ const MAX_CLIENT_NAME: usize = 64;
 ///
 /// `$$` is a literal `$`. A text is omitted if one of its placeholders has no value. `Debug` prints
 /// `[hidden]`.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, derive_more::Debug)]
+#[debug("{}", HIDDEN)]
 pub struct ContextTemplate(Value);
 
 /// The session and the principal of one run. Their values replace placeholders.
@@ -195,12 +196,6 @@ impl ContextTemplate {
         client: &Map<String, Value>,
     ) -> Option<Value> {
         fill_value_placeholders(&self.0, scope, client)
-    }
-}
-
-impl fmt::Debug for ContextTemplate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(HIDDEN)
     }
 }
 

@@ -31,7 +31,7 @@ fn placeholders_are_filled_once() {
         ("Bearer ${client.token}!", json!("Bearer t-1!")),
         ("${client.retries}", json!(3)),
         ("${client.retries} times", json!("3 times")),
-        // A client's value is not read as a template.
+        // A placeholder in a client's value is not replaced.
         ("${client.forged}", json!("${session.id}")),
         ("a ${client.forged}", json!("a ${session.id}")),
         ("$${session.id}", json!("${session.id}")),
@@ -52,7 +52,7 @@ fn a_text_without_its_value_is_omitted() {
     assert_eq!(filled(&json!("Bearer ${client.absent}")), None);
     let nested = json!({"token": "${client.absent}", "ids": ["${client.absent}", "x"]});
     assert_eq!(filled(&nested), Some(json!({"ids": ["x"]})));
-    // Without a run nothing is known of it.
+    // Outside a run, the placeholders of the session have no value.
     let template = ContextTemplate::parse(&json!("${session.id}")).unwrap();
     assert_eq!(template.fill_placeholders(None, &client()), None);
 }

@@ -195,7 +195,7 @@ fn values_with_other_faults_stay() {
         (json!({"type": "array"}), json!("[1]")),
         (json!({"type": "object"}), json!("{}")),
         (json!({"enum": ["low"]}), json!("LOW")),
-        // An item of an array is not a property.
+        // Null is removed from properties, but not from array items.
         (json!({"items": integer}), json!([null])),
     ];
     let integers = [
@@ -226,7 +226,7 @@ fn values_with_other_faults_stay() {
             "{schema} {value}"
         );
     }
-    // One fault without a repair prevents all repairs.
+    // No repair is applied if one fault cannot be repaired.
     let schema = json!({"properties": {"a": integer, "b": integer}});
     assert!(examine(&schema, r#"{"a": "1", "b": "x"}"#).is_err());
 }
@@ -275,7 +275,7 @@ fn the_input_is_taken_out_of_a_wrapper() {
     ] {
         assert!(examine(&schema, &input.to_string()).is_err(), "{input}");
     }
-    // A property of the schema is not a wrapper.
+    // The object `input` is not unwrapped if the schema has a property `input`.
     let own =
         json!({"properties": {"input": {"type": "object"}, "city": {}}, "required": ["city"]});
     assert!(examine(&own, r#"{"input": {"city": "Bonn"}}"#).is_err());

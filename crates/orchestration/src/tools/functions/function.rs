@@ -10,7 +10,7 @@ use switchboard_domain::{SharedObject, ToolCall, ToolDefinition, ToolOrigin, Too
 use crate::tools::create_error_output;
 
 pub(super) type OutputFuture = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
-pub(super) type Body = Arc<dyn Fn(ToolCall) -> OutputFuture + Send + Sync>;
+pub(super) type FunctionBody = Arc<dyn Fn(ToolCall) -> OutputFuture + Send + Sync>;
 
 /// Maximum length of a tool name, in bytes. Every provider accepts names of this length.
 const MAX_NAME_BYTES: usize = 64;
@@ -48,7 +48,7 @@ const MAX_NAME_BYTES: usize = 64;
 #[must_use]
 pub struct Function {
     pub(super) definition: Arc<ToolDefinition>,
-    pub(super) body: Body,
+    pub(super) body: FunctionBody,
     /// Message about why the function cannot be offered as a tool; `None` if it can.
     pub(super) problem: Option<String>,
 }
@@ -115,7 +115,7 @@ impl Function {
         Self::with_checked_name(definition, Arc::new(run), None)
     }
 
-    fn with_checked_name(definition: ToolDefinition, body: Body, problem: Option<String>) -> Self {
+    fn with_checked_name(definition: ToolDefinition, body: FunctionBody, problem: Option<String>) -> Self {
         let name = &definition.name;
         let problem = if is_valid_tool_name(name) {
             problem.map(|why| format!("`{name}` cannot be used as a tool: {why}"))
@@ -197,15 +197,16 @@ fn is_valid_tool_name(name: &str) -> bool {
 fn build_input_schema<A: JsonSchema>() -> Result<Value, String> {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let schema = settings.into_generator().into_root_schema_for::<A>();
-    let Value::Object(schema) = remove_unused_keywords(schema.to_value()) else {
+    let Value::Object(mut schema) = schema.to_value() else {
         // The argument type, such as `serde_json::Value`, accepts any JSON value, so the tool
         // accepts any object.
         return Ok(json!({"type": "object"}));
     };
-    match schema
-        .get("type")
-        .map(|kind| kind.as_str().unwrap_or("a union"))
-    {
+    // These keywords do not help the model.
+    schema.shift_remove("$schema");
+    schema.shift_remove("title");
+    let kind = schema.get("type");
+    match kind.map(|kind| kind.as_str().unwrap_or("a union")) {
         Some("object") => Ok(Value::Object(schema)),
         // The argument type is `()`, whose schema is `null`, so the tool has no parameters.
         Some("null") => Ok(json!({"type": "object", "properties": {}})),
@@ -218,15 +219,6 @@ fn build_input_schema<A: JsonSchema>() -> Result<Value, String> {
             "the input must be an object, but the argument type is {other}; use a struct"
         )),
     }
-}
-
-/// Removes `$schema` and `title` from a tool's schema, because they do not help the model.
-fn remove_unused_keywords(mut schema: Value) -> Value {
-    if let Value::Object(schema) = &mut schema {
-        schema.shift_remove("$schema");
-        schema.shift_remove("title");
-    }
-    schema
 }
 
 fn parse_input<A: DeserializeOwned>(input: &SharedObject) -> Result<A, serde_json::Error> {

@@ -7,11 +7,11 @@ use serde_json::json;
 use switchboard_domain::{ToolContent, ToolOrigin};
 use tokio::sync::Barrier;
 
-/// A host that says who it is when it is called.
+/// A host whose tools return the name of the host.
 #[derive(Default)]
 struct Fake {
     tools: Mutex<Vec<Arc<ToolDefinition>>>,
-    /// Waited for before the list is given.
+    /// The tool list is returned only when all tasks have reached this barrier.
     barrier: Option<Arc<Barrier>>,
     changes: Vec<ToolHostChange>,
 }

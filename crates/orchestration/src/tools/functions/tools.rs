@@ -144,12 +144,10 @@ impl ToolHost for FunctionTools {
     /// tokio runtime must be running.
     async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let Some(function) = self.find_function(&call.name) else {
+            let tools = self.tool_definitions();
             return Err(ToolCallError::UnknownTool {
                 name: call.name,
-                available: self
-                    .tool_definitions()
-                    .map(|tool| tool.name.clone())
-                    .collect(),
+                available: tools.map(|tool| tool.name.clone()).collect(),
             });
         };
         let deadline = call.deadline;
@@ -158,16 +156,14 @@ impl ToolHost for FunctionTools {
         let answer = AssertUnwindSafe((function.body)(call)).catch_unwind();
         let answer = match deadline {
             None => answer.await,
-            Some(after) => match tokio::time::timeout(after, answer).await {
-                Ok(answer) => answer,
-                Err(_) => {
-                    return Err(ToolCallError::Timeout {
-                        server: self.server_name().to_owned(),
-                        tool: function.definition.name.clone(),
-                        after,
-                    });
-                }
-            },
+            Some(after) => {
+                let answer = tokio::time::timeout(after, answer).await;
+                answer.map_err(|_| ToolCallError::Timeout {
+                    server: self.server_name().to_owned(),
+                    tool: function.definition.name.clone(),
+                    after,
+                })?
+            }
         };
         Ok(answer
             .unwrap_or_else(|_| create_error_output("The tool panicked. Its effect is unknown.")))

@@ -78,7 +78,7 @@ async fn the_definition_comes_from_the_types() {
     let catalog = tools.list_tools().await;
     insta::assert_json_snapshot!(catalog.tools[0]);
     assert!(catalog.problems.is_empty());
-    // The same one every time, so that nothing is compiled twice.
+    // Each list contains the same `Arc`, so that a compiled schema can be reused.
     assert!(Arc::ptr_eq(
         &catalog.tools[0],
         &tools.list_tools().await.tools[0]

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -41,8 +40,12 @@ impl Default for CacheOptions {
 /// An in-memory cache of results of tools that declare themselves read-only.
 ///
 /// The cache key consists of the principal, the tool's definition and the input. The least recently
-/// used result is removed first.
-#[derive(Default)]
+/// used result is removed first. `Debug` omits the results, which may be private.
+#[derive(Default, derive_more::Debug)]
+#[debug(
+    "ResultCache {{ options: {options:?}, entries: {}, .. }}",
+    self.lock_entries().by_key.len()
+)]
 pub struct ResultCache {
     options: CacheOptions,
     entries: Mutex<CacheEntries>,
@@ -95,9 +98,8 @@ impl ResultCache {
         if !is_read_only(definition.annotations) {
             return None;
         }
-        let origin = definition.origin.as_ref();
-        let changes =
-            origin.and_then(|origin| self.lock_entries().changes.get(&origin.server).copied());
+        let server = definition.server_name();
+        let changes = server.and_then(|server| self.lock_entries().changes.get(server).copied());
         let key = (principal, &**definition, canonical_json(input), changes);
         let key = serde_json::to_vec(&key).ok()?;
         Some(CacheKey(Sha256::digest(key).into()))
@@ -167,16 +169,6 @@ impl ResultCache {
 
     fn lock_entries(&self) -> MutexGuard<'_, CacheEntries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Formats the cache without its results, which may be private.
-impl fmt::Debug for ResultCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResultCache")
-            .field("options", &self.options)
-            .field("entries", &self.lock_entries().by_key.len())
-            .finish_non_exhaustive()
     }
 }
 

@@ -49,7 +49,7 @@ fn a_result_expires_after_its_lifetime() {
     assert_eq!(cache.get_result(&key, at(159)), Some(output.clone()));
     assert_eq!(cache.get_result(&key, at(160)), None);
     assert_eq!(len(&cache), 0);
-    // A clock that was set back makes the age unknown.
+    // The clock was set back, so the age of the entry is unknown.
     cache.store_result(key, &output, at(100));
     assert_eq!(cache.get_result(&key, at(99)), None);
 }
@@ -111,7 +111,7 @@ fn the_key_depends_on_principal_tool_server_definition_and_input() {
         .collect();
     let different: std::collections::HashSet<_> = keys.iter().collect();
     assert_eq!(different.len(), keys.len());
-    // The same definition, listed again, and the same input in another form.
+    // An equal definition and an equal input in another notation have the same key.
     let input = JsonObject::from_iter([("n".to_owned(), json!(1.0))]);
     let again = cache.create_key(&ada, &tool("s", "t"), &input).unwrap();
     assert_eq!(again, keys[0]);

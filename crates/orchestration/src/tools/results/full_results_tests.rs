@@ -24,7 +24,7 @@ fn a_result_is_read_page_by_page() {
     assert_eq!(page, "äbcd\n[bytes 0 to 5 of 11; continue with offset 5]");
     let page = read(json!({"result_id": "call_1", "offset": 5}));
     assert_eq!(page, "efghij\n[bytes 5 to 11 of 11; end of the result]");
-    // In the middle of a character, and less than a character.
+    // The offset is inside a character, and the limit is smaller than the character.
     let page = read(json!({"result_id": "call_1", "offset": 1, "limit": 1}));
     assert_eq!(page, "ä\n[bytes 0 to 2 of 11; continue with offset 2]");
 }

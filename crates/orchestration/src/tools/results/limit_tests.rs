@@ -165,7 +165,7 @@ proptest! {
         prop_assert!(tokens::estimate_content(shown) <= max_tokens + 6);
         prop_assert!(marker.as_text().contains("read_tool_result"));
         prop_assert!(kept.full_text().starts_with(&whole));
-        // Reading on from where the marker says gives the rest.
+        // The marker contains the offset at which the rest begins.
         let marker = marker.as_text();
         if let Some((_, offset)) = marker.split_once("\"offset\":") {
             let digits = offset.find(|c: char| !c.is_ascii_digit()).unwrap();

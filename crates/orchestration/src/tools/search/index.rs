@@ -202,10 +202,8 @@ impl ToolIndex {
 /// Returns whether `names`, the words of a query, contain the exact name of the tool. A name that
 /// consists only of letters, such as `status`, does not count, because it may be an ordinary word.
 fn is_named_in_query(tool: &ToolDefinition, names: &HashSet<&str>) -> bool {
-    let own = tool.origin.as_ref().map(|origin| origin.tool.as_str());
-    [Some(tool.name.as_str()), own]
+    [tool.name.as_str(), tool.original_name()]
         .into_iter()
-        .flatten()
         .any(|name| name.contains(|c: char| !c.is_alphabetic()) && names.contains(name))
 }
 
@@ -221,9 +219,7 @@ fn build_index_text(tool: &ToolDefinition, words: &StemSplitter) -> String {
         words.append_stems(tool.title.as_deref().unwrap_or_default(), &mut stems);
         words.append_stems(&tool.description, &mut stems);
     }
-    if let Some(origin) = &tool.origin {
-        words.append_stems(&origin.server, &mut stems);
-    }
+    words.append_stems(tool.server_name().unwrap_or_default(), &mut stems);
     // A word stem of a parameter is added only if the other texts of the tool do not contain it. A
     // parameter therefore does not increase the weight of a word: a tool with a parameter for an
     // order id does not necessarily find orders.

@@ -100,7 +100,7 @@ fn found_tools_are_appended_and_keep_their_position() {
     assert!(Arc::ptr_eq(&second[0], &first[0]));
     assert_eq!(second[2].name, "mail__send");
 
-    // A server goes away and returns with a new tool.
+    // A server disconnects, and returns with a new tool.
     index.set_catalog(&tools[..2]);
     let without = selection.select_tools(&policy, &index);
     assert_eq!(names(&without), ["search_tools"]);
@@ -208,7 +208,8 @@ fn a_host_may_have_a_tool_named_like_the_search() {
     assert!(!selection.is_search_tool("search_tools"));
     assert!(selection.is_search_tool("search_tools_2"));
 
-    // One that comes later is not declared beside it: no request has a name twice.
+    // A catalog tool that gets the name of the search tool later is not declared, because names in
+    // a request are unique.
     let mut index = ToolIndex::default();
     index.set_catalog(&some_tools());
     let mut selection = ToolSelection::default();
@@ -260,7 +261,7 @@ fn an_exact_name_comes_first() {
     index.set_catalog(&some_tools());
     let found = index.search_tools("I need `crm__list_customers` to delete a customer", 4, None);
     assert_eq!(found[0].name, "crm__list_customers");
-    // An ordinary word is not a tool name.
+    // A word that is part of many tool names does not count as a tool name.
     let found = index.search_tools(
         "what is the customer status of the mail I want to send",
         4,
@@ -270,8 +271,8 @@ fn an_exact_name_comes_first() {
 }
 
 proptest! {
-    /// The remaining tools of a request are a prefix of the tools of the next request, for any
-    /// changes, searches, calls and storage.
+    /// The tools of a request that still exist are a prefix of the tools of the next request, for
+    /// any changes, searches, calls and restores.
     #[test]
     fn the_tools_of_a_request_are_a_prefix_of_the_next(
         steps in prop::collection::vec(

@@ -50,9 +50,8 @@ impl ToolSelection {
             return index.catalog_tools().to_vec();
         }
         let always = index.catalog_tools().iter().filter(|tool| {
-            let own = tool.origin.as_ref().map(|origin| origin.tool.as_str());
             policy.always.iter().any(|pattern| {
-                pattern.matches(&tool.name) || own.is_some_and(|own| pattern.matches(own))
+                pattern.matches(&tool.name) || pattern.matches(tool.original_name())
             })
         });
         self.offer_tools(always);

@@ -32,7 +32,7 @@ pub(super) fn app() -> Router<(Shared, String)> {
         .fallback(any(metadata))
 }
 
-/// A redirect to what follows, for tests of where a client lets itself be led.
+/// Redirects to the URL in the path.
 async fn away(Path(rest): Path<String>) -> Redirect {
     Redirect::temporary(&rest)
 }
@@ -146,7 +146,7 @@ async fn page(State((shared, _)): Context, RawQuery(query): RawQuery) -> Respons
     Redirect::to(back.as_str()).into_response()
 }
 
-/// The client that a form or a header is of, if it proves itself as it must.
+/// Returns the client of a token request if its authentication is valid.
 fn proven(books: &Books, headers: &HeaderMap, form: &HashMap<String, String>) -> Option<String> {
     let basic = headers
         .get(header::AUTHORIZATION)
@@ -201,7 +201,7 @@ async fn token(State((shared, base)): Context, headers: HeaderMap, body: String)
     };
     let (scopes, resource) = match form["grant_type"].as_str() {
         "authorization_code" => {
-            // Good once.
+            // An authorization code is valid once.
             let Some(code) = books.codes.remove(&form["code"]) else {
                 return refuse("invalid_grant");
             };
@@ -217,7 +217,8 @@ async fn token(State((shared, base)): Context, headers: HeaderMap, body: String)
         }
         "refresh_token" => {
             let Some(renewal) = books.renewals.remove(&form["refresh_token"]) else {
-                // Used twice: somebody stole it, so nothing that came of it is good any more.
+                // A refresh token that is used twice may have been stolen. All tokens become
+                // invalid.
                 books.renewals.clear();
                 books.tokens.clear();
                 return refuse("invalid_grant");

@@ -19,7 +19,7 @@ pub(super) fn app() -> Router<(Shared, String)> {
         .route("/mcp", post(mcp))
         .route("/.well-known/oauth-protected-resource", get(resource))
         .route("/.well-known/oauth-protected-resource/mcp", get(resource))
-        // Servers of 2025-03-26 are their own authorization servers.
+        // With protocol 2025-03-26, the MCP server is its own authorization server.
         .merge(issuer::app())
 }
 
@@ -29,7 +29,8 @@ async fn resource(State((shared, _)): Context, uri: Uri) -> Response {
     let at_endpoint = uri.path().ends_with("/mcp");
     let found = world.manners().resource.clone();
     match found {
-        // One at the root describes the whole server.
+        // Metadata of the whole server are only at the root path, and metadata of the endpoint only
+        // at the path of the endpoint.
         Some(found) if at_endpoint != (found["resource"] == world.mcp) => {
             Json(found).into_response()
         }
@@ -37,7 +38,7 @@ async fn resource(State((shared, _)): Context, uri: Uri) -> Response {
     }
 }
 
-/// The issuer whose tokens the MCP server takes: the first that its metadata name.
+/// Returns the issuer whose tokens the MCP server accepts: the first one in its metadata.
 fn trusted(world: &World, manners: &Manners) -> String {
     let named = manners.resource.as_ref().and_then(|found| {
         let servers = found["authorization_servers"].as_array()?;

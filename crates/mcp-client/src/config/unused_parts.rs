@@ -1,6 +1,6 @@
 //! Removal of unused parts from another MCP host's configuration, before variable substitution.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::config::other_hosts;
 
@@ -18,15 +18,12 @@ const EDITOR_VARIABLES: [&str; 3] = ["${input:", "${command:", "${config:"];
 /// Does not change the value of `mcp_servers`, the key of the Switchboard format.
 pub fn drop_unused_parts(document: &mut Value) {
     if let Value::Object(fields) = document {
-        fields.retain(|key, value| match key.as_str() {
-            "mcp_servers" | "mcpServers" | "servers" => true,
-            "mcp" => match value {
-                Value::Object(mcp) => {
-                    mcp.retain(|key, _| key == "servers");
-                    !mcp.is_empty()
-                }
-                _ => false,
-            },
+        fields.retain(|key, value| match (key.as_str(), value) {
+            ("mcp_servers" | "mcpServers" | "servers", _) => true,
+            ("mcp", Value::Object(mcp)) => {
+                mcp.retain(|key, _| key == "servers");
+                !mcp.is_empty()
+            }
             _ => false,
         });
     }
@@ -87,18 +84,12 @@ fn drop_unknown_keys(server: &mut Value) {
         fields.retain(|key, _| other_hosts::is_known_key(key));
         // The command in `headersHelper` may contain shell variables, which must not be
         // substituted. Only the presence of the key is used, so `true` replaces the command.
-        if let Some(helper) = fields
-            .get_mut(other_hosts::HEADERS_HELPER)
-            .filter(|it| !it.is_null())
-        {
+        let helper = fields.get_mut(other_hosts::HEADERS_HELPER);
+        if let Some(helper) = helper.filter(|helper| !helper.is_null()) {
             *helper = Value::Bool(true);
         }
-        escape_field_values(fields);
+        fields.values_mut().for_each(escape_editor_variables);
     }
-}
-
-fn escape_field_values(fields: &mut Map<String, Value>) {
-    fields.values_mut().for_each(escape_editor_variables);
 }
 
 fn escape_editor_variables(value: &mut Value) {
@@ -113,7 +104,7 @@ fn escape_editor_variables(value: &mut Value) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(escape_editor_variables),
-        Value::Object(fields) => escape_field_values(fields),
+        Value::Object(fields) => fields.values_mut().for_each(escape_editor_variables),
         _ => {}
     }
 }
