@@ -48,6 +48,10 @@ pub(super) async fn list(
 ) -> Result<Json<AuditList>, Problem> {
     let limit = check_list_limit(query.limit)?;
     let before = query.before.unwrap_or_default();
+    if before.len() > 32 || !before.chars().all(|it| it.is_ascii_hexdigit()) {
+        let expected = "`before` must be the `next` of an earlier response";
+        return Err(Problem::invalid_field("before", expected));
+    }
     // One more record shows whether there are older ones.
     let listed = app.engine().list_audit_records(&principal, &before, limit + 1);
     let mut records = listed.await?;
