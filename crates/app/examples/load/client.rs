@@ -20,9 +20,12 @@ const QUESTION: &str = "What is the state of order 4711, and when will it be her
 /// With fewer occurrences, the answer was truncated.
 const EXPECTED: (&str, usize) = ("Thursday", 7);
 
-/// Kinds of requests that the benchmark measures. Each entry contains the name of the kind and
-/// three flags: whether requests use `POST /chat`, which stores the run, instead of Chat
-/// Completions; whether answers are streamed; whether the model calls a tool.
+/// Kinds of requests that the benchmark measures. Each entry has a name and three flags:
+///
+/// 1. `true` for requests to `POST /chat`, which stores the run. `false` for requests to
+///    `POST /v1/chat/completions`, which stores nothing.
+/// 2. `true` if the answers are streamed.
+/// 3. `true` if the model calls a tool.
 const KINDS: [(&str, bool, bool, bool); 4] = [
     ("chat-whole", false, false, false),
     ("chat-stream", false, true, false),

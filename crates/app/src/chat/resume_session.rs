@@ -176,7 +176,8 @@ impl Chat<'_> {
         let durable_runs = self.conversations.durable_runs.clone();
         let taken = durable_runs.acquire_run(&run.id).await;
         let taken = taken.map_err(|error| Failure::runtime_error(explain_run_error(error)))?;
-        // The user is at the terminal, so the approver asks immediately and defers nothing.
+        // The user is at the terminal, so approval requests are shown immediately and are not
+        // stored for later.
         let approver = create_approver(
             &self.context,
             &self.resources.host,
@@ -189,7 +190,7 @@ impl Chat<'_> {
             Ok(agent) => {
                 let agent = self.conversations.share_call_rates(&agent);
                 let run = durable_runs.resume_run(&agent.with_approver(approver), taken);
-                Box::pin(self.follow_run(run)).await
+                Box::pin(self.show_run_until_end(run)).await
             }
             Err(error) => {
                 taken.release_run().await;

@@ -23,7 +23,7 @@ use crate::{
         failure::{Code, Failure},
         interrupts::Interrupts,
         servers::status::changed_tools_warning,
-        unmatched_rules,
+        rule_name_check,
     },
     terminal::{
         BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen,
@@ -278,7 +278,7 @@ async fn check_servers(context: &Context, interrupts: &Interrupts) -> Vec<Findin
         () = interrupts.wait_for_first_interruption() => {}
     }
     let mut findings: Vec<Finding> = host.server_statuses().iter().map(check_server).collect();
-    let unmatched = unmatched_rules::find_unknown_rule_targets(&context.config, &host).await;
+    let unmatched = rule_name_check::find_unknown_names_in_rules(&context.config, &host).await;
     context::close_servers(&host, interrupts).await;
     if findings.is_empty() {
         let what = "no MCP server is configured";

@@ -128,7 +128,7 @@ pub(crate) async fn execute(
     let reports = {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move {
-            tokio::join!(engine.report_servers(), engine.warn_of_rules_matching_nothing());
+            tokio::join!(engine.report_servers(), engine.warn_about_unknown_names_in_rules());
         })
     };
     let outcome = server.serve(listener, shutdown).await;
@@ -146,9 +146,9 @@ pub(crate) async fn execute(
 const KILL_TIME: Duration = Duration::from_millis(700);
 
 /// Saves the approval decisions and closes the MCP servers, the session store and the audit file.
-/// `end` is the time at which the shutdown must be complete. If closing has not ended at
-/// [`KILL_TIME`] before `end`, kills the MCP servers. No stored data is lost, because everything
-/// that was reported to clients as stored is already in the store.
+/// `end` is the time at which the shutdown must be complete. If the MCP servers are not closed at
+/// the time `end - KILL_TIME`, kills them. No stored data is lost, because everything that was
+/// reported to clients as stored is already in the store.
 async fn close_server(
     engine: &Arc<AppEngine>,
     sessions: &OpenSessionStore,

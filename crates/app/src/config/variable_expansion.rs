@@ -251,7 +251,7 @@ mod tests {
             ("${session.id}", "${session.id}"),
             ("${A}/${principal.user}-${A}", "a/${principal.user}-a"),
             ("Bearer ${client.token}", "Bearer ${client.token}"),
-            // What a variable holds is literal, whatever it looks like.
+            // A `${…}` in the value of a variable is literal text and is not expanded.
             ("${KEY}", "k$$1 $${session.id}"),
             ("$${session.id}", "$${session.id}"),
             ("${NONE:-x}${session.id}", "x${session.id}"),

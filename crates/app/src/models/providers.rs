@@ -16,7 +16,7 @@ use super::{
 use crate::config::{self, Config, KINDS, ProviderEntry, ProviderKind, environment::Environment};
 
 /// The built-in and the configured model providers.
-#[allow(clippy::struct_field_names)] // They are the providers.
+#[allow(clippy::struct_field_names, reason = "the list of providers")]
 pub(crate) struct Providers {
     environment: Environment,
     providers: Vec<Provider>,

@@ -116,8 +116,8 @@ impl io::Write for RedactingWriter {
 
 /// Adds the [`QUIET`] levels to a log filter, except for targets that the filter itself names.
 fn add_quiet_directives(wanted: &str) -> String {
-    let raw_mode = QUIET.iter().filter(|(target, _)| !wanted.contains(target));
-    raw_mode.fold(wanted.to_owned(), |all, (target, level)| {
+    let added = QUIET.iter().filter(|(target, _)| !wanted.contains(target));
+    added.fold(wanted.to_owned(), |all, (target, level)| {
         format!("{all},{target}={level}")
     })
 }

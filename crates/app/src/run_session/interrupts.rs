@@ -18,8 +18,8 @@ use super::failure::Code;
 #[cfg(unix)]
 const TERMINAL_CHECK: Duration = Duration::from_secs(1);
 
-/// Time from the second interruption until the process is ended by force, because a write to a pipe
-/// without a reader may never return.
+/// Time from the second interruption until the process is ended by force. Without a limit, a write
+/// to a full pipe could block the process forever.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Counter of the interruptions since the program started. All clones share the counter.

@@ -10,4 +10,4 @@ pub(crate) mod recording;
 pub(crate) mod run_resources;
 pub(crate) mod servers;
 pub(crate) mod terminal_run;
-pub(crate) mod unmatched_rules;
+pub(crate) mod rule_name_check;

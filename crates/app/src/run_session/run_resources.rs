@@ -11,7 +11,7 @@ use super::{
     failure::Failure,
     interrupts::Interrupts,
     servers::{Servers, status::warn_of_changed_tools},
-    unmatched_rules,
+    rule_name_check,
 };
 use crate::{
     models::current_model::CurrentModelSampler,
@@ -88,7 +88,7 @@ impl RunResources {
         screen.remove_spinner();
         if result.is_ok() {
             warn_of_changed_tools(&self.host);
-            unmatched_rules::warn_of_rules_matching_nothing(&context.config, &self.host).await;
+            rule_name_check::warn_about_unknown_names_in_rules(&context.config, &self.host).await;
         }
         result
     }

@@ -305,7 +305,7 @@ pub(crate) enum EarlyStop {
 /// output does not appear inside the question.
 ///
 /// The first interruption cancels the run. After the second one, the function returns immediately.
-/// Captured presses of Ctrl-C have these effects too, but do not end the program.
+/// Ctrl-C presses in `presses` have the same effects, but the program continues.
 pub(crate) async fn process_events(
     run: &mut ActiveRun,
     recorder: &mut AuditRecorder,

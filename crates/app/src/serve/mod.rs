@@ -27,7 +27,7 @@ use crate::{
     run_session::{
         agent::AgentArgs, context::Context, recording::RecordingMode,
         run_resources::startup_wait_time, servers::status::describe_unavailable_server,
-        unmatched_rules::warn_of_rules_matching_nothing,
+        rule_name_check,
     },
     storage::{approval_decisions::SavedDecisions, recipes},
     terminal::{self, to_one_line},
@@ -49,9 +49,9 @@ pub(crate) struct AppEngine {
 
 /// Components of [`AppEngine`] that the command `serve` creates.
 pub(crate) struct EngineParts {
-    /// Loaded configuration. Its own field `recording` does not contain the mode of `--record`.
+    /// Loaded configuration. The option `--record` does not change `context.recording`.
     pub(crate) context: Context,
-    /// Recording mode of the runs: that of `--record`, or else that of `context`.
+    /// Recording mode of the runs. Without the option `--record`, it equals `context.recording`.
     pub(crate) recording: RecordingMode,
     /// Options of the command line, which the parameters of a request may override.
     pub(crate) args: AgentArgs,
@@ -81,9 +81,10 @@ impl AppEngine {
     }
 
     /// Warns about rules that match no server or tool, after the servers had time to start.
-    pub(crate) async fn warn_of_rules_matching_nothing(&self) {
+    pub(crate) async fn warn_about_unknown_names_in_rules(&self) {
         self.settled.clone().await;
-        warn_of_rules_matching_nothing(&self.parts.context.config, &self.parts.host).await;
+        let config = &self.parts.context.config;
+        rule_name_check::warn_about_unknown_names_in_rules(config, &self.parts.host).await;
     }
 
     /// Prints and logs one line for each MCP server after all servers have started or failed: its

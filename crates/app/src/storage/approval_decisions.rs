@@ -157,7 +157,7 @@ mod tests {
     fn what_another_process_took_back_does_not_come_back() {
         let (_folder, environment) = data_folder();
         let load = || SavedDecisions::load_decisions(&environment).unwrap();
-        // Decided here, kept, and taken back by another process while this one goes on.
+        // This process saves a decision. Then another process removes it from the file.
         let server = load();
         allow(&server, "a");
         server.save_decisions().unwrap();
@@ -173,8 +173,8 @@ mod tests {
         allow(&server, "b");
         server.save_decisions().unwrap();
         assert_eq!(names(&load()), ["b"]);
-        assert_eq!(names(&server), ["b"], "nor does it hold here");
-        // Said again, it holds again.
+        assert_eq!(names(&server), ["b"]);
+        // A new decision about the same tool is saved again.
         allow(&server, "a");
         server.save_decisions().unwrap();
         assert_eq!(names(&load()), ["b", "a"]);

@@ -193,7 +193,7 @@ mod tests {
     fn only_the_word_before_the_cursor_is_replaced() {
         let found = suggest_completions("/model op and more", 9, &known());
         assert_eq!((found[0].span.start, found[0].span.end), (7, 9));
-        // A cursor within a character is nowhere.
+        // The byte offset 1 is inside the two bytes of `ä`, so it is not a valid cursor.
         assert!(suggest_completions("ä", 1, &known()).is_empty());
     }
 

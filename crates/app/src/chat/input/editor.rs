@@ -146,8 +146,8 @@ impl LineEditor {
     /// the terminal cannot be read.
     async fn read_user_reply(&self, prompt: EditorPrompt, text: Option<String>) -> InputLine {
         let (main, colours) = (Arc::clone(&self.main), self.colours);
-        // This flag is separate from `self.stop`. A withdrawn question must not stop the editor for
-        // questions to the model.
+        // If the caller drops this future, this flag stops only the editor of the reply. The flag
+        // `self.stop` would also stop the editor for questions to the model.
         let stop = Arc::new(AtomicBool::new(false));
         let _guard = EditorStopGuard(Arc::clone(&stop));
         let reading = tokio::task::spawn_blocking(move || {

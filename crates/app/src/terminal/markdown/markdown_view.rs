@@ -144,7 +144,7 @@ impl<W: Write> MarkdownView<W> {
     }
 
     /// Returns the escape sequence that erases the rows of the last block on the screen, except for
-    /// its first `standing` rows. Without such rows, the text is empty.
+    /// its first `standing` rows. Returns an empty text if there is no row to erase.
     fn erase_escape_sequence(&self, standing: usize, size: TerminalSize) -> String {
         let up = self.live.len().saturating_sub(standing);
         match up.min(size.rows.saturating_sub(1)) {

@@ -21,8 +21,8 @@ struct KnownServersAndTools {
 }
 
 /// Prints and logs a warning for each configured rule that matches no server or tool.
-pub(crate) async fn warn_of_rules_matching_nothing(config: &Config, host: &McpHost) {
-    for message in find_unknown_rule_targets(config, host).await {
+pub(crate) async fn warn_about_unknown_names_in_rules(config: &Config, host: &McpHost) {
+    for message in find_unknown_names_in_rules(config, host).await {
         tracing::warn!("{message}");
         terminal::print_warning(&message);
     }
@@ -32,7 +32,7 @@ pub(crate) async fn warn_of_rules_matching_nothing(config: &Config, host: &McpHo
 ///
 /// The tools of a server that did not start are unknown, so names that may belong to them are not
 /// reported. A name without a server may belong to any server.
-pub(crate) async fn find_unknown_rule_targets(config: &Config, host: &McpHost) -> Vec<String> {
+pub(crate) async fn find_unknown_names_in_rules(config: &Config, host: &McpHost) -> Vec<String> {
     let guards = config.guards.as_deref().unwrap_or_default();
     if config.approvals.is_none() && guards.is_empty() {
         return Vec::new();
@@ -49,7 +49,7 @@ pub(crate) async fn find_unknown_rule_targets(config: &Config, host: &McpHost) -
     let mut messages = Vec::new();
     if let Some(approvals) = &config.approvals {
         let rules = approvals.approval_rules();
-        messages.extend(rules.flat_map(|rule| known.describe_unknown_targets(rule)));
+        messages.extend(rules.flat_map(|rule| known.describe_unknown_names(rule)));
     }
     messages.extend(guards.iter().filter_map(|guard| {
         let problem = known.describe_unknown_tool(&guard.tool, None, false)?;
@@ -61,7 +61,7 @@ pub(crate) async fn find_unknown_rule_targets(config: &Config, host: &McpHost) -
 }
 
 impl KnownServersAndTools {
-    fn describe_unknown_targets(&self, rule: &ApprovalRule) -> Vec<String> {
+    fn describe_unknown_names(&self, rule: &ApprovalRule) -> Vec<String> {
         let verdict = match rule.verdict {
             RuleVerdict::Allow => "allow",
             RuleVerdict::Ask => "ask",
