@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use super::{Outcome, scripted_conversation};
+use super::{Outcome, scripted_conversation::QUESTION};
 
 pub(crate) struct BaselineAgent {
     http: reqwest::Client,
@@ -169,8 +169,7 @@ impl BaselineAgent {
     }
 
     pub(crate) async fn run_turn(&self, stream: bool) -> Outcome<String> {
-        let mut messages =
-            vec![json!({"role": "user", "content": scripted_conversation::QUESTION})];
+        let mut messages = vec![json!({"role": "user", "content": QUESTION})];
         loop {
             let answer = self.request_answer(&messages, &self.tools, stream).await?;
             if answer.calls.is_empty() {

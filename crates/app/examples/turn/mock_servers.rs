@@ -23,7 +23,10 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::{Outcome, scripted_conversation};
+use super::{
+    Outcome,
+    scripted_conversation::{ARGUMENTS, answer_words, tool_result_text},
+};
 
 struct OrderServer {
     records: String,
@@ -65,7 +68,7 @@ impl ServerHandler for OrderServer {
 }
 
 pub(crate) async fn serve_tools() -> Outcome<()> {
-    let records = scripted_conversation::tool_result_text();
+    let records = tool_result_text();
     let transport = (tokio::io::stdin(), tokio::io::stdout());
     let serving = OrderServer { records }.serve(transport).await?;
     serving.waiting().await?;
@@ -88,64 +91,45 @@ impl PreparedResponses {
             }])
         };
         let mut pieces = vec![json!({"role": "assistant", "tool_calls": call("")})];
-        for piece in scripted_conversation::ARGUMENTS.split_inclusive(' ') {
+        for piece in ARGUMENTS.split_inclusive(' ') {
             let function = json!({"arguments": piece});
             pieces.push(json!({"tool_calls": [{"index": 0, "function": function}]}));
         }
-        let whole =
-            json!({"role": "assistant", "tool_calls": call(scripted_conversation::ARGUMENTS)});
+        let whole = json!({"role": "assistant", "tool_calls": call(ARGUMENTS)});
         let mut words = vec![json!({"role": "assistant", "content": ""})];
-        words.extend(
-            scripted_conversation::answer_words()
-                .into_iter()
-                .map(|word| json!({"content": word})),
-        );
-        let text =
-            json!({"role": "assistant", "content": scripted_conversation::answer_words().concat()});
+        words.extend(answer_words().iter().map(|word| json!({"content": word})));
+        let text = json!({"role": "assistant", "content": answer_words().concat()});
         Self {
-            call: [
-                build_streamed_response(&pieces, "tool_calls"),
-                self::build_complete_response(&whole, "tool_calls"),
-            ],
-            text: [
-                build_streamed_response(&words, "stop"),
-                self::build_complete_response(&text, "stop"),
-            ],
+            call: build_responses(&pieces, &whole, "tool_calls"),
+            text: build_responses(&words, &text, "stop"),
         }
     }
 }
 
-fn token_usage() -> Value {
-    json!({"prompt_tokens": 400, "completion_tokens": 91, "total_tokens": 491})
-}
-
-fn build_complete_response(message: &Value, finish: &str) -> Bytes {
-    let answer = json!({
-        "id": "chatcmpl-1", "object": "chat.completion", "created": 1_790_000_000, "model": "m",
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": token_usage(),
-    });
-    answer.to_string().into()
-}
-
-fn build_streamed_response(deltas: &[Value], finish: &str) -> Bytes {
-    let chunk = |choices: Value, usage: Value| {
-        let chunk = json!({
-            "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_790_000_000,
-            "model": "m", "choices": choices, "usage": usage,
-        });
-        format!("data: {chunk}\n\n")
+/// Returns the same answer as an event stream and as one JSON document.
+fn build_responses(deltas: &[Value], message: &Value, finish: &str) -> [Bytes; 2] {
+    let usage = json!({"prompt_tokens": 400, "completion_tokens": 91, "total_tokens": 491});
+    let response = |object: &str, choices: Value, usage: &Value| {
+        json!({
+            "id": "chatcmpl-1", "object": object, "created": 1_790_000_000, "model": "m",
+            "choices": choices, "usage": usage,
+        })
+    };
+    let chunk = |choices: Value, usage: &Value| {
+        format!("data: {}\n\n", response("chat.completion.chunk", choices, usage))
     };
     let mut stream = String::new();
     for delta in deltas {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": null});
-        stream += &chunk(json!([choice]), Value::Null);
+        stream += &chunk(json!([choice]), &Value::Null);
     }
     let last = json!({"index": 0, "delta": {}, "finish_reason": finish});
-    stream += &chunk(json!([last]), Value::Null);
-    stream += &chunk(json!([]), token_usage());
+    stream += &chunk(json!([last]), &Value::Null);
+    stream += &chunk(json!([]), &usage);
     stream += "data: [DONE]\n\n";
-    stream.into()
+    let choice = json!({"index": 0, "message": message, "finish_reason": finish});
+    let complete = response("chat.completion", json!([choice]), &usage);
+    [stream.into(), complete.to_string().into()]
 }
 
 async fn handle_completion(
@@ -158,13 +142,12 @@ async fn handle_completion(
     // tool result yet.
     let wants = has(br#""tools":[{"#) && !has(br#""role":"tool""#);
     let bodies = if wants { &answers.call } else { &answers.text };
-    let kind = if streams {
-        "text/event-stream"
+    let (kind, index) = if streams {
+        ("text/event-stream", 0)
     } else {
-        "application/json"
+        ("application/json", 1)
     };
-    let body = bodies[usize::from(!streams)].clone();
-    ([(CONTENT_TYPE, kind)], body).into_response()
+    ([(CONTENT_TYPE, kind)], bodies[index].clone()).into_response()
 }
 
 /// Starts the model server, prints its port and serves until the process is killed.

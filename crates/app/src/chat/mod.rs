@@ -100,10 +100,7 @@ pub(crate) async fn run_chat(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let ChatArgs {
-        resume,
-        conversation: args,
-    } = args;
+    let (resume, args) = (args.resume, args.conversation);
     let mut context =
         Context::load_context_with_replay(&args.global, &args.recording, environment)?;
     if let Some(id) = &args.session {

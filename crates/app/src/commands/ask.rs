@@ -34,10 +34,7 @@ pub(crate) async fn execute(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let AskArgs {
-        question: text,
-        conversation: args,
-    } = args;
+    let (text, args) = (args.question, args.conversation);
     let mut context =
         Context::load_context_with_replay(&args.global, &args.recording, environment)?;
     let mut plan = args.agent.plan_agent(&context).await?;

@@ -52,7 +52,7 @@ pub(crate) struct ProviderEntry {
     pub(crate) adapter_options: Option<AdapterOptions>,
     /// Formats that are recognized as tool calls in the answer text. `None` uses the default of the
     /// profile or of the API format.
-    #[serde(deserialize_with = "deserialize_recovery_forms")]
+    #[serde(deserialize_with = "deserialize_text_call_formats")]
     pub(crate) text_calls: Option<TextCallFormats>,
     /// Whether tools are described in the prompt instead of in the tool list of the request:
     /// always, never, or only for models without tool support. `None` uses the default of the
@@ -250,7 +250,7 @@ fn deserialize_profile<'de, D: Deserializer<'de>>(
     })
 }
 
-fn deserialize_recovery_forms<'de, D: Deserializer<'de>>(
+fn deserialize_text_call_formats<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<TextCallFormats>, D::Error> {
     let known = TextCallFormat::ALL.map(TextCallFormat::as_str).join(", ");

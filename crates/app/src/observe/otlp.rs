@@ -226,11 +226,8 @@ impl SpanExporter for RedactingExporter {
         }
         let result = self.exporter.export(batch).await;
         if let Err(error) = &result {
-            let mut last_error = self
-                .last_error
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            *last_error = Some(error.to_string());
+            let last_error = self.last_error.lock();
+            *last_error.unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
         }
         result
     }

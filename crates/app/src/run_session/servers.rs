@@ -58,12 +58,8 @@ impl Servers {
         }
         options.circuits = config.circuit_breaker.circuit_options();
         let bundled = || {
-            let args = ["mcp-server", DEFAULT_BUNDLED];
-            vec![ServerConfig::stdio(
-                DEFAULT_BUNDLED,
-                program.to_string_lossy(),
-                args,
-            )]
+            let (name, args) = (DEFAULT_BUNDLED, ["mcp-server", DEFAULT_BUNDLED]);
+            vec![ServerConfig::stdio(name, program.to_string_lossy(), args)]
         };
         Self {
             configs: config.servers.clone().unwrap_or_else(bundled),

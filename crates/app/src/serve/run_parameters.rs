@@ -32,24 +32,20 @@ impl AppEngine {
             recipe: settings.recipe.clone(),
             without_tools: parameters.tools == Some(false),
         };
-        let cached = if let Some(cached) = self.agents.find_agent(&key) {
+        let mut cached = if let Some(cached) = self.agents.find_agent(&key) {
             cached
         } else {
             let cached = self.create_agent(&key).await?;
             self.agents.store_agent(key, cached.clone());
             cached
         };
-        let CachedAgent {
-            agent,
-            mut options,
-            has_tools,
-        } = cached;
-        apply_client_parameters(parameters, &mut options);
-        if let ToolChoice::Only(names) = &options.tool_choice {
+        apply_client_parameters(parameters, &mut cached.options);
+        if let ToolChoice::Only(names) = &cached.options.tool_choice {
             self.check_tool_names(names).await?;
         }
-        let agent = agent
-            .with_options(options)
+        let agent = cached
+            .agent
+            .with_options(cached.options)
             .with_shared_call_rates(self.parts.call_rates.clone())
             // Servers may redefine tools at any time, so a cached agent gets the current list.
             .with_redefined_tools(self.parts.host.redefined_tool_names());
@@ -66,7 +62,7 @@ impl AppEngine {
         };
         let number = self.started_runs.fetch_add(1, Ordering::Relaxed) + 1;
         let recording = self.parts.recording.select_run_recording(number);
-        Ok(recording.wrap_agent(agent, has_tools))
+        Ok(recording.wrap_agent(agent, cached.has_tools))
     }
 
     async fn create_agent(&self, key: &AgentKey) -> Result<CachedAgent, RunSettingsError> {
