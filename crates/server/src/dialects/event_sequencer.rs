@@ -78,6 +78,9 @@ pub(crate) enum ClientEvent<'a> {
     RunFinished(&'a RunReport),
 }
 
+/// A function that receives client events in the order of their emission.
+type EventEmitter<'f> = dyn FnMut(ClientEvent<'_>) + 'f;
+
 /// A part of the answer: text or reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AnswerPart {
@@ -201,7 +204,7 @@ pub(crate) struct EventSequencer {
 }
 
 impl EventSequencer {
-    pub(crate) fn handle_event(&mut self, event: &RunEvent, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    pub(crate) fn handle_event(&mut self, event: &RunEvent, emit: &mut EventEmitter<'_>) {
         if self.is_finished {
             return;
         }
@@ -288,7 +291,7 @@ impl EventSequencer {
     /// Emits the client events that close a response before its run has finished. Unfinished tool
     /// calls are dropped. The text of an unfinished model call is marked as not part of the answer
     /// ([`ClientEvent::TextSuperseded`]). The next response contains the remaining events.
-    pub(crate) fn emit_closing_events(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    pub(crate) fn emit_closing_events(&mut self, emit: &mut EventEmitter<'_>) {
         self.discard_partial_answer(emit);
         self.finish_step(emit);
     }
@@ -333,7 +336,7 @@ impl EventSequencer {
         server: Option<&str>,
         tool: &str,
         input: &Value,
-        emit: &mut dyn FnMut(ClientEvent<'_>),
+        emit: &mut EventEmitter<'_>,
     ) {
         self.finish_answer_part(emit);
         self.has_call_in_step = true;
@@ -357,12 +360,7 @@ impl EventSequencer {
         }
     }
 
-    fn emit_answer_delta(
-        &mut self,
-        kind: AnswerPartKind,
-        text: &str,
-        emit: &mut dyn FnMut(ClientEvent<'_>),
-    ) {
+    fn emit_answer_delta(&mut self, kind: AnswerPartKind, text: &str, emit: &mut EventEmitter<'_>) {
         if text.is_empty() {
             return;
         }
@@ -387,7 +385,7 @@ impl EventSequencer {
         emit(ClientEvent::PartDelta(part, text));
     }
 
-    fn start_step(&mut self, step: u32, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn start_step(&mut self, step: u32, emit: &mut EventEmitter<'_>) {
         self.finish_step(emit);
         self.step = Some(step);
         self.has_text_in_step = false;
@@ -397,7 +395,7 @@ impl EventSequencer {
         emit(ClientEvent::StepStarted { step });
     }
 
-    fn finish_run(&mut self, report: &RunReport, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn finish_run(&mut self, report: &RunReport, emit: &mut EventEmitter<'_>) {
         self.drop_unfinished_calls(emit);
         if !self.has_text {
             // No text was streamed, so the whole answer is emitted as one part.
@@ -413,14 +411,14 @@ impl EventSequencer {
     }
 
     /// Discards the text and the unfinished tool calls of a model call that did not finish.
-    fn discard_partial_answer(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn discard_partial_answer(&mut self, emit: &mut EventEmitter<'_>) {
         self.drop_unfinished_calls(emit);
         if std::mem::take(&mut self.is_model_call_open) {
             self.discard_step_text(emit);
         }
     }
 
-    fn discard_step_text(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn discard_step_text(&mut self, emit: &mut EventEmitter<'_>) {
         if std::mem::take(&mut self.has_text_in_step) {
             self.has_text = false;
             self.starts_paragraph = true;
@@ -429,7 +427,7 @@ impl EventSequencer {
     }
 
     /// Ends the open part, and drops the tool calls whose input is incomplete.
-    fn drop_unfinished_calls(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn drop_unfinished_calls(&mut self, emit: &mut EventEmitter<'_>) {
         self.finish_answer_part(emit);
         for call in &mut self.calls {
             if call.stage == CallStage::Streaming {
@@ -439,13 +437,13 @@ impl EventSequencer {
         }
     }
 
-    fn finish_answer_part(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn finish_answer_part(&mut self, emit: &mut EventEmitter<'_>) {
         if let Some(part) = self.part.take() {
             emit(ClientEvent::PartFinished(part));
         }
     }
 
-    fn finish_step(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn finish_step(&mut self, emit: &mut EventEmitter<'_>) {
         self.drop_unfinished_calls(emit);
         if let Some(step) = self.step.take() {
             emit(ClientEvent::StepFinished { step });
@@ -455,11 +453,7 @@ impl EventSequencer {
 
 /// Applies a run event to a tool call whose input is complete, and emits the resulting client
 /// event.
-fn apply_event_to_call(
-    call: &mut ToolCallView,
-    event: &RunEventKind,
-    emit: &mut dyn FnMut(ClientEvent<'_>),
-) {
+fn apply_event_to_call(call: &mut ToolCallView, event: &RunEventKind, emit: &mut EventEmitter<'_>) {
     match event {
         RunEventKind::ToolInputRepaired { input, .. } => {
             call.set_client_input(input);

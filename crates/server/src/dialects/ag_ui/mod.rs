@@ -57,9 +57,8 @@ pub(crate) async fn run(
         tools: input.tools.clone(),
         conversation: &input,
     };
-    let response = parsed
-        .start_or_resume_run(app, principal, paused_runs)
-        .await?;
+    let response = parsed.start_or_resume_run(app, principal, paused_runs);
+    let response = response.await?;
     let encoder = AgUiStream::new(input.thread_id, input.run_id, session.0);
     Ok(response.into_stream(encoder))
 }

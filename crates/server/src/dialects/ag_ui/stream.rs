@@ -93,12 +93,10 @@ impl EventEncoder for AgUiStream {
             ClientEvent::StepStarted { step } => {
                 self.step = step;
                 self.message = None;
-                let name = format!("step {step}");
-                self.write_event("STEP_STARTED", json!({"stepName": name}), out);
+                self.write_step_event("STEP_STARTED", step, out);
             }
             ClientEvent::StepFinished { step } => {
-                let name = format!("step {step}");
-                self.write_event("STEP_FINISHED", json!({"stepName": name}), out);
+                self.write_step_event("STEP_FINISHED", step, out);
             }
             ClientEvent::PartStarted(part) => self.write_part_started(part, out),
             ClientEvent::PartDelta(part, delta) => {
@@ -195,6 +193,10 @@ impl AgUiStream {
             event.extend(fields);
         }
         out.push_unnamed_event(&remove_null_fields(event));
+    }
+
+    fn write_step_event(&self, kind: &str, step: u32, out: &mut SseFrames) {
+        self.write_event(kind, json!({"stepName": format!("step {step}")}), out);
     }
 
     fn write_custom_event(&self, name: &str, value: &Value, out: &mut SseFrames) {

@@ -76,9 +76,8 @@ pub(crate) async fn chat(
         tools: Vec::new(),
         conversation: &request,
     };
-    let response = parsed
-        .start_or_resume_run(app, principal, paused_runs)
-        .await?;
+    let response = parsed.start_or_resume_run(app, principal, paused_runs);
+    let response = response.await?;
     let encoder = AiSdkStream::new(Some(session.0));
     Ok(add_protocol_header(response.into_stream(encoder)))
 }

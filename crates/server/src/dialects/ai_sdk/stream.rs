@@ -117,24 +117,17 @@ impl EventEncoder for AiSdkStream {
 
     fn encode_run_resume(&mut self, out: &mut SseFrames) {
         let metadata = self.message_metadata(None);
-        out.push_unnamed_event(
-            &json!({"type": "start", "messageId": self.run, "messageMetadata": metadata}),
-        );
+        let start = json!({"type": "start", "messageId": self.run, "messageMetadata": metadata});
+        out.push_unnamed_event(&start);
     }
 
     fn encode_run_pause(&mut self, _: &[&ToolCallView], out: &mut SseFrames) {
-        let metadata = self.message_metadata(None);
-        let reason = "tool-calls";
-        out.push_unnamed_event(
-            &json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata}),
-        );
-        out.push_text_event("[DONE]");
+        write_finish("tool-calls", &self.message_metadata(None), out);
     }
 
     fn encode_run_interruption(&mut self, reason: &str, out: &mut SseFrames) {
         out.push_unnamed_event(&json!({"type": "error", "errorText": reason}));
-        out.push_unnamed_event(&json!({"type": "finish", "finishReason": "error"}));
-        out.push_text_event("[DONE]");
+        write_finish("error", &Value::Null, out);
     }
 }
 
@@ -157,11 +150,7 @@ impl AiSdkStream {
     fn write_run_end(&mut self, report: &RunReport, out: &mut SseFrames) {
         let metadata = self.message_metadata(Some(report));
         if matches!(report.outcome, RunOutcome::Completed | RunOutcome::Limited) {
-            let reason = finish_reason(report);
-            let finish =
-                json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata});
-            out.push_unnamed_event(&finish);
-            return out.push_text_event("[DONE]");
+            return write_finish(finish_reason(report), &metadata, out);
         }
         // The client stops reading at an error chunk, so the metadata must come before it.
         out.push_unnamed_event(&json!({"type": "message-metadata", "messageMetadata": metadata}));
@@ -172,6 +161,13 @@ impl AiSdkStream {
         let reason = report.error.as_ref().map(|error| error.message.as_str());
         self.encode_run_interruption(reason.unwrap_or("the run failed"), out);
     }
+}
+
+/// Appends the chunk that ends the stream. The metadata is omitted if it is `null`.
+fn write_finish(reason: &str, metadata: &Value, out: &mut SseFrames) {
+    let finish = json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata});
+    out.push_unnamed_event(&remove_null_fields(finish));
+    out.push_text_event("[DONE]");
 }
 
 /// Creates the chunk that starts, extends or ends a text or reasoning part. `change` is `start`,
@@ -198,11 +194,7 @@ fn input_available_chunk(call: &ToolCallView, input: &Value) -> Value {
 }
 
 fn call_result_chunk(call: &ToolCallView, outcome: ToolCallResult<'_>) -> Value {
-    let ToolCallResult {
-        content,
-        structured,
-        ..
-    } = outcome;
+    let (content, structured) = (outcome.content, outcome.structured);
     let (kind, field, result) = if outcome.is_error {
         let text = tool_output::tool_result_text(content, structured);
         ("tool-output-error", "errorText", json!(text))

@@ -59,15 +59,13 @@ pub(crate) async fn messages(
         switchboard: request.switchboard.clone().unwrap_or_default(),
         model: &request.model,
     };
-    let response = parsed
-        .start_or_resume_run(app, principal, paused_runs)
-        .await?;
+    let response = parsed.start_or_resume_run(app, principal, paused_runs);
+    let response = response.await?;
     let (is_streamed, model) = (request.stream == Some(true), request.model);
     let encoder = |state| AnthropicMessagesStream::new(Some(model.clone()), state);
     let answer = |collected: &_, report: Option<&_>| response_json(collected, report, &model);
-    Ok(response
-        .build_response(is_streamed, encoder, answer, run_failure_response)
-        .await)
+    let response = response.build_response(is_streamed, encoder, answer, run_failure_response);
+    Ok(response.await)
 }
 
 /// Returns all models on one page in Anthropic's format (`types/model_info.py` and `pagination.py`

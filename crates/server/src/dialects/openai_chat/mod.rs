@@ -63,17 +63,15 @@ pub(crate) async fn completions(
         switchboard: request.switchboard.clone().unwrap_or_default(),
         model: &request.model,
     };
-    let response = parsed
-        .start_or_resume_run(app, principal, paused_runs)
-        .await?;
+    let response = parsed.start_or_resume_run(app, principal, paused_runs);
+    let response = response.await?;
     let options = request.stream_options.as_ref();
     let with_usage = options.is_some_and(|options| options.include_usage);
     let (is_streamed, model) = (request.stream == Some(true), request.model);
     let encoder = |state| OpenAiChatStream::new(Some(model.clone()), with_usage, state);
     let answer = |collected: &_, report: Option<&_>| completion_json(collected, report, &model);
-    Ok(response
-        .build_response(is_streamed, encoder, answer, run_failure_response)
-        .await)
+    let response = response.build_response(is_streamed, encoder, answer, run_failure_response);
+    Ok(response.await)
 }
 
 /// Returns a model in OpenAI's format. `created` is 0, because the time of creation is unknown.

@@ -201,10 +201,8 @@ pub(crate) fn completion_json(
     if !response.reasoning.is_empty() {
         message["reasoning_content"] = json!(response.reasoning);
     }
-    let calls = response.calls.iter();
-    let calls: Vec<Value> = calls
-        .map(|call| tool_call_json(&response.state, call))
-        .collect();
+    let call_json = |call| tool_call_json(&response.state, call);
+    let calls: Vec<Value> = response.calls.iter().map(call_json).collect();
     if !calls.is_empty() {
         message["tool_calls"] = calls.into();
     }
