@@ -45,17 +45,11 @@ impl RunHub {
     }
 
     async fn start_run_inner(&self, start: RunStartRequest) -> Result<StartedRun, Problem> {
-        let RunStartRequest {
-            principal,
-            settings,
-            conversation,
-            client_tools,
-            answer_form,
-        } = start;
+        let (principal, settings) = (start.principal, start.settings);
         settings.parameters.validate_parameters()?;
         let slots = self.acquire_run_slots(&principal)?;
         // A new session gets its id before it is stored, because the agent may depend on the id.
-        let (session, is_new) = match &conversation {
+        let (session, is_new) = match &start.conversation {
             ConversationInput::Ephemeral { .. } => (None, false),
             ConversationInput::Session { id, .. } => (
                 Some(id.clone().unwrap_or_else(new_session_id)),
@@ -66,13 +60,13 @@ impl RunHub {
             .engine()
             .create_agent(&settings, &principal, session.as_ref());
         let mut agent = agent.await?;
-        if let Some(form) = answer_form {
+        if let Some(form) = start.answer_form {
             agent = agent.with_answer_schema(&form);
         }
-        if let Some(tools) = client_tools {
+        if let Some(tools) = start.client_tools {
             agent = agent.with_tools_requiring_approval(CLIENT_SERVER, tools);
         }
-        match conversation {
+        match start.conversation {
             ConversationInput::Ephemeral { messages } => {
                 self.start_ephemeral_run(agent, principal, messages, slots)
                     .await
