@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: benchmarks that compare two programs within one run, so that the load of
-//! the machine affects both.
+//! `cargo xtask bench`: runs benchmarks that compare our code with a baseline.
 //!
-//! Each benchmark is a program that prints one line for each batch: a name and numbers, which
+//! Each benchmark measures both sides alternately, so that other load on the machine affects both.
+//! It prints one line for each batch of measurements: a name and the numbers that
 //! [`Bench::columns`] describes.
 
 use std::collections::BTreeMap;
@@ -13,9 +13,9 @@ use anyhow::{Result, bail, ensure};
 use crate::dist::{OptimizedBuild, PROGRAMS};
 use crate::process;
 
-/// Runs per round of `load`. A round has 512 requests for each kind and side.
+/// Number of `--runs` that become one round of the benchmark `load`, because a round is slow.
 const RUNS_PER_ROUND: u32 = 10;
-/// Arguments of `cargo bench` for `decode`.
+/// Arguments with which `cargo bench` runs the benchmark `decode`.
 pub(crate) const DECODE: &str = "--package switchboard-testkit --bench beside_serde --";
 
 #[derive(Debug, clap::Args)]
@@ -33,13 +33,15 @@ pub(crate) struct Args {
 struct Bench {
     name: &'static str,
     about: &'static str,
-    /// Builds the program and returns the command that measures the given number of times.
+    /// Builds the program of the benchmark. Returns the command that runs it with the number of
+    /// measurements in the second argument.
     prepare: fn(&OptimizedBuild, u32) -> Result<Command>,
-    /// The meaning of the numbers in a line. Lines with more or fewer numbers are invalid.
+    /// Titles of the numbers in an output line. A line with more or fewer numbers is an error.
     columns: &'static [&'static str],
-    /// The columns whose ratio is reported.
+    /// Indexes of the two columns whose ratio is reported: the numerator and the denominator.
     ratio: (usize, usize),
-    /// Returns whether the median ratio of the measurements with this name is within the limit.
+    /// Returns whether a median ratio is within the limit. The first argument is the name of the
+    /// measurements, such as `stream-64`.
     is_allowed: fn(&str, f64) -> bool,
 }
 
@@ -65,7 +67,7 @@ const BENCHES: [Bench; 3] = [
             measure.arg(runs.to_string());
             Ok(measure)
         },
-        columns: &["CPU of the floor (µs)", "CPU (µs)"],
+        columns: &["CPU of the baseline (µs)", "CPU (µs)"],
         ratio: (1, 0),
         is_allowed: |kind, cost| cost <= if kind.starts_with("stream") { 1.3 } else { 1.5 },
     },
@@ -128,9 +130,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Returns a Markdown table of the medians, and the ratios that are beyond their limit.
+/// Returns a Markdown table with the median of each column, and the ratios that exceed their limit.
 fn report(bench: &Bench, measured: &str) -> Result<(String, Vec<String>)> {
-    // One list of numbers for each column.
+    // Measured numbers by measurement name: one list for each column.
     let mut series: BTreeMap<&str, Vec<Vec<f64>>> = BTreeMap::new();
     for line in measured.lines() {
         let fields: Vec<&str> = line.rsplitn(bench.columns.len() + 1, [' ', '\t']).collect();
@@ -174,7 +176,8 @@ fn report(bench: &Bench, measured: &str) -> Result<(String, Vec<String>)> {
     Ok((table + "\n", over_limit))
 }
 
-/// Returns the value that this number of tenths of the values do not exceed (nearest rank).
+/// Returns a quantile by the nearest-rank method. `tenths` is the rank: 5 means the median, and 9
+/// the 90th percentile.
 fn quantile(values: &[f64], tenths: usize) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

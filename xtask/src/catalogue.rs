@@ -1,9 +1,9 @@
 //! `cargo xtask catalogue`: generates the data file of `providers-common` with the capabilities and
 //! prices of models.
 //!
-//! The facts come from the price list in the pinned version of litellm. The overlay beside the data
-//! is written by hand and takes precedence. The data is committed, so that builds and tests do not
-//! need the source.
+//! The source is the price list in a pinned version of the Python package litellm. The file
+//! `overlay.json` is written by hand, and its values take precedence over the source. The generated
+//! file is committed, so that builds and tests do not need litellm.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,23 +17,23 @@ use serde_json::{Map, Value, json};
 
 use crate::{packages, process};
 
-/// The generated data.
+/// Name of the generated file.
 const DATA: &str = "models.tsv";
-/// The rules that take precedence over the source.
+/// Name of the file with the rules that change values of the source.
 const OVERLAY: &str = "overlay.json";
-/// The licence of the source.
+/// Name of the file with the licence of litellm.
 const LICENCE: &str = "LICENSE-litellm";
 
-/// The version of the source. With another one, `WHEEL` changes too; then read what changed in the
-/// data line by line.
+/// Version of litellm. If you change it, change `WHEEL` too, and review the changes of the
+/// generated file line by line.
 const VERSION: &str = "1.109.1";
 
-/// Requirement in pip's format with hashes, so that pip verifies the download.
+/// Requirement in pip's format. pip verifies the download with the hash.
 const WHEEL: &str = "litellm==1.109.1 \
                      --hash=sha256:1c8b4dd671fa0cd0850aa751678704ff77e595fb1e6085b2dc3be39ee19bdaaf";
 
-/// The providers whose models are listed: those with a wire or a profile of ours, unless the
-/// provider reports these facts itself, as Ollama does.
+/// Providers whose models are listed. Ollama is missing, because an Ollama server reports the
+/// capabilities of its models.
 const PROVIDERS: [&str; 7] = [
     "anthropic",
     "deepseek",
@@ -51,14 +51,16 @@ pub(crate) struct Args {
     check: bool,
 }
 
-/// The known facts about a model, by the name of their field. A missing field is unknown.
+/// The known values of a model by field name, such as `context_window`. A missing value is unknown.
 type Entry = Map<String, Value>;
 
-/// The fields in the order of their columns: name, kind, and fields of the source in order of
-/// precedence. A kind that is not `tokens`, `price` or `date` is the word of an ability, which is
-/// true or false; all abilities share one column. In the source, `modality:x` means that `x` is a
-/// supported modality, and `mode:x` that the model has this mode. `supports_tool_choice` covers any
-/// tool choice; few models have `supports_forced_tool_use`.
+/// The fields of a model, one per line: its name, its kind, and the fields of litellm that contain
+/// the value, in order of precedence.
+///
+/// The kinds `tokens`, `price` and `date` have their own column, in this order. Any other kind is
+/// the word for an ability, such as `tools`, which a model has or lacks. All abilities share one
+/// column. `modality:image` means that the list `supported_modalities` contains `image`, and
+/// `mode:responses` that the field `mode` is `responses`.
 const FIELDS: &str = "\
 context_window tokens max_input_tokens
 max_output_tokens tokens max_output_tokens
@@ -95,13 +97,13 @@ fn fields() -> impl Iterator<Item = Field> {
     })
 }
 
-/// Rules that take precedence over the source.
+/// Content of `overlay.json`: rules that change values of the source.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Overlay {
     #[serde(default, rename = "about")]
     _about: Value,
-    /// Featured models by provider. The first of each list is the default.
+    /// Recommended models by provider. The first model of each provider is its default model.
     featured: BTreeMap<String, Vec<String>>,
     rules: Vec<Rule>,
 }
@@ -116,13 +118,13 @@ struct Rule {
     /// Names of new models.
     #[serde(default)]
     add: Vec<String>,
-    /// Values that an existing model must have.
+    /// Values that a model of `models` must have, so that the rule changes it.
     #[serde(default, rename = "where")]
     conditions: Entry,
     set: Entry,
 }
 
-/// Writes or checks the data. Needs the network only while the source is not in the target folder.
+/// Writes the generated file, or checks it with `--check`. Downloads litellm at the first call.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let folder = folder();
     let overlay = fs::read_to_string(folder.join(OVERLAY))
@@ -139,7 +141,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             fs::write(path, text).with_context(|| format!("failed to write {name}"))?;
             continue;
         }
-        // A checkout may have converted the line ends.
+        // git may have converted the line breaks of the committed file to `\r\n`.
         let committed = fs::read_to_string(path).unwrap_or_default();
         if committed.replace("\r\n", "\n") != *text {
             bail!(
@@ -157,12 +159,13 @@ fn folder() -> PathBuf {
     process::root().join("crates/providers-common/src/catalog")
 }
 
-/// Returns the folder with litellm's files. They are read, never run, so the platform is the same
-/// on every machine.
+/// Returns the folder with the files of litellm. The files are only read and not executed, so the
+/// package for Linux is installed on every platform.
 fn install_source() -> Result<PathBuf> {
     let folder = process::target_dir().join(format!("catalogue/litellm-{VERSION}"));
     let requirements = folder.join("requirements.txt");
-    // Written last, so that an interrupted installation is repeated.
+    // This file is written last. If it is missing, the installation was interrupted and is
+    // repeated.
     let mark = folder.join("installed.txt");
     if !mark.exists() {
         fs::create_dir_all(&folder)?;
@@ -185,14 +188,16 @@ fn install_source() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Returns the data for the source's models and an overlay, a line for each model.
+/// Returns the content of the generated file for the models of litellm and the text of
+/// `overlay.json`.
 fn generate(models: &Value, overlay: &str) -> Result<String> {
     let overlay: Overlay = serde_json::from_str(overlay).context("the overlay is invalid")?;
     let mut entries = read_source(models)?;
     for rule in &overlay.rules {
         apply_rule(rule, &mut entries).with_context(|| format!("overlay rule: {}", rule.why))?;
     }
-    // The reader falls back to the base name of a versioned name.
+    // A model with a version suffix is omitted if its values equal those of the model without the
+    // suffix. Readers of the file then use the name without the suffix.
     let is_repeated = |(name, entry): &(&String, &Entry)| {
         unversioned(name).is_some_and(|base| entries.get(base) == Some(entry))
     };
@@ -233,11 +238,12 @@ fn generate(models: &Value, overlay: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Returns the entries of all models that generate text, by `provider/name`.
+/// Returns the models of litellm that generate text, by `PROVIDER/NAME`.
 fn read_source(models: &Value) -> Result<BTreeMap<String, Entry>> {
     let models = models.as_object().context("the source is not an object")?;
     let mut entries = BTreeMap::new();
-    // An entry with its provider as a prefix is more specific than one without it: it comes last.
+    // litellm may list a model twice: as `NAME` and as `PROVIDER/NAME`. The entry with the prefix
+    // is read last and replaces the other one.
     for has_prefix in [false, true] {
         for (key, model) in models {
             let provider = model["litellm_provider"].as_str().unwrap_or_default();
@@ -273,12 +279,13 @@ fn writes_text(model: &Value) -> bool {
 }
 
 impl Field {
-    /// Returns a fact of the source, unless it is unknown.
+    /// Returns the value of this field for the litellm entry `model`. `source` is the name of the
+    /// litellm field. Returns `None` for an unknown value.
     fn read(&self, model: &Value, source: &str) -> Option<Value> {
         match source.split_once(':') {
             Some(("mode", mode)) => return (model["mode"] == mode).then(|| json!(true)),
             Some((_, modality)) => {
-                // The list is complete where there is one.
+                // Without the list, the modalities of the model are unknown.
                 let inputs = model["supported_modalities"].as_array()?;
                 return Some(json!(inputs.contains(&json!(modality))));
             }
@@ -287,7 +294,8 @@ impl Field {
         let value = model.get(source)?.clone();
         match self.kind {
             "tokens" => (value != 0).then_some(value),
-            // The source's numbers are binary fractions of short decimal ones.
+            // Converts the price of one token to the price of a million tokens. Rounding removes
+            // digits such as those in 0.30000000000000004.
             "price" => Some(match value.as_f64() {
                 Some(price) => json!((price * 1e12).round() / 1e6),
                 None => value,
@@ -298,8 +306,8 @@ impl Field {
     }
 }
 
-/// Applies a rule of the overlay. A rule that matches nothing, or that adds a model of the source,
-/// is an error, so that the overlay stays minimal.
+/// Applies a rule of `overlay.json`. Returns an error if the rule matches no model, or if it adds a
+/// model that the source already contains, because such a rule is obsolete.
 fn apply_rule(rule: &Rule, entries: &mut BTreeMap<String, Entry>) -> Result<()> {
     ensure!(!rule.why.is_empty(), "`why` is empty");
     ensure!(!rule.set.is_empty(), "`set` is empty");
@@ -344,7 +352,7 @@ fn apply_rule(rule: &Rule, entries: &mut BTreeMap<String, Entry>) -> Result<()> 
     Ok(())
 }
 
-/// Returns the cells of a model's line. `None` is an unknown value.
+/// Returns the cells of a model's line in the generated file. `None` is an unknown value.
 fn cells(entry: &Entry) -> Result<Vec<Option<String>>> {
     let mut cells = Vec::new();
     let mut words: Vec<String> = Vec::new();
@@ -374,9 +382,9 @@ fn cells(entry: &Entry) -> Result<Vec<Option<String>>> {
     Ok(cells)
 }
 
-/// Removes the version suffix of a name: `-latest`, a date, or a number such as `-001`. The reader,
-/// `providers-common/src/catalog/model_names.rs`, has the same rule. A test of the data checks that
-/// both agree.
+/// Removes the version suffix of a model name: `-latest`, a date, or a number such as `-001`.
+/// Returns `None` if the name has no suffix. `providers-common/src/catalog/model_names.rs` reads
+/// names by the same rule, and a test compares the two.
 fn unversioned(name: &str) -> Option<&str> {
     let forms = ["-latest", "-20dd-dd-dd", "-20dddddd", "@20dddddd", "-00d"];
     let mut bases = forms.iter().filter_map(|form| {
@@ -386,7 +394,7 @@ fn unversioned(name: &str) -> Option<&str> {
     bases.next().filter(|base| !base.is_empty())
 }
 
-/// Returns whether a text has this form. `d` matches a digit.
+/// Returns whether a text has the form `form`, in which `d` matches any digit.
 fn has_form(text: &str, form: &str) -> bool {
     let mut pairs = text.bytes().zip(form.bytes());
     text.len() == form.len()

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: everything that continuous integration does, on any machine.
+//! `cargo xtask ci`: runs all steps of continuous integration.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     skip: Vec<Step>,
 }
 
-/// The steps in execution order. Steps that fail fast run first.
+/// The steps in execution order. Fast steps run first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Step {
     Layers,
@@ -78,13 +78,13 @@ fn perform(step: Step, require_peers: bool) -> Result<()> {
         Step::Layers => layers::run(None),
         Step::Lint => lint::run(&lint::Args::default()),
         Step::Test => test::run(&test::Args::default()),
-        // Never skipped silently: use `--skip postgres`.
+        // This step fails if no server can be installed. `--skip postgres` skips it.
         Step::Postgres => postgres::run(),
         Step::Peers => run_if(has_npm(), "npm", || peers::run(Runner::found())),
         Step::Conformance => run_if(has_npm(), "npm", conformance::run),
         Step::Clients => run_if(has_npm(), "npm", clients::run),
         Step::Schemathesis => schemathesis::run(),
-        Step::Browser => run_if(require_peers || browser::works(), "npm or Chromium", || {
+        Step::Browser => run_if(require_peers || browser::can_run(), "npm or Chromium", || {
             browser::run(&browser::Args::default())
         }),
         Step::Snapshots => snapshots::check_files(),
@@ -110,7 +110,7 @@ fn readme() -> Result<()> {
     let text = fs::read_to_string(process::root().join("README.md"))
         .context("failed to read README.md")?;
     let typed = first_command(&text).context("README.md has no cargo command")?;
-    // Every second piece is between quotation marks.
+    // The pieces with an odd index are between quotation marks, so each is one argument.
     let words = typed
         .split('"')
         .enumerate()
@@ -119,7 +119,7 @@ fn readme() -> Result<()> {
             _ => vec![piece],
         });
     let mut command = process::cargo(words.skip(1));
-    // As on a machine where nothing is set up: keys would make it a call over the network.
+    // Without API keys, the command uses the demo model and sends no request to a provider.
     for variable in PROVIDER_VARIABLES {
         command.env_remove(variable);
     }
@@ -132,7 +132,7 @@ fn readme() -> Result<()> {
     Ok(())
 }
 
-/// What makes a provider usable; the same names as the vendors' own SDKs read.
+/// Environment variables that configure model providers.
 const PROVIDER_VARIABLES: [&str; 9] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_BASE_URL",
@@ -145,7 +145,7 @@ const PROVIDER_VARIABLES: [&str; 9] = [
     "SWITCHBOARD_MODEL",
 ];
 
-/// The first line within a code fence that calls cargo.
+/// Returns the first line in a code block of a Markdown text that starts with `cargo`.
 fn first_command(markdown: &str) -> Option<&str> {
     let mut fenced = false;
     for line in markdown.lines().map(str::trim) {

@@ -1,7 +1,8 @@
 //! `cargo xtask dist`: builds the program for publication, with profile-guided optimization.
 //!
-//! The benchmarks run in a build with counters, which record how often each piece of code runs. The
-//! compiler optimizes the next build for these records: a turn takes a third less CPU time.
+//! The first build contains counters. The benchmarks run in this build, and the counters record how
+//! often each piece of code is executed. The compiler optimizes the second build with these
+//! records. The benchmark `turn` then uses a third less CPU time.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,18 +13,19 @@ use anyhow::{Context as _, Result};
 
 use crate::{bench, process};
 
-/// Arguments of cargo that build the program, and the benchmarks of the app.
+/// Arguments of two cargo commands: the first builds the program, and the second builds the
+/// benchmarks of the crate `app`.
 pub(crate) const PROGRAMS: [&str; 2] = [
     "--package switchboard-app --bin switchboard",
     "--package switchboard-app --example turn --example load",
 ];
 
-/// Builds programs of this machine for publication.
+/// Builder of optimized programs for this machine.
 pub(crate) struct OptimizedBuild {
-    /// Target triple of this machine. If a target is given, cargo applies `RUSTFLAGS` only to the
-    /// programs, and not to build scripts.
+    /// Target triple of this machine. It is passed to cargo explicitly, because cargo then applies
+    /// `RUSTFLAGS` only to the programs and not to build scripts.
     target: String,
-    /// File with the records of the benchmarks.
+    /// File with the counters that the benchmarks recorded.
     records: PathBuf,
 }
 
@@ -53,8 +55,8 @@ impl OptimizedBuild {
             cargo.env("CARGO_TARGET_DIR", &folder);
             cargo
         };
-        // The symbols that the records name depend on the profile and on the features of packages.
-        // Both builds must have the same ones, so the program and the examples are built apart.
+        // The records apply only to a build with the same profile and the same features. The
+        // program and the examples have different features, so each build compiles them separately.
         for programs in PROGRAMS {
             process::run(&mut with_counters("build", programs))?;
         }
@@ -71,12 +73,12 @@ impl OptimizedBuild {
         Ok(build)
     }
 
-    /// Builds programs, optimized for the records. `programs` is one of [`PROGRAMS`].
+    /// Builds optimized programs. `programs` is an item of [`PROGRAMS`].
     pub(crate) fn build_programs(&self, programs: &str) -> Result<()> {
         process::run(&mut self.optimized_cargo("build", programs))
     }
 
-    /// Returns a cargo command whose build is optimized for the records.
+    /// Returns a cargo command that compiles optimized code.
     pub(crate) fn optimized_cargo(&self, command: &str, arguments: &str) -> Command {
         let flags = format!("-Cprofile-use={}", self.records.display());
         self.cargo(command, arguments, &flags)

@@ -1,4 +1,4 @@
-//! Which files are ours, and how to read them.
+//! Lists and reads the files of the repository.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -7,10 +7,8 @@ use anyhow::{Context as _, Result};
 
 use crate::process;
 
-/// Returns the files that git tracks or would track, relative to the repository root, with `/`.
-///
-/// # Errors
-/// When this is not a git checkout: generated files could not be distinguished from sources.
+/// Returns the paths of all files that git does not ignore, relative to the repository, with `/`.
+/// Fails if the folder is not a git checkout.
 pub(crate) fn ours() -> Result<Vec<String>> {
     let mut git = process::command("git");
     git.args(["ls-files", "-z", "--cached"]);
@@ -19,7 +17,7 @@ pub(crate) fn ours() -> Result<Vec<String>> {
     let root = process::root();
     let mut files: Vec<String> = list
         .split('\0')
-        // Deleted, but not committed yet.
+        // git also lists files that are deleted but still committed.
         .filter(|file| !file.is_empty() && root.join(file).is_file())
         .map(str::to_owned)
         .collect();
@@ -28,12 +26,12 @@ pub(crate) fn ours() -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// Whether a path names Rust source.
+/// Returns whether a file is a Rust source file, by its extension.
 pub(crate) fn is_rust(file: &str) -> bool {
     has_ending(file, "rs")
 }
 
-/// Whether a path names Markdown.
+/// Returns whether a file is a Markdown file, by its extension.
 pub(crate) fn is_markdown(file: &str) -> bool {
     has_ending(file, "md")
 }
@@ -44,10 +42,7 @@ fn has_ending(file: &str, ending: &str) -> bool {
         .is_some_and(|actual| actual == ending)
 }
 
-/// Returns the text of a repository file, or `None` for a binary file.
-///
-/// # Errors
-/// When the file cannot be read.
+/// Returns the text of a file of the repository, or `None` for a binary file.
 pub(crate) fn text(file: &str) -> Result<Option<String>> {
     match fs::read_to_string(process::root().join(file)) {
         Ok(text) => Ok(Some(text)),
@@ -56,10 +51,8 @@ pub(crate) fn text(file: &str) -> Result<Option<String>> {
     }
 }
 
-/// Returns every file under `folder` whose name ends with `ending`, ignored files included.
-///
-/// # Errors
-/// When a folder cannot be read.
+/// Returns all files below `folder` whose names end with `ending`, including files that git
+/// ignores.
 pub(crate) fn ending_with(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_path_buf()];
@@ -71,7 +64,7 @@ pub(crate) fn ending_with(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if entry.file_type()?.is_dir() {
-                // Neither builds nor packages of others hold snapshots of ours.
+                // Folders with build results and third-party packages are skipped.
                 if !matches!(&*name, "target" | "node_modules" | ".git") {
                     open.push(entry.path());
                 }

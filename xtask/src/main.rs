@@ -1,4 +1,4 @@
-//! Routine jobs of the repository, one module each: `cargo xtask help`.
+//! Development tasks of the repository. `cargo xtask help` lists them.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -84,8 +84,8 @@ fn main() -> ExitCode {
     match perform(Cli::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Not as `Result` of main: under RUST_BACKTRACE a backtrace of this little program
-            // would bury the message.
+            // The error is printed here and not returned from `main`, because `main` would also
+            // print a long backtrace if `RUST_BACKTRACE` is set.
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }

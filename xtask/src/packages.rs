@@ -1,4 +1,4 @@
-//! Installation of npm and Python packages below the target folder.
+//! Installs npm and Python packages in the target folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,11 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::process;
 
-/// The name of npm. On Windows it is a script, which starts only with its full name.
+/// File name of the program npm. On Windows, npm is a script and can only be started with its
+/// extension.
 const NPM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
 
-/// Exits with 0 on Python 3.10 and newer.
+/// Python program that exits with 0 on Python 3.10 and newer, and with 1 on older versions.
 const IS_NEW_ENOUGH: &str = "import sys; sys.exit(sys.version_info < (3, 10))";
 
 /// An npm package with its exact version.
@@ -21,14 +22,14 @@ pub(crate) fn npm_works() -> bool {
     process::works(process::command(NPM).arg("--version"))
 }
 
-/// Whether npm runs the scripts of the packages that it installs.
+/// Whether npm runs or ignores the installation scripts of packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scripts {
     Run,
     Ignore,
 }
 
-/// Installs packages into `folder` unless they are there.
+/// Installs npm packages into `folder`, unless the same versions are already installed there.
 pub(crate) fn install_npm(
     folder: &Path,
     packages: &[NpmPackage<'_>],
@@ -75,9 +76,11 @@ pub(crate) fn npm_version(folder: &Path, name: &str) -> Option<String> {
 /// Creates a virtual environment in `folder` unless it has exactly these packages, and returns its
 /// interpreter.
 pub(crate) fn install_python(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
-    // The path is included because an environment works only in its original folder.
+    // The path is part of the text, because a virtual environment works only in its original
+    // folder.
     let wanted = format!("{}\n{}", folder.display(), packages.join("\n"));
-    // Written last, so that an interrupted installation is repeated.
+    // This file is written last. If it is missing, the installation was interrupted and is
+    // repeated.
     let mark = folder.join("installed.txt");
     let is_installed = fs::read_to_string(&mark).is_ok_and(|text| text == wanted);
     let python = folder.join(if cfg!(windows) {
@@ -85,7 +88,7 @@ pub(crate) fn install_python(folder: &Path, packages: &[&str]) -> Result<PathBuf
     } else {
         "bin/python"
     });
-    // The system's Python may have been replaced since the installation.
+    // An update may have removed the Python version for which the environment was created.
     if is_installed && process::works(process::command(&python).arg("--version")) {
         return Ok(python);
     }
@@ -111,7 +114,8 @@ pub(crate) fn requirements(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the first Python on which this program exits with 0.
+/// Returns the command `python3` or `python`: the first with which the Python program `program`
+/// exits with 0.
 pub(crate) fn system_python(program: &str) -> Result<&'static str> {
     ["python3", "python"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! Starting other programs from the root of the workspace.
+//! Starts other programs in the root folder of the workspace.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,25 +6,25 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// The root of the workspace.
+/// Returns the root folder of the workspace.
 pub(crate) fn root() -> PathBuf {
-    // At run time first: a cached binary may have been built in another checkout.
+    // The variable at run time takes precedence, because the program may have been compiled in
+    // another checkout.
     let here = env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     here.parent().map_or(here.clone(), Path::to_path_buf)
 }
 
-/// Where builds, environments and logs go; never tracked by git.
+/// Returns the target folder, which contains build results and installed packages. git ignores it.
 pub(crate) fn target_dir() -> PathBuf {
-    // `join` with an absolute path gives that path.
+    // If the variable contains an absolute path, `join` returns this path.
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// A command that runs in the root of the workspace.
+/// Returns a command that runs in the root folder of the workspace.
 ///
-/// What `cargo run` told this program about the package `xtask` is taken out of its environment:
-/// build scripts that watch those variables would otherwise run again, and a build by hand would
-/// not share its results with a build by a task.
+/// The command does not get the environment variables that `cargo run` sets for the package
+/// `xtask`. With these variables, cargo would run build scripts again and compile packages again.
 pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root());
@@ -45,17 +45,15 @@ fn describes_xtask(variable: &str) -> bool {
         )
 }
 
-/// The cargo that started this task.
+/// Returns a command that starts the same cargo that started this program.
 pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let mut command = command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments);
     command
 }
 
-/// Runs to the end with our own standard streams.
-///
-/// # Errors
-/// When the program cannot be started, or ends with anything but 0.
+/// Prints and runs a command, whose output goes to the terminal. Fails if the command cannot be
+/// started or does not exit with 0.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     eprintln!("$ {shown}");
@@ -68,10 +66,8 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Returns the program's standard output. Its standard error is inherited.
-///
-/// # Errors
-/// When the program cannot be started, ends with anything but 0, or does not write UTF-8.
+/// Runs a command and returns its standard output. Its standard error goes to the terminal. Fails
+/// if the command cannot be started, does not exit with 0, or does not write UTF-8.
 pub(crate) fn stdout_of(command: &mut Command) -> Result<String> {
     let shown = shown(command);
     let output = command
@@ -91,7 +87,7 @@ pub(crate) fn works(command: &mut Command) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// The command as a person would type it.
+/// Returns the text of a command for messages, as a person would type it.
 fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_stem().unwrap_or(command.get_program());
@@ -124,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn children_do_not_see_what_cargo_said_about_xtask() {
+    fn variables_of_the_package_xtask_are_removed() {
         assert!(describes_xtask("CARGO_PKG_NAME"));
         assert!(describes_xtask("CARGO_MANIFEST_DIR"));
         assert!(!describes_xtask("CARGO_TARGET_DIR"));

@@ -12,11 +12,11 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use crate::process;
 use table::{BANNED, CONFINED, ROWS, Row, TESTKIT};
 
-/// Checks the workspace of `manifest_path`, or ours without one.
+/// Checks the workspace of the manifest `manifest_path`, or this workspace if it is `None`.
 pub(crate) fn run(manifest_path: Option<&Path>) -> Result<()> {
     let manifest = manifest_path.map_or_else(|| process::root().join("Cargo.toml"), Path::to_owned);
-    // Reads the manifests, with optional and platform-specific dependencies. Does not resolve them,
-    // because the rules concern manifests only and nothing must be downloaded.
+    // The rules apply to the dependencies in the manifests, including optional and
+    // platform-specific ones. They are not resolved, so nothing is downloaded.
     let metadata = MetadataCommand::new()
         .manifest_path(&manifest)
         .no_deps()
@@ -36,8 +36,8 @@ pub(crate) fn run(manifest_path: Option<&Path>) -> Result<()> {
             ));
             continue;
         };
-        // The package's own name, also where a manifest renames it. Dependents of the crate build
-        // its build dependencies too.
+        // `name` is the name of the package, even if the manifest renames the dependency. Build
+        // dependencies are checked like normal ones.
         violations.extend(package.dependencies.iter().filter_map(|dependency| {
             let is_dev = dependency.kind == DependencyKind::Development;
             check_dependency(row, &dependency.name, is_dev)
@@ -68,12 +68,11 @@ fn folder(metadata: &Metadata, package: &Package) -> String {
     folder.strip_prefix("crates/").unwrap_or(&folder).to_owned()
 }
 
-/// Returns the first rule that a dependency breaks, with a fix. The rules are ordered by
-/// strictness.
+/// Returns a message if a dependency of the crate `from` violates a rule: the dependency, the rule
+/// and how to fix it. Checks the strictest rule first.
 fn check_dependency(from: &Row, package: &str, is_dev: bool) -> Option<String> {
     let folder = from.folder;
-    // A package whose name looks like ours (from a registry, for example) counts as ours, so that
-    // no such edge is missed.
+    // Every package with the prefix `switchboard-` counts as a crate of the workspace.
     let (to, rule, way_out) = match package.strip_prefix("switchboard-") {
         Some(to) if from.may_use.contains(&to) || (is_dev && to != "app") => return None,
         Some(to) => {

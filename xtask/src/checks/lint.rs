@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: format, clippy, and the repository's own rules.
+//! `cargo xtask lint`: checks formatting, clippy lints and the repository's own rules.
 
 use anyhow::Result;
 
@@ -15,7 +15,7 @@ pub(crate) struct Args {
     list: bool,
 }
 
-/// Runs the checks, the cheap ones first.
+/// Runs all checks. The repository's own rules are checked first, because they need no compilation.
 pub(crate) fn run(args: &Args) -> Result<()> {
     tidy::run(args.list)?;
     if args.tidy {

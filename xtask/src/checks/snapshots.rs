@@ -1,4 +1,5 @@
-//! `cargo xtask snapshots`: the files that insta compares with, without `cargo-insta`.
+//! `cargo xtask snapshots`: checks and accepts the snapshot files of insta. Does not need the
+//! program `cargo-insta`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,11 +22,11 @@ pub(crate) enum Action {
 pub(crate) fn run(action: Action) -> Result<()> {
     match action {
         Action::Check => {
-            test::with_snapshots("no")?;
+            test::run_with_insta_update("no")?;
             check_files()
         }
         Action::Accept => {
-            test::with_snapshots("always")?;
+            test::run_with_insta_update("always")?;
             for pending in pending()? {
                 fs::remove_file(&pending)?;
             }
@@ -35,7 +36,8 @@ pub(crate) fn run(action: Action) -> Result<()> {
     }
 }
 
-/// Fails on files that no test wrote or reads. Needs the notes of a full run of the tests.
+/// Fails if a snapshot is pending or is not used by any test. Reads the list of used snapshots,
+/// which a run of all tests writes.
 pub(crate) fn check_files() -> Result<()> {
     let notes = test::snapshot_references();
     let asked_for = fs::read_to_string(&notes).with_context(|| {
@@ -74,8 +76,8 @@ fn pending() -> Result<Vec<PathBuf>> {
     files::ending_with(&process::root().join("crates"), ".snap.new")
 }
 
-/// Returns snapshots without an assertion in the last full run. Ignores snapshots of `peer_` tests,
-/// which run only with `--peers`.
+/// Returns the snapshots that no test used in the last run of all tests. Ignores the snapshots of
+/// tests with `peer_` in their name, which run only with `--peers`.
 fn orphans(stored: &[PathBuf], referenced: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let is_orphan = |file: &&PathBuf| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -85,7 +87,8 @@ fn orphans(stored: &[PathBuf], referenced: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     stored.iter().filter(is_orphan).cloned().collect()
 }
 
-/// insta's notes have paths such as `src/../tests/snapshots/x.snap`.
+/// Returns the canonical form of a path. The list that insta writes contains paths such as
+/// `src/../tests/snapshots/x.snap`.
 fn canonical(path: impl AsRef<Path>) -> Option<PathBuf> {
     fs::canonicalize(path).ok()
 }
@@ -100,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_test_asks_for_is_an_orphan() {
+    fn a_snapshot_that_no_test_uses_is_an_orphan() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| {
             let path = folder.path().join(name);

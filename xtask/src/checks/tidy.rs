@@ -1,4 +1,4 @@
-//! The repository's own rules, checked by code: what no compiler or linter knows.
+//! Checks the repository's own rules, which neither the compiler nor clippy checks.
 
 use anyhow::{Result, bail};
 
@@ -17,10 +17,11 @@ mod source;
 mod tests;
 mod workspace;
 
-/// Two screens of review; a longer file is a signal to split.
+/// Maximum number of lines of a Rust file. Longer files must be split.
 const MAX_LINES: usize = 800;
 
-/// In pieces, so that this file does not break its own rules.
+/// Words that mark unfinished code. This and the following constants consist of pieces, so that
+/// this file does not break the rules.
 const UNFINISHED: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
 const SLEEP: &str = concat!("sle", "ep(");
 const MACHINE_PATHS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
@@ -38,10 +39,10 @@ const REGISTRY_HOSTS: [&str; 8] = [
 /// File names without a topic, which attract unrelated code.
 const DUMPING_GROUNDS: [&str; 6] = ["util", "utils", "helper", "helpers", "common", "misc"];
 
-/// A broken rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Problem {
-    /// From 1; 0 is the file as a whole.
+    /// Line number, starting at 1. The number 0 stands for the whole file.
     line: usize,
     message: String,
 }
@@ -60,16 +61,16 @@ pub(crate) fn run(list: bool) -> Result<()> {
         let found = check(file, &text);
         problems.extend(found.into_iter().map(|problem| (file.clone(), problem)));
         if files::is_rust(file) {
-            named_tests.source(file, &text);
+            named_tests.add_defined_names(file, &text);
             workspace.add_rust(file, &text, &idioms)?;
         } else if files::is_markdown(file) {
-            named_tests.document(file, &text);
+            named_tests.add_table_names(file, &text);
             workspace.add_markdown(file, &text);
         } else {
             workspace.add_other(file, &text, &idioms);
         }
     }
-    problems.extend(named_tests.missing());
+    problems.extend(named_tests.missing_tests());
     if list {
         for line in &workspace.idioms {
             println!("{line}");
@@ -87,7 +88,7 @@ pub(crate) fn run(list: bool) -> Result<()> {
     Ok(())
 }
 
-/// Every rule that applies to a file with this path (from the root, with `/`).
+/// Checks all rules for single files. `file` is the path relative to the repository, with `/`.
 fn check(file: &str, text: &str) -> Vec<Problem> {
     let mut problems = traces_of_a_machine(text);
     if files::is_rust(file) {
@@ -111,7 +112,7 @@ fn problem(line: usize, message: impl Into<String>) -> Problem {
     Problem { line, message }
 }
 
-/// The lines with their numbers.
+/// Returns the lines of a text with their numbers, starting at 1.
 fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(at, line)| (at + 1, line))
 }
@@ -148,14 +149,15 @@ fn unfinished(text: &str) -> Vec<Problem> {
         .collect()
 }
 
-/// Tests that wait for real time are slow, and fail on a busy machine.
+/// Finds calls of `sleep` in tests. Tests that wait for real time are slow, and fail on a busy
+/// machine.
 fn real_waiting(file: &str, text: &str) -> Vec<Problem> {
     let mut in_tests = file.contains("/tests/") || file.ends_with("tests.rs");
     let mut problems = Vec::new();
     let mut before = ["", ""];
     for (at, line) in numbered(text) {
         let code = line.trim();
-        // An inline test module ends with its file; `mod x_tests;` is a separate file.
+        // An inline test module is the last item of its file, so all following lines are tests.
         if before[1] == "#[cfg(test)]" && code.starts_with("mod ") && code.ends_with('{') {
             in_tests = true;
         }
@@ -179,11 +181,12 @@ fn calls_sleep(code: &str) -> bool {
     })
 }
 
-/// Finds local paths and mirrors, which other clones of the repository do not have.
+/// Finds paths and package registries of the developer's machine, which other machines do not have.
 fn traces_of_a_machine(text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (at, line) in numbered(text) {
-        // Part of a longer path, such as `src/…`, is not an absolute path.
+        // A match that follows one of these characters is the middle of a longer path and is
+        // allowed.
         let inside_a_path = |c: char| c.is_alphanumeric() || "_.-~*}]>".contains(c);
         for path in MACHINE_PATHS {
             let mut found = line.match_indices(path);
@@ -232,8 +235,8 @@ fn undocumented(text: &str) -> Option<Problem> {
     })
 }
 
-/// Finds third-party dependencies without a reason. The reason is a comment above the line, or
-/// above its group of lines (groups are separated by empty lines).
+/// Finds third-party dependencies without a comment that states their reason. The comment is above
+/// the line of the dependency, or above its group of lines. Empty lines separate groups.
 fn dependencies_without_reason(text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     let (mut in_section, mut has_reason) = (false, false);
@@ -247,7 +250,7 @@ fn dependencies_without_reason(text: &str) -> Vec<Problem> {
         } else if line.starts_with('#') {
             has_reason = true;
         } else if in_section && !has_reason && !line.starts_with("switchboard-") {
-            // A line that continues a list has no key.
+            // A line without `=` continues the list of the line before and is not a dependency.
             if let Some((name, _)) = line.split_once('=') {
                 let name = name.trim();
                 problems.push(problem(

@@ -11,13 +11,14 @@ use super::test::FEATURES;
 use crate::packages::install_python;
 use crate::process;
 
-/// The package, with its exact version.
+/// The Python package of the benchmark, with its exact version.
 const PACKAGE: &str = "bfcl-eval==2026.3.23";
 
 pub(crate) fn run() -> Result<()> {
     let folder = process::target_dir().join("bfcl");
     let python = install_python(&folder, &["--no-deps", PACKAGE])?;
-    // The whole workspace, to share the build of the other steps.
+    // The workspace is built with the options of the other steps, so that nothing is compiled
+    // twice.
     let mut test = process::cargo(["test", "--workspace", "--features", FEATURES]);
     test.args(["--test", "bfcl"]);
     test.args(["--", "--ignored", "--nocapture", "--test-threads", "1"]);

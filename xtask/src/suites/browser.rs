@@ -1,8 +1,8 @@
 //! `cargo xtask browser`, `pictures` and `vendor`: tests of the web page in a real browser, its
 //! screenshot, and its third-party files.
 //!
-//! The tests are in `crates/server/browser`, for the test runner of Node.js. They start the real
-//! program and drive the installed Chromium. Their npm packages are installed below `target/`.
+//! The tests in `crates/server/browser` use the test runner of Node.js. They start the program
+//! `switchboard` and control an installed Chromium. Their npm packages are installed in `target/`.
 
 use std::env;
 use std::fs;
@@ -17,13 +17,13 @@ use crate::process;
 
 /// npm packages of the tests, in exact versions.
 const PACKAGES: &[NpmPackage<'static>] = &[
-    // Drives a Chromium that is there already, and downloads none.
+    // Controls the installed Chromium. Does not download a browser.
     ("playwright-core", "1.65.1"),
-    // Judges whether everybody can use the page.
+    // Checks the accessibility of the page.
     ("axe-core", "4.14.1"),
 ];
 
-/// Where tests and scripts are, from the root.
+/// Folder of the tests and scripts, relative to the repository.
 const SCRIPTS: &str = "crates/server/browser";
 const TESTS: [&str; 6] = [
     "vendor.test.mjs",
@@ -34,7 +34,8 @@ const TESTS: [&str; 6] = [
     "graph-app.test.mjs",
 ];
 
-/// Programs that are a Chromium, by preference. `CHROMIUM` names another one.
+/// Names of Chromium programs, in order of preference. The variable `CHROMIUM` can name another
+/// one.
 const CHROMIUMS: [&str; 4] = [
     "chromium",
     "chromium-browser",
@@ -49,8 +50,8 @@ pub(crate) struct Args {
     only: Option<String>,
 }
 
-/// Whether the tests can run here: Node.js with npm, and a Chromium.
-pub(crate) fn works() -> bool {
+/// Returns whether the software that the tests need is installed: npm and Chromium.
+pub(crate) fn can_run() -> bool {
     npm_works() && chromium().is_ok()
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     process::run(&mut tests)
 }
 
-/// Makes the picture of the page for the README.
+/// Creates the screenshots of the page in `docs/pictures`.
 pub(crate) fn pictures() -> Result<()> {
     let folder = process::root().join("docs/pictures");
     fs::create_dir_all(&folder)?;
@@ -94,7 +95,8 @@ pub(crate) fn vendor() -> Result<()> {
     process::run(script.arg(format!("{SCRIPTS}/vendor.mjs")).arg(folder))
 }
 
-/// Node.js with everything that the scripts need: the program, the packages, the browser.
+/// Returns the command `node` with the paths that the scripts need in its environment: the program,
+/// the npm packages and the browser.
 fn script() -> Result<std::process::Command> {
     let chromium = chromium()?;
     let folder = process::target_dir().join("browser");

@@ -16,7 +16,7 @@ use super::served::{self, Server};
 use crate::packages::{self, requirements};
 use crate::process;
 
-/// Where the tests are, from the root.
+/// Folder of the tests, relative to the repository.
 const TESTS: &str = "crates/server/clients";
 
 /// Installs missing packages, starts the servers and runs the tests.
@@ -25,8 +25,8 @@ pub(crate) fn run() -> Result<()> {
     let python = install_python(&folder)?;
     let javascript = install_javascript()?;
     let program = Server::program()?;
-    // Reserves the port of the scripted model, which the tests start, while the servers bind
-    // theirs.
+    // Reserves a port for the scripted model until the servers have chosen their ports. The tests
+    // start the scripted model at the reserved port.
     let reserved = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = reserved.local_addr()?.port();
     let free = Server::start(&program, &folder.join("free"), "all", None)?;
@@ -42,7 +42,7 @@ pub(crate) fn run() -> Result<()> {
             .env("SWITCHBOARD_TOKEN", served::TOKEN);
     };
     let mut tests = process::command(python);
-    // Without leaving compiled files among the sources.
+    // `-B` prevents that Python writes compiled files into the folder of the sources.
     tests.args(["-B", "-m", "unittest", "discover", "-v", "-s"]);
     tests.arg(format!("{TESTS}/python"));
     with_servers(&mut tests);
@@ -68,7 +68,8 @@ pub(crate) fn install_javascript() -> Result<PathBuf> {
     let folder = process::target_dir().join("clients/javascript");
     fs::create_dir_all(&folder)?;
     let lock = fs::read_to_string(source.join("package-lock.json"))?;
-    // Written last, so that an interrupted installation is repeated.
+    // This file is written last. If it is missing, the installation was interrupted and is
+    // repeated.
     let mark = folder.join("installed.json");
     let is_installed = fs::read_to_string(&mark).is_ok_and(|text| text == lock);
     for entry in fs::read_dir(&source)? {
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_names_no_place_from_which_packages_come() {
+    fn the_lock_file_contains_no_registry_urls() {
         let folder = process::root().join(TESTS);
         let lock = fs::read_to_string(folder.join("javascript/package-lock.json")).unwrap();
         assert!(

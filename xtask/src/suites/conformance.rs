@@ -1,9 +1,9 @@
 //! `cargo xtask conformance`: runs the protocol's conformance suite against the MCP client.
 //!
-//! The suite starts a server for each scenario and runs our client against it. The client is the
-//! example `conformance` of `switchboard-mcp-client`. Two versions of the suite run: the newer one
-//! is still a draft, and other clients are measured with the older one. The expected failures are
-//! listed beside the example, each with its reason.
+//! The suite starts a server for each scenario and connects the client to it. The client is the
+//! example `conformance` of `switchboard-mcp-client`. Each version of the protocol has its own
+//! version of the suite. The files `expected-failures-….yaml` beside the example list the expected
+//! failures, each with its reason.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -16,12 +16,12 @@ use super::test;
 use crate::packages::{NpmPackage, Scripts, install_npm};
 use crate::process;
 
-/// The suite needs Node.js 22. This package contains the binary, so that npm may run on any
-/// version.
+/// npm package with the program Node.js 22, which the suite needs. The installed Node.js may have
+/// another version.
 const NODE: NpmPackage<'static> = ("node", "22.23.3");
 const PACKAGE: &str = "@modelcontextprotocol/conformance";
 
-/// Each version of the protocol with the version of the suite that judges it.
+/// Tested versions of the protocol, each with the version of the suite that tests it.
 const SUITES: [(&str, &str); 2] = [("2025-11-25", "0.1.16"), ("2026-07-28", "0.2.0-alpha.12")];
 
 pub(crate) fn run() -> Result<()> {
@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result<()> {
             fs::remove_dir_all(&results)?;
         }
         fs::create_dir_all(&results)?;
-        // The suite writes much to its standard error, which matters only after a failure.
+        // The standard error of the suite is long, so it goes to a file and not to the terminal.
         let log = results.join("log.txt");
         let output = process::command(&node)
             .arg(package.join("dist/index.js"))
@@ -76,7 +76,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of the built example.
+/// Builds the client and returns its path.
 fn client() -> Result<PathBuf> {
     test::build()?;
     let client = test::example("conformance");
@@ -90,7 +90,7 @@ fn client() -> Result<PathBuf> {
     Ok(client)
 }
 
-/// Returns the list of expected failures after checking that each has a reason.
+/// Returns the path of the list of expected failures. Fails if an item of the list has no reason.
 fn expected_failures(specification: &str) -> Result<PathBuf> {
     let file = process::root()
         .join("crates/mcp-client/examples/conformance")
@@ -106,7 +106,7 @@ fn expected_failures(specification: &str) -> Result<PathBuf> {
     }
 }
 
-/// The first entry of a list that has no comment right above it.
+/// Returns the first item of a YAML list that has no comment on the line above it.
 fn unexplained(yaml: &str) -> Option<&str> {
     let mut above = "";
     for line in yaml.lines().map(str::trim) {

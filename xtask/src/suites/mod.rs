@@ -1,4 +1,4 @@
-//! The test suites: the tests of the workspace, and suites that need third-party software.
+//! Runs test suites: the tests of the workspace, and suites that need third-party software.
 
 pub(crate) mod bfcl;
 pub(crate) mod browser;

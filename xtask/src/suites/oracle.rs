@@ -1,7 +1,7 @@
-//! `cargo xtask oracle`: checks that the golden request bodies match the vendors' own SDKs.
+//! `cargo xtask oracle`: checks the stored request bodies with the official SDKs of the vendors.
 //!
-//! The bodies are insta snapshots of the golden tests; the judge is `oracle/validate_request.py`,
-//! which reads the request types of the official Python SDKs.
+//! The request bodies are snapshots of the golden tests in `crates/testkit`. The Python program
+//! `xtask/oracle/validate_request.py` validates them with the request types of the SDKs.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::packages::{self, install_python};
 use crate::{files, process};
 
-/// The validator's names of the wires.
+/// The API formats whose request bodies are checked. `validate_request.py` uses the same names.
 const WIRES: [&str; 5] = [
     "anthropic",
     "openai-chat",
@@ -23,7 +23,7 @@ const WIRES: [&str; 5] = [
     "ollama",
 ];
 
-/// A stored request body.
+/// A request body from a snapshot.
 #[derive(Debug)]
 struct Golden {
     wire: &'static str,
@@ -45,7 +45,7 @@ pub(crate) fn run() -> Result<()> {
     println!("| wire | requests | invalid |\n|---|---:|---:|");
     for wire in WIRES {
         let of_wire: Vec<&Golden> = golden.iter().filter(|one| one.wire == wire).collect();
-        let problems = judge(&python, wire, &of_wire)?;
+        let problems = validate_bodies(&python, wire, &of_wire)?;
         println!("| {wire} | {} | {} |", of_wire.len(), problems.len());
         invalid.extend(problems);
     }
@@ -82,7 +82,7 @@ fn golden_requests(folder: &Path) -> Result<Vec<Golden>> {
     Ok(golden)
 }
 
-/// Parses `<anything>__request__<wire>__<fixture>`.
+/// Parses the name of a snapshot, `…__request__<wire>__<fixture>`. Returns `None` for other names.
 fn wire_and_fixture(stem: &str) -> Option<(&'static str, &str)> {
     WIRES.iter().find_map(|wire| {
         let (before, fixture) = stem.split_once(&format!("request__{wire}__"))?;
@@ -91,7 +91,8 @@ fn wire_and_fixture(stem: &str) -> Option<(&'static str, &str)> {
     })
 }
 
-/// The JSON below insta's header, which stands between two lines of `---`.
+/// Returns the JSON value in a snapshot. It follows the header of insta, which is between two lines
+/// `---`.
 fn body_of(snapshot: &str) -> Result<Value> {
     let header = snapshot.strip_prefix("---\n").context("no header")?;
     let parts = header.split_once("\n---\n");
@@ -99,8 +100,9 @@ fn body_of(snapshot: &str) -> Result<Value> {
     Ok(serde_json::from_str(body)?)
 }
 
-/// One process per wire: loading an SDK takes seconds, a body takes none.
-fn judge(python: &Path, wire: &str, golden: &[&Golden]) -> Result<Vec<String>> {
+/// Returns the problems of all request bodies of one API format. One Python process checks all of
+/// them, because loading an SDK takes seconds.
+fn validate_bodies(python: &Path, wire: &str, golden: &[&Golden]) -> Result<Vec<String>> {
     if golden.is_empty() {
         return Ok(Vec::new());
     }
@@ -114,13 +116,15 @@ fn judge(python: &Path, wire: &str, golden: &[&Golden]) -> Result<Vec<String>> {
     let mut input = child.stdin.take().context("the validator has no input")?;
     let bodies: Vec<String> = golden.iter().map(|one| one.body.to_string()).collect();
     let bodies = bodies.join("\n");
-    // Apart from reading, so that neither side waits for the other with a full pipe.
+    // Another thread writes the input. Otherwise both processes could wait forever: each for the
+    // other to read from a full pipe.
     let writer = std::thread::spawn(move || input.write_all(bodies.as_bytes()));
     let output = child.wait_with_output()?;
     let written = writer.join();
     let verdicts = String::from_utf8(output.stdout)?;
     let verdicts: Vec<&str> = verdicts.lines().collect();
-    // It ends with 1 when a body is invalid, and also when it breaks: the number of verdicts tells.
+    // The validator exits with 1 both for an invalid body and for an internal error. After an
+    // internal error, verdicts are missing.
     if verdicts.len() != golden.len() || !matches!(written, Ok(Ok(()))) {
         bail!(
             "the validator returned {} verdicts for {} {wire} requests and ended with {}",
@@ -131,12 +135,12 @@ fn judge(python: &Path, wire: &str, golden: &[&Golden]) -> Result<Vec<String>> {
     }
     let pairs = golden.iter().zip(verdicts);
     pairs
-        .filter_map(|(one, verdict)| problem(one, verdict).transpose())
+        .filter_map(|(one, verdict)| verdict_problem(one, verdict).transpose())
         .collect()
 }
 
-/// Returns the validator's complaint about a body, if any.
-fn problem(golden: &Golden, verdict: &str) -> Result<Option<String>> {
+/// Returns the problem of a request body, or `None` if the verdict of the validator is `valid`.
+fn verdict_problem(golden: &Golden, verdict: &str) -> Result<Option<String>> {
     let verdict: Value = serde_json::from_str(verdict).context("a verdict is not valid JSON")?;
     if verdict["valid"] == Value::Bool(true) {
         return Ok(None);
@@ -169,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_name_tells_wire_and_fixture() {
+    fn the_name_of_a_snapshot_contains_wire_and_fixture() {
         for (stem, expected) in [
             (
                 "golden__request__anthropic__two_tools",
@@ -197,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_of_a_snapshot_is_left_out() {
+    fn the_body_follows_the_header_of_a_snapshot() {
         let body = body_of("---\nsource: a.rs\ninfo:\n  - 1\n---\n{\n  \"b\": 1\n}\n").unwrap();
         assert_eq!(body.to_string(), r#"{"b":1}"#);
         assert!(body_of("{}").is_err());
@@ -213,9 +217,9 @@ mod tests {
         };
         let bad = r#"{"line":0,"valid":false,"errors":["$: no"]}"#;
         assert_eq!(
-            problem(&golden, bad).unwrap().as_deref(),
+            verdict_problem(&golden, bad).unwrap().as_deref(),
             Some("gemini, fixture two_tools:\n  $: no")
         );
-        assert_eq!(problem(&golden, r#"{"valid":true}"#).unwrap(), None);
+        assert_eq!(verdict_problem(&golden, r#"{"valid":true}"#).unwrap(), None);
     }
 }

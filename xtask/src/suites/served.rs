@@ -1,4 +1,4 @@
-//! A real `switchboard serve` for third-party tests.
+//! Starts `switchboard serve` for tests with third-party software.
 
 use std::env;
 use std::fs;
@@ -14,27 +14,29 @@ use anyhow::{Context as _, Result};
 use super::test;
 use crate::process;
 
-/// The variable with the path of another program to test, such as a release build.
+/// Environment variable with the path of another program to test, such as a release build.
 pub(crate) const PROGRAM: &str = "SWITCHBOARD_PROGRAM";
 
-/// Maximum time until a server listens.
+/// Maximum time until a started server listens.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Prefix of the server's log line that contains its address.
+/// Start of the line on standard error with which a server prints its address.
 const LISTENS: &str = "listening on ";
 
-/// Not a secret: only the tests use these servers.
+/// Access token of the tested servers. It is not a secret, because only the tests use these
+/// servers.
 pub(crate) const TOKEN: &str = "the-token-of-the-client-tests";
 
 /// A server process, which is killed on drop.
 pub(crate) struct Server {
     child: Child,
-    /// The base URL.
+    /// Base URL of the server.
     pub(crate) address: String,
 }
 
 impl Server {
-    /// Returns the path of the program: freshly built, or from the environment variable.
+    /// Returns the path of the program: the value of the variable [`PROGRAM`], or a new debug
+    /// build.
     pub(crate) fn program() -> Result<PathBuf> {
         if let Some(named) = env::var_os(PROGRAM) {
             return fs::canonicalize(&named)
@@ -45,9 +47,9 @@ impl Server {
         Ok(process::target_dir().join("debug").join(name))
     }
 
-    /// Starts a server with its own configuration and store, as on a machine without any setup.
-    /// With `scripted_port`, the default model is an OpenAI-compatible server on that port of this
-    /// machine instead of the demo model.
+    /// Starts a server in an empty folder. Settings and environment variables of the user do not
+    /// affect it. The model is the demo model. With `scripted_port`, the model is provided by an
+    /// OpenAI-compatible server at this local port.
     pub(crate) fn start(
         program: &Path,
         folder: &Path,
@@ -115,7 +117,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The watchdogs of its MCP servers end them.
+        // The MCP servers of the killed process are ended by their watchdogs.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

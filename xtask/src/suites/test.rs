@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the workspace's tests, then its doc tests.
+//! `cargo xtask test`: runs the tests and then the doc tests of the workspace.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,7 +10,8 @@ use anyhow::Result;
 use super::{peers, postgres};
 use crate::process;
 
-/// The features of the workspace that the tests need. All steps use the same, to share one build.
+/// Cargo features that the tests need. All steps use the same features, so that nothing is compiled
+/// twice.
 pub(crate) const FEATURES: &str = "switchboard-app/postgres,switchboard-app/otlp";
 
 #[derive(Debug, Default, clap::Args)]
@@ -26,7 +27,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let runner = Runner::found();
     if args.arguments.is_empty() {
-        everything(runner)?;
+        run_all_tests(runner)?;
     } else {
         process::run(runner.all().args(&args.arguments))?;
     }
@@ -36,19 +37,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Every test, then every doc test.
-fn everything(runner: Runner) -> Result<()> {
+/// Runs all tests and then all doc tests.
+fn run_all_tests(runner: Runner) -> Result<()> {
     let mut tests = runner.all();
     record_snapshot_references(&mut tests)?;
     process::run(&mut tests)?;
     process::run(Runner::Cargo.all().arg("--doc"))?;
-    postgres::note();
+    postgres::print_note();
     Ok(())
 }
 
-/// Every test but the doc tests, to the last also after a failure, with snapshots handled as
-/// insta's `INSTA_UPDATE` says.
-pub(crate) fn with_snapshots(insta_update: impl AsRef<OsStr>) -> Result<()> {
+/// Runs all tests except the doc tests. Continues after a failed test. `insta_update` is the value
+/// of the variable `INSTA_UPDATE`, which controls how insta handles snapshots that differ.
+pub(crate) fn run_with_insta_update(insta_update: impl AsRef<OsStr>) -> Result<()> {
     let mut tests = Runner::found().all();
     record_snapshot_references(&mut tests)?;
     process::run(
@@ -58,7 +59,8 @@ pub(crate) fn with_snapshots(insta_update: impl AsRef<OsStr>) -> Result<()> {
     )
 }
 
-/// Where insta notes each snapshot file that an assertion asked for, in the last full run.
+/// Returns the path of the file in which insta lists the snapshots that the last run of all tests
+/// used.
 pub(crate) fn snapshot_references() -> PathBuf {
     process::target_dir().join("snapshots/references.txt")
 }
@@ -68,18 +70,18 @@ fn record_snapshot_references(tests: &mut Command) -> Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
-    // insta only ever appends; what an earlier run noted may be gone.
+    // insta appends to the file, so the list of an earlier run is removed.
     fs::write(&file, "")?;
     tests.env("INSTA_SNAPSHOT_REFERENCES_FILE", file);
     Ok(())
 }
 
-/// What runs the tests.
+/// Program that runs the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runner {
     /// Runs tests in parallel across crates, with time-outs (`.config/nextest.toml`).
     Nextest,
-    /// What every Rust installation has.
+    /// `cargo test`, which every Rust installation has.
     Cargo,
 }
 
@@ -93,8 +95,8 @@ impl Runner {
         }
     }
 
-    /// Libraries, binaries, tests; examples are built. No flag that chooses targets: with one,
-    /// examples would not be built as the programs they are.
+    /// Returns the command that runs all tests of libraries, programs and `tests/` folders. It has
+    /// no option such as `--tests`, because cargo then would not build the examples.
     fn all(self) -> Command {
         match self {
             Self::Nextest => {
@@ -104,7 +106,7 @@ impl Runner {
         }
     }
 
-    /// Only the ignored tests whose name contains `part`.
+    /// Returns the command that runs only the ignored tests whose names contain `part`.
     pub(crate) fn ignored(self, part: &str) -> Command {
         let mut command = self.all();
         match self {
@@ -117,8 +119,8 @@ impl Runner {
     }
 }
 
-/// Builds the program and the examples that suites use. Uses the options of the tests, so that
-/// nothing is built twice.
+/// Builds the program and the examples that the suites use. The options equal those of the tests,
+/// so that nothing is compiled twice.
 pub(super) fn build() -> Result<()> {
     let mut build = process::cargo(["build", "--workspace", "--features", FEATURES]);
     build.args(["--bin", "switchboard"]);

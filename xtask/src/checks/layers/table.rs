@@ -1,29 +1,30 @@
-//! The layer table of the architecture as data. Change it together with the document, with the
-//! reason in the commit.
+//! The layer table of docs/architecture.md as data. Change both together, and state the reason in
+//! the commit.
 
-/// What one of our crates may depend on.
+/// A crate of the workspace with the crates that it may depend on.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// Its folder in `crates/` (or at the top: `xtask`).
+    /// Folder of the crate, relative to `crates/` or, for `xtask`, to the repository.
     pub(super) folder: &'static str,
-    /// Its layer, in the words of the architecture document.
+    /// Name of the crate's layer in docs/architecture.md.
     pub(super) layer: &'static str,
-    /// Folders of the crates that it may use. Its tests and examples may use all crates but `app`.
+    /// Folders of the crates that the crate may use. Tests and examples may use all crates except
+    /// `app`.
     pub(super) may_use: &'static [&'static str],
 }
 
-/// Third-party packages whose types stay inside some of our crates.
+/// Third-party packages that only some crates of the workspace may depend on.
 #[derive(Debug)]
 pub(super) struct Confined {
     pub(super) packages: &'static [&'static str],
-    /// Folders. A `*` at the end matches any suffix.
+    /// Folders of the crates that may use the packages. A `*` at the end matches any suffix.
     pub(super) to: &'static [&'static str],
-    /// Folders that may use it in dev-dependencies only.
+    /// Folders of the crates that may use the packages in dev-dependencies only.
     pub(super) to_tests_of: &'static [&'static str],
     pub(super) why: &'static str,
 }
 
-/// Third-party packages that one of our crates must never bring to its users.
+/// Third-party packages that a crate of the workspace must not depend on.
 #[derive(Debug)]
 pub(super) struct Banned {
     pub(super) folder: &'static str,
@@ -31,7 +32,7 @@ pub(super) struct Banned {
     pub(super) why: &'static str,
 }
 
-/// Allowed as a dev-dependency of every crate, and nowhere else.
+/// Folder of the crate with test tools. Other crates may use it only in dev-dependencies.
 pub(super) const TESTKIT: &str = "testkit";
 
 const fn row(folder: &'static str, layer: &'static str, may_use: &'static [&'static str]) -> Row {
@@ -46,7 +47,7 @@ const fn provider(folder: &'static str) -> Row {
     row(folder, "2 adapters", &["domain", "providers-common"])
 }
 
-/// Every crate of the workspace.
+/// The rows of the layer table, one for each crate of the workspace.
 pub(super) const ROWS: &[Row] = &[
     row("domain", "0 domain", &[]),
     row("orchestration", "1 application core", &["domain"]),
@@ -88,19 +89,18 @@ pub(super) const CONFINED: &[Confined] = &[
     Confined {
         packages: &["rmcp", "rmcp-macros"],
         to: &["mcp-client", "mcp-servers"],
-        // The floor with which `cargo xtask bench turn` compares is written with it, by hand.
+        // The baseline of `cargo xtask bench turn` is an example of `app` that uses rmcp directly.
         to_tests_of: &["app"],
         why: "the types of the MCP SDK change with each version; other crates use the `ToolHost` \
               port",
     },
     Confined {
         packages: &["reqwest", "reqwest-middleware", "reqwest-retry"],
-        // mcp-client: rmcp's HTTP transport takes a client that was made by its user, and that is
-        // where proxies, time-outs and redirects are set.
-        // mcp-servers: the bundled server `bte` asks a TRAPI service on the web, and nothing of
-        // reqwest is in the crate's public face.
+        // mcp-client passes a reqwest client with its own proxies, time-outs and redirects to the
+        // HTTP transport of rmcp. mcp-servers sends requests of the bundled server `bte` to a web
+        // service. The public API of both crates contains no reqwest types.
         to: &["providers-*", "mcp-client", "mcp-servers"],
-        // Its tests call `switchboard serve` over HTTP as anyone would.
+        // The tests of `app` send HTTP requests to `switchboard serve`.
         to_tests_of: &["app"],
         why: "HTTP to a provider is behind the `ChatModel` port",
     },
@@ -113,9 +113,9 @@ pub(super) const CONFINED: &[Confined] = &[
             "rusqlite",
             "libsqlite3-sys",
         ],
-        // mcp-servers: the bundled servers keep their demonstration data in SQLite.
+        // The bundled servers of mcp-servers store their data in SQLite.
         to: &["sessions", "mcp-servers"],
-        // Another program that locks the store.
+        // A test of `app` locks the session store like another program.
         to_tests_of: &["app"],
         why: "SQL is behind the `SessionStore` port",
     },

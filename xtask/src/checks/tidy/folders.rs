@@ -1,4 +1,4 @@
-//! The number of entries in the folders of a crate's `src/`.
+//! Finds folders in `src/` that have too many entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::source::is_test_file;
 #[path = "folders_tests.rs"]
 mod tests;
 
-/// The largest number of files and folders in one folder of `src/`.
+/// Maximum number of files and folders in one folder of `src/`.
 pub(super) const MAX_ENTRIES: usize = 12;
 
 /// Returns the folders with too many entries, each with its number of entries.

@@ -1,8 +1,8 @@
-//! Import cycles between the files of one crate.
+//! Finds import cycles between the files of one crate.
 //!
-//! An arrow leads from a file to every file whose items it names, through `use` declarations and
-//! through paths in code. Re-exports are followed to the file that defines the item, and are not
-//! arrows themselves.
+//! A file imports another file if it names an item of that file, in a `use` declaration or in a
+//! path. An import of a re-exported item is an import of the file that defines the item. The
+//! re-export itself does not count as an import.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +14,13 @@ use super::source::is_test_item;
 #[path = "imports_tests.rs"]
 mod tests;
 
-/// A re-export chain longer than this is a cycle of re-exports.
+/// Maximum number of re-exports that are followed for one item. A longer chain is a cycle.
 const MAX_REEXPORTS: usize = 16;
 
 /// The parsed files of one crate, by their path below `src/`, such as `run/mod.rs`.
 pub(super) type Sources = BTreeMap<String, syn::File>;
 
+/// The files that each file imports.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 /// Returns the cycles whose files are in different folders, each as its sorted files.
@@ -32,8 +33,7 @@ pub(super) fn cycles_across_folders(sources: &Sources) -> Vec<Vec<String>> {
     cycles
 }
 
-/// Returns the cycles between the folders directly in `src/`. The files directly in `src/` are not
-/// part of them.
+/// Returns the cycles between the folders directly in `src/`. Ignores files directly in `src/`.
 pub(super) fn cycles_of_folders(sources: &Sources) -> Vec<Vec<String>> {
     let top_folder = |file: &String| {
         let folder = folder(file, sources);
@@ -51,7 +51,7 @@ pub(super) fn cycles_of_folders(sources: &Sources) -> Vec<Vec<String>> {
     components(&between)
 }
 
-/// Returns the folder of a file. `x.rs` belongs to the folder `x/` if there is one.
+/// Returns the folder of a file. The file `x.rs` belongs to the folder `x/` if this folder exists.
 fn folder(file: &str, sources: &Sources) -> String {
     let inside = format!("{}/", file.strip_suffix(".rs").unwrap_or(file));
     if sources.keys().any(|other| other.starts_with(&inside)) {
@@ -61,7 +61,7 @@ fn folder(file: &str, sources: &Sources) -> String {
         .map_or_else(String::new, |(folder, _)| format!("{folder}/"))
 }
 
-/// Returns the files that each file names.
+/// Returns the files that each file imports.
 fn arrows(sources: &Sources) -> Arrows {
     let files = sources
         .keys()
@@ -90,8 +90,8 @@ fn arrows(sources: &Sources) -> Arrows {
         .collect()
 }
 
-/// Returns the path of the module in a file, such as `run::tools`. The root of a library or a
-/// program is empty.
+/// Returns the module path of a file, such as `run::tools` for `run/tools.rs`. The path of `lib.rs`
+/// and `main.rs` is empty.
 fn module_path(file: &str) -> String {
     let stem = file.strip_suffix(".rs").unwrap_or(file);
     let path = stem.strip_suffix("/mod").unwrap_or(stem);
@@ -101,7 +101,8 @@ fn module_path(file: &str) -> String {
     }
 }
 
-/// Returns the file that defines the item with an absolute path.
+/// Returns the file that defines the item with the absolute path `path`. `names` contains the
+/// targets of re-exports.
 fn defining_file(
     mut path: String,
     files: &BTreeMap<String, &str>,
@@ -112,7 +113,8 @@ fn defining_file(
         while !module.is_empty() && !files.contains_key(module) {
             module = parent(module);
         }
-        // The name after the module, and the rest of the path.
+        // Splits the path after the first name inside the module: the path of that name, and the
+        // rest.
         let tail = path[module.len()..].trim_start_matches("::");
         let start = path.len() - tail.len();
         let (name, rest) = path.split_at(tail.find("::").map_or(path.len(), |end| start + end));
@@ -135,13 +137,14 @@ fn join(module: &str, name: &str) -> String {
     }
 }
 
-/// Collects the names of one file.
+/// Visitor that collects the paths in one file.
 struct Collector<'a> {
     /// The file of each module.
     files: &'a BTreeMap<String, &'a str>,
     /// The current module.
     module: String,
-    /// The absolute paths that `use` declarations bring into scope, by the path of their new name.
+    /// Targets of `use` declarations: the absolute path of the item, by the path under which the
+    /// importing module can name it.
     names: &'a mut BTreeMap<String, String>,
     /// The absolute paths that the file names.
     used: Vec<String>,
@@ -190,7 +193,7 @@ impl Collector<'_> {
                 Some(rename.rename.to_string()),
             ),
         };
-        // A `use` declaration may start with a child module.
+        // A path in a `use` declaration may be relative and start with a child module.
         let first = path.split("::").next().unwrap_or_default();
         let is_child = self.files.contains_key(&join(&self.module, first));
         let child = is_child.then(|| join(&self.module, &path));
@@ -249,7 +252,7 @@ fn components(arrows: &Arrows) -> Vec<Vec<String>> {
     components.into_iter().collect()
 }
 
-/// Returns every file that a file reaches over at least one arrow.
+/// Returns all files that `file` imports, directly or through other files.
 fn reachable_from<'a>(file: &'a String, arrows: &'a Arrows) -> BTreeSet<&'a String> {
     let mut reached = BTreeSet::new();
     let mut open = vec![file];

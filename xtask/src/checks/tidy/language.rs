@@ -1,4 +1,4 @@
-//! Counts for the language rules: idioms in comments and messages, wide lines, replaced names.
+//! Finds idioms in comments and messages, wide lines, and outdated names.
 
 use anyhow::Result;
 use proc_macro2::{TokenStream, TokenTree};
@@ -11,13 +11,15 @@ use crate::files;
 #[path = "language_tests.rs"]
 mod tests;
 
-/// The widest line of code, comments and Markdown, in characters.
+/// Maximum width of a line of code, comments or Markdown, in characters.
 pub(super) const MAX_WIDTH: usize = 100;
 
-/// Literals with fewer words are identifiers and labels, not messages.
+/// Minimum number of words of a string literal that counts as a message. Shorter literals are
+/// identifiers and labels.
 const MIN_MESSAGE_WORDS: usize = 4;
 
-/// Phrases that a noun, a verb or nothing replaces. See "Style" in CONTRIBUTING.md.
+/// Regular expressions of phrases that comments and messages should avoid. See "Style" in
+/// CONTRIBUTING.md.
 const IDIOMS: &[&str] = &[
     r"whoever",
     r"nobody",
@@ -58,7 +60,7 @@ const IDIOMS: &[&str] = &[
     r"left out",
 ];
 
-/// Finds idioms in prose.
+/// Finder of idioms in comments and messages.
 pub(super) struct Idioms(Regex);
 
 impl Idioms {
@@ -88,7 +90,7 @@ impl Idioms {
     }
 }
 
-/// Identifiers of the first version that have a better name now.
+/// Outdated identifiers, each with the name that replaces it.
 const REPLACED_NAMES: &[(&str, &str)] = &[
     ("alone", "url_elicitation"),
     ("asks", "server_requests"),
@@ -121,7 +123,7 @@ const REPLACED_NAMES: &[(&str, &str)] = &[
     ("worth", "score"),
 ];
 
-/// Prefixes of constants that `MAX_` and plain nouns replace.
+/// Outdated prefixes of constants. The prefix `MAX_` replaces them.
 const REPLACED_PREFIXES: &[&str] = &["MOST_", "LONGEST_"];
 
 /// Returns the replaced identifiers that a file uses, each with its line and its replacement.
@@ -137,25 +139,26 @@ pub(super) fn replaced_names(tokens: TokenStream) -> Vec<Prose> {
     names.collect()
 }
 
-/// Returns the new name of a replaced identifier, whether it is written as a type or as a value.
+/// Returns the name that replaces an outdated identifier, in any notation such as `let_go` or
+/// `LetGo`.
 fn replacement(name: &str) -> Option<&'static str> {
     if REPLACED_PREFIXES.iter().any(|it| name.starts_with(it)) {
         return Some("MAX_");
     }
     let is_same = |old: &str| name.replace('_', "").to_lowercase() == old.replace('_', "");
     let found = REPLACED_NAMES.iter().find(|(old, _)| is_same(old));
-    // Constants may have these names.
+    // Names in upper case are constants, which may have these names.
     let found = found.filter(|_| name.contains(char::is_lowercase))?;
     Some(found.1)
 }
 
-/// Returns the lines that are too wide. Skips inline tests, and except for Rust comments also
-/// tables, code blocks of Markdown, and lines with a long word.
+/// Returns the numbers of the lines that are too wide. Skips inline tests. Also skips tables,
+/// links, code blocks of Markdown and lines with a long word, unless they are Rust comments.
 pub(super) fn wide_lines(file: &str, text: &str) -> Vec<usize> {
     let is_markdown = files::is_markdown(file);
     let mut in_code = false;
     let mut wide = Vec::new();
-    // An inline test module ends with its file.
+    // An inline test module is the last item of its file.
     let end = text.find("#[cfg(test)]\nmod tests {");
     let text = &text[..end.unwrap_or(text.len())];
     for (at, line) in text.lines().enumerate() {

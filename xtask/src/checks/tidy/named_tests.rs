@@ -1,5 +1,5 @@
-//! Tests that the documentation names are there: a table that says which test shows what is worth
-//! nothing once the tests have other names.
+//! Checks that the tests that tables of the documentation name exist, so that a renamed test is
+//! also renamed in the documentation.
 
 use std::collections::HashSet;
 
@@ -9,20 +9,21 @@ use super::{Problem, numbered, problem};
 #[path = "named_tests_tests.rs"]
 mod tests;
 
-/// What the last column of such a table is called.
+/// Title of the last column in a table that names tests.
 const TESTS: &str = "test";
 
-/// The functions and files that are there, and the tests that are named, in all files.
+/// Names of all functions and Rust files, and the tests that tables in Markdown files name.
 #[derive(Debug, Default)]
 pub(super) struct NamedTests {
     defined: HashSet<String>,
-    /// File, line, name.
+    /// Tests that tables name: file and line of the table row, and name of the test.
     named: Vec<(String, usize, String)>,
 }
 
 impl NamedTests {
-    /// Takes in what a Rust file defines; its own name stands for all of its tests.
-    pub(super) fn source(&mut self, file: &str, text: &str) {
+    /// Adds the names of the functions in a Rust file. Also adds the name of the file, with which a
+    /// table can name all tests of the file.
+    pub(super) fn add_defined_names(&mut self, file: &str, text: &str) {
         let module = file.strip_suffix("/main.rs").or(file.strip_suffix(".rs"));
         if let Some(name) = module.and_then(|module| module.rsplit('/').next()) {
             self.defined.insert(name.to_owned());
@@ -35,13 +36,13 @@ impl NamedTests {
             let rest = code
                 .strip_prefix("fn ")
                 .or(code.split_once(" fn ").map(|it| it.1));
-            let name = rest.and_then(|rest| rest.split(|c: char| !is_of_a_name(c)).next());
+            let name = rest.and_then(|rest| rest.split(|c: char| !is_name_character(c)).next());
             self.defined.extend(name.map(str::to_owned));
         }
     }
 
-    /// Takes in what the tables of a Markdown file name as tests.
-    pub(super) fn document(&mut self, file: &str, text: &str) {
+    /// Adds the names of tests in the tables of a Markdown file.
+    pub(super) fn add_table_names(&mut self, file: &str, text: &str) {
         let mut in_table = false;
         for (at, line) in numbered(text) {
             let cells = line.trim().strip_prefix('|');
@@ -56,14 +57,14 @@ impl NamedTests {
             }
             // Every second piece is between backticks. Names of files and crates are ignored.
             let names = last.split('`').skip(1).step_by(2);
-            for name in names.filter(|name| name.contains('_') && name.chars().all(is_of_a_name)) {
+            for name in names.filter(|name| name.contains('_') && name.chars().all(is_name_character)) {
                 self.named.push((file.to_owned(), at, name.to_owned()));
             }
         }
     }
 
-    /// The tests that are named and are nowhere: file and problem.
-    pub(super) fn missing(self) -> Vec<(String, Problem)> {
+    /// Returns a problem for each test that a table names and that does not exist.
+    pub(super) fn missing_tests(self) -> Vec<(String, Problem)> {
         let Self { defined, named } = self;
         named
             .into_iter()
@@ -76,6 +77,6 @@ impl NamedTests {
     }
 }
 
-fn is_of_a_name(c: char) -> bool {
+fn is_name_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }

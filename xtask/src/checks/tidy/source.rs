@@ -1,4 +1,4 @@
-//! A Rust file as the language rules see it: its comments and its string literals, without tests.
+//! Extracts the comments and string literals of a Rust file, without its tests.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +12,7 @@ use syn::{
 #[path = "source_tests.rs"]
 mod tests;
 
-/// A piece of prose with its line, counted from 1.
+/// A comment or string literal with its line number, starting at 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Prose {
     pub(super) line: usize,
@@ -56,7 +56,7 @@ fn visit_items(file: &syn::File) -> Items {
 #[derive(Default)]
 struct Items {
     strings: Vec<Prose>,
-    /// The lines of the test items.
+    /// Line ranges of the items that are compiled only for tests.
     tests: Vec<RangeInclusive<usize>>,
 }
 
@@ -71,7 +71,7 @@ impl<'ast> Visit<'ast> for Items {
     }
 
     fn visit_attribute(&mut self, attribute: &'ast syn::Attribute) {
-        // Doc comments are comments.
+        // A doc comment is an attribute with a string literal, but it counts as a comment.
         if !attribute.path().is_ident("doc") {
             visit::visit_attribute(self, attribute);
         }

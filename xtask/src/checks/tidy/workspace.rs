@@ -1,4 +1,5 @@
-//! The rules that need several files: language per crate, folders, import cycles, words in docs.
+//! Checks the rules that apply to several files together: idioms in a crate, entries of folders,
+//! import cycles, and words in docs/.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +17,27 @@ mod tests;
 
 const MAX_DOCS_WORDS: usize = 24_000;
 
-/// The largest number of idioms in 1,000 comment lines, and of messages with an idiom in 1,000.
+/// Maximum number of idioms in 1,000 comment lines, and of messages with an idiom in 1,000
+/// messages.
 const MAX_IDIOMS: usize = 20;
 
-/// The largest number of lines with an idiom in 1,000 lines of the web page, recipes and manifests.
+/// Maximum number of lines with an idiom in 1,000 lines of the web page, recipes and manifests.
 const MAX_IDIOMS_ELSEWHERE: usize = 5;
 
-/// Files other than Rust and Markdown whose comments and texts people read.
+/// Extensions of other files than Rust and Markdown that are searched for idioms.
 const OTHER_ENDINGS: [&str; 7] = ["css", "html", "js", "sql", "toml", "yaml", "yml"];
 
-/// Not ours, or conversations in everyday language.
+/// Parts of the paths of files that are not searched for idioms: third-party files, and
+/// conversations in everyday language.
 const OTHER_EXCEPTIONS: [&str; 3] = ["/vendor/", "/evals/", "docs/evaluations/"];
 
 /// Crates whose strings are test data: conversations in everyday language.
 const STRINGS_ARE_DATA: [&str; 2] = ["fuzz", "testkit"];
 
-/// A problem with its file, or with its crate.
+/// A problem, and the file or crate that has it.
 pub(super) type PlacedProblem = (String, Problem);
 
-/// The files of the workspace, measured one by one.
+/// Counts and problems of the files that were added so far.
 #[derive(Default)]
 pub(super) struct Workspace {
     docs_words: usize,
@@ -65,7 +68,7 @@ impl Workspace {
         self.add_wide_lines(file, text);
     }
 
-    /// Adds a file that is neither Rust nor Markdown. Skips other formats.
+    /// Adds a file with one of the extensions [`OTHER_ENDINGS`]. Skips other files.
     pub(super) fn add_other(&mut self, file: &str, text: &str, idioms: &Idioms) {
         let ending = file.rsplit('.').next().unwrap_or_default();
         let is_exception = OTHER_EXCEPTIONS.iter().any(|it| file.contains(it));
@@ -190,7 +193,8 @@ impl CrateFiles {
     }
 }
 
-/// Returns the crate of a file, and the file's path below `src/` unless it is outside of it.
+/// Returns the crate of a file, and the path of the file relative to `src/`. The path is `None` for
+/// a file outside of `src/`.
 fn crate_and_path(file: &str) -> Option<(&str, Option<&str>)> {
     let rest = file.strip_prefix("crates/").unwrap_or(file);
     let (name, rest) = rest.split_once('/')?;
